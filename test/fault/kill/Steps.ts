@@ -20,10 +20,14 @@ const report = (what: StepReport) => writeSync(3, `${JSON.stringify(what)}\n`)
 let steps = 0
 let matching = 0
 
+/** ms; a stop takes effect long before, and the time passes while the process is stopped. */
+const untilStopped = 250
+
 const die = (signal: Doom["signal"]): void => {
   process.kill(process.pid, signal)
-  // a frozen process continues from here, a killed one never does
-  if (signal === "SIGKILL") Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+  // The signal goes to the process: the thread of the database may run on, into its commit, before the signal stops it. A frozen
+  // process continues from here, a killed one never does.
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, signal === "SIGKILL" ? Infinity : untilStopped)
 }
 
 /** Wraps one step of kind `of`. Returns the function to call when the step is done. */
@@ -153,6 +157,25 @@ interface Client {
   producer: (...options: ReadonlyArray<unknown>) => Producer
 }
 
+/**
+ * Waits until no transaction of the store is open. A process that is frozen in one keeps the store locked, so that no other
+ * process can start (X21): a step of the sink is to be frozen without that.
+ */
+const storeIdle = async (): Promise<void> => {
+  const store = process.env["ROLLCALL_STORE"] ?? ""
+  if (doom?.of !== "sink" || doom.signal !== "SIGSTOP" || !store.startsWith("sqlite:")) return
+  const probe = new DatabaseSync(store.slice("sqlite:".length), { timeout: 0 })
+  for (let isIdle = false; !isIdle;) {
+    try {
+      probe.exec("BEGIN IMMEDIATE; ROLLBACK")
+      isIdle = true
+    } catch {
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  }
+  probe.close()
+}
+
 if (process.env["KAFKA_BROKERS"] !== undefined) {
   const library: { readonly Kafka: { readonly prototype: Client } } = createRequire(import.meta.url)("kafkajs")
   const make = library.Kafka.prototype.producer
@@ -163,6 +186,7 @@ if (process.env["KAFKA_BROKERS"] !== undefined) {
       const transaction = await begin()
       const commit = transaction.commit.bind(transaction)
       transaction.commit = async () => {
+        await storeIdle()
         const done = around("sink")
         await commit()
         done()

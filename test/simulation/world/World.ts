@@ -68,7 +68,7 @@ export class Table {
   readonly rows: Array<Row> = []
   readonly byId = new Map<string, Row>()
   readonly announced: Array<AnnouncedChange> = []
-  /** When a row left its position in the list, server ms, and whether a later page shows a sign of it. */
+  /** When a row left its position in the list, server ms, and whether a later page shows the move. */
   readonly moves: Array<{ readonly at: number; readonly isAnnounced: boolean }> = []
   /** The field that the scope configuration removes. */
   hiddenField: string | null = null

@@ -105,7 +105,7 @@ const read = (folder: string): Sources => {
   if (!existsSync(root)) return new Map()
   return new Map(
     readdirSync(root, { recursive: true, encoding: "utf8" })
-      .filter((path) => path.endsWith(".ts"))
+      .filter((path) => path.endsWith(".ts") && (folder !== "src" || !path.endsWith(".test.ts")))
       .map((path) => [path, readFileSync(join(root, path), "utf8")])
   )
 }

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { run, violations } from "../../property/delivery/Lives.ts"
+import { run, violations } from "../../support/delivery/Restarts.ts"
 
 describe("ten thousand events through five plugins", () => {
   it.effect(

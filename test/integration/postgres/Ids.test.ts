@@ -8,8 +8,8 @@ import { Capture, layer } from "../../../src/capture/schedule/Capture.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { integration, settings, streamsOf } from "../../unit/capture/Capturing.ts"
-import * as Scripted from "../../unit/capture/ScriptedApi.ts"
+import { integration, settings, streamsOf } from "../../support/capture/Capturing.ts"
+import * as Scripted from "../../support/capture/ScriptedApi.ts"
 import * as Server from "./Server.ts"
 
 const { missing } = Server

@@ -9,8 +9,8 @@ import { toolCategories } from "../../../src/api/Tools.ts"
 import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
 import { noHooks, type ReadRequest, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
-import { readExamples, writeExamples } from "../../unit/api/Examples.ts"
-import { requests } from "../../unit/source/Requests.ts"
+import { readExamples, writeExamples } from "../../support/api/Examples.ts"
+import { requests } from "../../support/source/Requests.ts"
 import { json, Loopback } from "./Loopback.ts"
 
 interface Received {

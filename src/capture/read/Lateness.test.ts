@@ -1,0 +1,128 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
+import { Store } from "../../store/Store.ts"
+import { initialState, widenOverlap } from "../schedule/StreamLifecycle.ts"
+import { refresh } from "./Refresh.ts"
+
+const minutes = (count: number) => Duration.toMillis(Duration.minutes(count))
+
+const pollFor = (rig: Rig, count: number) =>
+  Effect.forEach(Array.from({ length: count }), () => Effect.andThen(rig.wait("1 minute"), rig.poll), { discard: true })
+
+/** A stream that is backfilled and polled. */
+const goLive = Effect.fnUntraced(function*(rig: Rig) {
+  yield* rig.put({ id: "zero", title: "x" })
+  yield* rig.sweep
+  yield* pollFor(rig, 10)
+})
+
+describe("lateness", () => {
+  it.effect("a change that becomes visible later than the overlap is found by the sweep, which extends the overlap until polls find the next (W3)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* goLive(rig)
+      const late = (id: string) =>
+        Effect.gen(function*() {
+          yield* rig.put({ id, remote_created_at: new Date(start).toISOString() }, { visibleAfter: minutes(12) })
+          yield* pollFor(rig, 20)
+          const byPolls = yield* rig.kinds(id)
+          yield* rig.sweep
+          assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
+          return byPolls.length
+        })
+      assert.strictEqual(yield* late("a"), 0)
+      const { overlap } = yield* rig.state
+      assert.isAbove(overlap, minutes(10))
+      assert.isAtMost(overlap, minutes(20))
+      assert.strictEqual(yield* late("b"), 1)
+      assert.isAtLeast((yield* rig.state).overlap, minutes(20))
+      assert.isAtMost((yield* rig.state).overlap, minutes(24))
+    })))
+
+  it.effect("the overlap is twice the largest lag that polls saw, and is never reduced (W3)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* goLive(rig)
+      yield* rig.put({ id: "zero", title: "y" }, { visibleAfter: minutes(4) })
+      yield* pollFor(rig, 6)
+      const { overlap } = yield* rig.state
+      assert.isAbove(overlap, minutes(5))
+      assert.isAtMost(overlap, minutes(8))
+      yield* rig.put({ id: "zero", title: "z" })
+      yield* pollFor(rig, 30)
+      assert.strictEqual((yield* rig.state).overlap, overlap)
+    })))
+
+  it("the overlap about doubles at most each time, up to six hours (W3)", () => {
+    const settings = {
+      integration: "t:a",
+      model: "ats.tag",
+      account: "default",
+      interval: Duration.minutes(1),
+      sweepInterval: Duration.hours(6)
+    } as const
+    let state = initialState(settings, Duration.minutes(5))
+    const overlaps = Array.from({ length: 8 }, () => {
+      state = { ...state, overlap: widenOverlap(state, minutes(24 * 60), settings.interval) }
+      return state.overlap / minutes(1)
+    })
+    assert.deepStrictEqual(overlaps, [16, 38, 82, 170, 346, 360, 360, 360])
+  })
+
+  it.effect("a nested change on a record unchanged for a year does not extend the overlap, whether a sweep or a poll finds it (W13)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const tagged = (name: string) => ({
+        id: "a",
+        changed_at: "2025-03-01T00:00:00.000Z",
+        candidate: { id: "c", tags: [{ id: "t", name }] }
+      })
+      yield* rig.put(tagged("one"))
+      yield* goLive(rig)
+      const { overlap } = yield* rig.state
+      yield* rig.put(tagged("two"), { silent: true })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put(tagged("three"))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
+      assert.strictEqual((yield* rig.state).overlap, overlap)
+    })))
+
+  it.effect("a held change that is read again hours later does not count as late (W3, C3)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const ids = ["a", "b", "c", "d", "e", "f"]
+      for (const id of ids) yield* rig.put({ id, title: "x" })
+      yield* goLive(rig)
+      for (const id of ids) yield* rig.put({ id, title: null })
+      yield* rig.poll
+      assert.strictEqual((yield* rig.pending)["a"], "held")
+      yield* pollFor(rig, 120)
+      const store = yield* Store
+      yield* store.transact(rig.stream.owner, rig.stream.key, (tx) => tx.markStale(["a"]))
+      yield* refresh(rig.stream, { budget: 1, shouldYield: Effect.succeed(false) })
+      assert.strictEqual((yield* rig.state).overlap, minutes(5))
+    })))
+
+  it.effect("an old record found late does not extend the overlap (W13, B1)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* goLive(rig)
+      yield* rig.put({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
+      yield* rig.sweep
+      assert.strictEqual((yield* rig.state).overlap, minutes(5))
+    })))
+
+  it.effect("a change that shifting pages hid from the first poll after days of downtime does not count as days late (W6)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* goLive(rig)
+      yield* rig.wait("1 day")
+      yield* rig.put({ id: "zero", title: "y" })
+      yield* rig.wait("2 days")
+      rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [] })
+      yield* rig.poll
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("zero"), ["created 1", "updated 2"])
+      assert.isAtMost((yield* rig.state).overlap, minutes(20))
+    })))
+})

@@ -1,0 +1,430 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import { TestClock } from "effect/testing"
+import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
+import { start } from "../../../test/support/capture/Rig.ts"
+import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
+import * as Processing from "../../domain/Processing.ts"
+import * as MemorySink from "../../publish/MemorySink.ts"
+import { Relay } from "../../publish/Relay.ts"
+import { Sink, Unreachable } from "../../publish/Sink.ts"
+import { Source } from "../../source/Source.ts"
+import * as Sqlite from "../../store/sqlite/Sqlite.ts"
+import type { Hold } from "../../store/State.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
+import * as StoreAdoption from "../commit/StoreAdoption.ts"
+import { Capture, layer as captureLayer } from "./Capture.ts"
+import {
+  type IntegrationRefused,
+  Integrations,
+  type IntegrationSettings,
+  type IntegrationsOptions,
+  layer
+} from "./Integrations.ts"
+
+const acme: IntegrationSettings = {
+  id: "greenhouse:acme",
+  account: "default",
+  models: ["ats.tag"],
+  interval: Duration.minutes(1),
+  sweepInterval: Duration.hours(6),
+  backfill: "publish"
+}
+const other = { ...acme, id: "workday:acme" }
+
+const holding: Omit<Hold, "id"> = {
+  kind: "deletes",
+  state: "open",
+  reason: "all records deleted",
+  paths: [],
+  openedAt: start,
+  decidedAt: null,
+  released: 0,
+  release: null
+}
+
+/** Starts a process with the store and the API of the test. */
+const startProcess = Effect.fnUntraced(function*(options: Partial<IntegrationsOptions> = {}) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const services = Layer.merge(Layer.succeed(Store, yield* Store), Layer.succeed(Source, yield* Source))
+  const context = yield* layer({
+    declared: [],
+    discovered: new Map(),
+    processing: Processing.defaultProcessing,
+    readers: [],
+    ...options
+  }).pipe(
+    Layer.provideMerge(captureLayer({ overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) })),
+    Layer.provide(services),
+    Layer.fresh,
+    (one) => Layer.buildWithScope(one, scope)
+  )
+  yield* Effect.forkIn(Context.get(context, Capture).run, scope)
+  yield* TestClock.adjust("1 second")
+  return { ...Context.get(context, Integrations), stop: Scope.close(scope, Exit.void) }
+})
+
+const scenario = <A, E>(
+  test: (api: Scripted.ScriptedApi) => Effect.Effect<A, E, Store | Source | Scope.Scope>
+): Effect.Effect<A, E | StoreError> => {
+  const api = Scripted.make()
+  return TestClock.setTime(start).pipe(
+    Effect.andThen(Effect.sync(() => {
+      for (const id of ["a", "b"]) api.put(start, { id, name: "1" })
+    })),
+    Effect.andThen(test(api)),
+    Effect.scoped,
+    Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))),
+    Effect.provideService(References.MinimumLogLevel, "None")
+  )
+}
+
+const entries = Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 1000 }))
+const allEvents = Effect.map(
+  entries,
+  (all) => all.map(({ id, integration, generation, version }) => `${integration} ${id} ${generation}.${version}`)
+)
+const stateOf = (id: string) =>
+  Effect.flatMap(
+    Store,
+    (store) => Effect.map(store.integrations, (all) => all.find((integration) => integration.id === id))
+  )
+const erased = (id: string) =>
+  Effect.repeat(Effect.andThen(TestClock.adjust("1 second"), stateOf(id)), { until: (one) => one?.state === "erased" })
+const streamOf = (integration: string) =>
+  Effect.flatMap(Store, (store) => store.stream({ integration, model: "ats.tag" }))
+const reasonOf = <A>(effect: Effect.Effect<A, IntegrationRefused | StoreError>) =>
+  Effect.map(Effect.flip(effect), (error) => error._tag === "IntegrationRefused" ? error.reason : error.message)
+
+/** Starts a relay to `broker`, and returns the events that a consumer receives, in order. */
+const publishing = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
+  const got: Array<LogEntry> = []
+  const recorded = Layer.effect(
+    Sink,
+    Effect.map(Sink, (sink) =>
+      Sink.of({
+        ...sink,
+        publish: (identity, batch, reached) =>
+          Effect.andThen(sink.publish(identity, batch, reached), Effect.sync(() => got.push(...batch)))
+      }))
+  ).pipe(Layer.provide(MemorySink.layer(broker)))
+  yield* Layer.build(Relay.layer.pipe(Layer.provide(recorded), Layer.provide(Layer.succeed(Store, yield* Store))))
+  return got
+})
+
+/** The records of a consumer that drops ids it has seen and orders by (generation, version). */
+const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown>> => {
+  const seen = new Set<string>()
+  const newest = new Map<string, LogEntry>()
+  for (const entry of got) {
+    if (seen.has(entry.eventId)) continue
+    seen.add(entry.eventId)
+    const held = newest.get(partitionKey(entry))
+    const isNewer = held === undefined || entry.generation > held.generation ||
+      (entry.generation === held.generation && entry.version > held.version)
+    if (isNewer) newest.set(partitionKey(entry), entry)
+  }
+  return Object.fromEntries(
+    [...newest.values()].map((
+      { after, id, generation }
+    ) => [id, [generation, after === null ? null : JSON.parse(after).name]])
+  )
+}
+
+/** Model, id and version of each event, with its title. */
+const eventsOf = (model: string) =>
+  Effect.map(
+    entries,
+    (all) =>
+      all.filter((entry) => entry.model === model).map(({ after, id, generation, version }) =>
+        `${id} ${generation}.${version} ${after === null ? null : JSON.parse(after).title}`
+      )
+  )
+
+describe("Integrations with candidates", () => {
+  const hiring: IntegrationSettings = { ...acme, models: ["ats.application", "ats.candidate"] }
+  const applying: IntegrationSettings = { ...acme, models: ["ats.application"] }
+  const put = (api: Scripted.ScriptedApi, id: string, title: string, at: number) =>
+    api.put(at, { id, candidate: { id: "c", title, changed_at: new Date(at).toISOString() } })
+
+  it.effect("are backfilled when the model is added, not derived while it is removed, and brought up to date when it is added again", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      const without = yield* startProcess({ declared: [applying] })
+      yield* without.stop
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), [])
+      const first = yield* startProcess({ declared: [hiring] })
+      yield* first.stop
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
+      const off = yield* startProcess({ declared: [applying] })
+      put(api, "a", "2", start + 60_000)
+      yield* TestClock.adjust("3 minutes")
+      yield* off.stop
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
+      const again = yield* startProcess({ declared: [hiring] })
+      yield* again.stop
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1", "c 1.2 2"])
+    })))
+
+  it.effect("are derived with the applications if models is `auto`", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      yield* startProcess({ declared: [{ ...acme, models: "auto" }] })
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
+    })))
+
+  it.effect("are erased with their integration, and start at version 1 in its next generation (X19)", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      const { add, remove } = yield* startProcess()
+      yield* add(hiring)
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
+      yield* remove(hiring.id, "erase")
+      yield* erased(hiring.id)
+      assert.deepStrictEqual(yield* entries, [])
+      yield* add(hiring)
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 2.1 1"])
+    })))
+
+  it.effect("are published again in the later generation by an adoption (X11)", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      put(api, "a", "1", start)
+      const first = yield* startProcess({ declared: [hiring] })
+      yield* first.stop
+      const plan = yield* StoreAdoption.plan(0)
+      yield* StoreAdoption.adopt(plan, () => null)
+      assert.deepStrictEqual(yield* eventsOf("ats.candidate"), [`c ${plan.to}.1 1`])
+    })))
+})
+
+describe("Integrations", () => {
+  it.effect("an added integration is read within a second, and after a restart", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const first = yield* startProcess()
+      yield* first.add(acme)
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 1.1", "greenhouse:acme b 1.1"])
+      yield* first.stop
+      api.put(start + 2000, { id: "a", name: "2" })
+      yield* startProcess()
+      yield* TestClock.adjust("2 minutes")
+      assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
+    })))
+
+  it.effect("a removed integration is no longer read, even if a request hangs, and other integrations are not affected", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const { add, remove } = yield* startProcess({ declared: [other] })
+      yield* add(acme)
+      yield* TestClock.adjust("5 minutes")
+      api.intercept = (request, answer) => request.integration === acme.id ? Effect.never : Effect.succeed(answer)
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual((yield* remove(acme.id, "keep")).state, "removed")
+      const before = api.requests.length
+      yield* TestClock.adjust("10 minutes")
+      const requested = api.requests.slice(before).map((request) => request.integration)
+      assert.isAtLeast(requested.length, 8)
+      assert.deepStrictEqual(new Set(requested), new Set([other.id]))
+      assert.isTrue((yield* streamOf(acme.id))?.retired)
+    })))
+
+  it.effect("an integration that was removed with its data kept continues where it stopped", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const { add, remove } = yield* startProcess()
+      yield* add(acme)
+      yield* TestClock.adjust("5 minutes")
+      yield* remove(acme.id, "keep")
+      yield* TestClock.adjust("1 hour")
+      api.put(start + 30 * 60_000, { id: "a", name: "2" })
+      const before = api.requests.length
+      yield* add(acme)
+      yield* TestClock.adjust("1 second")
+      assert.isNotNull(api.requests[before]?.updatedAfter, "no second backfill")
+      assert.deepStrictEqual((yield* allEvents).slice(2), ["greenhouse:acme a 1.2"])
+    })))
+
+  it.effect("an integration that is added again after more than 14 days is swept before it is polled (W11)", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const { add, remove } = yield* startProcess()
+      yield* add(acme)
+      yield* TestClock.adjust("5 minutes")
+      yield* remove(acme.id, "keep")
+      yield* TestClock.adjust("15 days")
+      const before = api.requests.length
+      yield* add(acme)
+      yield* TestClock.adjust("1 second")
+      assert.isNull(api.requests[before]?.updatedAfter)
+      assert.strictEqual((yield* entries).length, 2)
+    })))
+
+  it.effect("a hold that is approved while its integration is removed is released once the integration is added again (X7)", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const { add, remove } = yield* startProcess()
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* remove(acme.id, "keep")
+      const key = { integration: acme.id, model: "ats.tag" } as const
+      const hold = yield* store.transact(
+        yield* store.takeOwnership("capture"),
+        key,
+        (tx) =>
+          Effect.tap(
+            tx.openHold(holding),
+            ({ id }) => tx.putPending([pendingOf("a", { status: "held", hold: id, deleted: true, reason: "flagged" })])
+          )
+      )
+      yield* store.decide(hold.id, { state: "approving", release: { origin: null, silent: false } }, start)
+      yield* TestClock.adjust("1 minute")
+      const again = yield* startProcess()
+      assert.strictEqual((yield* entries).length, 2)
+      yield* again.add(acme)
+      yield* TestClock.adjust("1 second")
+      const released = (yield* entries)[2]
+      assert.deepStrictEqual([released?.id, released?.kind, released?.version], ["a", "deleted", 2])
+    })))
+
+  it.effect("an integration that is erased and added again starts a generation at version 1, and a consumer misses and mixes nothing (X19)", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const broker = new MemorySink.MemoryBroker()
+      const got = yield* publishing(broker)
+      const { add, remove } = yield* startProcess({ declared: [other], readers: ["relay"] })
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      broker.failure = new Unreachable({ message: "away", cause: null })
+      api.put(start + 60_000, { id: "a", name: "2" })
+      yield* TestClock.adjust("2 minutes")
+
+      assert.strictEqual((yield* remove(acme.id, "erase")).state, "erasing")
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual(yield* reasonOf(add(acme)), "erasing")
+      const unpublished = (yield* entries).filter((entry) => entry.integration === acme.id)
+      assert.deepStrictEqual(unpublished.map((entry) => entry.version), [1, 1, 2], "is there for the relay")
+
+      broker.failure = null
+      yield* erased(acme.id)
+      assert.isNull(yield* streamOf(acme.id))
+      assert.isFalse((yield* entries).some((entry) => entry.integration === acme.id))
+      const firstGeneration = got.filter((entry) => entry.integration === acme.id)
+      assert.deepStrictEqual(consumed(firstGeneration), { a: [1, "2"], b: [1, "1"] })
+
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      const own = got.filter((entry) => entry.integration === acme.id)
+      assert.deepStrictEqual(
+        own.slice(firstGeneration.length).map((
+          { before, id, kind, generation, version }
+        ) => [id, kind, generation, version, before]),
+        [["a", "created", 2, 1, null], ["b", "created", 2, 1, null]]
+      )
+      assert.deepStrictEqual(consumed(own), { a: [2, "2"], b: [2, "1"] })
+      assert.isAbove(got.filter((entry) => entry.integration === other.id).length, 2, "others are as they were")
+    })))
+
+  it.effect("an erasure that a restart interrupts is resumed", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const first = yield* startProcess({ readers: ["relay"] })
+      yield* first.add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* first.remove(acme.id, "erase")
+      yield* first.stop
+      yield* TestClock.adjust("1 hour")
+      assert.strictEqual((yield* entries).length, 2)
+      yield* startProcess({ readers: ["relay"] })
+      yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
+      yield* erased(acme.id)
+      assert.deepStrictEqual(yield* entries, [])
+    })))
+
+  it.effect("an integration that is declared while it is being erased starts with a new backfill afterwards", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const first = yield* startProcess({ readers: ["relay"] })
+      yield* first.add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* first.remove(acme.id, "erase")
+      yield* first.stop
+      yield* startProcess({ readers: ["relay"], declared: [acme] })
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")
+      yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
+      yield* TestClock.adjust("1 minute")
+      assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, generation: 2 })
+      assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
+    })))
+
+  it.effect("an integration that is no longer declared is removed with its data kept, and can be added or declared again", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const first = yield* startProcess({ declared: [acme] })
+      yield* first.stop
+      const second = yield* startProcess()
+      assert.deepInclude(yield* stateOf(acme.id), { state: "removed", declared: false })
+      assert.isTrue((yield* streamOf(acme.id))?.retired)
+      yield* second.add(acme)
+      yield* second.stop
+      yield* startProcess({ declared: [{ ...acme, interval: Duration.minutes(7) }] })
+      assert.deepInclude(yield* stateOf(acme.id), {
+        state: "active",
+        declared: true,
+        interval: 7 * 60_000,
+        generation: 1
+      })
+      assert.isFalse((yield* streamOf(acme.id))?.retired)
+    })))
+
+  it.effect("an impossible command is refused and changes nothing", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const { add, remove } = yield* startProcess({ declared: [other] })
+      assert.strictEqual(yield* reasonOf(add(other)), "declared")
+      assert.strictEqual(yield* reasonOf(remove(other.id, "erase")), "declared")
+      assert.strictEqual(yield* reasonOf(remove(acme.id, "keep")), "unknown")
+      assert.deepStrictEqual(yield* store.auditLog(10), [])
+      yield* add(acme)
+      assert.strictEqual(yield* reasonOf(add(acme)), "present")
+      yield* remove(acme.id, "erase")
+      yield* erased(acme.id)
+      assert.strictEqual(yield* reasonOf(remove(acme.id, "erase")), "unknown")
+      assert.deepStrictEqual(
+        (yield* store.auditLog(10)).map(({ command, detail, target }) => [command, target, detail]),
+        [
+          ["integrations.remove", acme.id, "data erase"],
+          ["integrations.add", acme.id, "account default, models ats.tag, backfill publish, generation 1"]
+        ]
+      )
+    })))
+
+  it.effect("an integration removed and kept can still be erased", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const { add, remove } = yield* startProcess()
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      yield* remove(acme.id, "keep")
+      yield* remove(acme.id, "erase")
+      yield* erased(acme.id)
+      assert.deepStrictEqual(yield* entries, [])
+      assert.isNull(yield* streamOf(acme.id))
+    })))
+
+  it.effect("`auto` reads the models that the catalog offers when the integration is added and at the start", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const first = yield* startProcess()
+      yield* first.add({ ...acme, models: "auto" })
+      yield* TestClock.adjust("1 second")
+      const store = yield* Store
+      assert.isAbove((yield* store.streams).length, 5)
+      yield* first.stop
+      yield* startProcess()
+      assert.isFalse((yield* store.streams).some((state) => state.retired))
+    })))
+})

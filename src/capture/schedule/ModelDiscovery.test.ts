@@ -1,0 +1,79 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Tool } from "../../api/Tools.ts"
+import { streamModels } from "../../domain/Model.ts"
+import { supportedModels } from "./ModelDiscovery.ts"
+
+const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool => ({
+  id,
+  coverage: {
+    read_models: Object.entries(readModels).map(([id, coverage_status]) => ({ id, coverage_status }))
+  }
+})
+const ats = streamModels.filter((model) => model.startsWith("ats."))
+const hris = streamModels.filter((model) => model.startsWith("hris."))
+
+describe("models: auto", () => {
+  it("leaves out exactly the models that the catalog lists as unsupported", () => {
+    const statuses = {
+      tags: "UNSUPPORTED",
+      offers: "NOT_IMPLEMENTED",
+      scorecards: "UNKNOWN",
+      applications: "SUPPORTED"
+    }
+    assert.deepStrictEqual(
+      supportedModels("greenhouse:acme", { ats: [tool("greenhouse", statuses)], hris: [], assessment: [] }),
+      ats.filter((model) => model !== "ats.tag")
+    )
+  })
+
+  it("reads a model that the catalog does not list", () => {
+    assert.deepStrictEqual(
+      supportedModels("personio:1", { ats: [], hris: [tool("personio", {})], assessment: [] }),
+      hris
+    )
+  })
+
+  it("reads the models of both categories of a tool", () => {
+    const catalog = {
+      ats: [tool("personio", { tags: "UNSUPPORTED" })],
+      hris: [tool("personio", { skills: "UNSUPPORTED" })],
+      assessment: []
+    }
+    const models = supportedModels("personio:1", catalog)
+    const left = [...ats, ...hris].filter((model) => model !== "ats.tag" && model !== "hris.skill")
+    assert.deepStrictEqual(models, left)
+  })
+
+  for (
+    const id of [
+      "hris_legal_entities",
+      "legal_entity",
+      "LegalEntity",
+      "legal-entities",
+      "hris.legal_entity",
+      "HRIS/LegalEntities"
+    ]
+  ) {
+    it(`recognizes the model id "${id}"`, () => {
+      const models = supportedModels("w:1", { ats: [], hris: [tool("w", { [id]: "UNSUPPORTED" })], assessment: [] })
+      assert.deepStrictEqual(models, hris.filter((model) => model !== "hris.legal_entity"))
+    })
+  }
+
+  it("reads all models of a category whose catalog is unavailable", () => {
+    const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null, assessment: [tool("w", {})] }
+    assert.deepStrictEqual(supportedModels("w:1", offers), streamModels.filter((model) => model !== "hris.skill"))
+    assert.deepStrictEqual(supportedModels("w:1", { ats: null, hris: null, assessment: null }), streamModels)
+  })
+
+  it("reads all models of an unknown tool, and of a tool without any supported model", () => {
+    assert.deepStrictEqual(supportedModels("other:1", { ats: [tool("w", {})], hris: [], assessment: [] }), streamModels)
+    const nothing = Object.fromEntries(
+      ["applications", "scorecards", "offers", "tags"].map((id) => [id, "UNSUPPORTED"])
+    )
+    assert.deepStrictEqual(
+      supportedModels("w:1", { ats: [tool("w", nothing)], hris: [], assessment: [] }),
+      streamModels
+    )
+  })
+})

@@ -1,0 +1,342 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as TestClock from "effect/testing/TestClock"
+import { make, recorder } from "../../../test/support/delivery/Rig.ts"
+import * as Plugin from "../../plugin/Plugin.ts"
+
+const trigger = "ats.application.created"
+const updated = "ats.application.updated"
+const failing = new Plugin.Transient({ message: "not yet" })
+const limited = new Plugin.RateLimited({ retryAfter: Duration.minutes(1) })
+const permanent = (detail: string) => new Plugin.Permanent({ message: detail })
+const action = { at: 0, command: "test", target: "", detail: "" }
+
+describe("the events of a handler", () => {
+  it.effect("a handler gets the events of its trigger, and no delivery is left", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const plugin = Plugin.make("greeter")
+        .on("ats.application.hired", {}, (event) => note(`${event.recordId} ${event.transition.to} ${event.kind}`))
+        .on(updated, {}, (event) => note(`${event.recordId} updated`))
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.append("a1")
+      yield* rig.append("a2")
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received.toSorted(), ["a1 HIRED created", "a1 updated"])
+      assert.deepStrictEqual(yield* rig.deliveries.backlog, [])
+    }))
+
+  it.effect("a new plugin starts now or at the oldest event, as configured; a known one goes on at its position", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const fromNow = Plugin.make("now").on(trigger, {}, ({ recordId }) => note(`now ${recordId}`))
+      const fromOldest = Plugin.make("oldest").with({ from: "oldest" })
+        .on(trigger, {}, ({ recordId }) => note(`oldest ${recordId}`))
+      yield* rig.append("a1")
+      const first = yield* rig.start([fromNow])
+      yield* rig.append("a2")
+      yield* rig.quiet(first.delivery)
+      yield* first.stop
+      yield* rig.append("a3")
+      const second = yield* rig.start([fromNow, fromOldest])
+      yield* rig.quiet(second.delivery)
+      assert.deepStrictEqual(received.toSorted(), ["now a2", "now a3", "oldest a1", "oldest a2", "oldest a3"])
+    }))
+
+  it.effect("a handler gets backfill events only if it opts in, and none of integrations where its plugin is off", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const plugin = Plugin.make("greeter").with({ integrations: { "lever:beta": false } })
+        .on(trigger, { as: "usual" }, ({ recordId }) => note(`usual ${recordId}`))
+        .on(trigger, { as: "all", origins: ["backfill"] }, ({ recordId }) => note(`old ${recordId}`))
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1", { origin: "backfill" })
+      yield* rig.append("a2")
+      yield* rig.append("a3", { integration: "lever:beta" })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received.toSorted(), ["old a1", "usual a2"])
+    }))
+
+  it.effect("a handler skips changes that only its own plugin made, but gets changes with other parts (L1)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const on = (name: string) => Plugin.make(name).on(updated, {}, ({ version }) => note(`${name} ${version}`))
+      const { delivery } = yield* rig.start([on("author"), on("other")])
+      const cause = JSON.stringify({ plugin: "author", delivery: "1", depth: 1, paths: ["/version"] })
+      yield* rig.append("a1")
+      yield* rig.append("a1", { cause })
+      yield* rig.append("a1", { cause, changes: '[{"path":"/version"},{"path":"/outcome"}]' })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received.toSorted(), ["author 3", "other 2", "other 3"])
+    }))
+
+  it.effect("an event after a long chain of plugins is a dead letter and runs no handler (L9)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const { delivery } = yield* rig.start([Plugin.make("p").on(updated, {}, ({ version }) => note(`${version}`))])
+      const by = (depth: number) => ({ cause: JSON.stringify({ plugin: "q", delivery: "1", depth, paths: [] }) })
+      yield* rig.append("a1")
+      yield* rig.append("a1", by(4))
+      yield* rig.append("a1", by(5))
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received, ["2"])
+      const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+      assert.deepStrictEqual(letters.map(({ event, failure }) => [event?.version, failure.reason]), [[
+        3,
+        "LoopDetected"
+      ]])
+    }))
+})
+
+describe("an attempt that fails", () => {
+  it.effect("a failed attempt is retried after a wait, during which only its record waits (L4, I5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      let fails = 2
+      const plugin = Plugin.make("p").on(
+        updated,
+        {},
+        ({ recordId, version }) =>
+          Effect.andThen(
+            note(`${recordId} ${version}`),
+            Effect.suspend(() => recordId === "a1" && fails-- > 0 ? failing : Effect.void)
+          )
+      )
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a1", "a1", "a2", "a2"]) yield* rig.append(id)
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received, ["a1 2", "a2 2"])
+      const counted = (yield* rig.deliveries.backlog).map(({ due, later, waiting }) => ({ due, later, waiting }))
+      assert.deepStrictEqual(counted, [{ due: 0, later: 1, waiting: 1 }])
+      yield* TestClock.adjust("1 second")
+      yield* rig.until(() => received.length === 3)
+      assert.deepStrictEqual(received.slice(2), ["a1 2"])
+      yield* TestClock.adjust("2 seconds")
+      yield* rig.empty
+      assert.deepStrictEqual(received.slice(3), ["a1 2", "a1 3"])
+    }))
+
+  it.effect("a delivery is dead after its attempts, and parks later events of its record until a discard (L4)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const plugin = Plugin.make("p").on(
+        updated,
+        { attempts: 2 },
+        ({ recordId, version }) =>
+          Effect.andThen(note(`${recordId} ${version}`), version === 2 && recordId === "a1" ? failing : Effect.void)
+      )
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a1", "a1", "a2", "a2"]) yield* rig.append(id)
+      yield* rig.quiet(delivery)
+      yield* TestClock.adjust("1 second")
+      yield* rig.dead(1)
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received.toSorted(), ["a1 2", "a1 2", "a2 2"])
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
+      assert.deepStrictEqual([letter?.parked, letter?.attempts, letter?.failure.reason], [2, 2, "Transient"])
+      const detail = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
+      assert.deepStrictEqual(detail?.failedAttempts.map(({ failure, number }) => [number, failure.message]), [
+        [1, "not yet"],
+        [2, "not yet"]
+      ])
+      yield* rig.deliveries.discard([letter?.id ?? 0], action)
+      yield* rig.empty
+      assert.deepStrictEqual(received.slice(3), ["a1 3", "a1 4"])
+    }))
+
+  it.effect("a dead letter with `skip` parks no later event, and is delivered late when redriven", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      let broken = true
+      const plugin = Plugin.make("p").on(updated, { onDeadLetter: "skip" }, ({ version }) =>
+        Effect.andThen(
+          note(`${version}`),
+          Effect.suspend(() => version === 2 && broken ? permanent("no") : Effect.void)
+        ))
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a1", "a1"]) yield* rig.append(id)
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received, ["2", "3"])
+      broken = false
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
+      yield* rig.deliveries.redrive([letter?.id ?? 0], { dueAt: 0, fresh: null }, action)
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["2", "3", "2"])
+    }))
+
+  it.effect("a rate-limited attempt does not count and waits for the requested time", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const ends = [limited, limited, limited, failing, Effect.void]
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { attempts: 2 },
+        ({ recordId }) =>
+          Effect.andThen(
+            note(recordId),
+            Effect.suspend((): Effect.Effect<void, Plugin.HandlerError> => ends[received.length - 1] ?? Effect.void)
+          )
+      )
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      for (const expected of [2, 3, 4]) {
+        yield* TestClock.adjust("59 seconds")
+        assert.strictEqual(received.length, expected - 1)
+        yield* TestClock.adjust("1 second")
+        yield* rig.until(() => received.length === expected)
+      }
+      yield* TestClock.adjust("1 second")
+      yield* rig.empty
+      assert.strictEqual(received.length, 5)
+    }))
+
+  it.effect("a permanent failure is a dead letter at once; a defect and a time-out are failed attempts", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const plugin = Plugin.make("p")
+        .on(trigger, { as: "permanent" }, () => permanent("no such employee"))
+        .on(trigger, { as: "defect", attempts: 2 }, () => Effect.die(new TypeError("x.map is not a function")))
+        .on(trigger, { as: "thrown", attempts: 1 }, () => {
+          throw new Error("Jane Doe")
+        })
+        .on(trigger, { as: "slow", attempts: 1, timeout: "2 seconds" }, () => Effect.never)
+      yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.dead(2)
+      yield* TestClock.adjust("2 seconds")
+      yield* rig.dead(4)
+      const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+      const by = Object.fromEntries(letters.map(({ failure, handler }) => [handler, failure]))
+      assert.deepStrictEqual(
+        Object.entries(by).map(([handler, { reason }]) => [handler, reason]).toSorted(),
+        [["defect", "Defect"], ["permanent", "Permanent"], ["slow", "TimedOut"], ["thrown", "Defect"]]
+      )
+      assert.include(by["defect"]?.message, "TypeError: x.map is not a function")
+      assert.notInclude(by["thrown"]?.message, "Jane")
+    }))
+
+  it.effect("failures of many records in a row open the circuit of that handler only, until a probe succeeds", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      let broken = true
+      const plugin = Plugin.make("p")
+        .on(
+          trigger,
+          { as: "broken", concurrency: 1 },
+          ({ recordId }) => Effect.andThen(note(recordId), Effect.suspend(() => broken ? failing : Effect.void))
+        )
+        .on(trigger, { as: "well" }, () => Effect.void)
+      const { delivery } = yield* rig.start([plugin])
+      for (let index = 0; index < 30; index++) yield* rig.append(`a${index}`)
+      yield* rig.quiet(delivery)
+      assert.strictEqual(received.length, 10)
+      const { handlers } = yield* delivery.status
+      assert.deepStrictEqual(handlers.map(({ handler, circuitOpen }) => [handler, circuitOpen?.failures]), [
+        ["broken", 10],
+        ["well", undefined]
+      ])
+      assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ handler }) => handler), ["broken"])
+      yield* TestClock.adjust("29 seconds")
+      assert.strictEqual(received.length, 10)
+      yield* TestClock.adjust("1 second")
+      yield* rig.until(() => received.length === 11)
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual(received.length, 11)
+      broken = false
+      yield* TestClock.adjust("1 second")
+      yield* rig.empty
+      assert.strictEqual(new Set(received).size, 30)
+    }))
+})
+
+describe("running attempts", () => {
+  it.effect("a handler runs at maxRunning as many attempts as its concurrency, and one per record", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let maxRunning = 0
+      let now = 0
+      const records = new Set<string>()
+      const plugin = Plugin.make("p").on(updated, { concurrency: 3 }, ({ recordId }) =>
+        Effect.gen(function*() {
+          assert.isFalse(records.has(recordId))
+          records.add(recordId)
+          maxRunning = Math.max(maxRunning, ++now)
+          yield* Effect.sleep("1 second")
+          now--
+          records.delete(recordId)
+        }))
+      yield* rig.start([plugin])
+      for (let index = 0; index < 24; index++) yield* rig.append(`a${index % 8}`)
+      yield* TestClock.adjust("30 seconds")
+      yield* rig.empty
+      assert.strictEqual(maxRunning, 3)
+    }))
+
+  it.effect("a running attempt gets the rest of its time-out on shutdown; the next process delivers the rest", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const started = yield* Deferred.make<void>()
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { concurrency: 1 },
+        ({ recordId }) =>
+          Effect.andThen(Deferred.succeed(started, undefined), Effect.delay(note(recordId), "10 seconds"))
+      )
+      const first = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.append("a2")
+      yield* Deferred.await(started)
+      const stopping = yield* Effect.forkChild(first.stop)
+      yield* TestClock.adjust("10 seconds")
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual(received, ["a1"])
+      assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ due }) => due), [1])
+      yield* rig.start([plugin])
+      yield* TestClock.adjust("10 seconds")
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["a1", "a2"])
+    }))
+
+  it.effect("a frozen attempt is refused every request once another process delivers (X16)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const frozen = yield* Deferred.make<void>()
+      const messages: Array<string> = []
+      const writing = (wait: Effect.Effect<void>) =>
+        Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+          Effect.gen(function*() {
+            yield* wait
+            const api = yield* Plugin.Api
+            yield* api.addTag(recordId, { tag: { name: "met" } })
+          }).pipe(Effect.tapError((error) => Effect.sync(() => messages.push(error.message)))))
+      const first = yield* rig.start([writing(Deferred.await(frozen))])
+      yield* rig.append("a1")
+      yield* rig.until(() => first.delivery.status, ({ handlers }) => handlers[0]?.running === 1)
+      yield* rig.start([writing(Effect.void)])
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 1)
+      yield* Deferred.succeed(frozen, undefined)
+      yield* rig.until(() => first.delivery.status, ({ state }) => state === "stopped")
+      assert.strictEqual(rig.sent.length, 1)
+      assert.deepStrictEqual(messages, [
+        "this attempt is over: another process or a later attempt has claimed the delivery"
+      ])
+    }))
+})

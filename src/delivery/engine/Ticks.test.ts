@@ -1,0 +1,174 @@
+/** The spans of ticks while integrations are added and removed: every event of the log is in exactly one span. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
+import * as Plugin from "../../plugin/Plugin.ts"
+
+const day = 86_400_000
+const added = "bamboohr:new"
+
+interface Run {
+  readonly integration: string
+  readonly day: number
+  readonly hired: ReadonlyArray<string>
+}
+
+/** A handler that runs daily in the integrations that `settings` switch on, and records its ticks. */
+const daily = (rig: Rig, settings: Plugin.Settings) => {
+  const runs: Array<Run> = []
+  const plugin = Plugin.make("digest").with(settings).every(
+    "1 day",
+    { as: "daily" },
+    ({ from, integration, scheduledAt, to }) =>
+      Effect.gen(function*() {
+        const hired = yield* Plugin.Events.between("ats.application.hired", from, to)
+        runs.push({ integration, day: scheduledAt.getTime() / day, hired: hired.map(({ recordId }) => recordId) })
+      })
+  )
+  return { plugin, runs, until: (count: number) => rig.until(() => runs.length === count) }
+}
+const only = (...ids: ReadonlyArray<string>): Plugin.Settings => ({
+  others: false,
+  integrations: Object.fromEntries(ids.map((id) => [id, true]))
+})
+const restarted = Effect.fnUntraced(
+  function*(rig: Rig, process: { readonly stop: Effect.Effect<void> }, plugin: Plugin.Plugin<unknown>) {
+    yield* process.stop
+    return yield* rig.start([plugin])
+  }
+)
+
+describe("a tick", () => {
+  it.effect("a tick spans the days on which its integration was not configured (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, runs, until } = daily(rig, only(acme, "lever:beta"))
+      const first = yield* rig.start([plugin])
+      yield* TestClock.adjust("1 day")
+      yield* until(2)
+      yield* rig.hire("a1")
+      yield* rig.integration(acme, "removed")
+      const second = yield* restarted(rig, first, plugin)
+      yield* TestClock.adjust("1 day")
+      yield* rig.integration(acme, "active")
+      yield* restarted(rig, second, plugin)
+      yield* rig.hire("a2")
+      yield* TestClock.adjust("1 day")
+      yield* rig.until(() => runs.filter(({ day }) => day === 3).length === 2)
+      yield* rig.empty
+      assert.deepStrictEqual(runs.flatMap(({ hired }) => hired), ["a1", "a2"])
+    }))
+
+  it.effect("a tick that was missed while its integration was removed comes within a minute of its return (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, runs, until } = daily(rig, only(acme, "lever:beta"))
+      yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* TestClock.adjust("12 hours")
+      yield* rig.integration(acme, "removed")
+      yield* TestClock.adjust("1 day")
+      yield* until(1)
+      yield* rig.integration(acme, "active")
+      yield* TestClock.adjust("1 minute")
+      yield* until(2)
+      yield* TestClock.adjust("1 day")
+      yield* until(4)
+      assert.deepStrictEqual(runs.filter(({ integration }) => integration === acme), [
+        { integration: acme, day: 1, hired: ["a1"] },
+        { integration: acme, day: 2, hired: [] }
+      ])
+    }))
+
+  it.effect("the first tick of an integration spans the events since its handler was registered (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      yield* rig.hire("b1", "lever:beta")
+      const { plugin, runs, until } = daily(rig, only(added))
+      yield* rig.start([plugin])
+      yield* TestClock.adjust("1 hour")
+      yield* rig.integration(added, "active")
+      yield* rig.hire("a1", added)
+      yield* TestClock.adjust("23 hours")
+      yield* until(1)
+      yield* rig.hire("a2", added)
+      yield* TestClock.adjust("1 day")
+      yield* until(2)
+      assert.deepStrictEqual(runs, [
+        { integration: added, day: 1, hired: ["a1"] },
+        { integration: added, day: 2, hired: ["a2"] }
+      ])
+    }))
+
+  it.effect("the first tick of an integration spans events from before a restart (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, runs, until } = daily(rig, only(added))
+      const first = yield* rig.start([plugin])
+      yield* rig.integration(added, "active")
+      yield* rig.hire("a1", added)
+      yield* first.stop
+      yield* TestClock.adjust("30 hours")
+      yield* rig.start([plugin])
+      yield* TestClock.adjust("18 hours")
+      yield* until(1)
+      assert.deepStrictEqual(runs, [{ integration: added, day: 2, hired: ["a1"] }])
+    }))
+
+  it.effect("the first tick of a new integration is due at the next multiple of the interval, not at once", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { plugin, runs, until } = daily(rig, only(acme, added))
+      const fed = Plugin.make("fed").on("ats.application.hired", {}, () => Effect.void)
+      const { delivery } = yield* rig.start([plugin, fed])
+      yield* TestClock.adjust("36 hours")
+      yield* until(1)
+      yield* rig.hire("a1")
+      yield* rig.quiet(delivery)
+      yield* rig.integration(added, "active")
+      yield* rig.hire("n1", added)
+      yield* rig.quiet(delivery)
+      yield* rig.empty
+      assert.strictEqual(runs.length, 1)
+      yield* TestClock.adjust("12 hours")
+      yield* until(3)
+      assert.deepStrictEqual(runs.slice(1).map(({ day, hired }) => [day, hired]).toSorted(), [[2, ["a1"]], [2, ["n1"]]])
+    }))
+
+  it.effect("a tick does not span the time in which the plugin was off in the configuration", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const off = daily(rig, only(acme))
+      const first = yield* rig.start([off.plugin])
+      yield* rig.hire("b1", "lever:beta")
+      yield* TestClock.adjust("1 day")
+      yield* off.until(1)
+      const on = daily(rig, only(acme, "lever:beta"))
+      const second = yield* restarted(rig, first, on.plugin)
+      yield* rig.hire("b2", "lever:beta")
+      yield* TestClock.adjust("1 day")
+      yield* on.until(2)
+      const third = yield* restarted(rig, second, off.plugin)
+      yield* rig.hire("b3", "lever:beta")
+      yield* TestClock.adjust("1 hour")
+      const again = daily(rig, only(acme, "lever:beta"))
+      yield* restarted(rig, third, again.plugin)
+      yield* rig.hire("b4", "lever:beta")
+      yield* TestClock.adjust("1 day")
+      yield* again.until(2)
+      const hired = [...on.runs, ...again.runs].flatMap(({ hired, integration }) => integration === acme ? [] : hired)
+      assert.deepStrictEqual(hired, ["b2", "b4"])
+    }))
+
+  it.effect("the first tick of a plugin that starts with the oldest event spans all kept events", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      yield* rig.hire("a1")
+      const { plugin, runs, until } = daily(rig, { ...only(acme), from: "oldest" })
+      yield* rig.start([plugin])
+      yield* TestClock.adjust("1 day")
+      yield* until(1)
+      assert.deepStrictEqual(runs[0]?.hired, ["a1"])
+    }))
+})

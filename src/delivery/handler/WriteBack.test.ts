@@ -1,0 +1,429 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import { acme, make, notSent, rateLimited, type Rig, unknownOutcome } from "../../../test/support/delivery/Rig.ts"
+import * as Plugin from "../../plugin/Plugin.ts"
+
+const trigger = "ats.application.created"
+const failing = new Plugin.Transient({ message: "not yet" })
+const action = { at: 0, command: "test", target: "", detail: "" }
+const tag = { tag: { name: "met" } }
+const link = { label: "Result", url: "https://x.example" }
+
+/** Fails `fails` times, then succeeds. */
+const then = (fails: number) => {
+  let left = fails
+  return Effect.suspend(() => left-- > 0 ? failing : Effect.void)
+}
+const one = (rig: Rig) => Effect.andThen(rig.append("a1"), Effect.void)
+const lettersOf = (rig: Rig) =>
+  Effect.map(
+    rig.deliveries.deadLetters({ limit: 100 }),
+    (letters) => letters.map(({ failure }) => [failure.reason, failure.refusal])
+  )
+const later = TestClock.adjust("10 minutes")
+
+describe("a write", () => {
+  it.effect("a write with a response is not sent again: the next attempt gets the response (L4)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
+      const ids: Array<string> = []
+      const fails = then(2)
+      const plugin = Plugin.make("p").on(trigger, {}, () =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api.for("workday:acme")
+          const { id } = yield* api.createEmployee({ staffing_entity_id: "s", properties: {} })
+          ids.push(id)
+          yield* fails
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.until(() => ids.length === 1)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual(ids, ["e1", "e1", "e1"])
+      assert.deepStrictEqual(rig.sent.map(({ integration, write }) => [integration, write]), [[
+        "workday:acme",
+        "createEmployee"
+      ]])
+      assert.deepStrictEqual(rig.reads, ["employeeForm"])
+    }))
+
+  it.effect("two equal writes of one attempt are two writes, in every attempt", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const fails = then(1)
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          yield* Effect.all([api.addResultLink(recordId, link), api.addResultLink(recordId, link)], {
+            concurrency: "unbounded"
+          })
+          yield* fails
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.until(() => rig.sent.length === 2)
+      yield* later
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 2)
+    }))
+
+  it.effect("a write of unknown outcome that must not happen twice is never repeated (L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          // a retry by the handler is still the same write
+          yield* Effect.retry(Effect.suspend(() => api.addResultLink(recordId, link)), { times: 3 })
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.dead(1)
+      assert.strictEqual(rig.sent.length, 1)
+      assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      const detail = yield* rig.deliveries.deadLetterDetail(letter?.id ?? 0)
+      assert.deepStrictEqual(detail?.journal.map(({ done, write }) => [write, done]), [["addResultLink", false]])
+      assert.deepStrictEqual(detail?.failedAttempts[0]?.requests.map(({ outcome, what }) => [what, outcome]), [[
+        "addResultLink",
+        "unknown"
+      ]])
+    }))
+
+  it.effect("a write of unknown outcome is not followed by one with other content in the same attempt (L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      const plugin = Plugin.make("p").on("ats.application.hired", {}, () =>
+        Effect.gen(function*() {
+          const hris = yield* Plugin.Api.for("workday:acme")
+          yield* hris.createEmployee({ properties: { name: "first" } }).pipe(
+            Effect.catch(() => hris.createEmployee({ properties: { name: "second" } }))
+          )
+        }))
+      yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.dead(1)
+      const [letter] = yield* rig.deliveries.deadLetters({ limit: 1 })
+      assert.strictEqual(letter?.failure.refusal, "OutcomeUnknown")
+      assert.lengthOf(rig.sent, 1)
+    }))
+
+  it.effect("a write of unknown outcome that is safe to repeat, or declared so, is repeated (L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => count % 2 === 1 ? unknownOutcome : Effect.succeed({})
+      const plugin = Plugin.make("p")
+        .on(trigger, { as: "safe" }, () => Effect.flatMap(Plugin.Api, (api) => api.deactivateCourse("c1")))
+        .on(
+          "ats.application.updated",
+          { as: "declared" },
+          ({ recordId }) =>
+            Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link, { onUnknown: "repeat" }))
+        )
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      yield* later
+      yield* rig.empty
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual(
+        rig.sent.map(({ write }) => write),
+        [
+          "deactivateCourse",
+          "deactivateCourse",
+          "addResultLink",
+          "addResultLink"
+        ]
+      )
+    }))
+
+  const tagging = Plugin.make("p").on(trigger, {}, () => Effect.flatMap(Plugin.Api, (api) => api.addTag("c1", tag)))
+  const showing = (names: ReadonlyArray<string>) => [
+    { id: "a1", candidate: { id: "c1", tags: names.map((name) => ({ name })) } }
+  ]
+
+  it.effect("a write of unknown outcome is not sent again if the API shows its effect (L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      rig.script.rows = showing(["met"])
+      yield* rig.start([tagging])
+      yield* rig.append("a1", { shows: "c1" })
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual([rig.sent.length, rig.reads], [1, ["page"]])
+    }))
+
+  it.effect("a write of unknown outcome is sent again if the API does not show its effect after a while (L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => count === 1 ? unknownOutcome : Effect.succeed({})
+      rig.script.rows = showing([])
+      yield* rig.start([tagging])
+      yield* rig.append("a1", { shows: "c1" })
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* TestClock.adjust("2 seconds")
+      yield* rig.until(() => rig.reads.length === 1)
+      yield* TestClock.adjust("4 minutes")
+      assert.strictEqual(rig.sent.length, 1)
+      yield* later
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 2)
+    }))
+
+  it.effect("a new application is found even if the API's clock is far behind ours (W4, L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
+      const plugin = Plugin.make("p").on(
+        trigger,
+        {},
+        () => Effect.flatMap(Plugin.Api, (api) => api.createApplication("j", { candidate }))
+      )
+      yield* TestClock.setTime(Date.parse("2026-03-01T12:00:00Z"))
+      rig.script.offset = -13 * 60_000
+      rig.script.rows = [{
+        id: "new",
+        job_id: "j",
+        remote_created_at: "2026-03-01T11:47:00.000Z",
+        candidate: { ...candidate, email_addresses: [{ email_address: candidate.email_address }] }
+      }]
+      rig.script.answer = () => unknownOutcome
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* later
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 1)
+    }))
+
+  it.effect("an empty list proves nothing: the full list is searched, and otherwise an operator decides (C6, L5)", () =>
+    Effect.gen(function*() {
+      const candidate = { first_name: "A", last_name: "B", email_address: "a@example.com" }
+      const plugin = Plugin.make("p").on(
+        trigger,
+        {},
+        () => Effect.flatMap(Plugin.Api, (api) => api.createApplication("j", { candidate }))
+      )
+      const shown = {
+        id: "new",
+        job_id: "j",
+        candidate: { ...candidate, email_addresses: [{ email_address: candidate.email_address }] }
+      }
+      const cases: ReadonlyArray<[rows: ReadonlyArray<unknown>, letters: Array<Array<string | null>>]> = [
+        [[shown], []],
+        [[], [["Permanent", "OutcomeUnknown"]]]
+      ]
+      for (const [rows, letters] of cases) {
+        const rig = yield* make
+        rig.script.mute = true
+        rig.script.rows = rows
+        rig.script.answer = () => unknownOutcome
+        yield* rig.start([plugin])
+        yield* one(rig)
+        yield* rig.until(() => rig.sent.length === 1)
+        yield* later
+        yield* letters.length === 0 ? rig.empty : rig.dead(1)
+        assert.deepStrictEqual(yield* lettersOf(rig), letters)
+        assert.strictEqual(rig.sent.length, 1)
+      }
+    }))
+
+  it.effect("a write whose outcome cannot be verified is a dead letter (L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      yield* rig.start([tagging])
+      yield* one(rig)
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* later
+      yield* rig.dead(1)
+      assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
+      assert.strictEqual(rig.sent.length, 1)
+    }))
+
+  it.effect("a write that was not sent is sent by the next attempt, and a rate limit costs no attempt", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => count === 1 ? notSent : count === 2 ? rateLimited(1_000) : Effect.succeed({})
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { attempts: 2 },
+        ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link))
+      )
+      yield* rig.start([plugin])
+      yield* one(rig)
+      for (const count of [1, 2]) {
+        yield* rig.until(() => rig.sent.length === count)
+        yield* TestClock.adjust("1 second")
+      }
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 3)
+    }))
+
+  it.effect("a write over the hourly budget waits for the next hour; other integrations go on", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const plugin = Plugin.make("p", { writesPerHour: 2 }).on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addResultLink(recordId, link))
+      )
+      const { delivery } = yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "a3"]) {
+        yield* rig.append(id)
+      }
+      yield* rig.append("b1", { integration: "lever:beta" })
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(
+        rig.sent.map(({ integration }) => integration),
+        [acme, acme, "lever:beta"]
+      )
+      yield* TestClock.adjust("59 minutes")
+      assert.strictEqual(rig.sent.length, 3)
+      yield* TestClock.adjust("1 minute")
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 4)
+    }))
+
+  it.effect("a write is not sent while all writes are stopped, and is not lost", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, false, action)
+      const plugin = Plugin.make("p").on(trigger, { attempts: 1 }, ({ recordId }) =>
+        Effect.flatMap(Plugin.Api, (api) =>
+          api.addResultLink(recordId, link)))
+      const { delivery } = yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.quiet(delivery)
+      yield* later
+      yield* rig.quiet(delivery)
+      assert.strictEqual(rig.sent.length, 0)
+      // resuming wakes the engine without the clock
+      yield* rig.deliveries.setSwitch({ _tag: "Writes" }, true, action)
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 1)
+    }))
+})
+
+describe("a step", () => {
+  const Made = Schema.Struct({ id: Schema.String, at: Schema.Date })
+
+  it.effect("a step with a result is not run again: the next attempt gets the decoded result (L4)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let runs = 0
+      const seen: Array<number> = []
+      const fails = then(1)
+      const plugin = Plugin.make("p").on(trigger, {}, () =>
+        Effect.gen(function*() {
+          const { at } = yield* Plugin.Journal.once(
+            "make",
+            Made,
+            Effect.sync(() => ({ id: "x", at: new Date(++runs) }))
+          )
+          yield* Plugin.Journal.once("nothing", Schema.Void, Effect.void)
+          seen.push(at.getTime())
+          yield* fails
+        }))
+      yield* rig.start([plugin])
+      yield* one(rig)
+      yield* rig.until(() => seen.length === 1)
+      yield* later
+      yield* rig.empty
+      assert.deepStrictEqual([runs, seen], [1, [1, 1]])
+    }))
+
+  it.effect("a step once per record runs once forever, and once in each integration (T1, L6)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const Employee = Schema.Struct({ id: Schema.String })
+      rig.script.answer = (_, count) => Effect.succeed({ id: `e${count}` })
+      const made: Array<string> = []
+      const plugin = Plugin.make("p").on(
+        "ats.application.hired",
+        {},
+        ({ integration, recordId }) =>
+          Effect.gen(function*() {
+            const api = yield* Plugin.Api.for("workday:acme")
+            const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
+            const { id } = yield* Plugin.Journal.oncePerRecord("create", Employee, create)
+            made.push(`${integration} ${recordId} ${id}`)
+          })
+      )
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.append("a1")
+      yield* rig.hire("a1")
+      yield* rig.hire("a1", "lever:beta")
+      yield* rig.quiet(delivery)
+      assert.strictEqual(rig.sent.length, 2)
+      assert.deepStrictEqual(made.toSorted(), [
+        `${acme} a1 e1`,
+        `${acme} a1 e1`,
+        "lever:beta a1 e2"
+      ])
+    }))
+
+  it.effect("an employee of unknown outcome is not created by a second hire either (T1)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = () => unknownOutcome
+      const plugin = Plugin.make("p").on("ats.application.hired", { onDeadLetter: "skip" }, () =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          const create = api.createEmployee({ staffing_entity_id: "s", properties: {} })
+          yield* Plugin.Journal.oncePerRecord("create", Schema.Struct({ id: Schema.String }), create)
+        }))
+      yield* rig.start([plugin])
+      yield* rig.hire("a1")
+      yield* rig.hire("a1")
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* later
+      yield* rig.dead(2)
+      assert.strictEqual(rig.sent.length, 1)
+    }))
+
+  it.effect("a `deadLetter` step with an unanswered request is not run again; one that failed is (L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let requests = 0
+      rig.script.http = () => Effect.sync(() => ++requests === 2 ? 503 : 200)
+      const posting = (name: string, fails: Effect.Effect<void, Plugin.Transient>) =>
+        Plugin.Journal.once(
+          name,
+          Schema.Void,
+          Effect.flatMap(HttpClient.HttpClient, (client) => client.post("https://hooks.example/x")).pipe(
+            Effect.mapError(() => new Plugin.Transient({ message: "unavailable" })),
+            Effect.flatMap(({ status }) => status === 200 ? fails : failing)
+          ),
+          { onUnknown: "deadLetter" }
+        )
+      const fails = then(1)
+      const plugin = Plugin.make("p")
+        .on(trigger, { as: "answered" }, () => posting("answered", fails))
+        .on("ats.application.updated", { as: "unanswered" }, () => posting("unanswered", Effect.void))
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      requests = 1
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      assert.strictEqual(requests, 2)
+      yield* later
+      yield* rig.dead(1)
+      assert.strictEqual(requests, 3)
+      assert.deepStrictEqual(yield* lettersOf(rig), [["Permanent", "OutcomeUnknown"]])
+    }))
+})

@@ -1,0 +1,79 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { IncrementalModel } from "../api/Lists.ts"
+import type { JsonObject } from "./Canonical.ts"
+import * as Processing from "./Processing.ts"
+import { findReferences } from "./Reference.ts"
+
+const of = (
+  model: IncrementalModel,
+  content: JsonObject,
+  processing = Processing.defaultProcessing(model),
+  integration = "t:a"
+) => findReferences({ integration, model }, processing, content)
+const unannouncedCount = (references: ReturnType<typeof of>) =>
+  [...references.values()].filter((reference) => reference.unannounced).length
+
+const candidate = {
+  id: "c",
+  first_name: "Ada",
+  last_name: "L",
+  email_addresses: [{ email_address: "a@b", type: "PRIVATE" }, { email_address: "b@b", type: "WORK" }]
+}
+
+describe("references", () => {
+  it("the candidate in an application and in an offer gives the same content although the shapes differ (N7)", () => {
+    const inApplication = of("ats.application", {
+      id: "a",
+      candidate: { ...candidate, company: "X", title: "Y", changed_at: "2026-01-01T00:00:00.000Z", tags: [] }
+    })
+    const inOffer = of("ats.offer", {
+      id: "o",
+      status: "SENT",
+      application: { candidate: { ...candidate, email_addresses: candidate.email_addresses.toReversed() } }
+    })
+    const [referencedRecord, reference] = [...inOffer][0]!
+    assert.strictEqual(inApplication.get(referencedRecord)?.content, reference.content)
+    assert.deepStrictEqual([unannouncedCount(inApplication), unannouncedCount(inOffer)], [0, 1])
+  })
+
+  it("a record and its embedded copy are the same referenced record, unless the integration or the id differs", () => {
+    const [referencedRecord, reference] = [...of("ats.tag", { id: "t", name: "urgent", changed_at: "x" })][0]!
+    const inside = (integration: string, id: string) =>
+      of(
+        "ats.application",
+        { id: "a", candidate: { id: "c", tags: [{ id, remote_id: "r", name: "urgent" }] } },
+        undefined,
+        integration
+      ).get(referencedRecord)
+    assert.strictEqual(inside("t:a", "t")?.content, reference.content)
+    assert.isUndefined(inside("t:b", "t"))
+    assert.isUndefined(inside("t:a", "u"))
+    assert.isFalse(reference.unannounced)
+  })
+
+  it("a shared property changes the content, another property does not", () => {
+    const stage = (details: JsonObject) => of("ats.application", { id: "a", current_stage: { id: "s", ...details } })
+    const same = stage({ name: "Screen", custom_fields: { a: 1 } })
+    assert.deepStrictEqual(stage({ name: "Screen", custom_fields: { a: 2 } }), same)
+    assert.notDeepEqual(stage({ name: "Interview" }), same)
+  })
+
+  it("a kind whose changes updated_after announces at every path is left out", () => {
+    assert.strictEqual(of("hris.staffing_entity", { id: "e", locations: [{ id: "l", name: "Berlin" }] }).size, 0)
+    assert.strictEqual(
+      of("hris.performance_review", { id: "p", reviewee: { id: "e" }, review_cycle: { id: "r" } }).size,
+      1
+    )
+  })
+
+  it("redacted content is not compared (I11)", () => {
+    const redacted = Processing.make("ats.offer", {
+      remoteData: "drop",
+      redact: { "/application/candidate/first_name": "drop" },
+      key: "k"
+    })
+    const show = (first_name: string) =>
+      of("ats.offer", redacted.apply({ id: "o", application: { candidate: { ...candidate, first_name } } }), redacted)
+    assert.deepStrictEqual(show("Ada"), show("Eve"))
+  })
+})

@@ -1,0 +1,203 @@
+/** Consumers decode the same events that the relay and the feed send. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { entries, entry } from "../../test/integration/publish/Entries.ts"
+import { cloudEventTextOf, type LogEntry } from "../domain/ChangeEvent.ts"
+import { type KafkaMessage, messagesOf, progressMessage } from "../publish/kafka/KafkaMessage.ts"
+import * as Events from "./Events.ts"
+
+const identity = { store: "k3f9a2c1", generation: 1 }
+const hire: LogEntry = {
+  ...entry({ position: 7, id: "a1", model: "ats.application", version: 3, kind: "updated" }),
+  before: JSON.stringify({ id: "a1", outcome: "PENDING", candidate: { first_name: "Ada" } }),
+  after: JSON.stringify({ id: "a1", outcome: "HIRED", candidate: { first_name: "Ada" } }),
+  changes: JSON.stringify([{ path: "/outcome", before: "PENDING", after: "HIRED" }]),
+  transitions: JSON.stringify([{ name: "hired", from: "PENDING", to: "HIRED" }])
+}
+
+const sent = (entry: LogEntry, limit = 1_000_000): ReadonlyArray<KafkaMessage> =>
+  messagesOf({ identity, topic: "rollcall.{model}", state: true, limitOf: () => limit }, entry).messages
+
+const received = ({ headers, value }: KafkaMessage) => ({
+  headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, Buffer.from(text)])),
+  value
+})
+const reasonOf = (decode: () => unknown): string => {
+  try {
+    decode()
+    return "none"
+  } catch (error) {
+    return error instanceof Events.EventDecodeError ? error.reason : String(error)
+  }
+}
+
+describe("rollcall/events", () => {
+  it("a Kafka message and an entry of the feed decode to the same event", () => {
+    const [message] = sent(hire)
+    const event = Events.fromKafka(received(message!))
+    assert.deepStrictEqual(event, Events.fromJson(cloudEventTextOf(identity, hire)))
+    assert.deepStrictEqual(event, Events.fromJson(JSON.parse(cloudEventTextOf(identity, hire))))
+    const before: unknown = JSON.parse(hire.before ?? "null")
+    assert.deepStrictEqual<unknown>(event, {
+      id: "event-7",
+      position: `k3f9a2c1-1-7-${hire.chain}`,
+      integration: "greenhouse:acme",
+      model: "ats.application",
+      recordId: "a1",
+      remoteId: null,
+      generation: 1,
+      version: 3,
+      kind: "updated",
+      origin: "poll",
+      before,
+      after: { id: "a1", outcome: "HIRED", candidate: { first_name: "Ada" } },
+      changes: [{ path: "/outcome", before: "PENDING", after: "HIRED" }],
+      transitions: [{ name: "hired", from: "PENDING", to: "HIRED" }],
+      reason: null,
+      restored: false,
+      changedAt: "2025-11-21T10:00:00.000Z",
+      detectedAt: new Date("2025-11-21T10:00:01.000Z"),
+      cause: null,
+      stub: false
+    })
+  })
+
+  it("an event is narrowed by model and kind", () => {
+    const seen: Array<string | null | undefined> = []
+    const see = (event: Events.Event) => {
+      if (event.stub) {
+        seen.push(event.log)
+        const nothing: null = event.after
+        return void nothing
+      }
+      if (event.model === "ats.application" && event.kind === "updated") {
+        seen.push(event.before.outcome, event.after.candidate?.first_name)
+        const names: ReadonlyArray<"hired" | "declined" | "stage_changed"> = event.transitions.map(({ name }) => name)
+        seen.push(...names)
+        // @ts-expect-error a tag's property
+        seen.push(event.after.name)
+      }
+      if (event.kind === "deleted") {
+        const nothing: null = event.after
+        seen.push(event.before.id, nothing)
+      }
+    }
+    see(Events.fromJson(cloudEventTextOf(identity, hire)))
+    see(Events.fromJson(cloudEventTextOf(identity, entry({ position: 8, id: "t1", version: 2, kind: "deleted" }))))
+    assert.deepStrictEqual(seen, ["PENDING", "Ada", "hired", undefined, "t1", null])
+  })
+
+  it("an event that was too large for Kafka has the path of the complete event (K1)", () => {
+    const [message] = sent({ ...hire, after: JSON.stringify({ id: "a1", note: "x".repeat(10_000) }) }, 3_000)
+    const event = Events.fromKafka(received(message!))
+    assert.ok(event.stub)
+    assert.deepStrictEqual([event.log, event.after, event.kind, event.recordId], [
+      "/v1/events?after=k3f9a2c1-1-6&limit=1",
+      null,
+      "updated",
+      "a1"
+    ])
+  })
+
+  it("headers are decoded in the form of any Kafka client", () => {
+    const [message] = sent(hire)
+    const { headers, value } = message!
+    const whole = Events.fromKafka(received(message!))
+    const bytes = Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)] as const)
+    assert.deepStrictEqual(Events.fromKafka({ headers, value: String(value) }), whole)
+    assert.deepStrictEqual(Events.fromKafka({ headers: new Map(bytes), value }), whole)
+    const lists = Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, [text]]))
+    assert.deepStrictEqual(Events.fromKafka({ headers: lists, value }), whole)
+  })
+
+  it("an input that is not an event is rejected with a reason and without its content", () => {
+    const [message, state] = sent(hire)
+    const progress = progressMessage(identity, "rollcall.{model}", {
+      integration: "greenhouse:acme",
+      model: "ats.tag",
+      generation: 1,
+      completeTo: 0,
+      position: 1,
+      at: 0
+    })
+    const { headers, value } = message!
+    const json: Record<string, unknown> = JSON.parse(cloudEventTextOf(identity, hire))
+    const data = json["data"] as Record<string, unknown>
+    assert.deepStrictEqual(
+      [
+        () => Events.fromKafka(received(state!)),
+        () => Events.fromKafka(received(progress)),
+        () => Events.fromKafka({ value }),
+        () => Events.fromKafka({ headers, value: "{" }),
+        () => Events.fromKafka({ headers, value: null }),
+        () => Events.fromJson("Ada"),
+        () => Events.fromJson({}),
+        () => Events.fromJson({ ...json, type: "rollcall.ats.thing.updated" }),
+        () => Events.fromJson({ ...json, type: "rollcall.ats.tag.updated" }),
+        () => Events.fromJson({ ...json, data: { ...data, before: null } }),
+        () => Events.fromJson({ ...json, data: { ...data, version: "Ada" } })
+      ].map(reasonOf),
+      [
+        "Foreign",
+        "Foreign",
+        "Foreign",
+        "NotJson",
+        "Malformed",
+        "NotJson",
+        "Foreign",
+        "UnknownModel",
+        "Malformed",
+        "Malformed",
+        "Malformed"
+      ]
+    )
+    try {
+      Events.fromJson({ ...json, data: { ...data, version: "Ada" } })
+    } catch (error) {
+      assert.match(String(error), /\/version/)
+      assert.notInclude(String(error), "Ada")
+    }
+  })
+
+  it("fields that a newer version adds are accepted", () => {
+    const json: Record<string, unknown> = JSON.parse(cloudEventTextOf(identity, hire))
+    const data = json["data"] as Record<string, unknown>
+    const event = Events.fromJson({ ...json, tone: "new", data: { ...data, mood: "new" } })
+    assert.ok(!event.stub)
+    assert.strictEqual(event.after?.id, "a1")
+  })
+
+  const history = [
+    ...entries(1, 30),
+    ...entries(31, 40, { kind: "deleted", version: 4 }),
+    ...entries(1, 5, { version: 1, kind: "created" }).map((one) => ({ ...one, generation: 2 }))
+  ].map((one) => Events.fromJson(cloudEventTextOf(identity, one))).filter((event) => !event.stub)
+
+  it.prop(
+    "events that arrive twice or late fold to the same state",
+    [Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: history.length - 1 })))],
+    ([order]) => {
+      const [inOrder, disordered] = [new Events.CurrentRecords(), new Events.CurrentRecords()]
+      for (const event of history) inOrder.apply(event)
+      for (const index of order) disordered.apply(history[index]!)
+      for (const event of history.toReversed()) disordered.apply(event)
+      for (let record = 0; record < 10; record++) {
+        const get = (current: Events.CurrentRecords) => current.get("greenhouse:acme", "ats.tag", `r${record}`)
+        assert.deepStrictEqual(get(disordered), get(inOrder))
+      }
+      assert.strictEqual([...inOrder.list("ats.tag")].length, 5)
+      assert.isFalse(inOrder.apply(history[0]!))
+    }
+  )
+
+  it("records of an earlier generation are dropped when a later generation is complete (X18)", () => {
+    const current = new Events.CurrentRecords()
+    for (const event of history.slice(0, 10)) current.apply(event)
+    current.apply(history.at(-1)!)
+    const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
+    assert.deepStrictEqual(current.startGeneration({ ...stream, generation: 1 }), [])
+    assert.strictEqual(current.startGeneration({ ...stream, generation: 2 }).length, 9)
+    assert.deepStrictEqual([...current.list("ats.tag")].map(({ id }) => id), ["r4"])
+    assert.deepStrictEqual([...current.list("ats.tag", "other:one")], [])
+  })
+})

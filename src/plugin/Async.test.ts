@@ -1,0 +1,279 @@
+/** Handlers as async functions: their types, their failures, and calls that they do not await. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Config from "effect/Config"
+import * as Testing from "../testing/Testing.ts"
+import * as Plugin from "./Plugin.ts"
+
+const config = Config.all({ hris: Config.String("HRIS") })
+
+const welcome = Plugin.make("welcome", { config })
+  .on(
+    "ats.application.hired",
+    {},
+    Plugin.async(async (event, { api, fetch, journal, records }, { hris }) => {
+      const outcome: string | null | undefined = event.after.outcome
+      const application = await records.get("ats.application", event.recordId)
+      const employee = await journal.oncePerRecord("employee", async () => {
+        const { id } = await api.for(hris).createEmployee({ properties: { outcome: outcome ?? null } })
+        return { id, of: application?.id }
+      })
+      const id: string = employee.id
+      await journal.once("tell", async () => {
+        const { status } = await fetch("https://hooks.example/in", { method: "POST", body: JSON.stringify({ id }) })
+        if (status === 429) throw Plugin.RateLimited.after("1 minute")
+      })
+      await api.addTag(event.after.candidate_id ?? "", { tag: { name: "hired" } })
+    })
+  )
+  .on(
+    "ats.tag.updated",
+    { changed: ["name"] },
+    Plugin.async(async (event) => {
+      const changed: ReadonlyArray<"name"> = event.changed
+      const before: string | null | undefined = event.change.name?.before
+      await Promise.resolve([changed, before])
+    })
+  )
+  .batch(
+    "ats.application.declined",
+    { size: 10, within: "1 minute" },
+    Plugin.async(async (events) => {
+      const first: string | undefined = events[0]?.transition.name
+      await Promise.resolve(first)
+    })
+  )
+  .every(
+    "1 day",
+    { as: "digest" },
+    Plugin.async(async (tick, { events }) => {
+      const hired = await events.between("ats.application.hired", tick.from, tick.to)
+      const ids: ReadonlyArray<string> = hired.map(({ recordId }) => recordId)
+      await Promise.resolve(ids)
+    })
+  )
+  .with({ values: { HRIS: "sandbox:people" } })
+
+/** Never run: these cases are checked by the compiler. */
+export const refused = () => [
+  Plugin.make("x")
+    .on(
+      "ats.tag.deleted",
+      {},
+      Plugin.async(async (event) => {
+        // @ts-expect-error a delete has no content after
+        await Promise.resolve(event.after.name)
+      })
+    ),
+  Plugin.make("x", { config })
+    .on(
+      "ats.tag.created",
+      {},
+      Plugin.async(async (_event, { api }, config) => {
+        // @ts-expect-error a write takes its body
+        await api.addTag("c1")
+        // @ts-expect-error no such value is configured
+        await Promise.resolve(config.nope)
+      })
+    ),
+  // @ts-expect-error a handler returns no value
+  Plugin.make("x").on("ats.tag.created", {}, Plugin.async(async () => 1)),
+  // @ts-expect-error the function must be asynchronous
+  Plugin.make("x").on("ats.tag.created", {}, Plugin.async(() => {}))
+]
+
+const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate_id: "c1" } })
+const tag = Testing.event("ats.tag.created", {})
+const failing = (thrown: unknown) =>
+  Plugin.make("failing").on(
+    "ats.tag.created",
+    { attempts: 2 },
+    Plugin.async(async () => {
+      await Promise.resolve()
+      throw thrown
+    })
+  )
+
+describe("a handler as an async function", () => {
+  it("has the same capabilities as an Effect handler, and a crash at any point repeats no write", async () => {
+    const http = [{ status: 429 }, "unreachable", { status: 200 }] as const
+    const run = await Testing.make(welcome, { http }).deliver(hired)
+    assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 3]])
+    assert.deepStrictEqual(run.journal.map(({ result, step }) => [step, result]), [
+      ["employee", { id: "createEmployee-1", of: "a1" }],
+      ["tell", null]
+    ])
+    assert.deepStrictEqual(run.requests.map(({ body }) => body), [
+      '{"id":"createEmployee-1"}',
+      '{"id":"createEmployee-1"}'
+    ])
+
+    const crashes = await Testing.make(welcome, { http: () => ({ status: 200 }) }).crashes(hired)
+    assert.include(crashes.map(({ at }) => at), "POST https://hooks.example/in: answered, response not processed")
+    for (const { at, result } of crashes) {
+      for (const name of ["createEmployee", "addTag"]) {
+        assert.isAtMost(result.writes.filter(({ write }) => write === name).length, 1, `${name}: ${at}`)
+      }
+    }
+  })
+
+  it("a write inside a step is keyed by the step, so an equal write outside the step is sent separately", async () => {
+    const plugin = Plugin.make("nested").on(
+      "ats.tag.created",
+      {},
+      Plugin.async(async (event, { api, journal }) => {
+        const same = () => api.addResultLink(event.recordId, { label: "x", url: "https://x.example" })
+        await journal.once("inner", async () => void await same())
+        await same()
+      })
+    )
+    const run = await Testing.make(plugin).deliver(tag)
+    assert.strictEqual(run.writes.length, 2)
+    for (const { at, result } of await Testing.make(plugin).crashes(tag)) {
+      if (result.failure === null) assert.strictEqual(result.writes.length, 2, at)
+    }
+  })
+
+  it("fails with the failure that it throws, and any other thrown value is a defect", async () => {
+    const failureOf = async (thrown: unknown) => {
+      const { deliveries, failure } = await Testing.make(failing(thrown)).deliver(tag)
+      return [failure?._tag, deliveries[0]?.attempts]
+    }
+    assert.deepStrictEqual(await failureOf(new Plugin.Permanent({ message: "no" })), ["Permanent", 1])
+    assert.deepStrictEqual(await failureOf(new Plugin.Transient({ message: "later" })), ["Transient", 2])
+    assert.deepStrictEqual(await failureOf(new TypeError("oops")), ["Defect", 2])
+    assert.deepStrictEqual((await failureOf(Plugin.RateLimited.after("1 second")))[0], "RateLimited")
+  })
+
+  it("can catch the failure of a capability", async () => {
+    const seen: Array<string> = []
+    const plugin = Plugin.make("catching").on(
+      "ats.tag.created",
+      {},
+      Plugin.async(async (_, { api }) => {
+        try {
+          await api.createEmployee({ properties: {} })
+        } catch (error) {
+          if (!(error instanceof Plugin.Permanent) || error.refusal !== "EmployeeAlreadyExists") throw error
+          seen.push(error.refusal)
+        }
+      })
+    )
+    const faults = [{ on: "createEmployee", fail: "EmployeeAlreadyExists" }] as const
+    const { failure } = await Testing.make(plugin, { faults }).deliver(tag)
+    assert.deepStrictEqual([failure, seen], [null, ["EmployeeAlreadyExists"]])
+  })
+
+  it("after its timeout its signal is aborted, and its capabilities do nothing (X16)", async () => {
+    const aborted: Array<boolean> = []
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const plugin = Plugin.make("late").on(
+      "ats.tag.created",
+      { timeout: "10 seconds", attempts: 1 },
+      Plugin.async(async (event, { api, signal }) => {
+        await held
+        aborted.push(signal.aborted)
+        await api.addTag(event.recordId, { tag: { name: "x" } })
+      })
+    )
+    const testing = Testing.make(plugin)
+    const { failure, writes } = await testing.deliver(tag)
+    release()
+    await held
+    await Promise.resolve()
+    assert.deepStrictEqual([failure?._tag, writes.length, aborted], ["Transient", 0, [true]])
+  })
+})
+
+describe("a call that an async function does not await", () => {
+  type Handle = Parameters<typeof Plugin.async<Plugin.EventOf<"ats.tag.created">, {}>>[0]
+  const plugin = (handle: Handle, options = {}) =>
+    Plugin.make("hasty").on("ats.tag.created", { attempts: 2, ...options }, Plugin.async(handle))
+  const refused = { faults: [{ on: "addTag", fail: "Forbidden", times: 9 }] } as const
+  const tagged = { tag: { name: "x" } }
+
+  it("is waited for, including the calls that follow it (L22)", async () => {
+    const run = await Testing.make(plugin(async ({ recordId }, { api }) => {
+      void (async () => {
+        await api.addTag(recordId, tagged)
+        await api.removeTag(recordId, tagged)
+      })()
+    })).deliver(tag)
+    assert.deepStrictEqual(run.writes.map(({ write }) => write), ["addTag", "removeTag"])
+    assert.deepStrictEqual(run.deliveries.map(({ attempts, state }) => [state, attempts]), [["done", 1]])
+  })
+
+  it("fails the attempt with its own failure, and the message says that it was not awaited (L22)", async () => {
+    const { failure } = await Testing.make(
+      plugin(async ({ recordId }, { api }) => void api.addTag(recordId, tagged)),
+      refused
+    ).deliver(tag)
+    if (failure?._tag !== "Permanent") return assert.fail(`it ended as ${failure?._tag}`)
+    assert.strictEqual(failure.refusal, "Forbidden")
+    assert.match(failure.message, /^api\.addTag failed, and its promise was not awaited: /)
+  })
+
+  it("fails the attempt if it failed before the handler ended (L22)", async () => {
+    const { failure } = await Testing.make(
+      plugin(async ({ recordId }, { api }) => {
+        void api.addTag(recordId, tagged)
+        await api.live("ats.tag", recordId)
+        await api.live("ats.tag", recordId)
+      }),
+      refused
+    ).deliver(tag)
+    assert.strictEqual(failure?._tag, "Permanent")
+  })
+
+  it("fails the step that made it, so the step has no result (L22)", async () => {
+    const { failure, journal } = await Testing.make(
+      plugin(async ({ recordId }, { api, journal }) => {
+        await journal.once("step", async () => void api.addTag(recordId, tagged))
+      }),
+      refused
+    ).deliver(tag)
+    assert.strictEqual(failure?._tag, "Permanent")
+    assert.deepStrictEqual(journal, [])
+  })
+
+  it("is a defect that names the call if it threw another error (L22)", async () => {
+    const { failure } = await Testing.make(plugin(async (_, { journal }) => {
+      void journal.once("step", () => Promise.reject(new TypeError("oops")))
+    })).deliver(tag)
+    assert.strictEqual(failure?._tag, "Defect")
+    assert.match(
+      failure?._tag === "Defect" ? failure.message : "",
+      /journal\.once failed, and its promise was not awaited/
+    )
+  })
+
+  it("does not fail the attempt if the handler awaits it late or catches its failure (L22)", async () => {
+    const seen: Array<string> = []
+    const { failure } = await Testing.make(
+      plugin(async ({ recordId }, { api }) => {
+        void api.addTag(recordId, tagged).catch(() => seen.push("caught"))
+        const late = api.addTag(recordId, tagged)
+        await Promise.race([api.live("ats.tag", recordId), api.addTag("other", tagged)])
+        await Promise.allSettled([api.addTag("third", tagged)])
+        await api.live("ats.tag", recordId)
+        try {
+          await late
+        } catch {
+          seen.push("late")
+        }
+      }),
+      refused
+    ).deliver(tag)
+    assert.deepStrictEqual([failure, seen.toSorted()], [null, ["caught", "late"]])
+  })
+
+  it("is waited for if the handler itself fails, and does not hide the handler's failure (L22)", async () => {
+    const { failure, writes } = await Testing.make(plugin(async ({ recordId }, { api }) => {
+      void api.addTag(recordId, tagged)
+      throw new Plugin.Permanent({ message: "its own" })
+    })).deliver(tag)
+    assert.deepStrictEqual([failure?._tag === "Permanent" && failure.message, writes.length], ["its own", 1])
+  })
+})

@@ -1,0 +1,50 @@
+import addFormats from "ajv-formats"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { assert, describe, it } from "vitest"
+import { modelNames } from "../domain/Model.ts"
+import { asyncApiOf } from "./AsyncApi.ts"
+import { progressSchema } from "./EventSchema.ts"
+import { progressMessage } from "./kafka/KafkaMessage.ts"
+
+const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
+
+const refsOf = (value: unknown): ReadonlyArray<string> =>
+  typeof value !== "object" || value === null ?
+    [] :
+    Object.entries(value).flatMap(([name, inner]) =>
+      name === "$ref" && typeof inner === "string" ? [inner] : refsOf(inner)
+    )
+
+const valueAt = (pointer: string): unknown =>
+  pointer.split("/").slice(1).reduce<unknown>(
+    (value, name) =>
+      typeof value === "object" && value !== null
+        ? Object.entries(value).find(([key]) => key === name)?.[1]
+        : undefined,
+    document
+  )
+
+describe("the AsyncAPI document", () => {
+  it("has an event topic and a state topic for each model, and the progress topic", () => {
+    assert.strictEqual(Object.keys(document.channels).length, 2 * modelNames.length + 1)
+    assert.strictEqual(document.channels["ats.tag"]?.address, "hr.{integration}.ats.tag")
+    assert.strictEqual(document.channels["ats.tag.state"]?.address, "hr.{integration}.ats.tag.state")
+    assert.strictEqual(document.channels["progress"]?.address, "hr._.progress")
+  })
+
+  it("contains the target of each of its references", () => {
+    const refs = refsOf(document)
+    assert.isAbove(refs.length, 3 * modelNames.length)
+    for (const ref of refs) assert.isDefined(valueAt(ref), ref)
+  })
+
+  it("describes progress messages as they are published", () => {
+    const ajv = new Ajv2020({ strict: false })
+    addFormats.default(ajv)
+    const valid = ajv.compile(progressSchema)
+    const progress = { integration: "i", model: "ats.tag", generation: 2, completeTo: 0, position: 1, at: 0 } as const
+    const { value } = progressMessage({ store: "s", generation: 2 }, "rollcall.{model}", progress)
+    assert.isTrue(valid(JSON.parse(String(value))), JSON.stringify(valid.errors))
+    assert.isFalse(valid({}))
+  })
+})

@@ -1,0 +1,71 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+import { scenario } from "../../test/support/capture/Rig.ts"
+import { Store } from "../store/Store.ts"
+import * as Retention from "./Retention.ts"
+
+/** Prunes a log of one record with three versions on three days; returns the numbers of rows that are kept. */
+const kept = (readers: ReadonlyArray<string>, passed: number) =>
+  scenario(Effect.fnUntraced(function*(rig) {
+    const store = yield* Store
+    yield* rig.put({ id: "a", title: "1" })
+    yield* rig.sweep
+    for (const title of ["2", "3"]) {
+      yield* rig.wait("1 day")
+      yield* rig.put({ id: "a", title })
+      yield* rig.poll
+    }
+    yield* store.saveReaderPosition(rig.stream.owner, "relay", passed)
+    yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers }))
+    const counts: Array<number> = []
+    for (const days of [1, 5.5, 30]) {
+      yield* TestClock.adjust(Duration.days(days))
+      counts.push((yield* rig.events).length)
+    }
+    const { records } = yield* store.records(rig.stream.key, null, 10)
+    assert.deepStrictEqual(records.map((record) => JSON.parse(record.content).title), ["3"])
+    return counts
+  }, Effect.scoped))
+
+describe("Retention", () => {
+  it.effect("rows older than the retention are deleted, and the record's content stays", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* kept([], 0), [3, 1, 0])
+    }))
+
+  it.effect("the rows that a reader has not read, and the last row that it has read, are kept", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
+    }))
+
+  it.effect("erased rows are deleted after one day, once all readers have the delete event (D11)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const store = yield* Store
+      const { owner } = rig.stream
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x" })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", title: null })
+      yield* rig.poll
+      yield* store.saveReaderPosition(owner, "relay", 3)
+      yield* Layer.build(Retention.layer({ retention: Duration.days(30), readers: ["relay"] }))
+      const remaining = Effect.map(rig.events, (entries) => entries.map(({ id, kind }) => `${id} ${kind}`))
+      const others = ["b created", "c created", "a deleted"]
+      yield* TestClock.adjust("2 days")
+      assert.deepStrictEqual(yield* remaining, ["a created", ...others])
+      yield* store.saveReaderPosition(owner, "relay", 4)
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(yield* remaining, others)
+
+      yield* rig.put({ id: "b", title: null })
+      yield* rig.poll
+      yield* store.saveReaderPosition(owner, "relay", 5)
+      yield* TestClock.adjust("23 hours")
+      assert.strictEqual((yield* remaining).length, 4)
+      yield* TestClock.adjust("2 hours")
+      assert.deepStrictEqual(yield* remaining, ["c created", "a deleted", "b deleted"])
+    }, Effect.scoped)))
+})

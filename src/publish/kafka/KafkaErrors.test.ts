@@ -1,0 +1,50 @@
+import { assert, describe, it } from "@effect/vitest"
+import { isBrokerStarting, toSinkError } from "./KafkaErrors.ts"
+
+/** The error that kafkajs throws after its last retry: the broker's error is the cause. */
+const wrapped = (inner: Record<string, unknown>) =>
+  Object.assign(new Error("retries exceeded"), { name: "KafkaJSNumberOfRetriesExceeded", cause: inner })
+
+const reasonOf = (error: unknown) => {
+  const fault = toSinkError("publishing", error)
+  return fault._tag === "BatchTooLarge" ? fault._tag : fault.reason._tag
+}
+
+describe("KafkaErrors", () => {
+  it("an error caused by a newer producer means Fenced, even if kafkajs does not know the code's name (X15)", () => {
+    assert.strictEqual(reasonOf(wrapped({ type: "INVALID_PRODUCER_EPOCH" })), "Fenced")
+    assert.strictEqual(reasonOf(wrapped({ type: "KAFKAJS_UNKNOWN_ERROR_CODE", code: 90 })), "Fenced")
+  })
+
+  it("missing permissions, wrong credentials and invalid topics mean Refused, with a hint for each", () => {
+    for (
+      const [error, hint] of [
+        [wrapped({ type: "TOPIC_AUTHORIZATION_FAILED" }), "grant this principal"],
+        [wrapped({ name: "KafkaJSSASLAuthenticationError" }), "KAFKA_SASL_PASSWORD"],
+        [{ name: "KafkaJSAggregateError", errors: [{ type: "INVALID_REPLICATION_FACTOR" }] }, "ROLLCALL_TOPIC"],
+        [wrapped({ type: "UNSUPPORTED_VERSION" }), "ROLLCALL_KAFKA_TRANSACTIONS=off"]
+      ] as const
+    ) {
+      const fault = toSinkError("opening", error)
+      assert.isTrue(fault._tag === "SinkError" && fault.reason._tag === "Refused")
+      assert.include(fault.message, hint)
+    }
+  })
+
+  it("a batch that is too large does not mean Unreachable (K1)", () => {
+    assert.strictEqual(reasonOf(wrapped({ type: "MESSAGE_TOO_LARGE" })), "BatchTooLarge")
+  })
+
+  it("every other error means Unreachable, including circular causes and values that are not errors (X10)", () => {
+    const circular: Record<string, unknown> = { name: "KafkaJSError" }
+    circular.cause = circular
+    for (const error of [new Error("boom"), circular, "text", null, undefined]) {
+      assert.strictEqual(reasonOf(error), "Unreachable")
+    }
+  })
+
+  it("a broker that is still starting is distinguished from one that is unavailable", () => {
+    assert.isTrue(isBrokerStarting(toSinkError("reading", wrapped({ type: "GROUP_LOAD_IN_PROGRESS" }))))
+    assert.isFalse(isBrokerStarting(toSinkError("reading", new Error("connect ECONNREFUSED"))))
+  })
+})

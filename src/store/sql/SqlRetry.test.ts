@@ -1,0 +1,59 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { LockTimeoutError, SqlError, UnknownError } from "effect/sql/SqlError"
+import { TestClock } from "effect/testing"
+import { conflict } from "../../../test/conformance/StoreSamples.ts"
+import { Fenced, StoreError } from "../Store.ts"
+import { toStoreError, withRetry } from "./SqlRetry.ts"
+
+const secret = "content of a record"
+const locked = new SqlError({ reason: new LockTimeoutError({ cause: new Error(secret), message: secret }) })
+const broken = new SqlError({ reason: new UnknownError({ cause: new Error(secret) }) })
+const fenced = new StoreError({ reason: new Fenced({ scope: "capture", epoch: 1 }) })
+
+/** How often `withRetry` runs work that always fails with this error, and the final error. */
+const retried = <E>(failure: E) =>
+  Effect.gen(function*() {
+    let runs = 0
+    const work = Effect.suspend(() => {
+      runs += 1
+      return Effect.fail(failure)
+    })
+    const fiber = yield* Effect.forkChild(Effect.flip(withRetry("test")(work)))
+    yield* TestClock.adjust("1 minute")
+    return { runs, error: yield* Fiber.join(fiber) }
+  })
+
+describe("database work", () => {
+  it.effect.each([
+    { name: "a lock of the database", failure: locked },
+    { name: "a conflict inside a transaction", failure: conflict }
+  ])("runs ten times for $name, then the store is unavailable", ({ failure }) =>
+    Effect.gen(function*() {
+      const { error, runs } = yield* retried<SqlError | StoreError>(failure)
+      assert.strictEqual(runs, 10)
+      assert.strictEqual(error.reason._tag, "Unavailable")
+    }))
+
+  it.effect.each([
+    { name: "an error that is not a conflict", failure: broken },
+    { name: "a fenced owner", failure: fenced }
+  ])("runs once for $name", ({ failure }) =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* retried<SqlError | StoreError>(failure)).runs, 1)
+    }))
+
+  it.effect("passes the caller's own errors through unchanged", () =>
+    Effect.gen(function*() {
+      const own = new Error("own")
+      assert.strictEqual((yield* retried(own)).error, own)
+    }))
+
+  it.effect("fails with a message that says what to do, without the database's message (I11)", () =>
+    Effect.gen(function*() {
+      const error = yield* Effect.flip(toStoreError("write")(Effect.fail(locked)))
+      assert.notInclude(error.message, secret)
+      assert.match(error.message, /^Unavailable: the store could not do this now.*tries again/)
+    }))
+})

@@ -1,0 +1,99 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { Store } from "../Store.ts"
+import * as Sqlite from "./Sqlite.ts"
+import { inspect } from "./SqliteInspection.ts"
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+const opened = (file: string) =>
+  Effect.map(Layer.build(Sqlite.layer({ file })), (context) => Context.get(context, Store))
+const contents = (path: string) => readdirSync(path).sort().map((name) => [name, readFileSync(join(path, name), "hex")])
+const reasonOf = (file: string) => Effect.map(Effect.flip(inspect(file)), ({ reason }) => reason)
+
+describe("the inspection of a SQLite store", () => {
+  it.effect("does not create a store that does not exist", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      assert.deepInclude(yield* inspect(join(path, "rollcall.db")), { exists: false, locked: false })
+      assert.deepStrictEqual(readdirSync(path), [])
+    }))
+
+  it.effect("changes no byte of a store that no process has open", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const file = join(path, "rollcall.db")
+      yield* Effect.scoped(opened(file))
+      const before = contents(path)
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
+      assert.deepStrictEqual(contents(path), before)
+    }))
+
+  it.effect("leaves the files of a killed process unchanged", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const file = join(path, "killed.db")
+      const store = yield* opened(join(path, "rollcall.db"))
+      yield* store.takeOwnership("capture")
+      for (const end of ["", "-wal"]) copyFileSync(join(path, `rollcall.db${end}`), `${file}${end}`)
+      const wal = readFileSync(`${file}-wal`)
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
+      assert.deepStrictEqual(readFileSync(`${file}-wal`), wal)
+    }))
+
+  it.effect("leaves ownership with the process that uses the store (I10)", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      const store = yield* opened(file)
+      const owner = yield* store.takeOwnership("relay")
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
+      yield* store.saveReaderPosition(owner, "relay", 0)
+      assert.strictEqual((yield* store.takeOwnership("relay")).epoch, owner.epoch + 1)
+    }))
+
+  it.effect("reports that another program locks the store", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      yield* opened(file)
+      const shell = new DatabaseSync(file)
+      shell.exec("BEGIN IMMEDIATE")
+      assert.deepInclude(yield* inspect(file), { exists: true, locked: true })
+      shell.close()
+    }))
+
+  it.effect("fails like opening the store if the file is not a store", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const notes = join(path, "notes.txt")
+      writeFileSync(notes, "these are notes\n".repeat(100))
+      const foreign = join(path, "foreign.db")
+      const theirs = new DatabaseSync(foreign)
+      theirs.exec("CREATE TABLE theirs (a)")
+      theirs.close()
+      const newer = join(path, "newer.db")
+      yield* Effect.scoped(opened(newer))
+      const later = new DatabaseSync(newer)
+      later.exec("INSERT INTO migrations (migration_id, name) VALUES (999, 'later')")
+      later.close()
+      const files = [join(path, "missing", "a.db"), notes, foreign, newer]
+      const reasons = yield* Effect.forEach(files, reasonOf)
+      for (
+        const [index, words] of ["does not exist", "is not a SQLite database", "another program", "schema 999"]
+          .entries()
+      ) {
+        assert.include(reasons[index]?.hint, words)
+      }
+      for (const [index, file] of files.entries()) {
+        const { reason } = yield* Effect.flip(Effect.scoped(opened(file)))
+        assert.strictEqual(reason.hint, reasons[index]?.hint)
+      }
+    }))
+})

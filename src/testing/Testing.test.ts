@@ -1,0 +1,420 @@
+/** The test kit, used with correct and with faulty plugins. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Config from "effect/Config"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as Schema from "effect/Schema"
+import * as Plugin from "../plugin/Plugin.ts"
+import * as Testing from "./Testing.ts"
+
+const Employee = Schema.Struct({ id: Schema.String })
+const config = Config.all({ hris: Config.String("HRIS") })
+
+/** Creates one employee per application, links it, and tags the candidate. */
+const welcome = Plugin.make("welcome", { config }).on(
+  "ats.application.hired",
+  {},
+  Effect.fnUntraced(function*(event, { hris }) {
+    const people = yield* Plugin.Api.for(hris)
+    const employee = yield* Plugin.Journal.oncePerRecord(
+      "employee",
+      Employee,
+      people.createEmployee({ properties: { name: event.recordId } })
+    )
+    const api = yield* Plugin.Api
+    yield* api.addResultLink(event.recordId, { label: "Employee", url: `https://hr.example/${employee.id}` })
+    yield* api.addTag(event.after.candidate_id ?? "", { tag: { name: "hired" } })
+  })
+).with({ values: { HRIS: "sandbox:people" } })
+
+/** Never run: these cases are checked by the compiler. */
+export const refused = () => [
+  // @ts-expect-error a delete has no content after
+  Testing.event("ats.tag.deleted", { after: { name: "x" } }),
+  // @ts-expect-error a tag has no such property
+  Testing.event("ats.tag.created", { after: { outcome: "HIRED" } }),
+  // @ts-expect-error an update needs `before`
+  Testing.event("ats.tag.updated", { after: { name: "x" } }),
+  // @ts-expect-error a tag has no such transition
+  Testing.event("ats.tag.hired", {}),
+  // @ts-expect-error a skill has no such property
+  Testing.record("hris.skill", { outcome: "HIRED" }),
+  // @ts-expect-error the API has no such call
+  Testing.make(welcome, { faults: [{ on: "addTags", fail: "Transient" }] }),
+  // @ts-expect-error the API has no such refusal
+  Testing.make(welcome, { faults: [{ on: "addTag", fail: "Nope" }] })
+]
+
+const hired = Testing.event("ats.application.hired", { after: { id: "a1", candidate_id: "c1" } })
+const candidate = Testing.record("ats.candidate", { id: "c1" })
+const namesOf = (run: Testing.Result) => run.writes.map(({ write }) => write)
+
+describe("rollcall/testing", () => {
+  it("delivers an event, and returns its writes with their integrations", async () => {
+    const testing = Testing.make(welcome, { records: [candidate] })
+    const run = await testing.deliver(hired)
+    assert.deepStrictEqual(run.deliveries, [
+      { handler: "ats.application.hired", state: "done", attempts: 1, failure: null }
+    ])
+    assert.deepStrictEqual(run.writes, [
+      { integration: "sandbox:people", write: "createEmployee", id: null, body: { properties: { name: "a1" } } },
+      {
+        integration: "sandbox:test",
+        write: "addResultLink",
+        id: "a1",
+        body: { label: "Employee", url: "https://hr.example/createEmployee-1" }
+      },
+      { integration: "sandbox:test", write: "addTag", id: "c1", body: { tag: { name: "hired" } } }
+    ])
+    assert.deepStrictEqual(run.journal, [
+      { handler: "ats.application.hired", step: "employee", result: { id: "createEmployee-1" } }
+    ])
+    // a candidate has no list of its own: the API returns it in its applications
+    assert.deepStrictEqual(testing.live("ats.application", "a1")?.candidate?.tags?.map(({ name }) => name), ["hired"])
+  })
+
+  it("runs a step once per record, however often the record is hired (T1)", async () => {
+    const testing = Testing.make(welcome)
+    await testing.deliver(hired)
+    const again = await testing.deliver(
+      Testing.event("ats.application.hired", { version: 4, after: { id: "a1", candidate_id: "c1" } })
+    )
+    assert.deepStrictEqual(namesOf(again), ["addResultLink", "addTag"])
+    const replayed = await testing.deliver(hired)
+    assert.deepStrictEqual([replayed.failure, namesOf(replayed)], [null, []])
+  })
+
+  it("crashes at each point in turn, and repeats no write (L5)", async () => {
+    const crashes = await Testing.make(welcome).crashes(hired)
+    assert.deepStrictEqual(crashes.map(({ at }) => at), [
+      'step "employee": about to run',
+      "createEmployee: about to be sent",
+      "createEmployee: done, response not recorded",
+      "createEmployee: done",
+      'step "employee": done, result not recorded',
+      'step "employee": done',
+      "addResultLink: about to be sent",
+      "addResultLink: done, response not recorded",
+      "addResultLink: done",
+      "addTag: about to be sent",
+      "addTag: done, response not recorded",
+      "addTag: done"
+    ])
+    for (const { at, result } of crashes) {
+      const unknown = /^(createEmployee|addResultLink): (about|done, )/.test(at)
+      assert.strictEqual(result.failure?._tag, unknown ? "Permanent" : undefined, at)
+      for (const write of new Set(namesOf(result))) {
+        assert.strictEqual(namesOf(result).filter((name) => name === write).length, 1, `${write} twice: ${at}`)
+      }
+      if (!unknown) assert.strictEqual(result.writes.length, 3, at)
+    }
+  })
+
+  it("shows a write twice if it is wrongly declared repeatable", async () => {
+    const careless = Plugin.make("careless").on(
+      "ats.tag.created",
+      {},
+      Effect.fnUntraced(function*(event) {
+        const api = yield* Plugin.Api
+        yield* api.addResultLink(event.recordId, { label: "x", url: "https://x.example" }, { onUnknown: "repeat" })
+      })
+    )
+    const crashes = await Testing.make(careless).crashes(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual(crashes.map(({ result }) => result.writes.length), [1, 2, 1])
+  })
+
+  it("fails calls as set by the test, and retries by the rules of the service in virtual time", async () => {
+    const seen: Array<number> = []
+    const plugin = Plugin.make("tags").on(
+      "ats.tag.created",
+      { attempts: 3, retry: { first: "1 minute" } },
+      Effect.fnUntraced(function*(event) {
+        seen.push(yield* Effect.clockWith((clock) => clock.currentTimeMillis))
+        const api = yield* Plugin.Api
+        yield* api.addTag(event.recordId, { tag: { name: "x" } })
+      })
+    )
+    const event = Testing.event("ats.tag.created", {})
+    const of = async (...faults: ReadonlyArray<Testing.Fault>) => {
+      const run = await Testing.make(plugin, { faults }).deliver(event)
+      return [run.deliveries[0]?.state, run.deliveries[0]?.attempts, run.writes.length, run.failure?._tag]
+    }
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Transient" }), ["done", 2, 1, undefined])
+    assert.strictEqual((seen[1] ?? 0) - (seen[0] ?? 0), 60_000)
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Transient", times: 3 }), ["dead", 3, 0, "Transient"])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "RateLimited", times: 9 }), ["done", 10, 1, undefined])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Forbidden" }), ["dead", 1, 0, "Permanent"])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "response lost" }), ["done", 2, 1, undefined])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "request lost" }), ["done", 3, 1, undefined])
+    assert.deepStrictEqual(
+      await of({ on: "addTag", fail: "response lost" }, { on: "addTag", fail: "Inactive", after: 1 }),
+      ["done", 2, 1, undefined]
+    )
+  })
+
+  it("rejects an invalid write with all its faults", async () => {
+    const plugin = Plugin.make("invalid").on(
+      "ats.tag.created",
+      {},
+      Effect.fnUntraced(function*(event) {
+        const api = yield* Plugin.Api
+        yield* api.createEmployee({ properties: { age: event.recordId } }, {
+          form: { properties: { name: { type: "text", required: true }, age: { type: "number" } } }
+        })
+      })
+    )
+    const { failure, writes } = await Testing.make(plugin).deliver(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual(writes, [])
+    assert.ok(failure?._tag === "Permanent" && failure.refusal === "Invalid")
+    assert.deepStrictEqual(failure.faults.map(({ path, rule }) => [path, rule]), [
+      ["/body/properties/name", "required"],
+      ["/body/properties/age", "type"]
+    ])
+  })
+
+  it("a retry inside the handler does not repeat a write", async () => {
+    const plugin = Plugin.make("impatient").on(
+      "ats.tag.created",
+      {},
+      Effect.fnUntraced(function*(event) {
+        const api = yield* Plugin.Api
+        yield* Effect.retry(api.addTag(event.recordId, { tag: { name: "x" } }), { times: 2 })
+      })
+    )
+    const setting: Testing.Setup = { faults: [{ on: "addTag", fail: "response lost" }] }
+    const { deliveries, writes } = await Testing.make(plugin, setting).deliver(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual([deliveries[0]?.attempts, writes.length], [1, 1])
+  })
+
+  it("answers HTTP requests, and returns them", async () => {
+    const plugin = Plugin.make("hook").on(
+      "ats.tag.created",
+      { retry: { first: "10 minutes" } },
+      Effect.fnUntraced(function*(event) {
+        yield* HttpClient.post("https://hooks.example/in", { headers: { "x-id": event.id } }).pipe(
+          Effect.flatMap(({ status }) =>
+            status === 429 ? Effect.fail(Plugin.RateLimited.after("1 minute")) : Effect.void
+          ),
+          Effect.catchTag("HttpClientError", () => new Plugin.Transient({ message: "hooks.example did not answer" }))
+        )
+      })
+    )
+    const event = Testing.event("ats.tag.created", {})
+    const http = ["unreachable", { status: 429 }, "response lost", { status: 204 }] as const
+    const { deliveries, requests } = await Testing.make(plugin, { http }).deliver(event)
+    assert.deepStrictEqual([deliveries[0]?.state, deliveries[0]?.attempts, requests.length], ["done", 4, 3])
+    assert.deepStrictEqual(requests[0], {
+      method: "POST",
+      url: "https://hooks.example/in",
+      headers: { "x-id": event.id },
+      body: ""
+    })
+  })
+
+  it("ends an attempt that exceeds its timeout in virtual time", async () => {
+    const plugin = Plugin.make("slow")
+      .on("ats.tag.created", { timeout: "10 seconds", attempts: 2 }, () => Effect.sleep("1 hour"))
+      .on("ats.tag.updated", {}, () => Effect.sleep(Duration.seconds(29)))
+    const testing = Testing.make(plugin)
+    const { failure } = await testing.deliver(Testing.event("ats.tag.created", {}))
+    assert.ok(failure?._tag === "Transient")
+    assert.include(failure.message, "10s")
+    const updated = Testing.event("ats.tag.updated", { before: { id: "t2", name: "a" }, after: { name: "b" } })
+    assert.strictEqual((await testing.deliver(updated)).failure, null)
+  })
+
+  it("code of an attempt that has ended has no further effect (X16)", async () => {
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const plugin = Plugin.make("stubborn").on(
+      "ats.application.hired",
+      { attempts: 1 },
+      (event) =>
+        Effect.promise(() => held).pipe(
+          Effect.andThen(Plugin.Api),
+          Effect.flatMap((api) => api.addTag(event.after.candidate_id ?? "", { tag: { name: "late" } })),
+          Effect.asVoid,
+          Effect.uninterruptible
+        )
+    )
+    const testing = Testing.make(plugin)
+    assert.strictEqual((await testing.deliver(hired)).failure?._tag, "Transient")
+    release()
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.strictEqual(testing.live("ats.application", "a1")?.candidate, undefined)
+  })
+
+  it("reports a defect; later events of the same record are parked, those of other records are not", async () => {
+    const plugin = Plugin.make("faulty").on("ats.tag.updated", {}, ({ recordId }) => {
+      if (recordId === "bad") throw new Error("oops")
+      return Effect.void
+    })
+    const named = (id: string) => Testing.event("ats.tag.updated", { before: { id, name: "a" }, after: { name: "b" } })
+    const { deliveries, failure } = await Testing.make(plugin).deliver([named("bad"), named("bad"), named("good")])
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["dead", "parked", "done"])
+    assert.deepStrictEqual([failure?._tag, failure?.message], ["Defect", "oops"])
+  })
+
+  it("a failed batch is halved until the failing event is alone (L7)", async () => {
+    const sizes: Array<number> = []
+    const plugin = Plugin.make("batches").batch("ats.tag.created", { size: 4, within: "1 minute" }, (events) => {
+      sizes.push(events.length)
+      return events.some(({ recordId }) => recordId === "t3") ? new Plugin.Permanent({ message: "no" }) : Effect.void
+    })
+    const events = ["t1", "t2", "t3", "t4", "t5"].map((id) => Testing.event("ats.tag.created", { after: { id } }))
+    const { deliveries } = await Testing.make(plugin).deliver(events)
+    assert.deepStrictEqual(sizes, [4, 2, 2, 1, 1, 1])
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead", "done", "done"])
+  })
+
+  it("events that are delivered again in other batches repeat no step and no write (L4)", async () => {
+    const steps: Array<string> = []
+    const plugin = Plugin.make("batches").batch(
+      "ats.application.hired",
+      { size: 4, within: "1 minute" },
+      (events) =>
+        Effect.gen(function*() {
+          const api = yield* Plugin.Api
+          for (const { recordId } of events) {
+            yield* Plugin.Journal.once(`note ${recordId}`, Schema.Number, Effect.sync(() => steps.push(recordId)))
+            yield* api.addResultLink(recordId, { label: "x", url: "https://x.example" })
+          }
+          const ids = events.map(({ recordId }) => recordId).join(" ")
+          yield* Plugin.Journal.once("all", Schema.Number, Effect.sync(() => steps.push(ids)))
+        })
+    )
+    const testing = Testing.make(plugin)
+    const [a, b, c] = ["a", "b", "c"].map((id) => Testing.event("ats.application.hired", { after: { id } }))
+    if (a === undefined || b === undefined || c === undefined) return assert.fail("three events")
+    const runs = [await testing.deliver([a, b]), await testing.deliver([b, c]), await testing.deliver([a, b, c])]
+    assert.deepStrictEqual(runs.map(({ writes }) => writes.map(({ id }) => id)), [["a", "b"], ["c"], []])
+    assert.deepStrictEqual(steps, ["a", "b", "a b", "c", "c"])
+  })
+
+  it("the halves of a failed batch do not repeat its writes (L7)", async () => {
+    const plugin = Plugin.make("batches").batch(
+      "ats.tag.created",
+      { size: 3, within: "1 minute" },
+      Effect.fnUntraced(function*(events) {
+        const api = yield* Plugin.Api
+        for (const { recordId } of events) {
+          if (recordId === "t3") return yield* new Plugin.Permanent({ message: "no" })
+          yield* api.addResultLink(recordId, { label: "x", url: "https://x.example" })
+        }
+      })
+    )
+    const events = ["t1", "t2", "t3"].map((id) => Testing.event("ats.tag.created", { after: { id } }))
+    const { deliveries, writes } = await Testing.make(plugin).deliver(events)
+    assert.deepStrictEqual(writes.map(({ id }) => id), ["t1", "t2"])
+    assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead"])
+  })
+
+  it("a tick covers the events since the previous one (L8)", async () => {
+    const plugin = Plugin.make("digests").every(
+      "1 day",
+      { as: "digest" },
+      Effect.fnUntraced(function*({ from, to }) {
+        const events = yield* Plugin.Events.between("ats.application.hired", from, to)
+        yield* Effect.log(events.map(({ recordId }) => recordId).join())
+      })
+    )
+    const testing = Testing.make(plugin)
+    await testing.deliver([hired, Testing.event("ats.application.declined", {})])
+    assert.deepStrictEqual(await testing.crashes({ tick: "digest" }), [])
+    assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: a1"])
+    assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: "])
+  })
+
+  it("a tick runs its steps once in each integration (L6)", async () => {
+    const integrations: Array<string> = []
+    const plugin = Plugin.make("digests").every(
+      "1 day",
+      { as: "digest" },
+      ({ integration }) =>
+        Effect.asVoid(Plugin.Journal.once("tell", Schema.Number, Effect.sync(() => integrations.push(integration))))
+    )
+    const testing = Testing.make(plugin)
+    await testing.tick("digest", "sandbox:a")
+    await testing.tick("digest", "sandbox:b")
+    assert.deepStrictEqual(integrations, ["sandbox:a", "sandbox:b"])
+  })
+
+  it("a tick can crash at every point too (L5)", async () => {
+    const plugin = Plugin.make("digests").every(
+      "1 day",
+      { as: "digest" },
+      ({ to }) =>
+        Effect.asVoid(Plugin.Journal.once(
+          "send",
+          Schema.Number,
+          HttpClient.post(`https://chat.example/${to}`).pipe(
+            Effect.map(({ status }) => status),
+            Effect.catchTag("HttpClientError", () => new Plugin.Transient({ message: "no answer" }))
+          ),
+          { onUnknown: "deadLetter" }
+        ))
+    )
+    const crashes = await Testing.make(plugin, { http: () => ({ status: 200 }) }).crashes({ tick: "digest" })
+    assert.deepStrictEqual(crashes.map(({ at, result }) => [at, result.requests.length, result.failure?._tag]), [
+      ['step "send": about to run', 0, "Permanent"],
+      ["POST https://chat.example/test-1-0: about to be sent", 0, "Permanent"],
+      ["POST https://chat.example/test-1-0: answered, response not processed", 1, "Permanent"],
+      ['step "send": done, result not recorded', 1, "Permanent"],
+      ['step "send": done', 1, undefined]
+    ])
+  })
+
+  it("a handler receives events by kind, transition, property, origin and echo, as in the service", async () => {
+    const seen: Array<string> = []
+    const see = (what: string) => () => Effect.sync(() => void seen.push(what))
+    const plugin = Plugin.make("all")
+      .on("ats.application.updated", {}, see("updated"))
+      .on("ats.application.updated", { as: "stage", changed: ["current_stage_id"] }, see("stage"))
+      .on("ats.application.hired", {}, see("hired"))
+      .on("ats.application.hired", { as: "old", origins: ["backfill"] }, see("old"))
+      .on("ats.application.created", {}, see("created"))
+      .on("ats.application.created", { as: "backfilled", origins: ["backfill"] }, see("backfilled"))
+      .on("ats.tag.created", {}, see("tag"))
+    const testing = Testing.make(plugin.with({ integrations: { "sandbox:off": false } }))
+    const deliver = async (event: Plugin.AnyEvent) => {
+      seen.length = 0
+      await testing.deliver(event)
+      return [...seen]
+    }
+    assert.deepStrictEqual(await deliver(hired), ["updated", "hired"])
+    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), [
+      "hired",
+      "created"
+    ])
+    assert.deepStrictEqual(
+      await deliver(Testing.event("ats.application.stage_changed", {
+        before: { current_stage_id: "s1" },
+        after: { current_stage_id: "s2" }
+      })),
+      ["updated", "stage"]
+    )
+    const old = Testing.event("ats.application.created", { after: { outcome: "HIRED" }, origin: "backfill" })
+    assert.deepStrictEqual(await deliver(old), ["backfilled"])
+    assert.deepStrictEqual(await deliver(Testing.event("ats.tag.created", { integration: "sandbox:off" })), [])
+    const cause = { plugin: "all", delivery: "1", depth: 1, paths: ["/outcome"] }
+    assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { cause })), [])
+  })
+
+  it("rejects an event whose contents do not match its trigger", () => {
+    assert.throws(
+      () => Testing.event("ats.application.stage_changed", { after: { current_stage_id: "s2" } }),
+      /are not a ats.application.stage_changed: set current_stage_id in "before"/
+    )
+    assert.throws(() => Testing.event("ats.tag.updated", { before: {}, after: { name: "x" } }), /are equal/)
+    const rated = Testing.event("hris.performance_review.rated", { after: { summary_rating: { value: "good" } } })
+    assert.deepStrictEqual([rated.transition, rated.kind], [{ name: "rated", from: null, to: "good" }, "updated"])
+  })
+
+  it("names a missing configuration value", async () => {
+    const error: unknown = await Testing.make(welcome.with({ values: {} })).deliver(hired).catch((error) => error)
+    assert.match(String(error), /HRIS/)
+  })
+})

@@ -1,0 +1,183 @@
+/**
+ * The operating API over a store in memory, on a free port, with functions that fill the store and send requests.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import * as Capture from "../../../src/capture/schedule/Capture.ts"
+import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
+import { initialState } from "../../../src/capture/schedule/StreamLifecycle.ts"
+import * as Config from "../../../src/config/Config.ts"
+import * as PluginAdmin from "../../../src/delivery/admin/PluginAdmin.ts"
+import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.ts"
+import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
+import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import * as Processing from "../../../src/domain/Processing.ts"
+import * as Server from "../../../src/http/Server.ts"
+import type { Dependency } from "../../../src/http/status/Overview.ts"
+import type { Plugin } from "../../../src/plugin/Plugin.ts"
+import { Source } from "../../../src/source/Source.ts"
+import type { Deliveries } from "../../../src/store/Deliveries.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
+import { Store } from "../../../src/store/Store.ts"
+import * as Scripted from "../../support/capture/ScriptedApi.ts"
+
+const minute = Duration.minutes(1)
+
+export interface Options {
+  readonly token?: string
+  readonly port?: number
+  /** The streams that are read. */
+  readonly api?: Scripted.ScriptedApi
+  readonly dependencies?: ReadonlyArray<Dependency>
+  /** Plugins, with the real delivery engine. */
+  readonly plugins?: ReadonlyArray<Plugin<unknown>>
+  /** The response of the API to writes of plugins; by default it supports no writes. */
+  readonly write?: Source["Service"]["write"]
+}
+
+const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
+
+/** Without configured integrations: every integration is added at run time. */
+export const control = (api: Scripted.ScriptedApi) =>
+  Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.defaultProcessing })
+    .pipe(
+      Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
+      Layer.provide(Scripted.layer(api))
+    )
+
+const delivering = (
+  plugins: ReadonlyArray<Plugin<unknown>>,
+  api: Scripted.ScriptedApi,
+  write: Options["write"]
+) =>
+  PluginAdminLayer.layer(plugins).pipe(
+    Layer.provideMerge(DeliveryEngine.layer({ plugins, retention: Duration.days(7) })),
+    Layer.provide(
+      Layer.effect(Source, Effect.map(Source, (source) => write === undefined ? source : { ...source, write })).pipe(
+        Layer.provide(Scripted.layer(api))
+      )
+    ),
+    Layer.provide(NodeHttpClient.layerNodeHttp)
+  )
+
+/** The API over the provided store. */
+export const server = (
+  { api = Scripted.make(), dependencies = [], plugins = [], port = 0, token, write }: Options = {}
+) =>
+  Server.layer({
+    host: "127.0.0.1",
+    port,
+    token: token === undefined ? null : Redacted.make(token),
+    dependencies,
+    checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
+  }).pipe(
+    Layer.provideMerge(control(api)),
+    Layer.provideMerge(plugins.length === 0 ? PluginAdmin.none : delivering(plugins, api, write))
+  )
+
+export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+
+export const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
+
+const connected: IntegrationState = {
+  id: key.integration,
+  account: "default",
+  models: "auto",
+  interval: 60_000,
+  sweepInterval: 60_000,
+  backfill: "publish",
+  declared: true,
+  generation: 1,
+  state: "active"
+}
+
+/** Registers a stream with these changes to its state. */
+export const stream = Effect.fnUntraced(function*(
+  change: Partial<StreamState> = {},
+  { integration, model }: { readonly integration: string; readonly model: IncrementalModel } = key
+) {
+  const store = yield* Store
+  const settings = { integration, model, account: "default", interval: minute, sweepInterval: minute }
+  yield* store.ensureStreams([initialState(settings, minute)])
+  const owner = yield* store.takeOwnership("capture")
+  yield* store.saveIntegration(owner, { ...connected, id: integration }, null)
+  yield* store.transact(owner, { integration, model }, (tx) => tx.saveState({ ...tx.state, ...change }))
+})
+
+/** Appends the next version of a record; content null deletes it. `detectedAt`: our clock, ms. */
+export const write = Effect.fnUntraced(function*(
+  id: string,
+  content: string | null,
+  { detectedAt = 0, ...at }: {
+    readonly integration?: string
+    readonly model?: IncrementalModel
+    readonly detectedAt?: number
+  } = {}
+) {
+  const store = yield* Store
+  const owner = yield* store.takeOwnership("capture")
+  yield* store.transact(owner, { ...key, ...at }, (tx) =>
+    Effect.gen(function*() {
+      const before = (yield* tx.heads([id])).get(id)
+      const version = (before?.version ?? 0) + 1
+      const event: NewEvent = {
+        eventId: `${id}-${version}-${at.model ?? key.model}`,
+        id,
+        remoteId: null,
+        generation: 1,
+        version,
+        kind: content === null ? "deleted" : before?.live === true ? "updated" : "created",
+        origin: "poll",
+        after: content,
+        changes: "[]",
+        transitions: "[]",
+        reason: content === null ? "flagged" : null,
+        restored: false,
+        changedAt: null,
+        detectedAt,
+        cause: null
+      }
+      const head: Head = {
+        id,
+        version,
+        live: content !== null,
+        position: before?.position ?? null,
+        textHash: event.eventId,
+        canonicalHash: event.eventId,
+        fingerprint: "test",
+        changedAt: null,
+        lastSeenRunId: 1
+      }
+      yield* tx.write([{ head, events: [event] }])
+    }))
+})
+
+/** Sends a POST request to the server. */
+export const post = Effect.fnUntraced(function*(path: string, body: unknown = {}) {
+  const { url } = yield* Server.Server
+  const headers = { "content-type": "application/json" }
+  const answer = yield* Effect.promise(() =>
+    fetch(`${url}${path}`, { method: "POST", headers, body: JSON.stringify(body) })
+  )
+  return { status: answer.status, body: yield* Effect.promise(() => answer.json()) }
+})
+
+/** One request to the server. */
+export const ask = Effect.fnUntraced(function*(path: string, headers: Record<string, string> = {}) {
+  const { url } = yield* Server.Server
+  const response = yield* Effect.promise(() => fetch(`${url}${path}`, { headers }))
+  const text = yield* Effect.promise(() => response.text())
+  const type = response.headers.get("content-type") ?? ""
+  return { status: response.status, type, text, body: type.includes("json") ? JSON.parse(text) : null }
+})
+
+/** Builds a separate server for one test. */
+export const using =
+  (options?: Options) =>
+  <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Deliveries | PluginAdmin.PluginAdmin | Server.Server>) =>
+    Effect.scoped(Effect.provide(test, layer(options)))

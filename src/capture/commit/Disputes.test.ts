@@ -68,6 +68,24 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2", "created 3", "deleted 4"])
     })))
 
+  it.effect("two equal copies on one page count with the newer timestamp, so that an old delete between them is disputed (P3, I7)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
+      yield* rig.sweep
+      const copies: Array<unknown> = []
+      for (const change of [rig.put({ id: "r", title: "x" }), rig.flag("r"), rig.put({ id: "r", title: "x" })]) {
+        yield* rig.wait("1 minute")
+        yield* change
+        copies.push(rig.api.rows.get("r")!.row)
+      }
+      const [first, deleted, restored] = copies
+      for (const results of [[restored, first], [deleted]]) {
+        rig.api.intercept = (request, answer) => Effect.succeed(request.ids === null ? { ...answer, results } : answer)
+        yield* rig.poll
+      }
+      assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1"])
+    })))
+
   it.effect("of two different copies on one page neither is published, only the refetched one (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "zero" })

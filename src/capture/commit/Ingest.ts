@@ -203,11 +203,11 @@ const classifyCopies = (
   if (agree && head !== undefined && pending === undefined && head.textHash === last.textHash) {
     return head.lastSeenRunId === context.runId && !context.isRefetch ? "duplicate" : "unchanged"
   }
-  const observed = observe(processing, last)
-  const disagree = !agree && rows.some((row) => {
-    const other = observe(processing, row)
-    return other.deleted !== observed.deleted || other.canonicalHash !== observed.canonicalHash
-  })
+  const copies = (agree ? [last] : rows).map((row) => observe(processing, row))
+  const { canonicalHash, deleted } = copies.at(-1)!
+  const disagree = copies.some((copy) => copy.deleted !== deleted || copy.canonicalHash !== canonicalHash)
+  // equal copies can have different timestamps: with the older one, an old copy of a state in between would pass
+  const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
   if (disagree) return { observed, meaning: { _tag: "Disputed" } }
   return {
     observed,

@@ -6,7 +6,7 @@ import type { Pending, RowCounts, StreamState } from "../../../src/store/State.t
 import type { WorldSettings } from "../plan/Plan.ts"
 import type { Process } from "../service/Process.ts"
 import type { ServedPage, ServedRow } from "../world/FaultyApi.ts"
-import type { JsonObject, Row } from "../world/World.ts"
+import type { JsonObject, RecordState, Row } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
 import { isUndetectablyOld, nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
 
@@ -162,12 +162,14 @@ const isHandled = (stream: ObservedStream, { row, state }: ServedRow): boolean =
 
 /** A poll between the pages of the sweep has read the record since, in the published state: newer, or undetectably old (P3). */
 const isOvertaken = (stream: ObservedStream, { row, state }: ServedRow, at: number): boolean => {
-  const after = stream.records.get(row.id)?.after ?? null
-  return after !== null &&
-    [...stream.servedAt.get(row.id) ?? []].some(([other, servedAt]) =>
-      other !== state && servedAt >= at && contentOf(row.history[other]!.record) === contentOf(after) &&
-      (other > state || isUndetectablyOld(stream, row, other, state))
-    )
+  const published = stream.records.get(row.id)
+  if (published === undefined) return false
+  const isPublished = ({ live, record }: RecordState): boolean =>
+    published.after === null ? !live : contentOf(record) === contentOf(published.after)
+  return [...stream.servedAt.get(row.id) ?? []].some(([other, servedAt]) =>
+    other !== state && servedAt >= at && isPublished(row.history[other]!) &&
+    (other > state || isUndetectablyOld(stream, row, other, state))
+  )
 }
 
 /** The record was shown deleted and empty before this older copy: its content is not published any more (D11). */

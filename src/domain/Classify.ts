@@ -97,7 +97,9 @@ export const classify = (
 
   if (!setting.isRefetch) {
     if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
-    if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }
+    // both, because a pending observation can have no timestamp (W7)
+    const isOutdated = [newest, known].some(({ changedAtMs }) => isOlder(observed.changedAtMs, changedAtMs))
+    if (isOutdated && !sameAsNewest) return { _tag: "Disputed" }
     if (observedBefore !== undefined && sameAsNewest) return { _tag: "StillPending" }
   }
   if (known.live) {

@@ -151,7 +151,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     'if (known.lastSeenRunId === setting.runId && sameAsNewest) return { _tag: "Duplicate" }'
   ], [
     "domain/Classify.ts",
-    'if (isOlder(observed.changedAtMs, newest.changedAtMs) && !sameAsNewest) return { _tag: "Disputed" }',
+    'if (isOutdated && !sameAsNewest) return { _tag: "Disputed" }',
     ""
   ]),
   mutant("late-finds-as-new", "an old record that is found late is published as old", [

@@ -51,7 +51,7 @@ export const make = (): ScriptedApi => {
           remote_deleted_at: null,
           remote_created_at: "2020-01-01T00:00:00.000Z",
           ...row,
-          changed_at: row["changed_at"] ?? changedAt
+          changed_at: "changed_at" in row ? row["changed_at"] : changedAt
         },
         matchedAt: options.silent === true ? before?.matchedAt ?? now : now,
         visibleAt: now + (options.visibleAfter ?? 0)

@@ -1,11 +1,42 @@
 import { defineConfig } from "vitest/config"
 
+/**
+ * The tests in three projects. `unit` needs no services and finishes within a minute. `integration` uses real databases, brokers,
+ * sockets and processes. `long` takes many minutes: simulated worlds, mutants, kills, fuzzing.
+ */
+const shared = {
+  // test files share their worker: no test depends on the global state of another
+  isolate: false,
+  testTimeout: 60_000,
+  hookTimeout: 120_000,
+  silent: "passed-only"
+} as const
+
+const services = "test/support/services/SharedServices.ts"
+
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "test/**/*.test.ts", "plugins/**/*.test.ts"],
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
-    maxWorkers: 2,
-    silent: "passed-only"
+    ...shared,
+    projects: [
+      {
+        test: {
+          ...shared,
+          name: "unit",
+          include: ["src/**/*.test.ts", "plugins/**/*.test.ts", "test/*.test.ts", "test/prose/*.test.ts"]
+        }
+      },
+      {
+        test: {
+          ...shared,
+          name: "integration",
+          include: ["test/{conformance,fault,integration,simulation}/**/*.test.ts"],
+          exclude: ["**/*.long.test.ts"],
+          globalSetup: services
+        }
+      },
+      {
+        test: { ...shared, name: "long", include: ["test/**/*.long.test.ts"], globalSetup: services }
+      }
+    ]
   }
 })

@@ -1,11 +1,17 @@
 /**
- * `npm test`: types, lint, format, then every test; arguments go to the test runner (`npm test -- test/unit`).
+ * Checks and tests in three sizes.
+ *
+ * - `npm run test:fast`: types, lint, format, unit and property tests; no services, under a minute.
+ * - `npm test`: the same and the integration tests, on real databases, brokers, sockets and processes. Arguments go to the test
+ *   runner: `npm test -- src/capture`.
+ * - `npm run test:long`: two thousand simulated worlds, mutants, kills, ten thousand events, fuzzing.
+ *
  * The last line says `N passed, N failed, N skipped`, each check counted as one test.
  *
  * Gotchas
  * - With `CI=true` a skipped test is a failure, so that a missing dependency of the machine is noticed.
  */
-import { spawnSync } from "node:child_process"
+import { spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
@@ -17,25 +23,45 @@ interface Outcome {
   readonly skipped: number
 }
 
+/** Projects of the test runner, and how many workers run them. Integration tests mostly wait, so there are more than cores. */
+const sizes = {
+  fast: { checked: true, arguments: ["--project=unit", "--maxWorkers=2"] },
+  standard: { checked: true, arguments: ["--project=unit", "--project=integration", "--maxWorkers=4"] },
+  long: { checked: false, arguments: ["--project=long", "--maxWorkers=1"] }
+}
+
 const root = fileURLToPath(new URL("..", import.meta.url))
 const tools = join(root, "node_modules", ".bin")
 
-/** Runs a tool of this project and shows its output. Returns whether it succeeded. */
-const run = (tool: string, args: ReadonlyArray<string>): boolean => {
-  const { error, status } = spawnSync(join(tools, tool), args, {
-    cwd: root,
-    stdio: "inherit",
-    env: { ...process.env, PATH: `${tools}${delimiter}${process.env["PATH"] ?? ""}` }
+/** Runs a tool of this project. Returns whether it succeeded, and its output if that is piped. */
+const run = (tool: string, args: ReadonlyArray<string>, output: "inherit" | "pipe") =>
+  new Promise<{ readonly succeeded: boolean; readonly text: string }>((resolve) => {
+    const child = spawn(join(tools, tool), args, {
+      cwd: root,
+      stdio: ["ignore", output, output],
+      env: { ...process.env, PATH: `${tools}${delimiter}${process.env["PATH"] ?? ""}` }
+    })
+    let text = ""
+    for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => text += String(chunk))
+    child.once("error", ({ message }) => resolve({ succeeded: false, text: message }))
+    child.once("close", (status) => resolve({ succeeded: status === 0, text }))
   })
-  if (error !== undefined) console.error(error.message)
-  return status === 0
-}
 
 const checks: ReadonlyArray<readonly [name: string, tool: string, args: ReadonlyArray<string>]> = [
   ["types", "tsc", ["--noEmit"]],
   ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench", "plugins", "templates"]],
   ["format", "dprint", ["check"]]
 ]
+
+/** Runs all checks at once, and shows the output of those that fail. Returns the names of these. */
+const runChecks = async (): Promise<ReadonlyArray<string>> => {
+  const results = await Promise.all(
+    checks.map(async ([name, tool, args]) => ({ name, ...await run(tool, args, "pipe") }))
+  )
+  const failed = results.filter(({ succeeded }) => !succeeded)
+  for (const { name, text } of failed) console.error(`${name}:\n${text}`)
+  return failed.map(({ name }) => name)
+}
 
 /** The parts of the test runner's JSON report that are counted here. */
 interface Report {
@@ -58,17 +84,12 @@ const readReport = (file: string): Report | undefined => {
   }
 }
 
-const runTests = (args: ReadonlyArray<string>): Outcome => {
+const runTests = async (args: ReadonlyArray<string>): Promise<Outcome> => {
   const directory = mkdtempSync(join(tmpdir(), "rollcall-test-"))
   try {
     const file = join(directory, "report.json")
-    const succeeded = run("vitest", [
-      "run",
-      "--reporter=default",
-      "--reporter=json",
-      `--outputFile.json=${file}`,
-      ...args
-    ])
+    const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${file}`]
+    const { succeeded } = await run("vitest", ["run", ...reporters, ...args], "inherit")
     const report = readReport(file)
     if (report === undefined) {
       console.error("the test runner left no report")
@@ -89,10 +110,12 @@ const runTests = (args: ReadonlyArray<string>): Outcome => {
   }
 }
 
-const failedChecks = checks.filter(([, tool, args]) => !run(tool, args)).map(([name]) => name)
-const tests = runTests(process.argv.slice(2))
+const [name = "standard", ...paths] = process.argv.slice(2)
+const size = sizes[name as keyof typeof sizes]
+const failedChecks = size.checked ? await runChecks() : []
+const tests = await runTests([...size.arguments, ...paths])
 const total: Outcome = {
-  passed: tests.passed + checks.length - failedChecks.length,
+  passed: tests.passed + (size.checked ? checks.length - failedChecks.length : 0),
   failed: tests.failed + failedChecks.length,
   skipped: tests.skipped
 }

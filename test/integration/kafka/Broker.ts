@@ -1,12 +1,13 @@
 /**
- * A real Kafka broker for tests: uses an existing one, or starts one from Maven Central's jars, and can stop and restart it.
+ * Real Kafka brokers for tests, from Maven Central's jars: one that all test files of a run share, and separate ones that a test
+ * can stop and restart. With `KAFKA_BROKERS` the shared one is an existing broker.
  *
  * Invariants
- * 1. The broker of a test belongs to its scope: the process and its data directory are removed when the scope closes
+ * 1. A separate broker belongs to its scope: the process and its data directory are removed when the scope closes
  * 2. A restart keeps the port and the data directory, so clients find the same broker again
  *
  * Gotchas
- * - A broker given by `KAFKA_BROKERS` is shared and cannot be stopped; tests that stop a broker are skipped.
+ * - No test may stop the shared broker. A test uses its own topics on it, and grants permissions only on these.
  * - Anonymous clients may do everything. On the SASL port `writer` may do everything, and other users nothing until a test
  *   grants them permissions.
  */
@@ -24,6 +25,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import { sharedService } from "../../support/services/SharedService.ts"
 
 export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
   message: Schema.String,
@@ -33,7 +35,7 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
 /** The broker of a test. */
 export class Broker extends Context.Service<Broker, {
   readonly brokers: ReadonlyArray<string>
-  /** The same broker behind SASL/PLAIN and ACLs; null if the broker was given by `KAFKA_BROKERS`. */
+  /** The same broker behind SASL/PLAIN and ACLs; null if the broker is that of `KAFKA_BROKERS`. */
   readonly sasl: ReadonlyArray<string> | null
   /** Sends the signal: stops the broker gracefully (`"SIGTERM"`), kills it or freezes it; waits for its end unless frozen. */
   readonly stop: (signal?: "SIGTERM" | "SIGKILL") => Effect.Effect<void, BrokerError>
@@ -52,16 +54,14 @@ const found = (command: string): boolean => {
 
 const external = process.env.KAFKA_BROKERS?.split(",")
 
-/** Why no broker can run on this machine; null if one can. With `CI=true` a missing broker is a failure. */
-export const missing: string | null = external !== undefined
+/** Why this machine cannot start a broker; null if it can. */
+export const separateMissing: string | null = !found("java") ? "no java" : !found("mvn") ? "no mvn" : null
+/** Why there is no broker for tests; null if there is one. With `CI=true` a missing broker is a failure. */
+export const missing: string | null = external !== undefined || separateMissing === null
   ? null
-  : !found("java")
-  ? "no KAFKA_BROKERS and no java"
-  : !found("mvn")
-  ? "no KAFKA_BROKERS and no mvn"
-  : null
-/** Whether tests may stop the broker. */
-export const controllable = missing === null && external === undefined
+  : `no KAFKA_BROKERS and ${separateMissing}`
+/** Whether the shared broker has the users and ports that are configured here. */
+export const configured = missing === null && external === undefined
 
 if (missing !== null && process.env.CI === "true") throw new Error(`these tests need a Kafka broker: ${missing}`)
 
@@ -163,7 +163,8 @@ const answering = (broker: string) =>
     })
   )
 
-const make = Effect.fnUntraced(function*(settings: string) {
+/** Starts a broker with these additional properties. */
+export const startBroker = Effect.fnUntraced(function*(settings: string) {
   yield* jars
   const folder = yield* Effect.acquireRelease(
     attempt("making a data directory", () => mkdtemp(join(tmpdir(), "rollcall-kafka-"))),
@@ -175,6 +176,9 @@ const make = Effect.fnUntraced(function*(settings: string) {
   const log = join(folder, "broker.log")
   const java = (...args: ReadonlyArray<string>) => [
     "-Xmx512m",
+    // a broker of a test lives for seconds: less time to start matters more than speed
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-cp",
     `${libraries}/*`,
@@ -226,12 +230,15 @@ const make = Effect.fnUntraced(function*(settings: string) {
   return Broker.of({ brokers: [address], sasl: [`127.0.0.1:${sasl}`], stop, start })
 })
 
-const refuse = Effect.fail(new BrokerError({ message: "the broker of KAFKA_BROKERS is not ours to stop" }))
+/** A separate broker with these additional properties, which the test can stop. */
+export const separate = (settings = ""): Layer.Layer<Broker, BrokerError> => Layer.effect(Broker, startBroker(settings))
 
-/** One broker for the scope of a test file. */
-export const layer: Layer.Layer<Broker, BrokerError> = external !== undefined
-  ? Layer.succeed(Broker, { brokers: external, sasl: null, stop: () => refuse, start: refuse })
-  : Layer.effect(Broker, make(""))
+const refuse = Effect.fail(new BrokerError({ message: "other tests use this broker: start a separate one to stop it" }))
+const shared = external === undefined
+  ? sharedService<Pick<Broker["Service"], "brokers" | "sasl">>("kafka")
+  : Effect.succeed({ brokers: external, sasl: null })
 
-/** A separate broker with these additional properties, even if `KAFKA_BROKERS` is set. */
-export const layerWith = (settings: string): Layer.Layer<Broker, BrokerError> => Layer.effect(Broker, make(settings))
+/** The broker that all test files of a run share. */
+export const layer: Layer.Layer<Broker, BrokerError> = shared === null
+  ? separate()
+  : Layer.effect(Broker, Effect.map(shared, (addresses) => ({ ...addresses, stop: () => refuse, start: refuse })))

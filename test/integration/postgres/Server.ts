@@ -1,5 +1,6 @@
 /**
- * A real PostgreSQL server for tests: the one at `DATABASE_URL`, or one started here, with a new database for each test.
+ * A real PostgreSQL server for tests: the one at `DATABASE_URL`, or one that all test files of a run share, with a new database for
+ * each test.
  *
  * Invariants
  * 1. A server started here belongs to its scope: process and data directory are removed when the scope closes, and the server
@@ -27,6 +28,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 import { promisify } from "node:util"
+import { sharedService } from "../../support/services/SharedService.ts"
 import { address } from "./Address.ts"
 
 const external = process.env["DATABASE_URL"]
@@ -107,7 +109,9 @@ const initialized = Effect.fnUntraced(function*(path: string) {
 const running = Effect.fnUntraced(function*(path: string, data: string) {
   const port = yield* freePort
   const where = ["-D", data, "-k", path, "-h", "127.0.0.1", "-p", String(port)]
-  const settings = ["fsync=off", "shared_buffers=32MB", "log_min_messages=panic"].flatMap((one) => ["-c", one])
+  const settings = ["fsync=off", "max_connections=300", "shared_buffers=32MB", "log_min_messages=panic"].flatMap((
+    one
+  ) => ["-c", one])
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       const [command, args] = asServer("postgres", [...where, ...settings])
@@ -125,7 +129,8 @@ const running = Effect.fnUntraced(function*(path: string, data: string) {
   return url
 })
 
-const started = Effect.gen(function*() {
+/** Starts a server with an empty data directory; returns its URL. */
+export const startServer = Effect.gen(function*() {
   const path = yield* folder
   return yield* running(path, yield* initialized(path))
 })
@@ -183,19 +188,22 @@ export class Server extends Context.Service<Server, {
 
 export const layer = Layer.effect(
   Server,
-  Effect.map(external === undefined ? started : Effect.succeed(external), (url) => ({
-    database: Effect.acquireRelease(
-      Effect.gen(function*() {
-        const name = `rollcall_${randomUUID().replaceAll("-", "")}`
-        yield* say(url, `CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`)
-        return name
-      }),
-      (name) => Effect.ignore(say(url, `DROP DATABASE ${name} WITH (FORCE)`))
-    ).pipe(Effect.map((name) => named(url, name)), Effect.orDie)
-  }))
+  Effect.map(
+    external === undefined ? sharedService<string>("postgres") ?? startServer : Effect.succeed(external),
+    (url) => ({
+      database: Effect.acquireRelease(
+        Effect.gen(function*() {
+          const name = `rollcall_${randomUUID().replaceAll("-", "")}`
+          yield* say(url, `CREATE DATABASE ${name} ENCODING 'UTF8' TEMPLATE template0`)
+          return name
+        }),
+        (name) => Effect.ignore(say(url, `DROP DATABASE ${name} WITH (FORCE)`))
+      ).pipe(Effect.map((name) => named(url, name)), Effect.orDie)
+    })
+  )
 ).pipe(Layer.orDie)
 
-/** One server for all tests of a file, started by the first test that requests a database. */
+/** The server for the tests of a file, started by the first test that requests a database. */
 export const ofFile = (): Server["Service"] => {
   const runtime = ManagedRuntime.make(layer)
   afterAll(() => runtime.dispose())

@@ -12,7 +12,7 @@ import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 
-const { missing } = Broker
+const { separateMissing: missing } = Broker
 
 /** A broker whose second port speaks TLS. It cannot coordinate transactions, which would require two more brokers. */
 const broker = Layer.unwrap(Effect.gen(function*() {
@@ -24,7 +24,7 @@ const broker = Layer.unwrap(Effect.gen(function*() {
   const options =
     `-genkeypair -alias broker -keyalg RSA -storetype PKCS12 -keystore ${keys} -storepass secret-keys -dname CN=localhost`
   yield* Effect.promise(() => promisify(execFile)("keytool", options.split(" ")))
-  return Broker.layerWith(`
+  return Broker.separate(`
 listener.security.protocol.map=PLAIN:PLAINTEXT,SASL:SSL,CONTROLLER:PLAINTEXT
 ssl.keystore.location=${keys}
 ssl.keystore.password=secret-keys

@@ -55,7 +55,7 @@ describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "
       })
     })
 
-    it.effect.skipIf(!Broker.controllable)(
+    it.effect.skipIf(!Broker.configured)(
       "reports a wrong password, and a principal that may not create topics, with a hint",
       () =>
         Effect.gen(function*() {

@@ -65,12 +65,11 @@ const parseAccount = (entry: ConfigValue, isDefault: boolean) => {
 }
 
 export const parseAccounts = (accounts: ConfigValue): Readonly<Record<string, Account>> => {
-  const entries = accounts.entries()
-  const names = entries.map(([name]) => name)
-  const isFromEnvironment = names.length === 0 ||
-    (accounts.variable("ROLLCALL_API_URL").isSet && !names.includes("default"))
-  const all = isFromEnvironment ? [["default", accounts.unset("default")] as const, ...entries] : entries
-  return Object.fromEntries(all.map(([name, entry]) => [name, parseAccount(entry, name === "default")]))
+  const declared = accounts.entries().map(([name, entry]) => [name, parseAccount(entry, name === "default")] as const)
+  const isFromEnvironment = declared.length === 0 ||
+    (accounts.variable("ROLLCALL_API_URL").isSet && declared.every(([name]) => name !== "default"))
+  if (!isFromEnvironment) return Object.fromEntries(declared)
+  return Object.fromEntries([["default", parseAccount(accounts.unset("default"), true)], ...declared])
 }
 
 // ---- integrations -------------------------------------------------------------------------------------------------

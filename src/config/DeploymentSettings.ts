@@ -40,13 +40,15 @@ const parseBroker = (value: ConfigValue): string => {
   return broker
 }
 
-/** null if no part of the login is set. */
-const parseSasl = (section: ConfigValue) => {
-  const own = section.fields({
+const saslFields = (section: ConfigValue) =>
+  section.fields({
     mechanism: "KAFKA_SASL_MECHANISM",
     username: "KAFKA_SASL_USERNAME",
     password: "KAFKA_SASL_PASSWORD"
   })
+
+/** null if no part of the login is set. */
+const parseSasl = (own: ReturnType<typeof saslFields>) => {
   const missing = Object.values(own).filter((part) => !part.isSet)
   if (missing.length === 3) return null
   for (const part of missing) part.fault(notSet, "Set mechanism, user name and password together, or none of them")
@@ -80,10 +82,11 @@ export const parseKafka = (section: ConfigValue) => {
     state: null,
     transactions: "ROLLCALL_KAFKA_TRANSACTIONS"
   })
+  const login = saslFields(own.sasl)
   const settings = {
     brokers: own.brokers.items().map(parseBroker),
     ssl: own.ssl.flag() ?? false,
-    sasl: parseSasl(own.sasl),
+    sasl: parseSasl(login),
     topic: parseTopic(own.topic),
     state: own.state.flag() ?? false,
     transactions: own.transactions.flag("on", "off") ?? true

@@ -14,10 +14,11 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DeliveryEngine } from "../src/delivery/engine/DeliveryEngine.ts"
 import * as Plugin from "../src/plugin/Plugin.ts"
-import { listsOnly, Source } from "../src/source/Source.ts"
+import { Source } from "../src/source/Source.ts"
 import * as Sqlite from "../src/store/sqlite/Sqlite.ts"
 import { Store } from "../src/store/Store.ts"
 import { eventOf, headOf, stateOf } from "../test/conformance/StoreSamples.ts"
+import { listsOnly } from "../test/support/source/Doubles.ts"
 import { compareWithFloor, type Measurement } from "./Table.ts"
 
 const events = Number(process.argv[2] ?? 20_000)

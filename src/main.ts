@@ -44,7 +44,8 @@ import { defaultFile, loadRawConfig, type RawConfig } from "./config/RawConfig.t
 import * as PluginAdmin from "./delivery/admin/PluginAdmin.ts"
 import { isStreamModel, modelNames } from "./domain/Model.ts"
 import * as Server from "./http/Server.ts"
-import { findDivergence, Relay } from "./publish/Relay.ts"
+import { Relay } from "./publish/Relay.ts"
+import { findDivergence } from "./publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "./publish/Sink.ts"
 import { Store } from "./store/Store.ts"
 

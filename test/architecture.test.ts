@@ -46,7 +46,12 @@ const layers: ReadonlyArray<Layer> = [
     imports: ["port", "domain", "api"],
     packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url|worker_threads|zlib)$)/
   },
-  { name: "relay", files: /^publish\/(Progress|Relay|Retention)\.ts$/, imports: [...ports, "domain"], packages: none },
+  {
+    name: "relay",
+    files: /^publish\/(Progress|Relay|ResumePoint|Retention)\.ts$/,
+    imports: [...ports, "domain"],
+    packages: none
+  },
   { name: "schema", files: /^publish\/EventSchema\.ts$/, imports: ["domain"], packages: none },
   {
     name: "publish",

@@ -3,8 +3,9 @@
  * client. The service has one too, but in the adapter that the simulation replaces.
  */
 import * as Effect from "effect/Effect"
-import { listsOnly, type Page, type Source, type SourceError } from "../../src/source/Source.ts"
+import { type Page, type Source, type SourceError } from "../../src/source/Source.ts"
 import { FaultyApi, type ServedPage } from "../../test/simulation/world/FaultyApi.ts"
+import { listsOnly } from "../../test/support/source/Doubles.ts"
 
 const maxAttempts = 5
 

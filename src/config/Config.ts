@@ -12,119 +12,93 @@
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as Guard from "../domain/Guard.ts"
-import type { Model } from "../domain/Model.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { configurationOf, type IncompleteConfiguration, isEnabledIn } from "../plugin/PluginConfiguration.ts"
-import { type ConfigValue, makeReader, notSet, type SectionReader } from "./ConfigValue.ts"
+import { ConfigValue, notSet } from "./ConfigValue.ts"
+import { type HttpSettings, type LogSettings, parseHttp, parseKafka, parseLog } from "./DeploymentSettings.ts"
 import {
-  type HttpSettings,
-  type KafkaSettings,
-  type LogSettings,
-  parseHttp,
-  parseKafka,
-  parseLog
-} from "./DeploymentSettings.ts"
-import {
-  type Account,
   type Integration,
-  type ModelSettings,
   parseAccounts,
   parseIntegrationBody,
   parseIntegrations,
   parseModelSettings
 } from "./IntegrationSettings.ts"
 import { ConfigFaults, type Fault, type RawConfig } from "./RawConfig.ts"
-import { parseStore, type StoreLocation } from "./StoreSettings.ts"
-
-export interface Settings {
-  readonly accounts: Readonly<Record<string, Account>>
-  readonly integrations: ReadonlyArray<Integration>
-  readonly models: { readonly [model in Model]?: ModelSettings }
-  /** Key of the hashes that replace redacted values. */
-  readonly redactKey: Redacted.Redacted | null
-  readonly confirmInterval: Duration.Duration
-  readonly overlapMin: Duration.Duration
-  readonly retryBase: Duration.Duration
-  /** From how many changes on the guard holds them until an operator decides. */
-  readonly guard: Guard.Thresholds
-  readonly store: StoreLocation
-  /** How long the event log is kept. */
-  readonly retention: Duration.Duration
-  readonly http: HttpSettings
-  readonly kafka: KafkaSettings | null
-  readonly log: LogSettings
-  readonly plugins: ReadonlyArray<Plugin<unknown>>
-}
+import { parseStore } from "./StoreSettings.ts"
 
 // ---- all settings -------------------------------------------------------------------------------------------------
 
-const properties = [
-  "accounts",
-  "integrations",
-  "models",
-  "redactKey",
-  "confirmInterval",
-  "overlapMin",
-  "retryBase",
-  "store",
-  "retention",
-  "http",
-  "kafka",
-  "log",
-  "guard",
-  "plugins"
-] as const
-
-/** The reader of all variables and of all top-level properties of the file. */
-type AllSections = SectionReader<(typeof properties)[number]>
+/** The properties of the file. Every other property is a fault, whichever of them are used. */
+const sectionsOf = (root: ConfigValue) =>
+  root.fields({
+    accounts: null,
+    integrations: null,
+    models: null,
+    redactKey: "ROLLCALL_REDACT_KEY",
+    confirmInterval: "ROLLCALL_CONFIRM_INTERVAL",
+    overlapMin: "ROLLCALL_OVERLAP_MIN",
+    retryBase: "ROLLCALL_RETRY_BASE",
+    store: ["ROLLCALL_STORE", "DATABASE_URL"],
+    retention: null,
+    http: null,
+    kafka: null,
+    log: null,
+    guard: null,
+    plugins: null
+  })
+type Sections = ReturnType<typeof sectionsOf>
 
 /** If the file could not be loaded, its content is unknown, so no value is reported as missing. */
-const evaluate = <A>(input: RawConfig, build: (sections: AllSections) => A) => {
+const evaluate = <A>(input: RawConfig, build: (sections: Sections) => A) => {
   const faults: Array<Fault> = [...input.faults]
-  const reader = makeReader(input, (fault) => {
+  const root = ConfigValue.root(input, (fault) => {
     if (fault.message !== notSet || input.faults.length === 0) faults.push(fault)
   })
-  return { value: build({ ...reader, file: reader.root.fields(...properties) }), faults }
+  return { value: build(sectionsOf(root)), faults }
 }
 
-const resultOf = <A>(input: RawConfig, build: (sections: AllSections) => A): Result.Result<A, ConfigFaults> => {
-  const { faults, value } = evaluate(input, build)
-  return faults.length === 0 ? Result.succeed(value) : Result.fail(new ConfigFaults({ faults }))
-}
+const toResult = <A>({ faults, value }: { readonly faults: ReadonlyArray<Fault>; readonly value: A }) =>
+  faults.length === 0 ? Result.succeed(value) : Result.fail(new ConfigFaults({ faults }))
 
-const parseSettings = (sections: AllSections): Settings => {
-  const { file, variable } = sections
-  const duration = (value: ConfigValue, fallback: Duration.Input) =>
-    value.duration() ?? Duration.fromInputUnsafe(fallback)
-  const accounts = parseAccounts(sections)
+export type Settings = ReturnType<typeof parseSettings>
+
+const parseSettings = (sections: Sections) => {
+  const accounts = parseAccounts(sections.accounts)
+  const integrations = parseIntegrations(sections.integrations, Object.keys(accounts))
+  const redactKey = sections.redactKey.secret()?.initial ?? null
   return {
     accounts,
-    integrations: parseIntegrations(sections, Object.keys(accounts)),
-    ...parseModelSettings(sections),
-    confirmInterval: duration(variable("ROLLCALL_CONFIRM_INTERVAL").or(file.confirmInterval), "10 minutes"),
-    overlapMin: duration(variable("ROLLCALL_OVERLAP_MIN").or(file.overlapMin), "5 minutes"),
-    retryBase: duration(variable("ROLLCALL_RETRY_BASE").or(file.retryBase), "1 second"),
-    guard: parseGuard(file.guard),
-    store: parseStore(sections),
-    retention: duration(file.retention, "7 days"),
-    http: parseHttp(sections),
-    kafka: parseKafka(sections),
-    log: parseLog(sections),
-    plugins: parsePlugins(file.plugins)
+    integrations,
+    models: parseModelSettings(sections.models, sections.redactKey),
+    /** Key of the hashes that replace redacted values. */
+    redactKey,
+    confirmInterval: sections.confirmInterval.duration() ?? Duration.minutes(10),
+    overlapMin: sections.overlapMin.duration() ?? Duration.minutes(5),
+    retryBase: sections.retryBase.duration() ?? Duration.seconds(1),
+    /** From how many changes on the guard holds them until an operator decides. */
+    guard: parseGuard(sections.guard),
+    store: parseStore(sections.store),
+    /** How long the event log is kept. */
+    retention: sections.retention.duration() ?? Duration.days(7),
+    http: parseHttp(sections.http),
+    kafka: parseKafka(sections.kafka),
+    log: parseLog(sections.log),
+    plugins: parsePlugins(sections.plugins)
   }
 }
 
 /** Everything `start` needs. Pure. */
-export const check = (input: RawConfig): Result.Result<Settings, ConfigFaults> => resultOf(input, parseSettings)
+export const check = (input: RawConfig): Result.Result<Settings, ConfigFaults> =>
+  toResult(evaluate(input, parseSettings))
 
 /** The address of the operating API, for commands such as `status` and `tail` that call the running process. Pure. */
-export const checkHttp = (input: RawConfig): Result.Result<HttpSettings, ConfigFaults> => resultOf(input, parseHttp)
+export const checkHttp = (input: RawConfig): Result.Result<HttpSettings, ConfigFaults> =>
+  toResult(evaluate(input, ({ http }) => parseHttp(http)))
 
 /** The log settings. Faults are ignored here because `check` reports them, and the logger must exist to print them. */
-export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, parseLog).value
+export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, ({ log }) => parseLog(log)).value
 
 /**
  * Checks the body of a request to add an integration at run time. It has the properties of an integration in the file.
@@ -136,9 +110,8 @@ export const checkIntegration = (
   body: unknown
 ): Result.Result<Integration, ConfigFaults> => {
   const faults: Array<Fault> = []
-  const reader = makeReader({ ...input, file: { name: "body", value: body } }, (fault) => faults.push(fault))
-  const integration = parseIntegrationBody(reader, accounts)
-  return faults.length === 0 ? Result.succeed(integration) : Result.fail(new ConfigFaults({ faults }))
+  const root = ConfigValue.root({ ...input, file: { name: "body", value: body } }, (fault) => faults.push(fault))
+  return toResult({ value: parseIntegrationBody(root, accounts), faults })
 }
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
@@ -180,7 +153,7 @@ export const checkPlugins = (settings: Pick<Settings, "integrations" | "plugins"
     return faults.length === 0 ? Effect.void : Effect.fail(new ConfigFaults({ faults }))
   })
 
-const parsePlugins = (list: ConfigValue): Settings["plugins"] => {
+const parsePlugins = (list: ConfigValue): ReadonlyArray<Plugin<unknown>> => {
   const names = new Set<string>()
   return list.items().flatMap((item) => {
     const plugin = item.value
@@ -203,25 +176,26 @@ const parsePlugins = (list: ConfigValue): Settings["plugins"] => {
 // ---- the guard ----------------------------------------------------------------------------------------------------
 
 const parseGuard = (section: ConfigValue): Guard.Thresholds => {
-  const { count, scopeCount, scopeShare, share, smallCount, smallShare, window } = section.fields(
-    "window",
-    "count",
-    "share",
-    "smallCount",
-    "smallShare",
-    "scopeCount",
-    "scopeShare"
-  )
+  const own = section.fields({
+    window: null,
+    count: null,
+    share: null,
+    smallCount: null,
+    smallShare: null,
+    scopeCount: null,
+    scopeShare: null
+  })
   const defaults = Guard.thresholds
-  const records = (value: ConfigValue, fallback: number) => value.number(1, Number.MAX_SAFE_INTEGER) ?? fallback
-  const part = (value: ConfigValue, fallback: number) => value.number(0, 1) ?? fallback
+  const count = (name: "count" | "smallCount" | "scopeCount") =>
+    own[name].number(1, Number.MAX_SAFE_INTEGER) ?? defaults[name]
+  const share = (name: "share" | "smallShare" | "scopeShare") => own[name].number(0, 1) ?? defaults[name]
   return {
-    window: window.duration() ?? defaults.window,
-    count: records(count, defaults.count),
-    share: part(share, defaults.share),
-    smallCount: records(smallCount, defaults.smallCount),
-    smallShare: part(smallShare, defaults.smallShare),
-    scopeCount: records(scopeCount, defaults.scopeCount),
-    scopeShare: part(scopeShare, defaults.scopeShare)
+    window: own.window.duration() ?? defaults.window,
+    count: count("count"),
+    share: share("share"),
+    smallCount: count("smallCount"),
+    smallShare: share("smallShare"),
+    scopeCount: count("scopeCount"),
+    scopeShare: share("scopeShare")
   }
 }

@@ -9,20 +9,17 @@
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 import { closestName } from "../domain/ClosestName.ts"
-import { isSecret, secret } from "./ConfigFile.ts"
-import {
-  type Fault,
-  isVariable,
-  type RawConfig,
-  type SecretValue,
-  type SecretVariable,
-  type Variable
-} from "./RawConfig.ts"
+import { isSecret } from "./ConfigFile.ts"
+import type { Fault, RawConfig, SecretValue, Variable } from "./RawConfig.ts"
 
 /** The message for a required value that is missing. */
 export const notSet = "is not set"
 
-export type Report = (fault: Fault) => void
+/** Where the values of one configuration come from, and where their faults go. */
+interface Origin {
+  readonly raw: RawConfig
+  readonly report: (fault: Fault) => void
+}
 
 /** Builds the location of a property or list item from the location of the value that contains it. */
 type PathFormat = (where: string, key: string | number) => string
@@ -46,30 +43,37 @@ const kindOf = (value: unknown): string =>
     ? "an object"
     : `a ${typeof value}`
 
+/** The variables that take precedence over a property of the file, the first that is set over the others; null: none. */
+type VariablesOf = Variable | ReadonlyArray<Variable> | null
+
 export class ConfigValue {
   readonly where: string
   readonly value: unknown
-  readonly #report: Report
+  readonly #origin: Origin
   readonly #naming: PathFormat
   /** Whether the object or list that contains this value is set. */
   readonly #parentIsSet: boolean
 
-  private constructor(where: string, value: unknown, report: Report, naming: PathFormat, parentIsSet = false) {
+  private constructor(where: string, value: unknown, origin: Origin, naming: PathFormat, parentIsSet = false) {
     this.where = where
     this.value = value
-    this.#report = report
+    this.#origin = origin
     this.#naming = naming
     this.#parentIsSet = parentIsSet
   }
 
-  /** An environment variable. `value` is undefined if it is not set, and an array if the variable is a comma-separated list. */
-  static variable(name: string, value: unknown, report: Report): ConfigValue {
-    return new ConfigValue(name, value, report, inVariable)
+  /** The default export of the configuration file. */
+  static root(raw: RawConfig, report: (fault: Fault) => void): ConfigValue {
+    return new ConfigValue(`${raw.file?.name ?? ""},`, raw.file?.value, { raw, report }, inFile)
   }
 
-  /** The default export of the configuration file. */
-  static file(name: string, value: unknown, report: Report): ConfigValue {
-    return new ConfigValue(`${name},`, value, report, inFile)
+  /** An environment variable; its value has the form that a property of the file has. */
+  variable(name: Variable): ConfigValue {
+    return new ConfigValue(name, this.#origin.raw.variables[name], this.#origin, inVariable)
+  }
+
+  get isVariable(): boolean {
+    return this.#naming === inVariable
   }
 
   get isSet(): boolean {
@@ -80,29 +84,40 @@ export class ConfigValue {
    * This value if it is set, otherwise `other`. If neither is set, the result is `other` if its parent is set, so that a
    * fault names the location that the user writes to.
    */
-  or(other: ConfigValue): ConfigValue {
+  #or(other: ConfigValue): ConfigValue {
     return this.isSet || !(other.isSet || other.#parentIsSet) ? this : other
   }
 
   fault(message: string, hint: string): void {
-    this.#report({ where: this.where.replace(/,$/, ""), message, hint })
+    this.#origin.report({ where: this.where.replace(/,$/, ""), message, hint })
   }
 
   #inside(key: string | number, value: unknown): ConfigValue {
-    return new ConfigValue(this.#naming(this.where, key), value, this.#report, this.#naming, this.isSet)
+    return new ConfigValue(this.#naming(this.where, key), value, this.#origin, this.#naming, this.isSet)
   }
 
-  /** One value for each of these properties. Any other property is a fault. */
-  fields<const Name extends string>(...names: ReadonlyArray<Name>): { readonly [name in Name]: ConfigValue } {
+  /** One value for each of these properties, from the variables if one of them is set. Any other property is a fault. */
+  fields<const Fields extends Readonly<Record<string, VariablesOf>>>(
+    fields: Fields
+  ): { readonly [name in keyof Fields]: ConfigValue } {
     const entries = new Map(this.entries())
+    const names = Object.keys(fields)
     for (const [name, value] of entries) {
-      if (!names.some((known) => known === name)) {
-        value.fault("is unknown", `Did you mean ${closestName(name, names)}? Known properties: ${names.join(", ")}`)
-      }
+      if (names.includes(name)) continue
+      value.fault("is unknown", `Did you mean ${closestName(name, names)}? Known properties: ${names.join(", ")}`)
     }
+    const valueOf = (name: string, variables: VariablesOf): ConfigValue =>
+      [variables ?? []].flat().map((variable) => this.variable(variable))
+        .concat(entries.get(name) ?? this.unset(name))
+        .reduce((preferred, other) => preferred.#or(other))
     return Object.fromEntries(
-      names.map((name) => [name, entries.get(name) ?? this.#inside(name, undefined)])
-    ) as { readonly [name in Name]: ConfigValue }
+      Object.entries(fields).map(([name, variables]) => [name, valueOf(name, variables)])
+    ) as { readonly [name in keyof Fields]: ConfigValue }
+  }
+
+  /** The property of this name, as if it were not set. */
+  unset(name: string): ConfigValue {
+    return this.#inside(name, undefined)
   }
 
   /** The properties that are set. */
@@ -174,56 +189,21 @@ export class ConfigValue {
     )
     return undefined
   }
-}
 
-// ---- all values ---------------------------------------------------------------------------------------------------
-
-export interface ConfigReader {
-  readonly variable: (name: Variable | SecretVariable) => ConfigValue
-  /** A variable that holds a comma-separated list. */
-  readonly list: (name: Variable) => ConfigValue
-  /** The default export of the file. */
-  readonly root: ConfigValue
   /** The secret that the value names. Reports a fault if the secret is not set. */
-  readonly secretAt: (reference: ConfigValue) => SecretValue | undefined
-}
-
-/** A reader, with these properties of the file. */
-export type SectionReader<Name extends string> = ConfigReader & {
-  readonly file: { readonly [name in Name]: ConfigValue }
-}
-
-const split = (text: string | undefined): ReadonlyArray<string> | undefined => {
-  const items = text?.split(",").map((item) => item.trim()).filter((item) => item !== "")
-  return items?.length === 0 ? undefined : items
-}
-
-/** A variable that holds a secret is returned as a reference to the secret, like a property of the file. */
-export const makeReader = ({ file, secrets, variables }: RawConfig, report: Report): ConfigReader => ({
-  variable: (name) =>
-    ConfigValue.variable(
-      name,
-      isVariable(name) ? variables[name] : secrets.has(name) ? secret(name) : undefined,
-      report
-    ),
-  list: (name) => ConfigValue.variable(name, split(variables[name]), report),
-  root: ConfigValue.file(file?.name ?? "", file?.value, report),
-  secretAt: (reference) => {
-    if (!reference.isSet) return undefined
-    if (!isSecret(reference.value)) {
-      reference.fault(
-        "must not contain the secret itself",
-        `Write secret("NAME"), and set the variable NAME or NAME_FILE`
-      )
+  secret(): SecretValue | undefined {
+    if (!this.isSet) return undefined
+    if (!isSecret(this.value)) {
+      this.fault("must not contain the secret itself", `Write secret("NAME"), and set the variable NAME or NAME_FILE`)
       return undefined
     }
-    const name = reference.value.secret
-    const found = secrets.get(name) ?? `neither ${name} nor ${name}_FILE is set`
+    const name = this.value.secret
+    const found = this.#origin.raw.secrets.get(name) ?? `neither ${name} nor ${name}_FILE is set`
     if (typeof found !== "string") return found
-    reference.fault(found, `Set ${name} to the secret, or ${name}_FILE to the path of a file that contains it`)
+    this.fault(found, `Set ${name} to the secret, or ${name}_FILE to the path of a file that contains it`)
     return undefined
   }
-})
+}
 
 // ---- text ---------------------------------------------------------------------------------------------------------
 

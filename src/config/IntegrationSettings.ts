@@ -13,38 +13,11 @@ import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
 import { closestName } from "../domain/ClosestName.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "../domain/Model.ts"
 import type { Redaction, RemoteData } from "../domain/Processing.ts"
-import { type ConfigReader, type ConfigValue, notSet, type SectionReader } from "./ConfigValue.ts"
-
-export interface Account {
-  /** Ends in `/v1`. */
-  readonly url: string
-  /** Reads the current key, so a key that is rotated at run time takes effect at once. */
-  readonly key: Effect.Effect<Redacted.Redacted>
-  /** Name of the query parameter that carries the cursor of lists. */
-  readonly cursorParameter: string
-}
-
-export interface Integration {
-  /** `<tool>:<identifier>` */
-  readonly id: string
-  readonly account: string
-  /** `auto`: every model that the integration's tool may support. */
-  readonly models: "auto" | ReadonlyArray<Model>
-  readonly interval: Duration.Duration
-  readonly sweepInterval: Duration.Duration
-  /** Whether the first sweep publishes existing records, or only stores them. */
-  readonly backfill: "publish" | "fill"
-}
-
-/** How the records of one model are changed before they are stored. */
-export interface ModelSettings {
-  readonly remoteData: RemoteData
-  /** JSON Pointer → how the value there is redacted. */
-  readonly redact: Readonly<Record<string, Redaction>>
-}
+import { type ConfigValue, notSet } from "./ConfigValue.ts"
 
 // ---- accounts -----------------------------------------------------------------------------------------------------
 
+/** The base URL of the API, without a slash at its end. */
 const parseUrl = (value: ConfigValue): string => {
   const hint = "Set it to the base URL of the API, which ends in /v1, such as https://api.example.com/v1"
   if (!value.isSet) value.fault(notSet, hint)
@@ -61,6 +34,7 @@ const parseUrl = (value: ConfigValue): string => {
   return text.replace(/\/$/, "")
 }
 
+/** The name of the query parameter that carries the cursor of lists. */
 const parseCursorParameter = (value: ConfigValue): string => {
   const name = value.text() ?? cursorParameter
   if (!isCursorParameter(name)) {
@@ -72,30 +46,30 @@ const parseCursorParameter = (value: ConfigValue): string => {
   return name
 }
 
-export const parseAccounts = (
-  { file, secretAt, variable }: SectionReader<"accounts">
-): Readonly<Record<string, Account>> => {
-  const account = (url: ConfigValue, key: ConfigValue, cursor: ConfigValue): Account => {
-    const baseUrl = parseUrl(url)
-    if (!key.isSet) key.fault(notSet, "Set it to the API key of the account that the URL belongs to")
-    return {
-      url: baseUrl,
-      key: secretAt(key)?.current ?? Effect.succeed(Redacted.make("")),
-      cursorParameter: parseCursorParameter(cursor)
-    }
-  }
-  const url = variable("ROLLCALL_API_URL")
-  const key = variable("ROLLCALL_API_KEY")
-  const cursor = variable("ROLLCALL_CURSOR_PARAMETER")
-  const declared = file.accounts.entries().map(([name, entry]) => {
-    const own = entry.fields("url", "key", "cursorParameter")
-    const parsed = name === "default"
-      ? account(url.or(own.url), key.or(own.key), cursor.or(own.cursorParameter))
-      : account(own.url, own.key, own.cursorParameter)
-    return [name, parsed] as const
+export type Account = ReturnType<typeof parseAccount>
+
+const parseAccount = (entry: ConfigValue, isDefault: boolean) => {
+  const own = entry.fields({
+    url: isDefault ? "ROLLCALL_API_URL" : null,
+    key: isDefault ? "ROLLCALL_API_KEY" : null,
+    cursorParameter: isDefault ? "ROLLCALL_CURSOR_PARAMETER" : null
   })
-  const fromEnvironment = declared.length === 0 || (url.isSet && declared.every(([name]) => name !== "default"))
-  return Object.fromEntries(fromEnvironment ? [["default", account(url, key, cursor)], ...declared] : declared)
+  const url = parseUrl(own.url)
+  if (!own.key.isSet) own.key.fault(notSet, "Set it to the API key of the account that the URL belongs to")
+  return {
+    url,
+    /** Reads the current key, so a key that is rotated at run time takes effect at once. */
+    key: own.key.secret()?.current ?? Effect.succeed(Redacted.make("")),
+    cursorParameter: parseCursorParameter(own.cursorParameter)
+  }
+}
+
+export const parseAccounts = (accounts: ConfigValue): Readonly<Record<string, Account>> => {
+  const declared = accounts.entries().map(([name, entry]) => [name, parseAccount(entry, name === "default")] as const)
+  const isFromEnvironment = declared.length === 0 ||
+    (accounts.variable("ROLLCALL_API_URL").isSet && declared.every(([name]) => name !== "default"))
+  if (!isFromEnvironment) return Object.fromEntries(declared)
+  return Object.fromEntries([["default", parseAccount(accounts.unset("default"), true)], ...declared])
 }
 
 // ---- integrations -------------------------------------------------------------------------------------------------
@@ -114,7 +88,8 @@ const parseModel = (value: ConfigValue, name: string): Model | undefined => {
   return model
 }
 
-const parseModelNames = (list: ConfigValue): Integration["models"] | undefined => {
+/** undefined if none are set; `auto`: every model that the integration's tool may support. */
+const parseModelNames = (list: ConfigValue): "auto" | ReadonlyArray<Model> | undefined => {
   const isAuto = list.value === "auto" || (Array.isArray(list.value) && list.value.join() === "auto")
   if (!list.isSet || isAuto) return isAuto ? "auto" : undefined
   const names = new Set(list.items().map((item) => parseModel(item, item.text() ?? "")))
@@ -140,13 +115,13 @@ const parseAccountName = (id: ConfigValue, value: ConfigValue | undefined, accou
 }
 
 const integrationFields = (entry: ConfigValue) =>
-  entry.fields("id", "account", "models", "interval", "sweepInterval", "backfill")
+  entry.fields({ id: null, account: null, models: null, interval: null, sweepInterval: null, backfill: null })
 
 /** The settings in the environment, which apply to all integrations. */
-const parseEnvironmentDefaults = ({ list, variable }: ConfigReader) => ({
-  models: parseModelNames(list("ROLLCALL_MODELS")),
-  interval: variable("ROLLCALL_INTERVAL").duration(),
-  sweepInterval: variable("ROLLCALL_SWEEP_INTERVAL").duration()
+const parseEnvironmentDefaults = (section: ConfigValue) => ({
+  models: parseModelNames(section.variable("ROLLCALL_MODELS")),
+  interval: section.variable("ROLLCALL_INTERVAL").duration(),
+  sweepInterval: section.variable("ROLLCALL_SWEEP_INTERVAL").duration()
 })
 
 /** Decides between the setting of the environment and the integration's own setting if both are present. */
@@ -156,13 +131,15 @@ type Precedence = <A>(environment: A | undefined, own: () => A | undefined) => A
 const integrationId = /^(?=[!-~]{3,255}$)[^:/]+:[^/]+$/
 const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:acme"
 
+export type Integration = ReturnType<typeof parseIntegration>
+
 const parseIntegration = (
   id: ConfigValue,
   own: ReturnType<typeof integrationFields> | undefined,
   accounts: ReadonlyArray<string>,
   environment: ReturnType<typeof parseEnvironmentDefaults>,
   choose: Precedence
-): Integration => {
+) => {
   const text = id.text() ?? ""
   if (!id.isSet) id.fault(notSet, idHint)
   else if (!integrationId.test(text)) {
@@ -174,18 +151,19 @@ const parseIntegration = (
     models: choose(environment.models, () => own && parseModelNames(own.models)) ?? "auto",
     interval: choose(environment.interval, () => own?.interval.duration()) ?? Duration.minutes(1),
     sweepInterval: choose(environment.sweepInterval, () => own?.sweepInterval.duration()) ?? Duration.hours(6),
+    /** Whether the first sweep publishes existing records, or only stores them. */
     backfill: own?.backfill.oneOf("publish", "fill") ?? "publish"
   }
 }
 
 /** `accounts`: the names of the configured accounts. */
 export const parseIntegrations = (
-  reader: SectionReader<"integrations">,
+  integrations: ConfigValue,
   accounts: ReadonlyArray<string>
 ): ReadonlyArray<Integration> => {
-  const environment = parseEnvironmentDefaults(reader)
-  const declared = reader.file.integrations.items().map(integrationFields)
-  const chosen = reader.list("ROLLCALL_INTEGRATIONS")
+  const environment = parseEnvironmentDefaults(integrations)
+  const declared = integrations.items().map(integrationFields)
+  const chosen = integrations.variable("ROLLCALL_INTEGRATIONS")
   const ids = chosen.isSet ? chosen.items() : declared.map(({ id }) => id)
   const seenIds = new Set<string>()
   return ids.map((id) => {
@@ -200,27 +178,36 @@ export const parseIntegrations = (
 }
 
 /** Parses one integration whose own settings take precedence over the environment. */
-export const parseIntegrationBody = (reader: ConfigReader, accounts: ReadonlyArray<string>): Integration => {
-  const own = integrationFields(reader.root)
-  const environment = parseEnvironmentDefaults(reader)
+export const parseIntegrationBody = (body: ConfigValue, accounts: ReadonlyArray<string>): Integration => {
+  const own = integrationFields(body)
+  const environment = parseEnvironmentDefaults(body)
   return parseIntegration(own.id, own, accounts, environment, (environment, own) => own() ?? environment)
 }
 
 // ---- records ------------------------------------------------------------------------------------------------------
 
-export const parseModelSettings = ({ file, secretAt, variable }: SectionReader<"models" | "redactKey">) => {
-  const key = variable("ROLLCALL_REDACT_KEY").or(file.redactKey)
-  const redactKey = secretAt(key)?.initial ?? null
+/** How the records of one model are changed before they are stored. */
+export interface ModelSettings {
+  readonly remoteData: RemoteData
+  /** JSON Pointer → how the value there is redacted. */
+  readonly redact: Readonly<Record<string, Redaction>>
+}
+
+/** `redactKey`: the key of the hashes that replace redacted values. */
+export const parseModelSettings = (
+  section: ConfigValue,
+  redactKey: ConfigValue
+): { readonly [model in Model]?: ModelSettings } => {
   const models: { [model in Model]?: ModelSettings } = {}
-  for (const [name, entry] of file.models.entries()) {
+  for (const [name, entry] of section.entries()) {
     const model = parseModel(entry, name)
-    const own = entry.fields("remoteData", "redact")
+    const own = entry.fields({ remoteData: null, redact: null })
     const redact: Record<string, Redaction> = {}
     for (const [pointer, how] of own.redact.entries()) {
       if (!pointer.startsWith("/")) how.fault("is not a JSON Pointer", "Write a path such as /candidate/first_name")
       if (pointer === "/id") how.fault("must not be redacted, because it is the id of the record", "Leave it out")
       const redaction = how.oneOf("drop", "hash")
-      if (redaction === "hash" && !key.isSet) {
+      if (redaction === "hash" && !redactKey.isSet) {
         how.fault("needs a key", "Set ROLLCALL_REDACT_KEY to a long random string, and never change it")
       }
       if (redaction !== undefined) redact[pointer] = redaction
@@ -228,5 +215,5 @@ export const parseModelSettings = ({ file, secretAt, variable }: SectionReader<"
     const remoteData = own.remoteData.oneOf("drop", "carry", "track") ?? "drop"
     if (model !== undefined) models[model] = { remoteData, redact }
   }
-  return { models, redactKey }
+  return models
 }

@@ -18,42 +18,39 @@ import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { resolve } from "node:path"
 import { pathToFileURL } from "node:url"
-import { isSecret } from "./ConfigFile.ts"
+import { isSecret, type Secret, secret } from "./ConfigFile.ts"
 
-const variables = [
-  "ROLLCALL_API_URL",
-  "ROLLCALL_CURSOR_PARAMETER",
-  "ROLLCALL_INTEGRATIONS",
-  "ROLLCALL_MODELS",
-  "ROLLCALL_STORE",
-  "ROLLCALL_INTERVAL",
-  "ROLLCALL_SWEEP_INTERVAL",
-  "ROLLCALL_CONFIRM_INTERVAL",
-  "ROLLCALL_OVERLAP_MIN",
-  "ROLLCALL_RETRY_BASE",
-  "ROLLCALL_HTTP_HOST",
-  "ROLLCALL_HTTP_PORT",
-  "ROLLCALL_TOPIC",
-  "ROLLCALL_KAFKA_TRANSACTIONS",
-  "ROLLCALL_LOG_LEVEL",
-  "ROLLCALL_LOG_FORMAT",
-  "KAFKA_BROKERS",
-  "KAFKA_SSL",
-  "KAFKA_SASL_MECHANISM",
-  "KAFKA_SASL_USERNAME"
-] as const
-/** `DATABASE_URL` is a secret because the URL contains the password of the database. */
-const secretVariables = [
-  "ROLLCALL_API_KEY",
-  "ROLLCALL_HTTP_TOKEN",
-  "ROLLCALL_REDACT_KEY",
-  "KAFKA_SASL_PASSWORD",
-  "DATABASE_URL"
-] as const
+/** Every variable, and what it holds; a list is separated by commas. */
+const variableKinds = {
+  ROLLCALL_API_URL: "text",
+  ROLLCALL_API_KEY: "secret",
+  ROLLCALL_CURSOR_PARAMETER: "text",
+  ROLLCALL_INTEGRATIONS: "list",
+  ROLLCALL_MODELS: "list",
+  ROLLCALL_STORE: "text",
+  /** A secret because the URL contains the password of the database. */
+  DATABASE_URL: "secret",
+  ROLLCALL_INTERVAL: "text",
+  ROLLCALL_SWEEP_INTERVAL: "text",
+  ROLLCALL_CONFIRM_INTERVAL: "text",
+  ROLLCALL_OVERLAP_MIN: "text",
+  ROLLCALL_RETRY_BASE: "text",
+  ROLLCALL_REDACT_KEY: "secret",
+  ROLLCALL_HTTP_HOST: "text",
+  ROLLCALL_HTTP_PORT: "text",
+  ROLLCALL_HTTP_TOKEN: "secret",
+  ROLLCALL_TOPIC: "text",
+  ROLLCALL_KAFKA_TRANSACTIONS: "text",
+  ROLLCALL_LOG_LEVEL: "text",
+  ROLLCALL_LOG_FORMAT: "text",
+  KAFKA_BROKERS: "list",
+  KAFKA_SSL: "text",
+  KAFKA_SASL_MECHANISM: "text",
+  KAFKA_SASL_USERNAME: "text",
+  KAFKA_SASL_PASSWORD: "secret"
+} as const
 
-export type Variable = (typeof variables)[number]
-export type SecretVariable = (typeof secretVariables)[number]
-export const isVariable = (name: string): name is Variable => variables.some((variable) => variable === name)
+export type Variable = keyof typeof variableKinds
 
 const Fault = Schema.Struct({
   /** `ROLLCALL_API_URL`, or `rollcall.config.ts, accounts.eu.url` */
@@ -82,7 +79,8 @@ export interface SecretValue {
 
 /** Everything that is configured, not yet checked. An absent entry is not set. */
 export interface RawConfig {
-  readonly variables: { readonly [name in Variable]?: string }
+  /** Each in the form that a property of the file has: a text, a list of texts, or a reference to a secret. */
+  readonly variables: { readonly [name in Variable]?: string | ReadonlyArray<string> | Secret | undefined }
   /** Variable → its secret, or the reason why it has none. */
   readonly secrets: ReadonlyMap<string, SecretValue | string>
   readonly file: { readonly name: string; readonly value: unknown } | null
@@ -92,15 +90,24 @@ export interface RawConfig {
 
 // ---- variables ----------------------------------------------------------------------------------------------------
 
-const variable = (name: string): Effect.Effect<Option.Option<string>> =>
-  EffectConfig.option(EffectConfig.String(name)).pipe(
-    Effect.orDie,
-    Effect.map((value) => Option.filter(Option.map(value, (text) => text.trim()), (text) => text !== ""))
+const nonEmpty = (text: string | undefined): string | undefined => text?.trim() || undefined
+
+const loadText = (name: string): Effect.Effect<string | undefined> =>
+  Effect.map(
+    Effect.orDie(EffectConfig.option(EffectConfig.String(name))),
+    (text) => nonEmpty(Option.getOrUndefined(text))
   )
 
-const readSecretFile = (path: string): Effect.Effect<Option.Option<string>> =>
-  Effect.option(Effect.tryPromise(() => readFile(path, "utf8"))).pipe(
-    Effect.map((value) => Option.filter(Option.map(value, (text) => text.trim()), (text) => text !== ""))
+const loadList = (name: string): Effect.Effect<ReadonlyArray<string> | undefined> =>
+  Effect.map(loadText(name), (text) => {
+    const items = text?.split(",").flatMap((item) => nonEmpty(item) ?? [])
+    return items?.length === 0 ? undefined : items
+  })
+
+const readSecretFile = (path: string): Effect.Effect<string | undefined> =>
+  Effect.tryPromise(() => readFile(path, "utf8")).pipe(
+    Effect.orElseSucceed(() => undefined),
+    Effect.map(nonEmpty)
   )
 
 const fromFile = (path: string, first: string): SecretValue => {
@@ -108,7 +115,7 @@ const fromFile = (path: string, first: string): SecretValue => {
   return {
     initial: last,
     current: Effect.map(readSecretFile(path), (text) => {
-      if (Option.isSome(text) && text.value !== Redacted.value(last)) last = Redacted.make(text.value)
+      if (text !== undefined && text !== Redacted.value(last)) last = Redacted.make(text)
       return last
     })
   }
@@ -116,8 +123,8 @@ const fromFile = (path: string, first: string): SecretValue => {
 
 /** The secret in `NAME`, or in the file that `NAME_FILE` names; undefined if neither is set; a string says why it failed. */
 const loadSecret = Effect.fnUntraced(function*(name: string) {
-  const own = Option.getOrUndefined(yield* variable(name))
-  const path = Option.getOrUndefined(yield* variable(`${name}_FILE`))
+  const own = yield* loadText(name)
+  const path = yield* loadText(`${name}_FILE`)
   if (own !== undefined && path !== undefined) return `${name} and ${name}_FILE are both set`
   if (own !== undefined) {
     const initial = Redacted.make(own)
@@ -125,9 +132,9 @@ const loadSecret = Effect.fnUntraced(function*(name: string) {
   }
   if (path === undefined) return undefined
   const text = yield* readSecretFile(path)
-  return Option.isSome(text)
-    ? fromFile(path, text.value)
-    : `${name}_FILE names ${path}, and that file is empty or cannot be read`
+  return text === undefined
+    ? `${name}_FILE names ${path}, and that file is empty or cannot be read`
+    : fromFile(path, text)
 })
 
 // ---- the file -----------------------------------------------------------------------------------------------------
@@ -176,16 +183,19 @@ const secretsIn = (value: unknown, depth = 4): ReadonlyArray<string> => {
 
 const collect = Effect.fnUntraced(
   function*({ faults, file }: Pick<RawConfig, "file" | "faults">): Effect.fn.Return<RawConfig> {
-    const set = yield* Effect.forEach(
-      variables,
-      (name) =>
-        Effect.map(variable(name), Option.match({ onNone: () => [], onSome: (value) => [[name, value] as const] }))
-    )
-    const secrets = yield* Effect.forEach(
-      new Set([...secretVariables, ...secretsIn(file?.value)]),
-      (name) => Effect.map(loadSecret(name), (value) => value === undefined ? [] : [[name, value] as const])
-    )
-    return { variables: Object.fromEntries(set.flat()), secrets: new Map(secrets.flat()), file, faults }
+    const kinds = Object.entries(variableKinds)
+    const declaredSecrets = kinds.flatMap(([name, kind]) => kind === "secret" ? [name] : [])
+    const secrets = new Map<string, SecretValue | string>()
+    for (const name of new Set([...declaredSecrets, ...secretsIn(file?.value)])) {
+      const loaded = yield* loadSecret(name)
+      if (loaded !== undefined) secrets.set(name, loaded)
+    }
+    const variables: Record<string, RawConfig["variables"][Variable]> = {}
+    for (const [name, kind] of kinds) {
+      if (kind === "secret") variables[name] = secrets.has(name) ? secret(name) : undefined
+      else variables[name] = yield* kind === "list" ? loadList(name) : loadText(name)
+    }
+    return { variables, secrets, file, faults }
   }
 )
 

@@ -9,7 +9,7 @@
  */
 import * as Redacted from "effect/Redacted"
 import { isSecret } from "./ConfigFile.ts"
-import type { ConfigValue, SectionReader } from "./ConfigValue.ts"
+import type { ConfigValue } from "./ConfigValue.ts"
 
 /** `name` contains no secret, so it may be logged. */
 export type StoreLocation =
@@ -64,10 +64,8 @@ const checkUrl = (location: ConfigValue, url: URL): void => {
   }
 }
 
-/** Reads `ROLLCALL_STORE`, else `DATABASE_URL`, else the property `store` of the file. */
-export const parseStore = ({ file: own, secretAt, variable }: SectionReader<"store">): StoreLocation => {
-  const location = variable("ROLLCALL_STORE").or(variable("DATABASE_URL")).or(own.store)
-  const secretUrl = isSecret(location.value) ? secretAt(location)?.initial ?? Redacted.make("sqlite::memory:") : null
+export const parseStore = (location: ConfigValue): StoreLocation => {
+  const secretUrl = isSecret(location.value) ? location.secret()?.initial ?? Redacted.make("sqlite::memory:") : null
   const text = secretUrl === null ? location.text() ?? "sqlite:./rollcall.db" : Redacted.value(secretUrl)
   if (!/^postgres(ql)?:/.test(text)) {
     if (!/^sqlite:./.test(text)) location.fault("is not a store URL", hint)
@@ -79,8 +77,8 @@ export const parseStore = ({ file: own, secretAt, variable }: SectionReader<"sto
   const database = searchParams.get("dbname") ?? pathname.slice(1)
   if (database === "") location.fault("names no database", hint)
   checkUrl(location, url)
-  const inFile = secretUrl === null && !variable("ROLLCALL_STORE").isSet
-  if (inFile && (password !== "" || searchParams.has("password"))) {
+  const isInFile = secretUrl === null && !location.isVariable
+  if (isInFile && (password !== "" || searchParams.has("password"))) {
     location.fault("contains a password", `Write secret("DATABASE_URL"), and set the variable with that name`)
   }
   const name = `postgres://${host || (searchParams.get("host") ?? "localhost")}/${database}`

@@ -24,22 +24,13 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Random from "effect/Random"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
-import { genesis, type LogEntry } from "../domain/ChangeEvent.ts"
-import { streamName } from "../domain/Model.ts"
-import { type LogRange, type Owner, publishingStart, Store, type StoreError } from "../store/Store.ts"
+import type { LogEntry } from "../domain/ChangeEvent.ts"
+import { type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
-import {
-  type Checkpoint,
-  findPublishedElsewhere,
-  type RecordKey,
-  Sink,
-  type SinkCheckpoint,
-  SinkError,
-  Unreachable
-} from "./Sink.ts"
+import { Diverged, failOn, findMismatch, findResumePoint, reader } from "./ResumePoint.ts"
+import { type Checkpoint, Sink, type SinkError, unreachable } from "./Sink.ts"
 
 export interface RelayStatus {
   /** Newest position known to be in the sink. */
@@ -63,62 +54,6 @@ export class Relay extends Context.Service<Relay, {
   static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Relay.layerWith("10 seconds")
 }
 
-/** The sink holds events that this log never contained or no longer contains. */
-class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
-  readonly hint =
-    "possible causes: the store was restored from a backup or replaced, the sink was emptied, or Rollcall ran without Kafka " +
-    "for longer than `retention`. Publishing stays stopped so that no consumer mixes two histories or misses events. " +
-    "Bring back the store that published last, or stop Rollcall and run `rollcall store adopt`, which publishes every live " +
-    "record of this store again in a later generation."
-}
-
-/** The state of the log that is compared with the sink's checkpoint. */
-export interface LogState extends LogRange {
-  readonly generation: number
-  /** Position that the store saved after publishing; 0 = none. */
-  readonly saved: number
-  /** The log's chain at the sink's position; see `Store.chains`. */
-  readonly chain: string | null
-}
-
-/** Describes the unpublished positions that the log no longer keeps; null if there are none   (I1). */
-const findGap = (position: number, { oldest }: LogRange): string | null =>
-  position > 0 && position < oldest - 1
-    ? `positions ${position + 1} to ${oldest - 1} were not published and are no longer kept`
-    : null
-
-/** Describes why this log does not continue from `checkpoint`; null if it does. */
-const findMismatch = (
-  checkpoint: Checkpoint,
-  { chain, ...range }: Pick<LogState, "oldest" | "newest" | "chain">
-): string | null => {
-  const { position } = checkpoint
-  if (position > range.newest) return `the sink holds position ${position}, but the log ends at ${range.newest}`
-  return findGap(position, range) ?? (chain === checkpoint.chain
-    ? null
-    : `at position ${position} the log has another event, or other events before it, than the sink`)
-}
-
-/**
- * Describes why the sink's events are not from this log, or why the log does not continue them; null if neither is the case. Equal
- * chains prove that every event up to the sink's position is the same, whatever position the store has saved. A store that
- * crashed before saving its position still matches; a restored store does not, unless it has the same events in the same
- * order   (X4, X14, X18).
- */
-export const findDivergence = (published: SinkCheckpoint | null, log: LogState): string | null => {
-  if (published === null) {
-    // An adoption sets the saved position before the oldest one: no event of this generation is published yet.
-    return log.saved > 0 && log.saved >= log.oldest
-      ? `this store has published up to position ${log.saved}, but the sink has no published position`
-      : findGap(log.saved, log)
-  }
-  const { generation } = published
-  if (generation > log.generation) {
-    return `the sink holds generation ${generation} of this store, but the store is in generation ${log.generation}`
-  }
-  return generation < log.generation ? findGap(log.saved, log) : findMismatch(published, log)
-}
-
 type RelayError = SinkError | StoreError | Diverged
 
 /** The events to publish next, and the checkpoint after them. */
@@ -127,7 +62,6 @@ interface NextBatch {
   readonly checkpoint: Checkpoint
 }
 
-const reader = "relay"
 const batchRows = 500
 const delays = {
   /** After a first failure; doubles with each failure in a row, up to `longest`. */
@@ -231,48 +165,6 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     yield* Metric.update(lagGauge, newest - position)
   })
 
-  const failOn = (mismatch: string | null) =>
-    mismatch === null ? Effect.void : Effect.fail(new Diverged({ message: mismatch }))
-
-  /** The checkpoint to resume from; fails unless the sink holds this log. */
-  const findResumePoint = Effect.fnUntraced(function*(owner: Owner, published: SinkCheckpoint | null) {
-    const saved = yield* store.readerPosition(reader)
-    const start = yield* store.readerPosition(publishingStart)
-    const { chains, newest, oldest } = yield* store.chains([published?.position ?? 0])
-    const logState: LogState = { generation: identity.generation, saved, oldest, newest, chain: chains[0] ?? null }
-    yield* failOn(findDivergence(published, logState) ?? findPublishedElsewhere(identity, published, { saved, start }))
-    if (published?.generation === identity.generation) {
-      yield* store.saveReaderPosition(owner, reader, published.position)
-      return published
-    }
-    if (identity.generation > 1) yield* reconcile
-    const position = saved > 0 ? saved : Math.max(0, oldest - 1)
-    if (position !== saved) {
-      yield* Effect.logWarning(`the log begins at position ${oldest}: earlier events are not published`)
-      yield* store.saveReaderPosition(owner, publishingStart, position)
-      yield* store.saveReaderPosition(owner, reader, position)
-    }
-    const checkpoint: Checkpoint = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
-    return checkpoint
-  })
-
-  /** After an adoption: removes records from the sink that the store does not have, before any event is published. */
-  const reconcile = Effect.gen(function*() {
-    const streams = yield* store.streams
-    const ours = new Map(streams.map((stream) => [streamName(stream), stream]))
-    yield* sink.reconcile(identity, streams, (records) =>
-      Effect.gen(function*() {
-        const lacking: Array<RecordKey> = []
-        for (const [name, own] of Map.groupBy(records, streamName)) {
-          const stream = ours.get(name)
-          if (stream === undefined) continue
-          const living = yield* store.liveIds(stream, own.map(({ id }) => id))
-          lacking.push(...own.filter(({ id }) => !living.has(id)))
-        }
-        return lacking
-      }))
-  })
-
   const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, checkpoint: Checkpoint) {
     yield* sink.publish(identity, batch, checkpoint)
     yield* store.saveReaderPosition(owner, reader, checkpoint.position)
@@ -313,7 +205,8 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
 
   /** Opens the sink and publishes until something fails. */
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayError> {
-    let last: Checkpoint = yield* Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published))
+    const published = yield* sink.open(identity)
+    let last: Checkpoint = yield* findResumePoint({ owner, sink, store }, published)
     const progress = Progress.make(store, progressEvery)
     while (true) {
       if (Deferred.isDoneUnsafe(progressRequested)) {
@@ -349,7 +242,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const retryIfOwner = (owner: Owner) => (error: SinkError): Effect.Effect<never, RelayError> =>
     error.reason._tag !== "Fenced" ? Effect.fail(error) : store.readerPosition(reader).pipe(
       Effect.flatMap((position) => store.saveReaderPosition(owner, reader, position)),
-      Effect.andThen(new SinkError({ reason: new Unreachable({ message: error.reason.message, cause: error }) }))
+      Effect.andThen(unreachable(error.reason.message, error))
     )
 
   const handleFailure = Effect.fnUntraced(function*(error: RelayError) {

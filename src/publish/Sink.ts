@@ -52,6 +52,11 @@ export class SinkError extends Schema.TaggedError<SinkError>()("SinkError", {
   }
 }
 
+export const unreachable = (message: string, cause: unknown = null): SinkError =>
+  new SinkError({ reason: new Unreachable({ message, cause }) })
+export const refused = (message: string, hint: string): SinkError =>
+  new SinkError({ reason: new Refused({ message, hint }) })
+
 /** A position of the log up to which everything is published, with the chain that proves it. */
 export interface Checkpoint {
   /** Every row up to this position is published or silent. */
@@ -102,6 +107,20 @@ export const findPublishedElsewhere = (
 export const checkpointOf = (batch: ReadonlyArray<LogEntry>): Checkpoint | undefined => {
   const last = batch.at(-1)
   return last && { position: last.position, chain: last.chain }
+}
+
+/** The result of inspecting the sink. */
+export interface SinkInspection {
+  /** Topics that are missing and would be created. */
+  readonly missing: ReadonlyArray<string>
+  /** Topics with partitions that are not used. */
+  readonly unusedPartitions: ReadonlyArray<
+    { readonly topic: string; readonly partitions: number; readonly used: number }
+  >
+  /** The checkpoint of the last publication, by any store; null if nothing was published. */
+  readonly published: SinkCheckpoint | null
+  /** Why this store is not allowed to publish, and what to do; null if it is allowed. */
+  readonly blocker: { readonly message: string; readonly hint: string } | null
 }
 
 /** How far the published events of a stream are complete. */

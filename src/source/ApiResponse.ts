@@ -21,10 +21,12 @@ import type * as Headers from "effect/http/Headers"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { promisify } from "node:util"
 import { gunzip as gunzipWithCallback } from "node:zlib"
 import { classifyError, type ErrorClass } from "../api/ErrorClassification.ts"
+import { isDeeper, maxDepth } from "../domain/Canonical.ts"
 import { codeOf, mask } from "./Masking.ts"
 import {
   Forbidden,
@@ -217,6 +219,15 @@ const toSourceError = (
   return new SourceError({
     reason: reasonOf(classifyError({ status, code }), { code, message }, retryAfterOf(headers, now))
   })
+}
+
+/** Data that matches a schema; `name`: the request, for the description of the problem. */
+export const decoderFor = <A>(name: string, schema: Schema.Codec<A, unknown>): DataDecoder<A> => {
+  const decode = Schema.decodeUnknownResult(schema)
+  return (data) =>
+    isDeeper(data, maxDepth)
+      ? Result.fail(`the data is nested deeper than ${maxDepth} levels`)
+      : Result.mapError(decode(data), () => `the data does not match the schema of ${name}`)
 }
 
 /** The list of assessment packages, which has no pages. */

@@ -13,14 +13,13 @@
  * - An error response still proves that the integration responds, so it resets the failure count. A rate-limit response
  *   or an interruption leaves the count unchanged.
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
-import { SourceError } from "./Source.ts"
+import type * as Exit from "effect/Exit"
+import { outcomeOf } from "./Failures.ts"
+import { millisOf } from "./MonotonicClock.ts"
 
 type Tagged = { readonly _tag: string }
 
@@ -56,19 +55,10 @@ interface Circuit {
   lastFailure: string
 }
 
-/** The state of the integration according to a request's exit: the failure, "responding", or "unknown". */
-const healthOf = (exit: Exit.Exit<unknown, Tagged>): SourceError["reason"] | "responding" | "unknown" => {
-  if (Exit.isSuccess(exit)) return "responding"
-  const error = Option.filter(Cause.findErrorOption(exit.cause), (error) => error instanceof SourceError)
-  if (Option.isNone(error) || error.value.reason._tag === "RateLimited") return "unknown"
-  const { reason } = error.value
-  return reason._tag === "Transient" || reason._tag === "Unreadable" ? reason : "responding"
-}
-
 export const make = Effect.fnUntraced(
   function*({ firstPause }: CircuitBreakerOptions): Effect.fn.Return<CircuitBreakers> {
     const clock = yield* Clock.Clock
-    const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+    const now = () => millisOf(clock)
     const circuits = new Map<string, Circuit>()
 
     const rejection = ({ failures, lastFailure, openUntil }: Circuit): CircuitOpen => {
@@ -82,11 +72,11 @@ export const make = Effect.fnUntraced(
 
     const note = (integration: string, circuit: Circuit, isProbe: boolean, exit: Exit.Exit<unknown, Tagged>): void => {
       if (isProbe) circuit.isProbing = false
-      const health = healthOf(exit)
-      if (health === "unknown") return
-      if (health === "responding") return void circuits.delete(integration)
+      const outcome = outcomeOf(exit)
+      if (outcome._tag === "interrupted" || outcome._tag === "RateLimited") return
+      if (outcome._tag !== "Transient" && outcome._tag !== "Unreadable") return void circuits.delete(integration)
       circuit.failures++
-      circuit.lastFailure = health.message
+      circuit.lastFailure = outcome.message
       // A request that was sent before the circuit opened may fail later; it is not the probe and must not reopen it.
       if (circuit.failures < failureThreshold || (circuit.openings > 0 && !isProbe)) return
       const pause = Duration.min(Duration.times(firstPause, 2 ** Math.min(circuit.openings, 20)), maxPause)

@@ -6,21 +6,24 @@
  * - A broken connection proves nothing, however early it broke: the request may have arrived. A status proves nothing
  *   either: a gateway may answer 409 after the API has performed the write.
  */
+import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
+import * as Exit from "effect/Exit"
 import type * as HttpClientError from "effect/http/HttpClientError"
+import * as Option from "effect/Option"
 import { provesNoEffect } from "../api/ErrorClassification.ts"
 import type { ResendPolicy } from "../api/Writes.ts"
-import { CircuitOpen } from "./CircuitBreakers.ts"
 import {
   ApplicationAlreadyExists,
   EmployeeAlreadyExists,
+  Inactive,
   JobClosed,
   NotSent,
   OutcomeUnknown,
-  SlotWaitAborted,
   SourceError,
   StaffingEntityClosed,
   Transient,
+  Unauthorized,
   WriteError
 } from "./Source.ts"
 
@@ -34,7 +37,7 @@ const isBeforeConnection = ({ reason }: HttpClientError.HttpClientError): boolea
 }
 
 export const fromConnectionError = (error: HttpClientError.HttpClientError): SourceError => {
-  const cause = error.reason.cause
+  const { cause } = error.reason
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : error.reason._tag
   const message = `the connection failed (${code})`
   return new SourceError({
@@ -47,21 +50,20 @@ export const timedOut = (timeout: Duration.Duration): SourceError =>
     reason: new Transient({ code: null, message: `no complete response within ${Duration.format(timeout)}` })
   })
 
-const fromOpenCircuit = ({ left, message }: CircuitOpen): SourceError =>
-  new SourceError({
-    reason: new Transient({ code: null, message, notSent: true, retryAfter: Duration.toMillis(left) })
-  })
+/** The error of a request that was not sent. */
+export const notSent = (
+  Reason: typeof Transient | typeof Unauthorized | typeof Inactive,
+  message: string
+): SourceError => new SourceError({ reason: new Reason({ code: null, message, notSent: true }) })
 
-const fromAbortedWait = ({ message }: SlotWaitAborted): SourceError =>
-  new SourceError({ reason: new Transient({ code: null, message, notSent: true }) })
-
-/** Turns "the request was not sent" into a `SourceError`; other errors pass through unchanged. */
-export const fromUnsent = <E>(error: E): Exclude<E, CircuitOpen | SlotWaitAborted> | SourceError =>
-  error instanceof CircuitOpen
-    ? fromOpenCircuit(error)
-    : error instanceof SlotWaitAborted
-    ? fromAbortedWait(error)
-    : error as Exclude<E, CircuitOpen | SlotWaitAborted>
+/** How a request ended: "ok", the reason of its error, or "interrupted", which includes a defect and a failed hook. */
+export const outcomeOf = (
+  exit: Exit.Exit<unknown, unknown>
+): SourceError["reason"] | { readonly _tag: "ok" | "interrupted" } => {
+  if (Exit.isSuccess(exit)) return { _tag: "ok" }
+  const error = Option.getOrNull(Cause.findErrorOption(exit.cause))
+  return error instanceof SourceError ? error.reason : { _tag: "interrupted" }
+}
 
 /** Whether it is certain that the API did nothing: the request did not reach it, or the error code proves it. */
 export const hasNoEffect = ({ reason }: SourceError): boolean => reason.notSent === true || provesNoEffect(reason.code)

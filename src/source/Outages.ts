@@ -11,13 +11,12 @@
  * - Requests of the account itself are rare, so any response of the account clears their failure.
  * - An integration that is no longer read never responds again: its failure expires after one hour.
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import { outcomeOf } from "./Failures.ts"
+import { millisOf } from "./MonotonicClock.ts"
 import type { SourceError } from "./Source.ts"
 
 /** Watches requests of one account. */
@@ -31,19 +30,10 @@ export interface Outages {
 const logDelay = Duration.seconds(3)
 const forgetAfterMillis = Duration.toMillis("1 hour")
 
-/** The failure message; null if the API responded, even with an error; undefined after an interruption or a defect. */
-const failureOf = (exit: Exit.Exit<unknown, SourceError>): string | null | undefined => {
-  if (Exit.isSuccess(exit)) return null
-  const error = Cause.findErrorOption(exit.cause)
-  if (Option.isNone(error)) return undefined
-  const { reason } = error.value
-  return reason._tag === "Transient" ? reason.message : null
-}
-
 export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Return<Outages, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
-  const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const now = () => millisOf(clock)
   /** When each integration last failed (monotonic ms); the key null is the account itself. */
   const failing = new Map<string | null, number>()
   let outage: { logged: boolean; message: string } | null = null
@@ -79,8 +69,10 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
   return {
     watch: (integration) => (request) =>
       Effect.onExit(request, (exit) => {
-        const failure = failureOf(exit)
-        return failure === undefined ? Effect.void : note(integration, failure)
+        const outcome = outcomeOf(exit)
+        if (outcome._tag === "interrupted") return Effect.void
+        // An error response is a response, too.
+        return note(integration, outcome._tag === "Transient" ? outcome.message : null)
       })
   }
 })

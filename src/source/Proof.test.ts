@@ -3,11 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
+import { noHooks } from "../../test/support/source/Doubles.ts"
 import { finished, refusal, type Reply, withKey, withReplies } from "../../test/support/source/Replies.ts"
 import { requests } from "../../test/support/source/Requests.ts"
 import { errorCodes } from "../api/ErrorClassification.ts"
 import { writeNames, writes } from "../api/Writes.ts"
-import { noHooks, Source } from "./Source.ts"
+import { Source } from "./Source.ts"
 
 const clientErrors = [400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415, 417, 418, 421, 422]
 const rareErrors = [423, 424, 425, 426, 428, 429, 431, 451, 460, 499]

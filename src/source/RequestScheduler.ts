@@ -25,6 +25,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
+import { millisOf } from "./MonotonicClock.ts"
 import { type Priority, SlotWait, type SlotWaitAborted } from "./Source.ts"
 
 export interface RequestScheduler {
@@ -134,8 +135,8 @@ export const make = Effect.fnUntraced(function*(
   let pausedUntil = -Infinity
   let isGranting = false
 
-  // Monotonic milliseconds: a jump of the wall clock neither ends nor prolongs a pause   (W4).
-  const now = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  // A jump of the wall clock neither ends nor prolongs a pause   (W4).
+  const now = () => millisOf(clock)
   const pauseLeft = (): number => pausedUntil - now()
 
   const mayStart = ({ live, load }: Ticket): boolean =>

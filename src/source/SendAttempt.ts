@@ -20,8 +20,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { hasNoEffect } from "./Failures.ts"
-import { type SendHooks, SourceError, Transient } from "./Source.ts"
+import { hasNoEffect, notSent } from "./Failures.ts"
+import { stopwatch } from "./MonotonicClock.ts"
+import { type SendHooks, type SourceError, Transient } from "./Source.ts"
 
 /** Longer than a transaction with retried conflicts takes; much shorter than the API may take to show a write. */
 export const maxSendDelay = Duration.seconds(10)
@@ -29,21 +30,15 @@ export const maxSendDelay = Duration.seconds(10)
 /** A hook failed. */
 export class HookFailed<E> extends Data.TaggedError("HookFailed")<{ readonly by: E }> {}
 
-const tooLate = new SourceError({
-  reason: new Transient({
-    code: null,
-    message: `not sent: more than ${Duration.format(maxSendDelay)} passed since the write was allowed`,
-    notSent: true
-  })
-})
+const tooLate = notSent(
+  Transient,
+  `not sent: more than ${Duration.format(maxSendDelay)} passed since the write was allowed`
+)
 
-/** Starts a stopwatch; the inner effect returns the elapsed milliseconds. */
+/** Starts a stopwatch; the inner effect returns the elapsed milliseconds, by the clock that counted more. */
 const startStopwatch = Effect.gen(function*() {
-  const [steady, wall] = [yield* Clock.monotonicTimeNanos, yield* Clock.currentTimeMillis]
-  return Effect.gen(function*() {
-    const passed = Number((yield* Clock.monotonicTimeNanos) - steady) / 1e6
-    return Math.max(passed, (yield* Clock.currentTimeMillis) - wall)
-  })
+  const [elapsed, wall] = [yield* stopwatch, yield* Clock.currentTimeMillis]
+  return Effect.zipWith(elapsed, Clock.currentTimeMillis, (passed, now) => Math.max(passed, now - wall))
 })
 
 /**

@@ -14,7 +14,7 @@
  */
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EmployeeForm, StaffingEntityId } from "../api/Forms.ts"
 import type { ProficiencyScale } from "../api/Proficiency.ts"
@@ -290,12 +290,7 @@ export interface SendHooks<E> {
   readonly onNoEffect: Effect.Effect<void, E>
 }
 
-/** For writes that need no record in a journal. */
-export const noHooks: SendHooks<never> = { before: Effect.void, onNoEffect: Effect.void }
-
 // ---- port ---------------------------------------------------------------------------------------------------------
-
-const unsupported = (what: string) => new Unsupported({ code: null, message: `${what} is not offered` })
 
 export class Source extends Context.Service<Source, {
   /**
@@ -311,10 +306,3 @@ export class Source extends Context.Service<Source, {
     hooks: SendHooks<E>
   ) => Effect.Effect<WriteData<W>, WriteError | Invalid | E>
 }>()("rollcall/source/Source") {}
-
-/** A source that supports only lists: every other read and every write fails with `Unsupported`. */
-export const listsOnly = (page: Source["Service"]["page"]): Source["Service"] => ({
-  page,
-  read: ({ read }) => Effect.fail(new SourceError({ reason: unsupported(read) })),
-  write: ({ write }) => Effect.fail(new WriteError({ reason: unsupported(write) }))
-})

@@ -16,6 +16,8 @@ const counter = Metric.counter("rollcall_api_warnings_total", {
 })
 const maxRemembered = 1000
 
+export type NoteWarnings = ReturnType<typeof make>
+
 /** Returns a function that counts the warnings of one response and logs the new ones. */
 export const make = () => {
   const logged = new Set<string>()

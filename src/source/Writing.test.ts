@@ -3,12 +3,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
+import { noHooks } from "../../test/support/source/Doubles.ts"
 import { finished, limited, refusal, type Reply, success, withReplies } from "../../test/support/source/Replies.ts"
 import { requests, to } from "../../test/support/source/Requests.ts"
 import { largestBodyBytes } from "../api/Attachments.ts"
 import type { EmployeeForm } from "../api/Forms.ts"
 import { type WriteName, writeNames, writes } from "../api/Writes.ts"
-import { type Invalid, noHooks, Source, type WriteError, type WriteRequest } from "./Source.ts"
+import { type Invalid, Source, type WriteError, type WriteRequest } from "./Source.ts"
 
 const write = <W extends WriteName>(request: WriteRequest<W>) =>
   Effect.gen(function*() {

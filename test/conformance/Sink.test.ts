@@ -2,9 +2,9 @@ import { describe, it, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { topicOf } from "../../src/publish/kafka/KafkaMessage.ts"
 import * as KafkaSink from "../../src/publish/kafka/KafkaSink.ts"
-import * as MemorySink from "../../src/publish/MemorySink.ts"
 import * as Broker from "../integration/kafka/Broker.ts"
 import * as Kcat from "../integration/kafka/Kcat.ts"
+import * as MemorySink from "../support/publish/MemorySink.ts"
 import { conformance } from "./Sink.ts"
 
 describe("sink: memory", () => {

@@ -21,7 +21,7 @@ import { createServer } from "node:net"
 import { dirname, resolve } from "node:path"
 import { discoverModels } from "../../capture/schedule/ModelDiscovery.ts"
 import { isStreamModel, type Model, type StreamModel, streamModels } from "../../domain/Model.ts"
-import type { SinkError } from "../../publish/Sink.ts"
+import type { SinkError, SinkInspection } from "../../publish/Sink.ts"
 import { type Page, Source } from "../../source/Source.ts"
 import type { StoreError } from "../../store/Store.ts"
 import { print } from "../Flags.ts"
@@ -35,15 +35,7 @@ interface Integration {
   readonly models: "auto" | ReadonlyArray<Model>
 }
 
-export interface KafkaInspection {
-  /** Topics that are missing and can be created. */
-  readonly missing: ReadonlyArray<string>
-  /** Topics with partitions that are not used. */
-  readonly unusedPartitions: ReadonlyArray<
-    { readonly topic: string; readonly partitions: number; readonly used: number }
-  >
-  /** Why this store is not allowed to publish, and what to do; null if it is allowed. */
-  readonly blocker: { readonly message: string; readonly hint: string } | null
+export interface KafkaInspection extends Omit<SinkInspection, "published"> {
   /** Why the events in Kafka cannot come from this store; null if they do. */
   readonly divergence: string | null
 }

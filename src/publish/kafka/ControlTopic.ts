@@ -14,11 +14,10 @@
  *   under the same template ends it immediately.
  */
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
-import { Refused, type SinkCheckpoint, SinkError } from "../Sink.ts"
+import { refused, type SinkCheckpoint, type SinkError } from "../Sink.ts"
 import type { KafkaClient } from "./KafkaClient.ts"
 import { controlTopicOf, type KafkaMessage } from "./KafkaMessage.ts"
 import type { KafkaTopic } from "./KafkaTopics.ts"
@@ -85,22 +84,19 @@ const decodeNewest = <A>(
   template: string,
   key: string,
   value: string | undefined,
-  decode: (value: unknown) => Option.Option<A>
-): Effect.Effect<A | null, SinkError> =>
-  value === undefined ? Effect.succeed(null) : Option.match(decode(value), {
-    onNone: () =>
-      Effect.fail(
-        new SinkError({
-          reason: new Refused({
-            message: `the newest message with key ${key} in topic ${
-              controlTopicOf(template)
-            } was not written by Rollcall`,
-            hint: `find the other program that writes to ${controlTopicOf(template)}, and stop it.`
-          })
-        })
-      ),
-    onSome: Effect.succeed
-  })
+  schema: Schema.Codec<A, unknown>
+): Effect.Effect<A | null, SinkError> => {
+  if (value === undefined) return Effect.succeed(null)
+  const topic = controlTopicOf(template)
+  return Effect.mapError(
+    Schema.decodeUnknownEffect(schema)(value),
+    () =>
+      refused(
+        `the newest message with key ${key} in topic ${topic} was not written by Rollcall`,
+        `find the other program that writes to ${topic}, and stop it.`
+      )
+  )
+}
 
 export interface ControlState {
   /** The last checkpoint, of any store. */
@@ -122,16 +118,11 @@ export const readControlTopic = Effect.fn("ControlTopic.read")(function*(
         if (key === template || key?.startsWith(topicPrefix) === true) newest.set(key, value)
       }
     }))
-  const published = yield* decodeNewest(
-    template,
-    template,
-    newest.get(template),
-    Schema.decodeUnknownOption(CheckpointRecord)
-  )
+  const published = yield* decodeNewest(template, template, newest.get(template), CheckpointRecord)
   newest.delete(template)
   const records: Array<typeof TopicCheckpointRecord.Type> = []
   for (const [key, value] of newest) {
-    const record = yield* decodeNewest(template, key, value, Schema.decodeUnknownOption(TopicCheckpointRecord))
+    const record = yield* decodeNewest(template, key, value, TopicCheckpointRecord)
     if (record !== null) records.push(record)
   }
   return {

@@ -22,8 +22,8 @@ import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
-import { SinkError, Unreachable } from "../Sink.ts"
-import { type BatchTooLarge, isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
+import { SinkError, Unreachable, unreachable } from "../Sink.ts"
+import { isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
 import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
 import * as Probe from "./TlsProbe.ts"
 
@@ -58,7 +58,7 @@ export interface KafkaProducer {
   readonly send: (
     sends: Sends,
     closing?: (appended: ReadonlyArray<AppendedBatch>) => Sends | SinkError
-  ) => Effect.Effect<void, SinkError | BatchTooLarge>
+  ) => Effect.Effect<void, SinkError>
 }
 
 export interface KafkaClient {
@@ -88,39 +88,24 @@ const disconnectTimeout = "3 seconds"
 const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
 const sendRetry = { ...retry, initialRetryTime: 20, retries: Number.MAX_SAFE_INTEGER }
 
-const withTimeout = (doing: string) =>
-  Effect.timeoutOrElse({
+const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
+  Effect.tryPromise({ try: run, catch: (error) => toSinkError(doing, error) })
+const callWithTimeout = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
+  Effect.timeoutOrElse(callKafka(doing, run), {
     duration: operationTimeout,
-    orElse: () =>
-      Effect.fail(
-        new SinkError({
-          reason: new Unreachable({
-            message: `${doing}: no response within ${operationTimeout}`,
-            cause: new Error("timeout")
-          })
-        })
-      )
+    orElse: () => Effect.fail(unreachable(`${doing}: no response within ${operationTimeout}`, new Error("timeout")))
   })
 
-const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError | BatchTooLarge> =>
-  Effect.tryPromise({ try: run, catch: (error) => toSinkError(doing, error) })
-const callWithTimeout = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError | BatchTooLarge> =>
-  withTimeout(doing)(callKafka(doing, run))
-
 /** Retries, with a new client each time, while a broker that just started is not ready. */
-const retryWhileStarting = <A>(effect: Effect.Effect<A, SinkError | BatchTooLarge>): Effect.Effect<A, SinkError> =>
-  effect.pipe(
-    Effect.retry({ while: isBrokerStarting, schedule: Schedule.spaced("250 millis"), times: 20 }),
-    Effect.catchTag("BatchTooLarge", Effect.die)
-  )
+const retryWhileStarting = <A>(effect: Effect.Effect<A, SinkError>): Effect.Effect<A, SinkError> =>
+  Effect.retry(effect, { while: isBrokerStarting, schedule: Schedule.spaced("250 millis"), times: 20 })
 
 /** Adds advice to the error if connections are closed because of the protocol (TLS or plaintext). */
 const withTlsAdvice =
   ({ brokers, ssl }: KafkaConnection) => <A>(effect: Effect.Effect<A, SinkError>): Effect.Effect<A, SinkError> =>
-    Effect.catch(effect, (error) =>
+    Effect.catchReason(effect, "SinkError", "Unreachable", (reason, error) =>
       Effect.gen(function*() {
-        const { reason } = error
-        if (reason._tag !== "Unreachable" || !isConnectionClosed(reason)) return yield* error
+        if (!isConnectionClosed(reason)) return yield* error
         const advice = yield* Probe.adviseProtocol(brokers[0] ?? "", ssl)
         if (advice === null) return yield* error
         return yield* new SinkError({
@@ -210,11 +195,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
         return disconnect(producer)
       }
     )
-    yield* Effect.catchTag(
-      callWithTimeout("connecting to Kafka", () => producer.connect()),
-      "BatchTooLarge",
-      Effect.die
-    )
+    yield* callWithTimeout("connecting to Kafka", () => producer.connect())
     return {
       send: (sends, closing = () => []) =>
         Effect.flatMap(

@@ -1,14 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isBrokerStarting, toSinkError } from "./KafkaErrors.ts"
+import { isBatchTooLarge, isBrokerStarting, toSinkError } from "./KafkaErrors.ts"
 
 /** The error that kafkajs throws after its last retry: the broker's error is the cause. */
 const wrapped = (inner: Record<string, unknown>) =>
   Object.assign(new Error("retries exceeded"), { name: "KafkaJSNumberOfRetriesExceeded", cause: inner })
 
-const reasonOf = (error: unknown) => {
-  const fault = toSinkError("publishing", error)
-  return fault._tag === "BatchTooLarge" ? fault._tag : fault.reason._tag
-}
+const reasonOf = (error: unknown) => toSinkError("publishing", error).reason._tag
 
 describe("KafkaErrors", () => {
   it("an error caused by a newer producer means Fenced, even if kafkajs does not know the code's name (X15)", () => {
@@ -26,13 +23,19 @@ describe("KafkaErrors", () => {
       ] as const
     ) {
       const fault = toSinkError("opening", error)
-      assert.isTrue(fault._tag === "SinkError" && fault.reason._tag === "Refused")
+      assert.strictEqual(fault.reason._tag, "Refused")
       assert.include(fault.message, hint)
     }
   })
 
-  it("a batch that is too large does not mean Unreachable (K1)", () => {
-    assert.strictEqual(reasonOf(wrapped({ type: "MESSAGE_TOO_LARGE" })), "BatchTooLarge")
+  it("a batch that is too large is distinguished from a broker that is unavailable (K1)", () => {
+    const isTooLarge = (error: unknown) => {
+      const { reason } = toSinkError("publishing", error)
+      return reason._tag === "Unreachable" && isBatchTooLarge(reason)
+    }
+    assert.isTrue(isTooLarge(wrapped({ type: "MESSAGE_TOO_LARGE" })))
+    assert.isTrue(isTooLarge(wrapped({ type: "RECORD_LIST_TOO_LARGE" })))
+    assert.isFalse(isTooLarge(new Error("connect ECONNREFUSED")))
   })
 
   it("every other error means Unreachable, including circular causes and values that are not errors (X10)", () => {

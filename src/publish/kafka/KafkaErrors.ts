@@ -1,15 +1,11 @@
 /**
- * Translates errors of kafkajs into what the relay must do: wait, stop, or send smaller batches.
+ * Translates errors of kafkajs into what the relay must do: wait, or stop.
  *
  * Gotchas
  * - kafkajs wraps errors: the broker's own error is somewhere in the chain of `cause`, or among `errors`.
  * - An unknown error is treated as `Unreachable`: the relay keeps its position and retries, so no event is lost.
  */
-import * as Schema from "effect/Schema"
-import { Fenced, Refused, SinkError, Unreachable } from "../Sink.ts"
-
-/** The broker rejects a batch of this size; a smaller one may be accepted. */
-export class BatchTooLarge extends Schema.TaggedError<BatchTooLarge>()("BatchTooLarge", {}) {}
+import { Fenced, refused, SinkError, Unreachable } from "../Sink.ts"
 
 const permissions =
   "grant this principal Create, Write, Describe and DescribeConfigs on the event topics and the progress topic " +
@@ -92,16 +88,15 @@ const chainOf = (error: unknown, depth = 0): ReadonlyArray<ErrorLike> => {
 const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
 
 /** `doing` describes the failed operation; the message starts with it. */
-export const toSinkError = (doing: string, error: unknown): SinkError | BatchTooLarge => {
+export const toSinkError = (doing: string, error: unknown): SinkError => {
   const chain = chainOf(error)
   const message = `${doing}: ${messageOf(error)}`
-  if (chain.some((fault) => sizeErrors.has(fault.type))) return new BatchTooLarge()
   if (chain.some((fault) => fencingErrors.has(fault.type) || fencingErrors.has(fault.code))) {
     return new SinkError({ reason: new Fenced({ message }) })
   }
   for (const fault of chain) {
     const hint = permanentErrorHints[String(fault.type)] ?? permanentErrorHints[String(fault.name)]
-    if (hint !== undefined) return new SinkError({ reason: new Refused({ message, hint }) })
+    if (hint !== undefined) return refused(message, hint)
   }
   const advice = chain.map((fault) =>
     transientErrorHints[String(fault.code)] ?? transientErrorHints[String(fault.name)]
@@ -117,8 +112,10 @@ export const isConnectionClosed = ({ cause }: Unreachable): boolean =>
     name === "KafkaJSConnectionClosedError" || (name === "KafkaJSConnectionError" && code !== "ECONNREFUSED")
   )
 
+/** The broker rejected the batch for its size; it may accept a smaller one. */
+export const isBatchTooLarge = ({ cause }: Unreachable): boolean =>
+  chainOf(cause).some(({ type }) => sizeErrors.has(type))
+
 /** The broker is reachable but still starting. */
-export const isBrokerStarting = (fault: SinkError | BatchTooLarge): boolean => {
-  if (fault._tag === "BatchTooLarge" || fault.reason._tag !== "Unreachable") return false
-  return chainOf(fault.reason.cause).some((inner) => startupErrors.has(inner.type))
-}
+export const isBrokerStarting = ({ reason }: SinkError): boolean =>
+  reason._tag === "Unreachable" && chainOf(reason.cause).some(({ type }) => startupErrors.has(type))

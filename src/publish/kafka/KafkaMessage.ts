@@ -1,6 +1,6 @@
 /**
- * Turns an event into a Kafka message (topic, key, headers and value as CloudEvents 1.0 in binary mode), and splits messages
- * into sends.
+ * Turns an event into a Kafka message (topic, key, headers and value as CloudEvents 1.0 in binary mode), and groups messages
+ * into sends: requests that the broker accepts.
  *
  * Invariants
  * 1. All events of one record go to one topic under one key   (I5)
@@ -69,8 +69,8 @@ export const topicOf = (template: string, stream: StreamKey): string =>
 
 /**
  * The name of one of Rollcall's own topics for a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
- * template without `{model}` gets `._<name>` appended. No stream's topic can have this name: no model has these names, and in
- * an escaped integration two hex digits follow every `_`.
+ * template without `{model}` gets `._<name>` appended. This name never equals that of a stream's topic: no model has these
+ * names, and in an escaped integration two hex digits follow every `_`.
  */
 const ownTopicOf = (template: string, name: "progress" | "relay"): string =>
   (template.includes("{model}") ? template.replaceAll("{model}", name) : `${template}._${name}`)
@@ -160,7 +160,7 @@ export const messagesOf = (
   return { messages, stubbed }
 }
 
-/** The tombstone that removes a record from a state topic, for a record that gets no event for its removal. */
+/** Removes a record from a state topic (a message without a value), for a record that gets no event for its removal. */
 export const stateRemoval = (identity: LogIdentity, topic: string, record: RecordKey, now: number): KafkaMessage => ({
   topic,
   key: partitionKey(record),
@@ -193,7 +193,7 @@ export const progressMessage = (
   headers: { "content-type": "application/json" }
 })
 
-/** Splits messages, in order, into sends in which each topic's messages fit into one batch. */
+/** Groups messages, in order, into sends in which each topic's messages fit into one batch. */
 export const splitIntoSends = (
   messages: Iterable<KafkaMessage>,
   limitOf: (topic: string) => number

@@ -16,10 +16,8 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import * as ScopedRef from "effect/ScopedRef"
 import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import type { LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
@@ -28,27 +26,26 @@ import {
   type Checkpoint,
   checkpointOf,
   findForeignStore,
-  Refused,
+  refused,
   Sink,
   type SinkCheckpoint,
   SinkError,
-  Unreachable
+  type SinkInspection
 } from "../Sink.ts"
 import * as Control from "./ControlTopic.ts"
-import { type AppendedBatch, type KafkaConnection, type KafkaProducer, make as makeClient } from "./KafkaClient.ts"
+import { type KafkaConnection, make as makeClient } from "./KafkaClient.ts"
 import {
   findTemplateError,
-  type KafkaMessage,
   messagesOf,
   progressMessage,
   progressTopicOf,
   recordOf,
-  splitIntoSends,
   stateRemoval,
   stateTopicOf,
   topicOf
 } from "./KafkaMessage.ts"
-import { ensureTopics, inspectTopics, type KafkaTopic, type TopicInfo } from "./KafkaTopics.ts"
+import * as KafkaSession from "./KafkaSession.ts"
+import { ensureTopics, inspectTopics, type KafkaTopic } from "./KafkaTopics.ts"
 import * as TopicIntegrity from "./TopicIntegrity.ts"
 
 export interface KafkaOptions extends KafkaConnection {
@@ -63,30 +60,10 @@ export interface KafkaOptions extends KafkaConnection {
 }
 
 const eventPartitions = 6
-/** How often publishing progress compares the ends of all topics (ns). It checks that they exist every time. */
-const endsCheckInterval = 60_000_000_000n
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
   description: "Events too large for the sink, published as stubs that point at the event log",
   incremental: true
-})
-
-/** The state from one `open` to the next, or to the first failure. */
-interface Session {
-  readonly producer: KafkaProducer
-  /** Every topic that this session has checked or created. */
-  readonly topics: Map<string, TopicInfo>
-  /** The checkpoint of each topic for this store and generation, as saved at the broker. */
-  readonly checkpoints: Map<string, Control.TopicCheckpoint>
-  /** When the ends of all topics were last compared; first by `open`. Monotonic ns. */
-  endsCheckedAt: bigint
-  /** Topics with unused partitions: the number of all their partitions, and whether the warning was logged. */
-  readonly unusedPartitions: Map<string, { readonly partitions: number; readonly warned: boolean }>
-}
-
-const refused = (message: string, hint: string) => new SinkError({ reason: new Refused({ message, hint }) })
-const notOpen = new SinkError({
-  reason: new Unreachable({ message: "publishing to Kafka: an earlier failure closed the producer", cause: null })
 })
 
 const streamTopics = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<KafkaTopic> => [
@@ -115,162 +92,27 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     )
   }
   const client = yield* makeClient(options)
-  const session = yield* ScopedRef.make((): Session | null => null)
+  const transactionalId = options.transactions ? `rollcall-relay-${options.topic}` : null
+  const sessions = yield* KafkaSession.make(client, options.topic, transactionalId)
   const mutex = yield* Semaphore.make(1)
-  const close = ScopedRef.set(session, Effect.succeed(null))
-  /** Lowered when a broker rejects a batch that its configuration allows. */
-  let maxBatchBytes = Number.POSITIVE_INFINITY
-
-  /** Creates missing topics, and saves the checkpoint of each new topic at the broker before anything is sent to it. */
-  const ensureSessionTopics = Effect.fnUntraced(
-    function*(identity: LogIdentity, session: Session, topics: Iterable<KafkaTopic>) {
-      const unchecked = new Map<string, KafkaTopic>()
-      for (const topic of topics) if (!session.topics.has(topic.name)) unchecked.set(topic.name, topic)
-      if (unchecked.size === 0) return
-      yield* requireIntactTopics(session, [...unchecked.keys()])
-      if (identity.generation === 1) {
-        const events = [...unchecked.keys()].filter((name) => name !== progressTopicOf(options.topic))
-        yield* failOn(TopicIntegrity.findForeignTopics(client, options.topic, session.checkpoints, events))
-      }
-      const messages: Array<KafkaMessage> = []
-      for (const [name, info] of yield* ensureTopics(client, [...unchecked.values()])) {
-        session.topics.set(name, info)
-        const known = session.checkpoints.get(name)
-        if (known !== undefined && known.partitions <= info.partitions) continue
-        const checkpoint = TopicIntegrity.emptyCheckpoint(info.partitions)
-        session.checkpoints.set(name, checkpoint)
-        messages.push(Control.topicCheckpointMessage(options.topic, identity, name, checkpoint))
-      }
-      if (messages.length > 0) yield* sendWith(session.producer, splitIntoSends(messages, limitOf(session)))
-    }
-  )
-
-  const failOn = (found: Effect.Effect<Refused | null, SinkError>): Effect.Effect<void, SinkError> =>
-    Effect.flatMap(found, (reason) => reason === null ? Effect.void : new SinkError({ reason }))
-
-  /**
-   * Fails if a topic lost published events. Topics without published events are not checked, nor is the progress topic,
-   * because progress is published again.
-   */
-  const requireIntactTopics = (
-    session: Session,
-    topics: ReadonlyArray<string>,
-    depth?: TopicIntegrity.CheckDepth
-  ) => failOn(TopicIntegrity.findLostTopic(client, session.checkpoints, topics, depth))
-
-  const warnUnusedPartitions = Effect.fnUntraced(function*({ checkpoints, unusedPartitions }: Session) {
-    for (const [topic, { partitions, warned }] of unusedPartitions) {
-      if (warned) continue
-      unusedPartitions.set(topic, { partitions, warned: true })
-      const used = checkpoints.get(topic)?.partitions
-      yield* Effect.logWarning(
-        `topic ${topic} has ${partitions} partitions, but events still go to the first ${used}, so that each record's ` +
-          "events stay in order. `rollcall store adopt` publishes every live record again, over all partitions"
-      )
-    }
-  })
-
-  const limitOf = ({ topics }: Session) => (topic: string) =>
-    Math.min(maxBatchBytes, topics.get(topic)?.batchBytes ?? maxBatchBytes)
-
-  /** A failure or an interruption leaves the producer in an unknown state, so the session is closed. */
-  const sendWith = (producer: KafkaProducer, ...send: Parameters<KafkaProducer["send"]>) =>
-    producer.send(...send).pipe(
-      Effect.onExit((exit) => Exit.isSuccess(exit) ? Effect.void : close),
-      Effect.catchTag("BatchTooLarge", () => {
-        maxBatchBytes = Math.max(16_384, Math.min(maxBatchBytes, 1_048_588) / 2)
-        return new SinkError({
-          reason: new Unreachable({
-            message:
-              `publishing to Kafka: the broker rejected a batch as too large; the new limit is ${maxBatchBytes} bytes`,
-            cause: null
-          })
-        })
-      })
-    )
-
-  /**
-   * Sends messages to event topics, then the new topic checkpoints, then `last`. Without transactions this order ensures that
-   * a checkpoint is never durable before its events. `published`: the events' positions by topic.
-   */
-  const send = Effect.fnUntraced(function*(
-    identity: LogIdentity,
-    session: Session,
-    messages: ReadonlyArray<KafkaMessage>,
-    published: ReadonlyMap<string, ReadonlyArray<{ readonly position: number }>>,
-    last?: KafkaMessage
-  ) {
-    let newCheckpoints: ReadonlyArray<readonly [topic: string, Control.TopicCheckpoint]> = []
-    const closing = (appended: ReadonlyArray<AppendedBatch>) => {
-      const sent = Map.groupBy(appended, ({ topic }) => topic)
-      const next: Array<readonly [topic: string, Control.TopicCheckpoint]> = []
-      for (const [topic, own] of sent) {
-        const before = session.checkpoints.get(topic)
-        if (before === undefined) continue
-        const after = TopicIntegrity.advanceCheckpoint(
-          before,
-          (published.get(topic) ?? []).map(({ position }) => position),
-          own
-        )
-        if (after === null) return new SinkError({ reason: TopicIntegrity.topicLost(topic, before, true) })
-        next.push([topic, after])
-      }
-      newCheckpoints = next
-      const saves = next.map(([topic, own]) => Control.topicCheckpointMessage(options.topic, identity, topic, own))
-      return splitIntoSends([...saves, ...(last === undefined ? [] : [last])], limitOf(session))
-    }
-    yield* Effect.raceFirst(
-      sendWith(session.producer, splitIntoSends(messages, limitOf(session)), closing),
-      watchTopics(session)
-    )
-    for (const [topic, own] of newCheckpoints) session.checkpoints.set(topic, own)
-    yield* warnUnusedPartitions(session)
-  })
-
-  /** kafkajs retries a send to a deleted topic as if the broker were unavailable, so a slow send checks the topics. */
-  const watchTopics = (session: Session): Effect.Effect<never, SinkError> =>
-    Effect.sleep("2 seconds").pipe(
-      Effect.andThen(requireIntactTopics(session, [...session.topics.keys()])),
-      Effect.catchReason("SinkError", "Unreachable", () => Effect.void),
-      Effect.forever({ disableYield: true })
-    )
-
-  const current = Effect.flatMap(
-    ScopedRef.get(session),
-    (session): Effect.Effect<Session, SinkError> => session === null ? Effect.fail(notOpen) : Effect.succeed(session)
-  )
-
-  const openSession = Effect.fnUntraced(function*(transactionalId: string | null) {
-    const checkpoints: Session["checkpoints"] = new Map()
-    const unusedPartitions: Session["unusedPartitions"] = new Map()
-    const keys = (topic: string, partitions: number) => {
-      const used = checkpoints.get(topic)?.partitions ?? partitions
-      if (used < partitions && !unusedPartitions.has(topic)) unusedPartitions.set(topic, { partitions, warned: false })
-      return used
-    }
-    const producer = yield* Effect.interruptible(client.producer(transactionalId, keys))
-    const endsCheckedAt = yield* Clock.monotonicTimeNanos
-    const opened: Session = { producer, topics: new Map(), checkpoints, endsCheckedAt, unusedPartitions }
-    return opened
-  })
 
   const open = Effect.fn("Kafka.open")(
     function*(identity: LogIdentity): Effect.fn.Return<SinkCheckpoint | null, SinkError> {
-      yield* close
+      yield* sessions.close
       const control = yield* ensureTopics(client, [Control.controlTopic(options.topic)])
-      yield* ScopedRef.set(session, openSession(options.transactions ? `rollcall-relay-${options.topic}` : null))
-      const opened = yield* current
-      yield* sendWith(opened.producer, [[Control.openedMessage(options.topic)]])
+      yield* sessions.open(identity)
+      const session = yield* sessions.current
+      yield* session.send([Control.openedMessage(options.topic)])
       const { published, topics } = yield* Control.readControlTopic(client, options.topic)
       const foreign = findForeignStore(identity, published)
       if (foreign !== null) {
-        yield* close
+        yield* sessions.close
         return yield* new SinkError({ reason: foreign })
       }
-      for (const [name, info] of control) opened.topics.set(name, info)
+      for (const [name, info] of control) session.topics.set(name, info)
       // A later generation has no checkpoints yet, so it uses all existing partitions.
-      for (const [topic, checkpoint] of topics(identity)) opened.checkpoints.set(topic, checkpoint)
-      yield* ensureSessionTopics(identity, opened, requiredTopics(options))
+      for (const [topic, checkpoint] of topics(identity)) session.checkpoints.set(topic, checkpoint)
+      yield* session.ensure(requiredTopics(options))
       return published
     }
   )
@@ -281,17 +123,16 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     checkpoint: Checkpoint | undefined = checkpointOf(batch)
   ): Effect.fn.Return<void, SinkError> {
     if (checkpoint === undefined) return
-    const session = yield* current
-    yield* ensureSessionTopics(identity, session, batch.flatMap((entry) => streamTopics(options, entry)))
-    const encoding = { identity, topic: options.topic, state: options.state === true, limitOf: limitOf(session) }
+    const session = yield* sessions.current
+    yield* session.ensure(batch.flatMap((entry) => streamTopics(options, entry)))
+    const { limitOf } = session
+    const encoding = { identity, topic: options.topic, state: options.state === true, limitOf }
     const encoded = batch.map((entry) => messagesOf(encoding, entry))
     const published = Map.groupBy(
       batch.flatMap((entry) => streamTopics(options, entry).map(({ name }) => ({ name, position: entry.position }))),
       ({ name }) => name
     )
-    yield* send(
-      identity,
-      session,
+    yield* session.sendEvents(
       encoded.flatMap((entry) => entry.messages),
       published,
       Control.checkpointMessage(options.topic, { ...identity, ...checkpoint })
@@ -303,23 +144,19 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const publishProgress: Sink["Service"]["publishProgress"] = Effect.fn("Kafka.publishProgress")(
     function*(identity, streams) {
       if (streams.length === 0) return
-      const session = yield* current
+      const session = yield* sessions.current
       // Progress promises that all events are in the topics, so topics without an event in this session are checked too.
       const events = streams.flatMap((stream) => streamTopics(options, stream)).map(({ name }) => name)
-      const now = yield* Clock.monotonicTimeNanos
-      const isTime = now - session.endsCheckedAt > endsCheckInterval
-      yield* requireIntactTopics(session, [...session.topics.keys(), ...events], isTime ? "ends" : "existence")
-      if (isTime) session.endsCheckedAt = now
-      const messages = streams.map((stream) => progressMessage(identity, options.topic, stream))
-      yield* sendWith(session.producer, splitIntoSends(messages, limitOf(session)))
+      yield* session.requireIntact(events)
+      yield* session.send(streams.map((stream) => progressMessage(identity, options.topic, stream)))
     }
   )
 
   /** Memory use is bounded by what a broker returns at once: 1 MiB per partition. */
   const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
     if (options.state !== true) return
-    const session = yield* current
-    yield* ensureSessionTopics(identity, session, streams.flatMap((stream) => streamTopics(options, stream)))
+    const session = yield* sessions.current
+    yield* session.ensure(streams.flatMap((stream) => streamTopics(options, stream)))
     for (const topic of new Set(streams.map((stream) => stateTopicOf(options.topic, stream)))) {
       yield* client.scan(
         topic,
@@ -329,7 +166,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
             const removed = yield* lacking(messages.flatMap(recordOf))
             const now = yield* Clock.currentTimeMillis
             const removals = removed.map((record) => stateRemoval(identity, topic, record, now))
-            yield* send(identity, session, removals, new Map())
+            yield* session.sendEvents(removals, new Map())
           })
       )
     }
@@ -343,20 +180,6 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   })
 })
 
-/** The state of the broker as `open` would find it. */
-export interface KafkaInspection {
-  /** Topics that `open` would create. */
-  readonly missing: ReadonlyArray<string>
-  /** Topics with unused partitions. */
-  readonly unusedPartitions: ReadonlyArray<
-    { readonly topic: string; readonly partitions: number; readonly used: number }
-  >
-  /** The last checkpoint under this template, of any store; null = nothing was published yet. */
-  readonly published: SinkCheckpoint | null
-  /** Why this store could not publish; null if it could. */
-  readonly blocker: { readonly message: string; readonly hint: string } | null
-}
-
 const noStore: LogIdentity = { store: "", generation: 1 }
 
 /**
@@ -366,7 +189,7 @@ const noStore: LogIdentity = { store: "", generation: 1 }
 export const inspect = Effect.fn("Kafka.inspect")(function*(
   options: KafkaOptions,
   identity: LogIdentity | null | "unknown"
-): Effect.fn.Return<KafkaInspection, SinkError> {
+): Effect.fn.Return<SinkInspection, SinkError> {
   const client = yield* makeClient(options)
   const control = Control.controlTopic(options.topic)
   const { missing, present } = yield* inspectTopics(client, [control, ...requiredTopics(options)])

@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import kafkajs from "kafkajs"
-import { Refused, SinkError } from "../Sink.ts"
+import { refused, type SinkError } from "../Sink.ts"
 import type { KafkaClient } from "./KafkaClient.ts"
 
 export interface KafkaTopic {
@@ -37,12 +37,10 @@ const configEntriesOf = (topic: KafkaTopic, replicas: number) =>
   }).map(([name, value]) => ({ name, value }))
 
 const notCompacted = (name: string) =>
-  new SinkError({
-    reason: new Refused({
-      message: `topic ${name} is not compacted`,
-      hint: `set cleanup.policy=compact on ${name}, or delete the topic so that Rollcall creates it.`
-    })
-  })
+  refused(
+    `topic ${name} is not compacted`,
+    `set cleanup.policy=compact on ${name}, or delete the topic so that Rollcall creates it.`
+  )
 
 const describeConfigs = (client: KafkaClient, names: ReadonlyArray<string>) =>
   client.admin("reading the topics' configuration", async (admin) => {

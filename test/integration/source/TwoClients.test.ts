@@ -4,8 +4,9 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { RequestListener } from "node:http"
-import { noHooks, type Priority, Source } from "../../../src/source/Source.ts"
+import { type Priority, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import { noHooks } from "../../support/source/Doubles.ts"
 import { json, Loopback } from "./Loopback.ts"
 
 const limit = 120

@@ -306,16 +306,16 @@ export const mutants: ReadonlyArray<Mutant> = [
     'to: Math.max(from, 0 * Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),'
   ]),
   mutant("adoption-unreconciled", "records that the sink keeps and an adopted store lacks are removed", [
-    "publish/Relay.ts",
+    "publish/ResumePoint.ts",
     "if (identity.generation > 1) yield* reconcile",
     "if (identity.generation < 1) yield* reconcile"
   ]),
   mutant("relay-uncompared", "the sink's checkpoint is compared with the log", [
-    "publish/Relay.ts",
+    "publish/ResumePoint.ts",
     "return findGap(position, range) ?? (chain === checkpoint.chain",
     "return findGap(position, range) ?? (chain !== undefined"
   ], [
-    "publish/Relay.ts",
+    "publish/ResumePoint.ts",
     "if (position > range.newest) return `the sink holds",
     "if (position < 0) return `the sink holds"
   ], [
@@ -334,22 +334,22 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (published === null || published.position >= 0) return null"
   ], [
     "publish/Relay.ts",
-    "Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published))",
-    "Effect.flatMap(sink.open(identity), (published) => findResumePoint(owner, published?.store === identity.store ? published : null))"
+    "yield* findResumePoint({ owner, sink, store }, published)",
+    "yield* findResumePoint({ owner, sink, store }, published?.store === identity.store ? published : null)"
   ]),
   mutant("relay-own-position", "the relay continues from the sink's checkpoint", [
-    "publish/Relay.ts",
-    "      return published\n",
-    "      return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
+    "publish/ResumePoint.ts",
+    "    return published\n",
+    "    return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
   ]),
   mutant("relay-skips-failed", "a failed batch is sent again", [
     "publish/Relay.ts",
     "    yield* sink.publish(identity, batch, checkpoint)\n    yield* store.saveReaderPosition(owner, reader, checkpoint.position)\n",
     "    yield* store.saveReaderPosition(owner, reader, checkpoint.position)\n    yield* sink.publish(identity, batch, checkpoint)\n"
   ], [
-    "publish/Relay.ts",
-    "      return published\n",
-    "      return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
+    "publish/ResumePoint.ts",
+    "    return published\n",
+    "    return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
   ])
 ]
 

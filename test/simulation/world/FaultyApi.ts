@@ -14,7 +14,6 @@ import * as SendAttempt from "../../../src/source/SendAttempt.ts"
 import {
   Forbidden,
   Inactive,
-  listsOnly,
   NotReady,
   type Page,
   type PageRequest,
@@ -31,6 +30,7 @@ import {
   type WriteError,
   type WriteRequest
 } from "../../../src/source/Source.ts"
+import { listsOnly } from "../../support/source/Doubles.ts"
 import type { Fault, FaultKind, Plan, WorldSettings, WriteFault } from "../plan/Plan.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 import type { JsonObject, Row, Table, World } from "./World.ts"

@@ -5,7 +5,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { listsOnly, type Page, type PageRequest, Source, SourceError } from "../../../src/source/Source.ts"
+import { type Page, type PageRequest, Source, SourceError } from "../../../src/source/Source.ts"
+import { listsOnly } from "../source/Doubles.ts"
 
 export type Row = { readonly id: string } & Record<string, unknown>
 

@@ -6,8 +6,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Kind, type LogEntry, type LogIdentity, partitionKey } from "../domain/ChangeEvent.ts"
-import { streamName } from "../domain/Model.ts"
+import { type Kind, type LogEntry, type LogIdentity, partitionKey } from "../../../src/domain/ChangeEvent.ts"
+import { streamName } from "../../../src/domain/Model.ts"
 import {
   type Checkpoint,
   checkpointOf,
@@ -19,7 +19,7 @@ import {
   SinkError,
   type StreamProgress,
   Unreachable
-} from "./Sink.ts"
+} from "../../../src/publish/Sink.ts"
 
 export interface MemoryEvent {
   readonly key: string

@@ -1,0 +1,265 @@
+/**
+ * Sends the requests of one account. Hides the key, slots, circuits, time limits and retries.
+ *
+ * Invariants
+ * 1. After a rate-limit response arrived, no request is sent until the requested wait is over   (R1)
+ * 2. A request ends within `timeout`, measured until the last byte of its response
+ * 3. A write is sent only while it has a slot, and its hooks run only then, for every attempt
+ *
+ * Gotchas
+ * - Waiting for a slot counts neither toward the request's timeout nor as an attempt.
+ * - `RequestScheduler` and `CircuitBreakers` replace those of Effect's HTTP client: its limiter guesses windows and
+ *   retries out of order, and its breaker does not see bodies, which contain the API's error codes.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
+import type * as Headers from "effect/http/Headers"
+import * as HttpClient from "effect/http/HttpClient"
+import type * as HttpClientError from "effect/http/HttpClientError"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Metric from "effect/Metric"
+import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import type { EndpointName } from "../api/Permissions.ts"
+import type { ApiRequest } from "./ApiRequest.ts"
+import * as ApiResponse from "./ApiResponse.ts"
+import * as CircuitBreakers from "./CircuitBreakers.ts"
+import * as Failures from "./Failures.ts"
+import { stopwatch } from "./MonotonicClock.ts"
+import * as Outages from "./Outages.ts"
+import * as RequestScheduler from "./RequestScheduler.ts"
+import * as SendAttempt from "./SendAttempt.ts"
+import { Inactive, RateLimited, SlotWaitAborted, SourceError, Transient, Unauthorized } from "./Source.ts"
+import type * as Warnings from "./Warnings.ts"
+
+export interface Account {
+  /** Ends in `/v1`. */
+  readonly url: string
+  /** The current key; read for each request, and once more if the API rejects it. */
+  readonly key: Effect.Effect<Redacted.Redacted>
+  /** Name of the lists' cursor parameter; `cursor` by default. */
+  readonly cursorParameter?: string
+}
+
+/** The options that every account has. */
+interface SharedOptions extends RequestScheduler.RequestSchedulerOptions {
+  readonly timeout: Duration.Duration
+  readonly noteWarnings: Warnings.NoteWarnings
+}
+
+export interface ResponseFormat<A> {
+  readonly decode: ApiResponse.DataDecoder<A>
+  readonly maxBytes: number
+}
+
+interface TimedResponse<A> {
+  readonly data: A
+  /** As in `Page`. */
+  readonly serverTime: number | null
+  readonly requestedAt: number
+  readonly duration: number
+}
+
+const requests = Metric.counter("rollcall_api_requests_total", {
+  description: "Requests to the unified API by endpoint and outcome.",
+  incremental: true
+})
+const requestSeconds = Metric.histogram("rollcall_api_request_seconds", {
+  description: "Time from sending a request to the last byte of its response.",
+  boundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+})
+const circuitRejections = Metric.counter("rollcall_api_circuit_rejected_total", {
+  description: "Requests not sent because the circuit of their integration is open.",
+  incremental: true
+})
+const rateLimitRefusals = Metric.counter("rollcall_api_throttled_total", {
+  description: "Rate-limit responses of the unified API.",
+  incremental: true
+})
+
+const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(request: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(stopwatch, (elapsed) =>
+    Effect.onExit(
+      request,
+      Effect.fnUntraced(function*(exit) {
+        const outcome = Failures.outcomeOf(exit)._tag
+        yield* Metric.update(Metric.withAttributes(requests, { endpoint, outcome }), 1)
+        yield* Metric.update(requestSeconds, (yield* elapsed) / 1000)
+      })
+    ))
+
+// ---- retries ------------------------------------------------------------------------------------------------------
+
+/** Why a request ends without data. */
+type RequestError = SourceError | CircuitBreakers.CircuitOpen | SlotWaitAborted | SendAttempt.HookFailed<unknown>
+
+const maxRetryDelay = Duration.seconds(30)
+const maxRetries: Partial<Record<SourceError["reason"]["_tag"], number>> = { Transient: 5, Unreadable: 2 }
+/** How often one attempt is repeated after a rate-limit response; the account's pause separates the repetitions. */
+const maxRateLimitRetries = 12
+
+/** The wait that an error response requested (503 with `Retry-After`), else zero. */
+const requestedWaitOf = (error: RequestError): Duration.Duration =>
+  error._tag === "SourceError" && error.reason._tag === "Transient"
+    ? Duration.min(Duration.millis(error.reason.retryAfter ?? 0), RequestScheduler.maxPause)
+    : Duration.zero
+
+/** How often a failed attempt is repeated. An open circuit, an aborted wait and a failed hook are final. */
+const retriesOf = (error: RequestError): number => error._tag === "SourceError" ? maxRetries[error.reason._tag] ?? 0 : 0
+
+const isRateLimited = (error: RequestError | HttpClientError.HttpClientError): boolean =>
+  error._tag === "SourceError" && error.reason._tag === "RateLimited"
+
+const fromOpenCircuit = ({ left, message }: CircuitBreakers.CircuitOpen): SourceError =>
+  new SourceError({
+    reason: new Transient({ code: null, message, notSent: true, retryAfter: Duration.toMillis(left) })
+  })
+
+const paused = new SourceError({
+  reason: new RateLimited({
+    code: null,
+    message: "not sent: a rate-limit response to another request has paused the account",
+    retryAfter: null,
+    notSent: true
+  })
+})
+
+/** Explains to the operator why all streams of the account make no progress. */
+const logLongPause = (account: string, requested: Duration.Duration | null): Effect.Effect<void> =>
+  requested === null || Duration.isLessThan(requested, Duration.minutes(1)) ? Effect.void : Effect.logWarning(
+    "the API requested a long rate-limit pause: the account sends no requests until it ends"
+  ).pipe(Effect.annotateLogs({
+    account,
+    requested: Duration.format(requested),
+    waits: Duration.format(Duration.min(requested, RequestScheduler.maxPause))
+  }))
+
+// ---- requests -----------------------------------------------------------------------------------------------------
+
+/** Whether a header can contain the text. For other text node:http throws, which would end the whole process. */
+const isHeaderSafe = (text: string): boolean => !/[^\t\x20-\x7e\x80-\xff]/.test(text)
+
+const toHttpRequest = (request: ApiRequest, url: string, key: Redacted.Redacted): HttpClientRequest.HttpClientRequest =>
+  HttpClientRequest.make(request.method)(url + request.path, {
+    urlParams: request.query,
+    headers: {
+      "accept-encoding": "gzip",
+      ...(request.integration !== null && { "x-integration-id": request.integration })
+    },
+    acceptJson: true
+  }).pipe(
+    HttpClientRequest.bearerToken(key),
+    request.body === null ? identity : HttpClientRequest.bodyText(request.body, "application/json")
+  )
+
+export const make = Effect.fnUntraced(function*(name: string, account: Account, options: SharedOptions) {
+  const { noteWarnings, retryBase, timeout } = options
+  const client = yield* HttpClient.HttpClient
+  const scheduler = yield* RequestScheduler.make(options)
+  const circuits = yield* CircuitBreakers.make({ firstPause: Duration.times(retryBase, 10) })
+  const outages = yield* Outages.make(name)
+
+  /** Handles a rate-limit response, which slows down the whole account. */
+  const slowDown = Effect.fnUntraced(function*(retryAfter: Duration.Duration | null) {
+    yield* scheduler.onRateLimited(retryAfter)
+    yield* Metric.update(Metric.withAttributes(rateLimitRefusals, { account: name }), 1)
+    yield* logLongPause(name, retryAfter)
+  })
+
+  const applyLimits = Effect.fnUntraced(function*(request: ApiRequest, headers: Headers.Headers, now: number) {
+    const resetAfter = ApiResponse.rateLimitResetAfter(headers, now)
+    if (resetAfter !== null) yield* scheduler.pause(resetAfter)
+    const concurrency = ApiResponse.concurrencyOf(headers)
+    if (concurrency === null || !request.live) return
+    yield* scheduler.updateLiveLimit(request.integration ?? "", concurrency.limit, concurrency.remaining)
+  })
+
+  /** Sends one request. The limits in the response headers apply immediately, before the body is read. */
+  const exchange = Effect.fnUntraced(function*<A>(
+    request: ApiRequest,
+    key: Redacted.Redacted,
+    { decode, maxBytes }: ResponseFormat<A>,
+    beforeSend: Effect.Effect<void, SourceError>
+  ): Effect.fn.Return<TimedResponse<A>, SourceError | HttpClientError.HttpClientError> {
+    if (!isHeaderSafe(Redacted.value(key))) {
+      return yield* Failures.notSent(Unauthorized, "the key contains characters that are not allowed in an HTTP header")
+    }
+    const requestedAt = yield* Clock.currentTimeMillis
+    const elapsed = yield* stopwatch
+    const httpRequest = toHttpRequest(request, account.url, key)
+    yield* beforeSend
+    const response = yield* client.execute(httpRequest)
+    const { headers, status } = response
+    const slowDownAsRequested = slowDown(ApiResponse.retryAfterOf(headers, requestedAt))
+    if (status === 429) yield* slowDownAsRequested
+    yield* applyLimits(request, headers, requestedAt)
+    const { data, warnings } = yield* ApiResponse.read(response, { maxBytes, decode, now: requestedAt }).pipe(
+      Effect.tapError((error) => status !== 429 && isRateLimited(error) ? slowDownAsRequested : Effect.void)
+    )
+    yield* noteWarnings(request.endpoint, warnings)
+    return { data, serverTime: ApiResponse.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
+  })
+
+  /** Sends until the request succeeds or another attempt would not help. */
+  const send = Effect.fnUntraced(function*<A, E extends SendAttempt.HookFailed<unknown> = never>(
+    request: ApiRequest,
+    format: ResponseFormat<A>,
+    mayRepeat: (error: SourceError) => boolean = () => true,
+    attempt: SendAttempt.SendAttempt<E> = SendAttempt.withoutHooks
+  ): Effect.fn.Return<TimedResponse<A>, SourceError | E> {
+    const integration = request.integration ?? ""
+    if (!isHeaderSafe(integration)) {
+      const message = `the integration id "${integration}" contains characters that are not allowed in an HTTP header`
+      return yield* Failures.notSent(Inactive, message)
+    }
+    const mayRetry = (error: RequestError) => error._tag === "SourceError" && mayRepeat(error)
+    let usedKey = Redacted.make("")
+
+    const sendWith = (key: Redacted.Redacted) => (beforeSend: Effect.Effect<void, SourceError>) =>
+      exchange(request, key, format, beforeSend).pipe(
+        Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+        Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.fromConnectionError(error))),
+        Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
+        withMetrics(request.endpoint),
+        outages.watch(request.integration)
+      )
+    const ready = Effect.flatMap(scheduler.isPaused, (is) => is ? Effect.fail(paused) : Effect.void)
+    /** The key is read only when the request has its slot. The hooks run last, after the slot and the circuit are checked. */
+    const sendInSlot = Effect.flatMap(account.key, (key) => {
+      usedKey = key
+      return attempt(sendWith(key), ready)
+    })
+    const isKeyReplaced = (error: RequestError) =>
+      error._tag === "SourceError" && error.reason._tag === "Unauthorized" && mayRepeat(error)
+        ? Effect.map(account.key, (current) => Redacted.value(current) !== Redacted.value(usedKey))
+        : false
+    const backoff = Schedule.min([Schedule.exponential(retryBase), Schedule.spaced(maxRetryDelay)]).pipe(
+      Schedule.jittered,
+      Schedule.setInputType<RequestError>(),
+      Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, requestedWaitOf(input)))),
+      Schedule.while(({ attempt, input }) => mayRetry(input) && attempt <= retriesOf(input))
+    )
+    return yield* sendInSlot.pipe(
+      circuits.guard(integration),
+      scheduler.run(integration, request.priority, request.live),
+      // No delay here: the scheduler has paused the account.
+      Effect.retry({ while: (error) => isRateLimited(error) && mayRetry(error), times: maxRateLimitRetries }),
+      Effect.retry({ while: isKeyReplaced, times: 1 }),
+      Effect.retry(backoff),
+      Effect.tapError((error) => error._tag === "CircuitOpen" ? Metric.update(circuitRejections, 1) : Effect.void),
+      Effect.mapError((error) =>
+        error instanceof CircuitBreakers.CircuitOpen
+          ? fromOpenCircuit(error)
+          : error instanceof SlotWaitAborted
+          ? Failures.notSent(Transient, error.message)
+          : error
+      )
+    )
+  })
+
+  return { send }
+})
+
+export type AccountClient = Effect.Success<ReturnType<typeof make>>

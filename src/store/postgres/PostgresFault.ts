@@ -88,6 +88,22 @@ const kindOf = ({ _tag, cause, message = "", operation }: SqlErrorReason): Fault
   return _tag === "ConnectionError" ? ofConnection(code, operation !== "connect") : "refused"
 }
 
+interface ErrorProps {
+  readonly cause: unknown
+  readonly message: string
+  readonly operation: string
+}
+
+const errorClasses: Readonly<Partial<Record<SqlErrorReason["_tag"], new(props: ErrorProps) => SqlErrorReason>>> = {
+  ConnectionError,
+  DeadlockError,
+  SerializationError,
+  LockTimeoutError,
+  StatementTimeoutError: LockTimeoutError,
+  UniqueViolation: ConstraintError,
+  ConstraintError
+}
+
 const reasonOf = (store: string, reason: SqlErrorReason): SqlErrorReason => {
   const { _tag, cause, message = "", operation = "query" } = reason
   const fromServer = isServerError(cause)
@@ -97,22 +113,7 @@ const reasonOf = (store: string, reason: SqlErrorReason): SqlErrorReason => {
   const code = fromServer ? cause.code : plain instanceof Error && "code" in plain ? String(plain.code) : undefined
   const props = { cause: kind === null ? plain : new StoreFault(kind, store, code, plain), message, operation }
   if (fromServer && ended.test(cause.code)) return new ConnectionError(props)
-  switch (_tag) {
-    case "ConnectionError":
-      return new ConnectionError(props)
-    case "DeadlockError":
-      return new DeadlockError(props)
-    case "SerializationError":
-      return new SerializationError(props)
-    case "LockTimeoutError":
-    case "StatementTimeoutError":
-      return new LockTimeoutError(props)
-    case "UniqueViolation":
-    case "ConstraintError":
-      return new ConstraintError(props)
-    default:
-      return new UnknownError(props)
-  }
+  return new (errorClasses[_tag] ?? UnknownError)(props)
 }
 
 /** Converts a driver error. `store` is the store's name for people. */

@@ -6,7 +6,7 @@ import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
-import { Incompatible, StoreError, Unavailable } from "../Store.ts"
+import { incompatible, StoreError, Unavailable } from "../Store.ts"
 import { initial } from "./migrations/0001_initial.ts"
 import type { Integer } from "./Rows.ts"
 import { withRetry } from "./SqlRetry.ts"
@@ -15,8 +15,6 @@ import { withRetry } from "./SqlRetry.ts"
 const migrations = { "0001_initial": initial }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
-
-const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
 
 /** Fails for a schema that only a newer version knows. */
 export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>

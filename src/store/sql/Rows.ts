@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { LogEntry, NewEvent } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { Head, Hold, IntegrationState, Pending, StreamState } from "../State.ts"
-import { Incompatible, type ListedHold, StoreError } from "../Store.ts"
+import { incompatible, type ListedHold, type StoreError } from "../Store.ts"
 import { contentSum, rowSum } from "./Checksum.ts"
 import { codec, type Columns, flag, json, type Row } from "./Columns.ts"
 
@@ -28,8 +28,7 @@ const parse = (text: string): unknown => {
   }
 }
 
-const unreadable = (subject: string): StoreError =>
-  new StoreError({ reason: new Incompatible({ message: `the stored state of ${subject} is unreadable` }) })
+const unreadable = (subject: string) => incompatible(`the stored state of ${subject} is unreadable`)
 
 // ---- integrations and streams -------------------------------------------------------------------------------------
 

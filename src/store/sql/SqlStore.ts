@@ -13,7 +13,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { OperatorAction, PendingStatus } from "../State.ts"
-import { Incompatible, type Owner, publishingStart, Store, StoreError, type StreamTx } from "../Store.ts"
+import { incompatible, type Owner, publishingStart, Store, type StoreError, type StreamTx } from "../Store.ts"
 import { checked, type Content } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"
 import * as EventTable from "./EventTable.ts"
@@ -47,8 +47,8 @@ const streamTables = [
   "expectations"
 ] as const
 
-const missing = ({ integration, model }: StreamKey): StoreError =>
-  new StoreError({ reason: new Incompatible({ message: `the stream ${integration}/${model} is not in the store` }) })
+const missing = ({ integration, model }: StreamKey) =>
+  incompatible(`the stream ${integration}/${model} is not in the store`)
 
 const idsOf = Arr.map(({ id }: { readonly id: string }) => id)
 

@@ -93,7 +93,7 @@ const traitsByKind = {
     description: "a connection pooler shares the sessions of this database between clients",
     remedy: "configure the address of the server itself, or of a pool in session mode"
   },
-  unsettled: {
+  settingsDropped: {
     ...answer,
     description:
       "a connection pooler drops the settings of Rollcall's sessions, so they do not reach the database server",

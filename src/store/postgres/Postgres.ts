@@ -60,7 +60,7 @@ types.register(PgTypes.OID.int8, {
 const connected = (
   options: Options,
   health: Health.Health["Service"],
-  { beginTransaction, writes }: { readonly beginTransaction: string; readonly writes: boolean }
+  { writes }: { readonly writes: boolean }
 ) =>
   Effect.gen(function*() {
     const limits = { ...defaultLimits, ...options.limits }
@@ -90,7 +90,7 @@ const connected = (
       transactionAcquirer: acquire(shared, { pin: true }),
       compiler: PgClient.makeCompiler(),
       driver: "sql-pg",
-      beginTransaction,
+      beginTransaction: writes ? "BEGIN" : "BEGIN READ ONLY",
       ...(tracker === null ? {} : { commit: commitWith(shared, tracker) }),
       onCommitFailure: (connection) => Effect.asVoid(connection.execute(rollback, [], undefined)),
       prepareTransactionControls: true,
@@ -98,25 +98,23 @@ const connected = (
     })
   })
 
-const readOnly = { beginTransaction: "BEGIN READ ONLY", writes: false }
-const readWrite = { beginTransaction: "BEGIN", writes: true }
-
 /** A client whose transactions are read-only. */
 export const readOnlyClient = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
-  Layer.effect(SqlClient.SqlClient, toStoreError("open")(connected(options, Health.none, readOnly))).pipe(
-    Layer.provide(Reactivity.layer)
-  )
+  Layer.effect(
+    SqlClient.SqlClient,
+    toStoreError("open")(connected(options, Health.make(options.name), { writes: false }))
+  ).pipe(Layer.provide(Reactivity.layer))
 
 /** A client with a pool of connections, to a database that is or can become a store. */
 export const client = (options: Options): Layer.Layer<SqlClient.SqlClient | Health.Health, StoreError> =>
   Layer.effectContext(
     Effect.gen(function*() {
       const health = Health.make(options.name)
-      const sql = yield* connected(options, health, readWrite)
+      const sql = yield* connected(options, health, { writes: true })
       yield* Effect.gen(function*() {
-        const { made } = yield* checkDatabase(sql, options.name)
+        const { schemaExists } = yield* checkDatabase(sql, options.name)
         // if several processes create the schema at once, one succeeds and the others retry
-        if (!made) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
+        if (!schemaExists) yield* sql`CREATE SCHEMA IF NOT EXISTS ${sql(schema)}`.pipe(Effect.retry({ times: 1 }))
       }).pipe(withRetry("open"))
       yield* Effect.forkScoped(health.watch)
       return Context.make(SqlClient.SqlClient, sql).pipe(Context.add(Health.Health, health))

@@ -15,7 +15,7 @@ const configurationFaults: ReadonlySet<FaultKind> = new Set([
   "missing",
   "encryption",
   "pooled",
-  "unsettled",
+  "settingsDropped",
   "denied"
 ])
 
@@ -30,9 +30,8 @@ export const toOpenError = (error: SqlError): StoreError | SqlError => {
 interface Found {
   readonly version: number
   readonly encoding: string
-  /** Whether the schema exists. */
-  readonly made: boolean
-  readonly exists: boolean
+  readonly schemaExists: boolean
+  readonly storeExists: boolean
   readonly foreign: boolean
   readonly writable: boolean
 }
@@ -41,7 +40,7 @@ interface Found {
 export const checkDatabase = Effect.fnUntraced(function*(sql: SqlClient.SqlClient, name: string) {
   const [found] = yield* sql<Found>`
     SELECT current_setting('server_version_num')::integer / 10000 AS version, getdatabaseencoding() AS encoding,
-      namespace IS NOT NULL AS made, migrations IS NOT NULL AS exists,
+      namespace IS NOT NULL AS "schemaExists", migrations IS NOT NULL AS "storeExists",
       migrations IS NULL AND EXISTS (SELECT 1 FROM pg_class WHERE relnamespace = namespace) AS foreign,
       NOT pg_is_in_recovery() AND coalesce(
         has_schema_privilege(namespace, 'CREATE'), has_database_privilege(current_database(), 'CREATE')) AS writable

@@ -109,7 +109,7 @@ const reasonOf = (store: string, reason: SqlErrorReason): SqlErrorReason => {
   const fromServer = isServerError(cause)
   // a connection error quotes no values; any other error of the driver is reduced to its own message
   const plain = fromServer ? withoutValues(cause) : _tag === "ConnectionError" ? cause : new Error(message)
-  const kind = fromServer ? refusesSettings(cause) ? "unsettled" : ofSqlState(cause.code) : kindOf(reason)
+  const kind = fromServer ? refusesSettings(cause) ? "settingsDropped" : ofSqlState(cause.code) : kindOf(reason)
   const code = fromServer ? cause.code : plain instanceof Error && "code" in plain ? String(plain.code) : undefined
   const props = { cause: kind === null ? plain : new StoreFault(kind, store, code, plain), message, operation }
   if (fromServer && ended.test(cause.code)) return new ConnectionError(props)
@@ -126,7 +126,7 @@ const faultError = (kind: FaultKind) => (store: string): SqlError =>
 /** The answer did not come in time: it is unknown whether the statement took effect. */
 export const timedOut = faultError("silent")
 /** A connection pooler drops the session settings. */
-export const unsettled = faultError("unsettled")
+export const settingsDropped = faultError("settingsDropped")
 /** A connection pooler shares one session of the server between several clients. */
 export const pooled = faultError("pooled")
 /** An older copy of the database answers instead. */

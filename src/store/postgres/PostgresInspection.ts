@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspection.ts"
+import { Observed } from "../sql/Health.ts"
 import { notNewer, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
@@ -19,15 +20,16 @@ const readLog = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
 const withReadOnly = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(use(sql))).pipe(
     withRetry("inspect"),
-    Effect.provide(readOnlyClient(options))
+    Effect.provide(readOnlyClient(options)),
+    Effect.provideService(Observed, false)
   )
 
 /** Fails like opening the store. */
 export const inspect = (options: Options): Effect.Effect<Inspection, StoreError> =>
   withReadOnly(options, (sql) =>
     Effect.gen(function*() {
-      const { exists } = yield* checkDatabase(sql, options.name)
-      return { exists, locked: false, log: exists ? yield* readLog(sql) : null }
+      const { storeExists } = yield* checkDatabase(sql, options.name)
+      return { exists: storeExists, locked: false, log: storeExists ? yield* readLog(sql) : null }
     }))
 
 /** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */

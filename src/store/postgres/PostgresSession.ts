@@ -19,7 +19,7 @@ import { AllowLongStatement } from "../sql/SqlRetry.ts"
 import { StoreError } from "../Store.ts"
 import { faultOf } from "../StoreFault.ts"
 import type { CommitTracker } from "./CommitTracker.ts"
-import { exhausted, pooled, replaced, timedOut, toSqlError, unsettled } from "./PostgresFault.ts"
+import { exhausted, pooled, replaced, settingsDropped, timedOut, toSqlError } from "./PostgresFault.ts"
 
 /**
  * Time limits. Each is longer than a working server needs, because the server itself waits up to `lockWait` for a lock. A
@@ -130,7 +130,7 @@ const verifySettings = (shared: SessionContext, session: PgConnection.PgConnecti
     Effect.mapError((error) => toSqlError(name, error)),
     Effect.timeoutOrElse({ duration: firstAnswerTimeout, orElse: () => Effect.fail(timedOut(name)) }),
     Effect.flatMap(({ rows: [row] }) => {
-      if (wanted.some(([, value], index) => row?.[`s${index}`] !== value)) return Effect.fail(unsettled(name))
+      if (wanted.some(([, value], index) => row?.[`s${index}`] !== value)) return Effect.fail(settingsDropped(name))
       answered.set(session, ++shared.moment)
       backends.set(session, Number(row?.["pid"]))
       return Effect.succeed(session)

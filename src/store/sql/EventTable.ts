@@ -23,7 +23,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import type { Head } from "../State.ts"
-import type { LogQuery, RecordWrite, StoreError } from "../Store.ts"
+import type { LogQuery, RecordWrite, Store, StoreError } from "../Store.ts"
 import { checkedRows, type EventRow } from "./Checksum.ts"
 import * as Locks from "./Locks.ts"
 import * as Notifier from "./Notifier.ts"
@@ -57,6 +57,8 @@ const chainAt = (
   if (position === pruned) return prunedChain
   return position > pruned && position < newest ? found ?? null : null
 }
+
+type Retention = Parameters<Store["Service"]["prune"]>[0]
 
 interface AtPosition {
   readonly position: number
@@ -173,7 +175,7 @@ export const make = (sql: SqlClient) => {
    * is now at or before `pruned`. A row that remains there is the latest of its record.
    */
   const pruneSome = Effect.fnUntraced(
-    function*(before: number, upTo: number) {
+    function*({ before, upTo }: Retention) {
       const { newest, pruned } = yield* lockedCounter
       const end = Math.min(upTo, newest, pruned + pruneSpan)
       const [firstKept] = yield* sql<{ position: number | null }>`
@@ -209,19 +211,25 @@ export const make = (sql: SqlClient) => {
     return done.length
   }).pipe(sql.withTransaction, withRetry("prune"))
 
-  const prune = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+  const prune = Effect.fnUntraced(function*(query: Retention) {
     let total = yield* pruneRetained
     while (true) {
-      const { deleted, done } = yield* pruneSome(query.before, query.upTo)
+      const { deleted, done } = yield* pruneSome(query)
       total += deleted
       if (done) return total
       yield* Effect.yieldNow
     }
   }, Effect.provideService(AllowLongStatement, true))
 
+  /** Empties a row, except for its position, its version and its ids. */
+  const emptied = sql.literal(
+    "silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]', changes = '[]', content = NULL, "
+      + "content_sum = NULL, row_sum = NULL"
+  )
+
   /** One bounded transaction of `purgeErased`, after position `after`; returns where it stopped, null at the end. */
   const purgeSome = Effect.fnUntraced(
-    function*({ before, upTo }: { readonly before: number; readonly upTo: number }, after: number) {
+    function*({ before, upTo }: Retention, after: number) {
       const due = yield* sql<AtPosition>`
         SELECT position FROM erasures WHERE position > ${after} AND position <= ${upTo} AND noticed_at < ${before}
         ORDER BY position LIMIT ${recordsPerPurge}`
@@ -240,12 +248,11 @@ export const make = (sql: SqlClient) => {
       const delivered = new Set(positionsOf(inDeliveries))
       const needed = new Set(rows.filter(({ position }) => delivered.has(position)).map(({ deleted }) => deleted))
       const done = positionsOf(due).filter((position) => !needed.has(position))
-      const emptied = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(deleted))
-      yield* inBatches(emptied, (some) =>
-        sql`
-          UPDATE events SET silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]',
-            changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
-          WHERE ${sql.in("position", positionsOf(some))}`)
+      const earlier = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(deleted))
+      yield* inBatches(
+        earlier,
+        (some) => sql`UPDATE events SET ${emptied} WHERE ${sql.in("position", positionsOf(some))}`
+      )
       if (done.length > 0) yield* sql`DELETE FROM erasures WHERE ${sql.in("position", done)}`
       return { dropped: done.length, last: last.position }
     },
@@ -253,19 +260,15 @@ export const make = (sql: SqlClient) => {
     withRetry("purgeErased")
   )
 
-  const purgeErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+  const purgeErased = Effect.fnUntraced(function*(query: Retention) {
     let total = 0
-    let after: number | null = 0
-    while (after !== null) {
-      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* purgeSome(
-        query,
-        after
-      )
+    for (let after = 0;;) {
+      const { dropped, last } = yield* purgeSome(query, after)
       total += dropped
+      if (last === null) return total
       after = last
       yield* Effect.yieldNow
     }
-    return total
   }, Effect.provideService(AllowLongStatement, true))
 
   /**
@@ -282,8 +285,7 @@ export const make = (sql: SqlClient) => {
       Math.min(pruned, newest - 1)
     }`
     yield* sql`
-      UPDATE events SET silent = 1, stream = ${erasedStream}, previous = NULL, id = '', remote_id = NULL, changed_at = NULL,
-        cause = NULL, transitions = '[]', changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
+      UPDATE events SET ${emptied}, stream = ${erasedStream}, previous = NULL, id = ''
       WHERE ${sql.in("position", positions)}`
     return positions.length
   })

@@ -20,34 +20,36 @@ export const inBatches = <A, B, E, R>(
 ): Effect.Effect<ReadonlyArray<B>, E, R> =>
   Effect.map(Effect.forEach(Arr.chunksOf(items, rowsPerStatement), run), Arr.flatten)
 
-const parse = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
-}
-
-const unreadable = (subject: string) => incompatible(`the stored state of ${subject} is unreadable`)
-
 // ---- integrations and streams -------------------------------------------------------------------------------------
+
+/** Fails with `Incompatible` if the stored text is not the state of `subject`. */
+const parseState = <A>(
+  subject: string,
+  text: string,
+  isState: (value: Partial<A>) => boolean
+): Effect.Effect<A, StoreError> => {
+  let value: unknown = null
+  try {
+    value = JSON.parse(text)
+  } catch {
+    // not JSON
+  }
+  return typeof value === "object" && value !== null && isState(value)
+    ? Effect.succeed(value as A)
+    : Effect.fail(incompatible(`the stored state of ${subject} is unreadable`))
+}
 
 export interface IntegrationRow {
   readonly id: string
   readonly state: string
 }
 
-const isIntegration = (id: string, value: unknown): value is IntegrationState =>
-  typeof value === "object" && value !== null &&
-  "id" in value && value.id === id &&
-  "generation" in value && typeof value.generation === "number" &&
-  "state" in value && typeof value.state === "string"
-
-/** Fails with `Incompatible` if the stored text is not the state of that integration. */
-export const toIntegration = (row: IntegrationRow): Effect.Effect<IntegrationState, StoreError> => {
-  const value = parse(row.state)
-  return isIntegration(row.id, value) ? Effect.succeed(value) : Effect.fail(unreadable(`integration ${row.id}`))
-}
+export const toIntegration = ({ id, state }: IntegrationRow): Effect.Effect<IntegrationState, StoreError> =>
+  parseState<IntegrationState>(
+    `integration ${id}`,
+    state,
+    (value) => value.id === id && typeof value.generation === "number" && typeof value.state === "string"
+  )
 
 export interface StreamRow extends StreamKey {
   readonly key: number
@@ -56,21 +58,14 @@ export interface StreamRow extends StreamKey {
 
 const phases: ReadonlyArray<unknown> = ["starting", "backfilling", "live"]
 
-const isStateOf = (key: StreamKey, value: unknown): value is StreamState =>
-  typeof value === "object" && value !== null &&
-  "integration" in value && value.integration === key.integration &&
-  "model" in value && value.model === key.model &&
-  "generation" in value && typeof value.generation === "number" &&
-  "lastRunId" in value && typeof value.lastRunId === "number" &&
-  "phase" in value && phases.includes(value.phase)
-
-/** Fails with `Incompatible` if the stored text is not the state of that stream. */
-export const toState = (row: StreamRow): Effect.Effect<StreamState, StoreError> => {
-  const value = parse(row.state)
-  return isStateOf(row, value)
-    ? Effect.succeed(value)
-    : Effect.fail(unreadable(`${row.integration}/${row.model}`))
-}
+export const toState = ({ integration, model, state }: StreamRow): Effect.Effect<StreamState, StoreError> =>
+  parseState<StreamState>(
+    `${integration}/${model}`,
+    state,
+    (value) =>
+      value.integration === integration && value.model === model && typeof value.generation === "number" &&
+      typeof value.lastRunId === "number" && phases.includes(value.phase)
+  )
 
 // ---- records ------------------------------------------------------------------------------------------------------
 

@@ -52,22 +52,6 @@ const missing = ({ integration, model }: StreamKey) =>
 
 const idsOf = Arr.map(({ id }: { readonly id: string }) => id)
 
-/** The operations that are one statement or one transaction. The others retry their transactions themselves. */
-type Operations = Omit<
-  Store["Service"],
-  | "identity"
-  | "isNew"
-  | "outage"
-  | "batchReads"
-  | "takeOwnership"
-  | "transact"
-  | "eraseStream"
-  | "awaitDecision"
-  | "awaitLog"
-  | "prune"
-  | "purgeErased"
->
-
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const { outage } = yield* Health
@@ -88,14 +72,6 @@ const make = Effect.gen(function*() {
         StreamTransaction.make(sql, log, row.key, state, (model) => open({ ...key, model }))
       ),
       toStoreError("begin")
-    )
-
-  const transact = <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
-    fence(owner).pipe(
-      Effect.andThen(open(key)),
-      Effect.flatMap(body),
-      sql.withTransaction,
-      withRetry("transact")
     )
 
   /** One bounded transaction of `eraseStream`; true once nothing is left. Deletes the stream's own row last, because it has the key. */
@@ -121,21 +97,43 @@ const make = Effect.gen(function*() {
     withRetry("eraseStream")
   )
 
-  // on SQLite a transaction that does not take the write lock: another process may hold it
-  const batchReads: Store["Service"]["batchReads"] = (reads) =>
-    sql.onDialectOrElse({
-      pg: () => reads,
-      orElse: () =>
-        reads.pipe(
-          sql.withTransaction,
-          Effect.provideService(SqlClient.BeginTransaction, "BEGIN"),
-          toStoreError("read")
-        )
-    })
-
   const { awaitDecision, ...holds } = HoldTable.make(sql)
 
-  const operations = convertEach<Operations>(withRetry, {
+  /** These retry their transactions themselves, or have none. */
+  const composed = {
+    identity,
+    isNew,
+    outage,
+    // on SQLite a transaction that does not take the write lock: another process may hold it
+    batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) =>
+      sql.onDialectOrElse({
+        pg: () => reads,
+        orElse: () =>
+          reads.pipe(
+            sql.withTransaction,
+            Effect.provideService(SqlClient.BeginTransaction, "BEGIN"),
+            toStoreError("read")
+          )
+      }),
+    takeOwnership,
+    transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
+      fence(owner).pipe(
+        Effect.andThen(open(key)),
+        Effect.flatMap(body),
+        sql.withTransaction,
+        withRetry("transact")
+      ),
+    eraseStream: Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
+      while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
+    }),
+    awaitDecision,
+    awaitLog: log.awaitAfter,
+    prune: log.prune,
+    purgeErased: log.purgeErased
+  }
+
+  /** Each of these is one statement or one transaction. */
+  const retried = convertEach<Omit<Store["Service"], keyof typeof composed>>(withRetry, {
     ...holds,
     unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
     readLog: log.log,
@@ -289,22 +287,7 @@ const make = Effect.gen(function*() {
     }, sql.withTransaction)
   })
 
-  return Store.of({
-    ...operations,
-    identity,
-    isNew,
-    outage,
-    batchReads,
-    takeOwnership,
-    transact,
-    eraseStream: Effect.fnUntraced(function*(owner, key) {
-      while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
-    }),
-    awaitDecision,
-    awaitLog: log.awaitAfter,
-    prune: log.prune,
-    purgeErased: log.purgeErased
-  })
+  return Store.of({ ...composed, ...retried })
 })
 
 /** Migrates the database, then provides the port over it. */

@@ -11,15 +11,12 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import type { HoldState } from "../../State.ts"
 import type { Store, StreamTx } from "../../Store.ts"
 import type { Row } from "../Columns.ts"
 import * as Locks from "../Locks.ts"
 import * as Notifier from "../Notifier.ts"
 import { holds, listedHolds, newHolds } from "../Rows.ts"
 import type { Raw } from "../SqlRetry.ts"
-
-const decidable: ReadonlyArray<HoldState> = ["open", "rejected"]
 
 /** The same text as in the index `holds_undecided`. */
 const isUndecided = "h.state IN ('open', 'rejected', 'approving')"
@@ -65,16 +62,17 @@ export const make = (
     hold: (id) => Effect.map(list(sql`h.id = ${id}`, 1), ([hold]) => hold ?? null),
     decide: Effect.fnUntraced(function*(id, decision, now) {
       yield* sql`SELECT key FROM streams WHERE key = (SELECT stream FROM holds WHERE id = ${id}) ${exclusive}`
-      const from = decision.state === "rejected" ? decidable.filter((state) => state !== "rejected") : decidable
-      const release = decision.state === "rejected" ? null : JSON.stringify(decision.release)
+      const isRejection = decision.state === "rejected"
+      const decidable = isRejection ? ["open"] : ["open", "rejected"]
+      const release = isRejection ? null : JSON.stringify(decision.release)
       const changed = yield* sql`
         UPDATE holds SET state = ${decision.state}, decided_at = ${now}, release = ${release}
-        WHERE id = ${id} AND state IN ${sql.in(from)} RETURNING id`
-      if (changed.length > 0 && decision.state === "rejected") {
+        WHERE id = ${id} AND state IN ${sql.in(decidable)} RETURNING id`
+      if (changed.length > 0 && isRejection) {
         yield* sql`UPDATE pending SET status = 'rejected' WHERE hold = ${id} AND status <> 'disputed'`
       }
       if (changed.length > 0) {
-        const command = decision.state === "rejected" ? "holds.reject" : "holds.approve"
+        const command = isRejection ? "holds.reject" : "holds.approve"
         yield* sql`INSERT INTO audit ${sql.insert({ at: now, command, target: String(id), detail: release ?? "" })}`
       }
       yield* sql.afterCommit(decided.give)

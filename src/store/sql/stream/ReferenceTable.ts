@@ -93,7 +93,7 @@ export const make = (sql: SqlClient, stream: number) => {
 
   // ---- stale records
 
-  const take = Effect.fnUntraced(function*(limit: number) {
+  const takeStale = Effect.fnUntraced(function*(limit: number) {
     const rows = yield* sql<{ id: string }>`
       SELECT id FROM stale_records WHERE stream = ${stream} ORDER BY id LIMIT ${limit}`
     const ids = rows.map((row) => row.id)
@@ -118,11 +118,11 @@ export const make = (sql: SqlClient, stream: number) => {
         ON CONFLICT (stream, id) DO UPDATE SET requested = 0`
     )
 
-  const clear = sql`DELETE FROM stale_records WHERE stream = ${stream} RETURNING id`.pipe(
+  const clearStale = sql`DELETE FROM stale_records WHERE stream = ${stream} RETURNING id`.pipe(
     Effect.map((rows) => rows.length)
   )
 
-  return { record, take, markRefreshed, markStale, clear }
+  return { record, takeStale, markRefreshed, markStale, clearStale }
 }
 
 /** Rows that are neighbors in the index are written together, and two transactions never deadlock. */

@@ -27,9 +27,13 @@ export const make = (
   state: StreamState,
   derived: StreamTx["derived"]
 ): StreamTx => {
-  const references = ReferenceTable.make(sql, stream)
+  const { record, ...stale } = ReferenceTable.make(sql, stream)
   const count = (rows: Fragment) =>
     Effect.map(sql<{ count: number }>`SELECT count(*) AS count FROM ${rows}`, ([row]) => row?.count ?? 0)
+  const pendingPage = (condition: Fragment, after: string | null, limit: number) =>
+    sql<Row>`SELECT * FROM pending WHERE ${condition} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
+      Effect.map(Arr.map(pendings.fromRow))
+    )
   return convertEach<StreamTx>(toStoreError, {
     state,
     heads: (ids) =>
@@ -61,16 +65,11 @@ export const make = (
           Effect.map((rows) => new Map(rows.map(({ content, of_position }) => [of_position, content])))
         ),
     pendingWithStatus: (status, after, limit) =>
-      sql<Row>`
-        SELECT * FROM pending WHERE stream = ${stream} AND status = ${status} AND id > ${after ?? ""}
-        ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map(pendings.fromRow))),
+      pendingPage(sql`stream = ${stream} AND status = ${status}`, after, limit),
     liveCount: count(sql`heads WHERE stream = ${stream} AND live = 1`),
     absentCount: count(sql`pending WHERE stream = ${stream} AND status = 'absent' AND confirms > 0`),
     holdSize: (hold) => count(sql`pending WHERE hold = ${hold}`),
-    pendingOfHold: (hold, after, limit) =>
-      sql<Row>`
-        SELECT * FROM pending WHERE hold = ${hold} AND status <> 'disputed' AND id > ${after ?? ""}
-        ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map(pendings.fromRow))),
+    pendingOfHold: (hold, after, limit) => pendingPage(sql`hold = ${hold} AND status <> 'disputed'`, after, limit),
     ...HoldTable.streamHolds(sql, stream),
     markSeen: (ids, runId) =>
       inBatches(ids, (some) =>
@@ -103,10 +102,7 @@ export const make = (
           } ON CONFLICT (stream, hash) DO UPDATE SET
           occurrences = quarantine.occurrences + 1, last_at = excluded.last_at, reason = excluded.reason`
       ),
-    takeStale: references.take,
-    markRefreshed: references.markRefreshed,
-    clearStale: references.clear,
-    markStale: references.markStale,
+    ...stale,
     derived,
     ...DerivationTable.make(sql, stream),
     olderGenerationRecords: (generation, after, limit) =>
@@ -135,7 +131,7 @@ export const make = (
     saveState: (next) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
     audit: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`,
     write: Effect.fnUntraced(function*(records) {
-      yield* references.record(records)
+      yield* record(records)
       const written = yield* log.append(stream, records)
       yield* inBatches(
         written,

@@ -14,7 +14,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { RecordWrite } from "../../Store.ts"
-import { inBatches, rowsPerStatement } from "../Rows.ts"
+import { inBatches } from "../Rows.ts"
 import { toStoreError } from "../SqlRetry.ts"
 
 /** One change marks at most this many records stale one by one. */
@@ -48,10 +48,8 @@ export const make = (sql: SqlClient, stream: number) => {
         })`
     )
     yield* inBatches(added, (batch) => sql`INSERT INTO record_references ${sql.insert(batch)} ON CONFLICT DO NOTHING`)
-    for (const batch of Arr.chunksOf(changed, rowsPerStatement)) {
-      for (const change of yield* withOtherContent(batch)) {
-        if (!(yield* isKnown(change))) yield* markOthersStale(change)
-      }
+    for (const change of yield* inBatches(changed, withOtherContent)) {
+      if (!(yield* isKnown(change))) yield* markOthersStale(change)
     }
   }, toStoreError("references"))
 

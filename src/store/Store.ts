@@ -140,6 +140,14 @@ export interface OlderGenerationRecord {
   readonly content: string | null
 }
 
+/** A record as published. */
+export interface LiveRecord {
+  readonly id: string
+  readonly version: number
+  readonly generation: number
+  readonly content: string
+}
+
 /** A hold with its stream and its current number of rows. */
 export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
@@ -390,13 +398,11 @@ export class Store extends Context.Service<Store, {
   /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
   readonly awaitLog: (after: number) => Operation<void>
   /** Current published content of a stream's live records in id order, with the newest position, read at one moment. */
-  readonly records: (key: StreamKey, after: string | null, limit: number) => Operation<{
-    readonly position: number
-    readonly chain: string
-    readonly records: ReadonlyArray<
-      { readonly id: string; readonly version: number; readonly generation: number; readonly content: string }
-    >
-  }>
+  readonly records: (
+    key: StreamKey,
+    after: string | null,
+    limit: number
+  ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
   /** Deletes log rows that were appended before `before` (our clock, ms) and are not past `upTo`, as retention allows; returns how many. */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
   /**

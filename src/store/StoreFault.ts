@@ -166,5 +166,5 @@ export const faultOf = (error: unknown): StoreFault | null => {
 }
 
 /** A database error whose exact cause is known: a `StoreFault`, or the `StoreError` that callers get. */
-export const sqlErrorOf = (cause: Error, message: string, operation: string): SqlError =>
+export const sqlErrorOf = (cause: Error, message: string, operation = "execute"): SqlError =>
   new SqlError({ reason: new UnknownError({ cause, message, operation }) })

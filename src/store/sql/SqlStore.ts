@@ -13,7 +13,15 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { OperatorAction, PendingStatus } from "../State.ts"
-import { incompatible, type Owner, publishingStart, Store, type StoreError, type StreamTx } from "../Store.ts"
+import {
+  incompatible,
+  type LiveRecord,
+  type Owner,
+  publishingStart,
+  Store,
+  type StoreError,
+  type StreamTx
+} from "../Store.ts"
 import { checked, type Content } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"
 import * as EventTable from "./EventTable.ts"
@@ -204,16 +212,7 @@ const make = Effect.gen(function*() {
     },
     // one statement, so that the position and the records are read at one moment
     records: (key, after, limit) =>
-      sql<
-        Content & {
-          newest: number
-          chain: string
-          id: string | null
-          version: number
-          generation: number
-          content: string
-        }
-      >`
+      sql<Content & Omit<LiveRecord, "id"> & { id: string | null; newest: number; chain: string }>`
         SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum
         FROM log_counter c LEFT JOIN (
           SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum

@@ -22,7 +22,7 @@ const identityOf = (file: string): string | null => {
 
 const inaccessible = (file: string) => (cause: unknown): SqlError => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : undefined
-  return sqlErrorOf(new StoreFault("unopenable", file, code, cause), "the database file cannot be checked", "execute")
+  return sqlErrorOf(new StoreFault("unopenable", file, code, cause), "the database file cannot be checked")
 }
 
 const fileChanged = (file: string, isReplaced: boolean): SqlError =>
@@ -35,8 +35,7 @@ const fileChanged = (file: string, isReplaced: boolean): SqlError =>
         : `the database file ${file} was deleted while it was open, so Rollcall stopped writing to it. Find out what ` +
           "deleted it. Put it back, or restore a backup and run `rollcall store adopt`; then start Rollcall again"
     ),
-    "the database file is not the one that was opened",
-    "execute"
+    "the database file is not the one that was opened"
   )
 
 /**

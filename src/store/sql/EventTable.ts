@@ -24,10 +24,10 @@ import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import type { Head } from "../State.ts"
 import type { LogQuery, RecordWrite, Store, StoreError } from "../Store.ts"
-import { checkedRows, type EventRow } from "./Checksum.ts"
+import { checkedRows, contentSum, type EventRow, rowSum } from "./Checksum.ts"
 import * as Locks from "./Locks.ts"
 import * as Notifier from "./Notifier.ts"
-import { fromEvent, inBatches, newEvents, rowsPerStatement, toLogEntry } from "./Rows.ts"
+import { inBatches, newEvents, rowsPerStatement, toLogEntry } from "./Rows.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** The stream key of rows whose stream was erased. */
@@ -84,13 +84,14 @@ export const make = (sql: SqlClient) => {
     if (count === 0) return records.map((record) => record.head)
     const now = yield* Clock.currentTimeMillis
     let { chain, newest: position } = yield* lockedCounter
-    const rows: Array<ReturnType<typeof fromEvent>> = []
+    const rows: Array<Record<string, unknown>> = []
     const heads = records.map(({ events, head, silent = false }): Head => {
       let previous = head.position
       for (const event of events) {
         position += 1
         chain = chainOf(chain, event.eventId)
-        rows.push(fromEvent({ stream, position, previous, chain, appended_at: now, silent: Number(silent) }, event))
+        const row = { stream, position, previous, chain, appended_at: now, ...newEvents.toRow(event) }
+        rows.push({ ...row, silent: Number(silent), content_sum: contentSum(event.after), row_sum: rowSum(row) })
         previous = position
       }
       return { ...head, position: previous }

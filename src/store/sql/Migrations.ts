@@ -8,7 +8,6 @@ import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
 import { incompatible, StoreError, Unavailable } from "../Store.ts"
 import { initial } from "./migrations/0001_initial.ts"
-import type { Integer } from "./Rows.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -40,16 +39,16 @@ export const migrate: Effect.Effect<
           : incompatible(error.message)
       ))
   )
-  const [newest] = yield* sql<{ id: Integer }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
+  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
     withRetry("migrate")
   )
   yield* notNewer(Number(newest?.id))
-  const [meta] = yield* sql<{ store: string; generation: Integer }>`SELECT store, generation FROM meta`.pipe(
+  const [meta] = yield* sql<{ store: string; generation: number }>`SELECT store, generation FROM meta`.pipe(
     withRetry("identity")
   )
   if (meta === undefined) return yield* incompatible("the store has no identity")
   return {
-    identity: { store: meta.store, generation: Number(meta.generation) },
+    identity: { store: meta.store, generation: meta.generation },
     isNew: done.some(([id]) => id === 1)
   }
 })

@@ -5,9 +5,9 @@ import type { LogEntry, NewEvent } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { Head, Hold, IntegrationState, Pending, StreamState } from "../State.ts"
 import { incompatible, type ListedHold, type StoreError } from "../Store.ts"
-import { contentSum, rowSum } from "./Checksum.ts"
 import { codec, type Columns, flag, json, type Row } from "./Columns.ts"
 
+/** The drivers return no `bigint`: see `Columns.ts`. */
 export type Integer = number
 
 /** Rows per statement: 250 rows of the widest table stay far below each database's limit of bound values. */
@@ -159,19 +159,4 @@ const entries = codec<LogEntry>({
 export const toLogEntry = (row: Row): LogEntry => {
   const entry = entries.fromRow(row)
   return entry.kind === "created" ? { ...entry, before: null } : entry
-}
-
-export const fromEvent = (
-  location: {
-    readonly stream: number
-    readonly position: number
-    readonly previous: number | null
-    readonly chain: string
-    readonly appended_at: number
-    readonly silent: number
-  },
-  event: NewEvent
-) => {
-  const row = { ...location, ...newEvents.toRow(event) }
-  return { ...row, content_sum: contentSum(event.after), row_sum: rowSum(row) }
 }

@@ -1,5 +1,6 @@
 /** The result of inspecting a store: an inspection writes nothing and takes no ownership. */
 import type { LogIdentity } from "../domain/ChangeEvent.ts"
+import { publishingStart } from "./Store.ts"
 
 export interface Inspection {
   /** Whether there is a store; if not, one can be created there. */
@@ -19,6 +20,13 @@ export interface StoredLog extends LogIdentity {
   readonly oldest: number
   readonly newest: number
 }
+
+/** SQL for the one `StoredLog` of a store. */
+export const logQuery = `
+  SELECT m.store, m.generation, c.pruned + 1 AS oldest, c.position AS newest,
+    coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved,
+    coalesce((SELECT position FROM readers WHERE name = '${publishingStart}'), 0) AS start
+  FROM meta m CROSS JOIN log_counter c`
 
 /** SQL for the chain of a log at a position, with the same meaning as in `Store.chains`. */
 export const chainQuery = (position: number): string => `

@@ -111,11 +111,11 @@ export interface StreamState extends StreamKey {
     readonly message: string
     readonly since: number
   } | null
-  /** W: server time up to which the stream is complete, ms. */
+  /** Server time up to which the stream is complete, ms. */
   readonly watermark: number | null
-  /** P: the watermark before W. Polls read from P − overlap. */
+  /** The watermark that the last complete poll replaced. Polls read from this time minus the overlap. */
   readonly previousWatermark: number | null
-  /** How far before P a poll starts, ms. Only ever raised. */
+  /** How far before `previousWatermark` a poll starts, ms. Only ever raised. */
   readonly overlap: number
   /** How polls behave if the filter does not work: they return the whole list or nothing. Absent = the filter works (W12, C6). */
   readonly pollsReturn?: "everything" | "nothing"

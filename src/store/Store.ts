@@ -36,9 +36,7 @@ import { faultOf } from "./StoreFault.ts"
 
 /** A newer owner took over: stop, do not retry. */
 export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Schema.String, epoch: Schema.Number }) {
-  get retryable(): boolean {
-    return false
-  }
+  readonly retryable = false
   get hint(): string {
     return `another process owns "${this.scope}" now; this process stops writing. Nothing is lost. Only one process may use a store: if both should run, give each its own store.`
   }
@@ -48,9 +46,7 @@ export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable"
   operation: Schema.String,
   cause: Schema.Defect()
 }) {
-  get retryable(): boolean {
-    return true
-  }
+  readonly retryable = true
   get hint(): string {
     const fault = faultOf(this.cause)
     return fault === null
@@ -63,9 +59,7 @@ export class OlderCopy extends Schema.TaggedError<OlderCopy>()("OlderCopy", {
   /** How many commits of this process the copy lacks. */
   missing: Schema.Number
 }) {
-  get retryable(): boolean {
-    return true
-  }
+  readonly retryable = true
   get hint(): string {
     const commits = this.missing === 1 ? "a commit" : `${this.missing} commits`
     return `the database that answers lacks ${commits} of this process: an older copy of the store took its place, because a failover lost data or a disk was restored to an earlier state. Rollcall neither reads from this copy nor writes to it. Bring back the database that has all commits, and Rollcall continues by itself; or stop Rollcall, run \`rollcall store adopt\`, and start it again.`
@@ -73,27 +67,21 @@ export class OlderCopy extends Schema.TaggedError<OlderCopy>()("OlderCopy", {
 }
 /** There is no store at the configured location and none can be created there: the message says what to do. */
 export class Misconfigured extends Schema.TaggedError<Misconfigured>()("Misconfigured", { message: Schema.String }) {
-  get retryable(): boolean {
-    return false
-  }
+  readonly retryable = false
   get hint(): string {
     return this.message
   }
 }
 /** This program did not write the stored data, or a newer version of this program wrote it. */
 export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatible", { message: Schema.String }) {
-  get retryable(): boolean {
-    return false
-  }
+  readonly retryable = false
   get hint(): string {
     return `${this.message}; use the version of Rollcall that wrote this store, or another store.`
   }
 }
 /** The stored data has changed since this program wrote it: do not use anything that was read. */
 export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message: Schema.String }) {
-  get retryable(): boolean {
-    return false
-  }
+  readonly retryable = false
   get hint(): string {
     return `${this.message}; check the disk, restore the store from a backup, and run \`rollcall store adopt\`.`
   }
@@ -106,6 +94,9 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
     return `${this.reason._tag}: ${this.reason.hint}`
   }
 }
+
+export const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
+export const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
 
 // ---- values -------------------------------------------------------------------------------------------------------
 
@@ -149,6 +140,14 @@ export interface OlderGenerationRecord {
   readonly content: string | null
 }
 
+/** A record as published. */
+export interface LiveRecord {
+  readonly id: string
+  readonly version: number
+  readonly generation: number
+  readonly content: string
+}
+
 /** A hold with its stream and its current number of rows. */
 export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
@@ -188,99 +187,93 @@ export interface LogChains extends LogRange {
 
 // ---- the port -----------------------------------------------------------------------------------------------------
 
+type Operation<A> = Effect.Effect<A, StoreError>
+
 /** The operations of a transaction on one stream. Valid only inside its `transact`. */
 export interface StreamTx {
   /** As committed when the transaction began. */
   readonly state: StreamState
-  readonly heads: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Head>, StoreError>
-  readonly pending: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, Pending>, StoreError>
+  readonly heads: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, Head>>
+  readonly pending: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, Pending>>
   /** Content (`after`) of the log rows at these positions; null where it was erased or the row is a delete. */
-  readonly contents: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyMap<number, string | null>, StoreError>
+  readonly contents: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, string | null>>
   /** Content of the row before the one at `position`: the last before-image of a deleted record. */
-  readonly beforeImages: (
-    positions: ReadonlyArray<number>
-  ) => Effect.Effect<ReadonlyMap<number, string | null>, StoreError>
+  readonly beforeImages: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, string | null>>
   /** Pending rows of one status in id order, at most `limit`, after `after`. */
   readonly pendingWithStatus: (
     status: PendingStatus,
     after: string | null,
     limit: number
-  ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
+  ) => Operation<ReadonlyArray<Pending>>
   /** How many records of the stream are live, as published. */
-  readonly liveCount: Effect.Effect<number, StoreError>
+  readonly liveCount: Operation<number>
   /** How many records at least one confirm has found absent. */
-  readonly absentCount: Effect.Effect<number, StoreError>
+  readonly absentCount: Operation<number>
   /** The stream's holds that are neither approved nor cancelled, in id order. */
-  readonly holds: Effect.Effect<ReadonlyArray<Hold>, StoreError>
+  readonly holds: Operation<ReadonlyArray<Hold>>
   /** Assigns the id. */
-  readonly openHold: (hold: Omit<Hold, "id">) => Effect.Effect<Hold, StoreError>
-  readonly saveHold: (hold: Hold) => Effect.Effect<void, StoreError>
-  readonly holdSize: (hold: number) => Effect.Effect<number, StoreError>
+  readonly openHold: (hold: Omit<Hold, "id">) => Operation<Hold>
+  readonly saveHold: (hold: Hold) => Operation<void>
+  readonly holdSize: (hold: number) => Operation<number>
   /** Pending rows of one hold, except disputed ones, in id order, at most `limit`, after `after`. */
-  readonly pendingOfHold: (
-    hold: number,
-    after: string | null,
-    limit: number
-  ) => Effect.Effect<ReadonlyArray<Pending>, StoreError>
+  readonly pendingOfHold: (hold: number, after: string | null, limit: number) => Operation<ReadonlyArray<Pending>>
   /** Marks records as seen by a run; never lowers the mark. */
-  readonly markSeen: (ids: ReadonlyArray<string>, runId: number) => Effect.Effect<void, StoreError>
-  readonly putPending: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
-  readonly dropPending: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
-  readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Effect.Effect<void, StoreError>
+  readonly markSeen: (ids: ReadonlyArray<string>, runId: number) => Operation<void>
+  readonly putPending: (rows: ReadonlyArray<Pending>) => Operation<void>
+  readonly dropPending: (ids: ReadonlyArray<string>) => Operation<void>
+  readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Operation<void>
   /** The next stale records to re-read, in id order, at most `limit`. */
-  readonly takeStale: (limit: number) => Effect.Effect<StaleRecords, StoreError>
+  readonly takeStale: (limit: number) => Operation<StaleRecords>
   /** These records were re-read after `takeStale` returned them; a record that became stale again since then stays stale. */
-  readonly markRefreshed: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  readonly markRefreshed: (ids: ReadonlyArray<string>) => Operation<void>
   /** Clears the stream's refresh queue; returns how many records were queued. */
-  readonly clearStale: Effect.Effect<number, StoreError>
+  readonly clearStale: Operation<number>
   /** Queues these records for a re-read. */
-  readonly markStale: (ids: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
+  readonly markStale: (ids: ReadonlyArray<string>) => Operation<void>
   /** The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. */
-  readonly derived: (model: DerivedModel) => Effect.Effect<StreamTx, StoreError>
+  readonly derived: (model: DerivedModel) => Operation<StreamTx>
   /** By id: the record of the derived model that each of these records was last set to show. */
-  readonly derivedIds: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyMap<string, string>, StoreError>
+  readonly derivedIds: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, string>>
   /** By derived id: the live records that show it, each with the log row of its content; in id order, at most `most` per derived id. */
   readonly liveSources: (
     derivedIds: ReadonlyArray<string>,
     most: number
-  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>, StoreError>
+  ) => Operation<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>>
   /** By derived id: the deleted records that were last set to show it. */
-  readonly deletedSources: (
-    derivedIds: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyMap<string, ReadonlyArray<string>>, StoreError>
+  readonly deletedSources: (derivedIds: ReadonlyArray<string>) => Operation<ReadonlyMap<string, ReadonlyArray<string>>>
   /** By id of the source record; null = it shows no derived record. */
-  readonly setDerivedIds: (derivedIds: ReadonlyMap<string, string | null>) => Effect.Effect<void, StoreError>
+  readonly setDerivedIds: (derivedIds: ReadonlyMap<string, string | null>) => Operation<void>
   /** Heads whose log row is of a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
   readonly olderGenerationRecords: (
     generation: number,
     after: string | null,
     limit: number
-  ) => Effect.Effect<ReadonlyArray<OlderGenerationRecord>, StoreError>
+  ) => Operation<ReadonlyArray<OlderGenerationRecord>>
   /** Deletes log rows of generations before `generation`, at most `limit`; returns how many. No head may refer to these rows any more. */
-  readonly deleteOlderGenerationEvents: (generation: number, limit: number) => Effect.Effect<number, StoreError>
+  readonly deleteOlderGenerationEvents: (generation: number, limit: number) => Operation<number>
   /** Whether records of the stream are still expected to show a plugin's write. */
-  readonly hasExpectations: Effect.Effect<boolean, StoreError>
+  readonly hasExpectations: Operation<boolean>
   /** Open expectations with these keys, in the order of their writes. */
-  readonly openExpectations: (keys: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<OpenExpectation>, StoreError>
+  readonly openExpectations: (keys: ReadonlyArray<string>) => Operation<ReadonlyArray<OpenExpectation>>
   /** Notes that this record shows the expected write. */
-  readonly recordMatch: (expectation: OpenExpectation, record: string) => Effect.Effect<void, StoreError>
+  readonly recordMatch: (expectation: OpenExpectation, record: string) => Operation<void>
   /** A sweep is complete: counts it for every expectation whose write came before it, and deletes those that may lapse unreported. */
-  readonly countSweep: (runId: number) => Effect.Effect<void, StoreError>
+  readonly countSweep: (runId: number) => Operation<void>
   /** Expectations that too many sweeps have not seen fulfilled, a limited number of them. */
-  readonly overdueExpectations: Effect.Effect<ReadonlyArray<OpenExpectation>, StoreError>
+  readonly overdueExpectations: Operation<ReadonlyArray<OpenExpectation>>
   /** Stops waiting for these expectations; the unconfirmed ones stay listed. */
   readonly closeExpectations: (
     shown: ReadonlyArray<OpenExpectation>,
     unconfirmed: ReadonlyArray<OpenExpectation>
-  ) => Effect.Effect<void, StoreError>
-  readonly saveState: (state: StreamState) => Effect.Effect<void, StoreError>
+  ) => Operation<void>
+  readonly saveState: (state: StreamState) => Operation<void>
   /** Adds an operator's action to the audit log. */
-  readonly audit: (entry: OperatorAction) => Effect.Effect<void, StoreError>
+  readonly audit: (entry: OperatorAction) => Operation<void>
   /**
    * Writes heads, events and references. Records of any stream of the integration that still show the old version of changed
    * content become stale. Call it last: the log's counter is locked from here to the commit.
    */
-  readonly write: (records: ReadonlyArray<RecordWrite>) => Effect.Effect<void, StoreError>
+  readonly write: (records: ReadonlyArray<RecordWrite>) => Operation<void>
 }
 
 export class Store extends Context.Service<Store, {
@@ -297,35 +290,34 @@ export class Store extends Context.Service<Store, {
   readonly batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
 
   /** Takes `scope` over and fences its previous owner (I10). */
-  readonly takeOwnership: (scope: string) => Effect.Effect<Owner, StoreError>
+  readonly takeOwnership: (scope: string) => Operation<Owner>
 
   // integrations
   /** All integrations, removed and erased ones too, in id order. */
-  readonly integrations: Effect.Effect<ReadonlyArray<IntegrationState>, StoreError>
+  readonly integrations: Operation<ReadonlyArray<IntegrationState>>
   /** Saves an integration, together with the operator's action if there was one. */
   readonly saveIntegration: (
     owner: Owner,
     integration: IntegrationState,
     action: OperatorAction | null
-  ) => Effect.Effect<void, StoreError>
+  ) => Operation<void>
   /** Operators' actions, the newest first. */
-  readonly auditLog: (limit: number) => Effect.Effect<ReadonlyArray<OperatorAction>, StoreError>
+  readonly auditLog: (limit: number) => Operation<ReadonlyArray<OperatorAction>>
 
   // streams
   /** Creates the missing streams; leaves existing ones unchanged. */
-  readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Effect.Effect<void, StoreError>
-  readonly streams: Effect.Effect<ReadonlyArray<StreamState>, StoreError>
-  readonly stream: (key: StreamKey) => Effect.Effect<StreamState | null, StoreError>
+  readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Operation<void>
+  readonly streams: Operation<ReadonlyArray<StreamState>>
+  readonly stream: (key: StreamKey) => Operation<StreamState | null>
   /**
    * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids; the
    * newest row is emptied first, so no reader ever gets an event without the content before it. Runs in many small
    * transactions; if it was interrupted, call it again.
    */
-  readonly eraseStream: (owner: Owner, key: StreamKey) => Effect.Effect<void, StoreError>
+  readonly eraseStream: (owner: Owner, key: StreamKey) => Operation<void>
   /** All streams and the newest position, read at one moment: every change that the watermarks promise is at or before that position. */
-  readonly streamsAtPosition: Effect.Effect<
-    { readonly position: number; readonly chain: string; readonly streams: ReadonlyArray<StreamState> },
-    StoreError
+  readonly streamsAtPosition: Operation<
+    { readonly position: number; readonly chain: string; readonly streams: ReadonlyArray<StreamState> }
   >
   /** Runs one transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock timeout). */
   readonly transact: <A, E>(
@@ -339,15 +331,11 @@ export class Store extends Context.Service<Store, {
     runId: number,
     after: string | null,
     limit: number
-  ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+  ) => Operation<ReadonlyArray<string>>
   /** Which of these records are live. */
-  readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>, StoreError>
+  readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Operation<ReadonlySet<string>>
   /** The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order: controls of a confirm. */
-  readonly controlIds: (
-    key: StreamKey,
-    runId: number,
-    limit: number
-  ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+  readonly controlIds: (key: StreamKey, runId: number, limit: number) => Operation<ReadonlyArray<string>>
   /** Pending rows without their content, in key order: of all streams, of one stream, or of one hold. `after` is an id. */
   readonly pendingRows: (
     query: {
@@ -356,9 +344,9 @@ export class Store extends Context.Service<Store, {
       readonly after?: string | undefined
       readonly limit: number
     }
-  ) => Effect.Effect<ReadonlyArray<StreamKey & Omit<Pending, "content">>, StoreError>
+  ) => Operation<ReadonlyArray<StreamKey & Omit<Pending, "content">>>
   /** Per stream: live, stale and quarantined records, and pending rows by status. */
-  readonly counts: Effect.Effect<
+  readonly counts: Operation<
     ReadonlyArray<
       StreamKey & {
         readonly live: number
@@ -367,8 +355,7 @@ export class Store extends Context.Service<Store, {
         readonly stale: number
         readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
       }
-    >,
-    StoreError
+    >
   >
 
   // holds
@@ -379,8 +366,8 @@ export class Store extends Context.Service<Store, {
       readonly before?: number | undefined
       readonly limit: number
     }
-  ) => Effect.Effect<ReadonlyArray<ListedHold>, StoreError>
-  readonly hold: (id: number) => Effect.Effect<ListedHold | null, StoreError>
+  ) => Operation<ReadonlyArray<ListedHold>>
+  readonly hold: (id: number) => Operation<ListedHold | null>
   /**
    * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. False = there was
    * nothing to decide: the hold is already approved, cancelled or rejected.
@@ -390,57 +377,48 @@ export class Store extends Context.Service<Store, {
     decision: { readonly state: "rejected" } | { readonly state: "approving"; readonly release: ReleaseMode },
     /** Our clock, ms. */
     now: number
-  ) => Effect.Effect<boolean, StoreError>
+  ) => Operation<boolean>
   /** Waits until this process has saved more than `seen` decisions; returns how many it has saved. */
   readonly awaitDecision: (seen: number) => Effect.Effect<number>
 
   // plugin writes
   /** Writes that a polled model can show and that two sweeps did not find, the newest first (L2). */
-  readonly unconfirmedWrites: (limit: number) => Effect.Effect<ReadonlyArray<UnconfirmedWrite>, StoreError>
+  readonly unconfirmedWrites: (limit: number) => Operation<ReadonlyArray<UnconfirmedWrite>>
 
   // the event log
   /** Rows that are not silent, in position order. */
-  readonly readLog: (query: LogQuery) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
+  readonly readLog: (query: LogQuery) => Operation<ReadonlyArray<LogEntry>>
   /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` = newest + 1 if every row was pruned. */
-  readonly logRange: Effect.Effect<LogRange, StoreError>
+  readonly logRange: Operation<LogRange>
   /**
    * The range, the chain at the newest position, and the chains at these positions in their order, all read at one moment.
    * A chain is null if the log ends before that position, or if the row after that position is pruned   (X14, X18).
    */
-  readonly chains: (positions: ReadonlyArray<number>) => Effect.Effect<LogChains, StoreError>
+  readonly chains: (positions: ReadonlyArray<number>) => Operation<LogChains>
   /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
-  readonly awaitLog: (after: number) => Effect.Effect<void, StoreError>
+  readonly awaitLog: (after: number) => Operation<void>
   /** Current published content of a stream's live records in id order, with the newest position, read at one moment. */
   readonly records: (
     key: StreamKey,
     after: string | null,
     limit: number
-  ) => Effect.Effect<
-    {
-      readonly position: number
-      readonly chain: string
-      readonly records: ReadonlyArray<
-        { readonly id: string; readonly version: number; readonly generation: number; readonly content: string }
-      >
-    },
-    StoreError
-  >
+  ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
   /** Deletes log rows that were appended before `before` (our clock, ms) and are not past `upTo`, as retention allows; returns how many. */
-  readonly prune: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
+  readonly prune: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
   /**
    * Removes the content of records that their source erased; their delete events stay. Applies to records whose erasure was
    * noticed before `before` (our clock, ms), whose delete is not past `upTo`, and that no delivery needs. Returns how many records.
    */
-  readonly purgeErased: (query: { readonly before: number; readonly upTo: number }) => Effect.Effect<number, StoreError>
+  readonly purgeErased: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
 
   /**
    * Restarts the log in a later generation: existing rows are not read any more, and every reader, `publishingStart` too, moves
    * to the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
    * the store. Does nothing if `generation` is not later than the current one.
    */
-  readonly raiseGeneration: (owner: Owner, generation: number) => Effect.Effect<void, StoreError>
+  readonly raiseGeneration: (owner: Owner, generation: number) => Operation<void>
 
   // readers of the log
-  readonly readerPosition: (reader: string) => Effect.Effect<number, StoreError>
-  readonly saveReaderPosition: (owner: Owner, reader: string, position: number) => Effect.Effect<void, StoreError>
+  readonly readerPosition: (reader: string) => Operation<number>
+  readonly saveReaderPosition: (owner: Owner, reader: string, position: number) => Operation<void>
 }>()("rollcall/store/Store") {}

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
 import { ofConnection, ofSqlState, toSqlError } from "./postgres/PostgresFault.ts"
 import { toStoreError } from "./sql/SqlRetry.ts"
-import { ofResultCode } from "./sqlite/Sqlite.ts"
+import { ofResultCode } from "./sqlite/SqliteFault.ts"
 import { type FaultKind, faultKinds, faultOf, StoreFault, traitsOf } from "./StoreFault.ts"
 
 const store = "postgres://db.example/hr"

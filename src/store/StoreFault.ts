@@ -7,7 +7,7 @@
  * Gotchas
  * - `refused` is about one statement: the database works, so only the caller of that statement has a problem.
  */
-import { isSqlError } from "effect/sql/SqlError"
+import { isSqlError, SqlError, UnknownError } from "effect/sql/SqlError"
 
 interface FaultTraits {
   readonly description: string
@@ -93,7 +93,7 @@ const traitsByKind = {
     description: "a connection pooler shares the sessions of this database between clients",
     remedy: "configure the address of the server itself, or of a pool in session mode"
   },
-  unsettled: {
+  settingsDropped: {
     ...answer,
     description:
       "a connection pooler drops the settings of Rollcall's sessions, so they do not reach the database server",
@@ -164,3 +164,7 @@ export const faultOf = (error: unknown): StoreFault | null => {
   const cause = isSqlError(error) ? error.reason.cause : error
   return cause instanceof StoreFault ? cause : null
 }
+
+/** A database error whose exact cause is known: a `StoreFault`, or the `StoreError` that callers get. */
+export const sqlErrorOf = (cause: Error, message: string, operation = "execute"): SqlError =>
+  new SqlError({ reason: new UnknownError({ cause, message, operation }) })

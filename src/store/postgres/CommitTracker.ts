@@ -20,9 +20,10 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Connection } from "effect/sql/SqlConnection"
-import { SqlError, UnknownError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
 import { OlderCopy, StoreError } from "../Store.ts"
+import { sqlErrorOf } from "../StoreFault.ts"
 
 /** The SQL of the database in use. */
 export interface Dialect {
@@ -39,12 +40,7 @@ export interface Dialect {
 }
 
 const olderCopyError = (missing: number): SqlError =>
-  new SqlError({
-    reason: new UnknownError({
-      cause: new StoreError({ reason: new OlderCopy({ missing }) }),
-      message: "an older copy answers"
-    })
-  })
+  sqlErrorOf(new StoreError({ reason: new OlderCopy({ missing }) }), "an older copy answers")
 
 /** The counter that a commit has written, and its transaction. */
 export interface CommitNote {

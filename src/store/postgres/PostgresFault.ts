@@ -88,31 +88,32 @@ const kindOf = ({ _tag, cause, message = "", operation }: SqlErrorReason): Fault
   return _tag === "ConnectionError" ? ofConnection(code, operation !== "connect") : "refused"
 }
 
+interface ErrorProps {
+  readonly cause: unknown
+  readonly message: string
+  readonly operation: string
+}
+
+const errorClasses: Readonly<Partial<Record<SqlErrorReason["_tag"], new(props: ErrorProps) => SqlErrorReason>>> = {
+  ConnectionError,
+  DeadlockError,
+  SerializationError,
+  LockTimeoutError,
+  StatementTimeoutError: LockTimeoutError,
+  UniqueViolation: ConstraintError,
+  ConstraintError
+}
+
 const reasonOf = (store: string, reason: SqlErrorReason): SqlErrorReason => {
   const { _tag, cause, message = "", operation = "query" } = reason
   const fromServer = isServerError(cause)
   // a connection error quotes no values; any other error of the driver is reduced to its own message
   const plain = fromServer ? withoutValues(cause) : _tag === "ConnectionError" ? cause : new Error(message)
-  const kind = fromServer ? refusesSettings(cause) ? "unsettled" : ofSqlState(cause.code) : kindOf(reason)
+  const kind = fromServer ? refusesSettings(cause) ? "settingsDropped" : ofSqlState(cause.code) : kindOf(reason)
   const code = fromServer ? cause.code : plain instanceof Error && "code" in plain ? String(plain.code) : undefined
   const props = { cause: kind === null ? plain : new StoreFault(kind, store, code, plain), message, operation }
   if (fromServer && ended.test(cause.code)) return new ConnectionError(props)
-  switch (_tag) {
-    case "ConnectionError":
-      return new ConnectionError(props)
-    case "DeadlockError":
-      return new DeadlockError(props)
-    case "SerializationError":
-      return new SerializationError(props)
-    case "LockTimeoutError":
-    case "StatementTimeoutError":
-      return new LockTimeoutError(props)
-    case "UniqueViolation":
-    case "ConstraintError":
-      return new ConstraintError(props)
-    default:
-      return new UnknownError(props)
-  }
+  return new (errorClasses[_tag] ?? UnknownError)(props)
 }
 
 /** Converts a driver error. `store` is the store's name for people. */
@@ -125,7 +126,7 @@ const faultError = (kind: FaultKind) => (store: string): SqlError =>
 /** The answer did not come in time: it is unknown whether the statement took effect. */
 export const timedOut = faultError("silent")
 /** A connection pooler drops the session settings. */
-export const unsettled = faultError("unsettled")
+export const settingsDropped = faultError("settingsDropped")
 /** A connection pooler shares one session of the server between several clients. */
 export const pooled = faultError("pooled")
 /** An older copy of the database answers instead. */

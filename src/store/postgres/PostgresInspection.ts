@@ -1,42 +1,41 @@
 /** Inspects a PostgreSQL database as a store, in read-only transactions. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { chainQuery, type Inspection, type StoredLog } from "../Inspection.ts"
+import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspection.ts"
+import { Observed } from "../sql/Health.ts"
 import { notNewer, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
-import { publishingStart, type StoreError } from "../Store.ts"
-import { checkDatabase, type Options, readOnlyClient } from "./Postgres.ts"
+import type { StoreError } from "../Store.ts"
+import { type Options, readOnlyClient } from "./Postgres.ts"
+import { checkDatabase } from "./PostgresDatabase.ts"
 
-const log = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
+const readLog = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
   yield* notNewer(newest?.id ?? 0)
-  const [row] = yield* sql<StoredLog>`
-    SELECT m.store, m.generation, c.pruned + 1 AS oldest, c.position AS newest,
-      coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved,
-      coalesce((SELECT position FROM readers WHERE name = ${publishingStart}), 0) AS start
-    FROM meta m CROSS JOIN log_counter c`
-  return row ?? null
+  const [log] = yield* sql.unsafe<StoredLog>(logQuery)
+  return log ?? null
 })
 
 /** Runs `use` in one read-only transaction. */
 const withReadOnly = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(use(sql))).pipe(
     withRetry("inspect"),
-    Effect.provide(readOnlyClient(options))
+    Effect.provide(readOnlyClient(options)),
+    Effect.provideService(Observed, false)
   )
 
 /** Fails like opening the store. */
 export const inspect = (options: Options): Effect.Effect<Inspection, StoreError> =>
   withReadOnly(options, (sql) =>
     Effect.gen(function*() {
-      const { exists } = yield* checkDatabase(sql, options.name)
-      return { exists, locked: false, log: exists ? yield* log(sql) : null }
+      const { storeExists } = yield* checkDatabase(sql, options.name)
+      return { exists: storeExists, locked: false, log: storeExists ? yield* readLog(sql) : null }
     }))
 
 /** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */
 export const chainAt = (options: Options, position: number): Effect.Effect<string | null, StoreError> =>
   withReadOnly(options, (sql) =>
     Effect.map(
-      sql<{ chain: string | null }>`${sql.literal(chainQuery(position))}`,
+      sql.unsafe<{ chain: string | null }>(chainQuery(position)),
       ([row]) => row?.chain ?? null
     ))

@@ -11,52 +11,32 @@
 import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"
 import { Damaged, StoreError } from "../Store.ts"
+import type { Row } from "./Columns.ts"
 
-type Integer = number | bigint
-
-/** Columns of a row except its content: the published fields, and the row that it follows. */
-export interface Summed {
-  readonly position: Integer
-  readonly previous: Integer | null
-  readonly id: string
-  readonly event_id: string
-  readonly remote_id: string | null
-  readonly generation: Integer
-  readonly version: Integer
-  readonly kind: string
-  readonly origin: string
-  readonly reason: string | null
-  readonly restored: Integer
-  readonly changed_at: string | null
-  readonly detected_at: Integer
-  readonly cause: string | null
-  readonly transitions: string
-  readonly changes: string
-}
+/** The columns that `row_sum` covers, in this order: the row that it follows, and the published fields except the content. */
+const summedColumns = [
+  "position",
+  "previous",
+  "id",
+  "event_id",
+  "remote_id",
+  "generation",
+  "version",
+  "kind",
+  "origin",
+  "reason",
+  "restored",
+  "changed_at",
+  "detected_at",
+  "cause",
+  "transitions",
+  "changes"
+]
 
 export const contentSum = (content: string | null): number => content === null ? 0 : crc32(content)
 
-export const rowSum = (row: Summed): number =>
-  crc32(
-    [
-      row.position,
-      row.previous,
-      row.id,
-      row.event_id,
-      row.remote_id,
-      row.generation,
-      row.version,
-      row.kind,
-      row.origin,
-      row.reason,
-      row.restored,
-      row.changed_at,
-      row.detected_at,
-      row.cause,
-      row.transitions,
-      row.changes
-    ].map((value) => value === null ? "" : `=${value}`).join("\n")
-  )
+export const rowSum = (row: Row): number =>
+  crc32(summedColumns.map((name) => row[name] === null ? "" : `=${String(row[name])}`).join("\n"))
 
 const damaged = (position: number): StoreError =>
   new StoreError({
@@ -67,13 +47,13 @@ const damaged = (position: number): StoreError =>
     })
   })
 
-const differs = (sum: Integer | null, found: () => number): boolean => sum !== null && Number(sum) !== found()
+const differs = (sum: number | null, found: () => number): boolean => sum !== null && sum !== found()
 
 /** Content of the row at `position`, with its sum. */
 export interface Content {
-  readonly position: Integer | null
+  readonly position: number | null
   readonly content: string | null
-  readonly content_sum: Integer | null
+  readonly content_sum: number | null
 }
 
 /** Fails with `Damaged` at the first content that does not match its sum. */
@@ -82,14 +62,16 @@ export const checked = <R extends Content>(rows: ReadonlyArray<R>): Effect.Effec
   return bad === undefined ? Effect.succeed(rows) : Effect.fail(damaged(Number(bad.position)))
 }
 
+/** A whole row of the log, with the content of the row that it follows. */
+export interface EventRow extends Content, Row {
+  readonly previous: number | null
+  readonly row_sum: number | null
+  readonly before: string | null
+  readonly before_sum: number | null
+}
+
 /** Like `checked`, for whole rows and for the content of the rows that they follow. */
-export const checkedRows = <
-  R extends Summed & Content & {
-    readonly row_sum: Integer | null
-    readonly before: string | null
-    readonly before_sum: Integer | null
-  }
->(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> => {
+export const checkedRows = (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<EventRow>, StoreError> => {
   for (const row of rows) {
     if (differs(row.content_sum, () => contentSum(row.content)) || differs(row.row_sum, () => rowSum(row))) {
       return Effect.fail(damaged(Number(row.position)))

@@ -23,11 +23,11 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import type { Head } from "../State.ts"
-import type { LogQuery, RecordWrite, StoreError } from "../Store.ts"
-import { checkedRows } from "./Checksum.ts"
+import type { LogQuery, RecordWrite, Store, StoreError } from "../Store.ts"
+import { checkedRows, contentSum, type EventRow, rowSum } from "./Checksum.ts"
 import * as Locks from "./Locks.ts"
 import * as Notifier from "./Notifier.ts"
-import { type EventRow, fromEvent, type Integer, rowsPerStatement, toLogEntry } from "./Rows.ts"
+import { inBatches, newEvents, rowsPerStatement, toLogEntry } from "./Rows.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** The stream key of rows whose stream was erased. */
@@ -39,35 +39,40 @@ const pruneSpan = 500
 /** Erased records per transaction of `purgeErased`. */
 const recordsPerPurge = 50
 
-interface CounterRow {
-  readonly position: Integer
+interface Counter {
+  readonly newest: number
   readonly chain: string
-  readonly pruned: Integer
-  readonly pruned_chain: string
+  readonly pruned: number
+  readonly prunedChain: string
 }
-
-const toCounter = (row: CounterRow | undefined) => ({
-  newest: Number(row?.position ?? 0),
-  chain: row?.chain ?? genesis,
-  pruned: Number(row?.pruned ?? 0),
-  prunedChain: row?.pruned_chain ?? genesis
-})
-type Counter = ReturnType<typeof toCounter>
+const emptyLog: Counter = { newest: 0, chain: genesis, pruned: 0, prunedChain: genesis }
 
 /** null: the log ends before this position, or the position is pruned. `found`: the chain in the row itself. */
-const chainAt = ({ chain, newest, pruned, prunedChain }: Counter, position: number, found?: string): string | null => {
+const chainAt = (
+  { chain, newest, pruned, prunedChain }: Counter,
+  position: number,
+  found: string | undefined
+): string | null => {
   if (position === newest) return chain
   if (position === pruned) return prunedChain
   return position > pruned && position < newest ? found ?? null : null
 }
 
+type Retention = Parameters<Store["Service"]["prune"]>[0]
+
+interface AtPosition {
+  readonly position: number
+}
+const positionsOf = (rows: ReadonlyArray<AtPosition>) => rows.map(({ position }) => position)
+
 export const make = (sql: SqlClient) => {
   const appended = Notifier.make()
   const locks = Locks.make(sql)
+  const counterColumns = sql.literal(`c.position AS newest, c.chain, c.pruned, c.pruned_chain AS "prunedChain"`)
   const counterWith = (lock: Fragment) =>
     Effect.map(
-      sql<CounterRow>`SELECT position, chain, pruned, pruned_chain FROM log_counter ${lock}`,
-      ([row]) => toCounter(row)
+      sql<Counter>`SELECT ${counterColumns} FROM log_counter c ${lock}`,
+      ([row]) => row ?? emptyLog
     )
   const counter = counterWith(sql.literal(""))
   /** The counter as of the last commit; no other transaction appends until this one commits. */
@@ -79,20 +84,19 @@ export const make = (sql: SqlClient) => {
     if (count === 0) return records.map((record) => record.head)
     const now = yield* Clock.currentTimeMillis
     let { chain, newest: position } = yield* lockedCounter
-    const rows: Array<ReturnType<typeof fromEvent>> = []
+    const rows: Array<Record<string, unknown>> = []
     const heads = records.map(({ events, head, silent = false }): Head => {
       let previous = head.position
       for (const event of events) {
         position += 1
         chain = chainOf(chain, event.eventId)
-        rows.push(fromEvent({ stream, position, previous, chain }, event, { appendedAt: now, silent }))
+        const row = { stream, position, previous, chain, appended_at: now, ...newEvents.toRow(event) }
+        rows.push({ ...row, silent: Number(silent), content_sum: contentSum(event.after), row_sum: rowSum(row) })
         previous = position
       }
       return { ...head, position: previous }
     })
-    for (const batch of Arr.chunksOf(rows, rowsPerStatement)) {
-      yield* sql`INSERT INTO events ${sql.insert(batch)}`
-    }
+    yield* inBatches(rows, (batch) => sql`INSERT INTO events ${sql.insert(batch)}`)
     yield* sql`UPDATE log_counter SET position = ${position}, chain = ${chain}`
     yield* sql.afterCommit(appended.give)
     return heads
@@ -102,15 +106,12 @@ export const make = (sql: SqlClient) => {
   const noteErased = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
     const now = yield* Clock.currentTimeMillis
     const rows = positions.map((position): Record<string, unknown> => ({ position, noticed_at: now }))
-    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-      yield* sql`INSERT INTO erasures ${sql.insert(some)} ON CONFLICT (position) DO NOTHING`
-    }
+    yield* inBatches(rows, (some) => sql`INSERT INTO erasures ${sql.insert(some)} ON CONFLICT (position) DO NOTHING`)
   }, toStoreError("noteErased"))
 
   const eventsAt = (positions: Fragment) =>
     sql<EventRow>`
-      SELECT e.position, e.chain, s.integration, s.model, e.id, e.event_id, e.remote_id, e.generation, e.version, e.kind, e.origin,
-        e.reason, e.restored, e.changed_at, e.detected_at, e.cause, e.transitions, e.changes, e.content,
+      SELECT e.position, e.chain, s.integration, s.model, ${newEvents.columns("e")},
         e.previous, e.content_sum, e.row_sum, p.content AS before, p.content_sum AS before_sum
       FROM events e
       JOIN streams s ON s.key = e.stream
@@ -125,46 +126,44 @@ export const make = (sql: SqlClient) => {
       ...integration === undefined ? [] : [sql`integration = ${integration}`],
       ...model === undefined ? [] : [sql`model = ${model}`]
     ]
-    const filter = streams.length === 0
-      ? sql.literal("")
-      : sql`AND stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`
+    const filter = [
+      sql`position > ${Math.max(after, pruned)}`,
+      "silent = 0",
+      ...streams.length === 0 ? [] : [sql`stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`]
+    ]
     const rows = yield* eventsAt(sql`(
-      SELECT position FROM events WHERE position > ${Math.max(after, pruned)} AND silent = 0 ${filter}
-      ORDER BY position LIMIT ${limit})`)
+      SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position LIMIT ${limit})`)
     return rows.map(toLogEntry)
-  }, withRetry("readLog"))
+  })
 
   /** Rows at these positions, however old; erased rows are missing. */
   const at = (positions: ReadonlyArray<number>) =>
-    Effect.forEach(Arr.chunksOf(positions, rowsPerStatement), (some) => eventsAt(sql`${sql.in(some)}`)).pipe(
-      Effect.map((rows) => rows.flat().map(toLogEntry)),
+    inBatches(positions, (some) => eventsAt(sql`${sql.in(some)}`)).pipe(
+      Effect.map(Arr.map(toLogEntry)),
       withRetry("entries")
     )
 
   const rangeOf = ({ newest, pruned }: Counter) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })
-  const range = counter.pipe(Effect.map(rangeOf), withRetry("logRange"))
+  const range = Effect.map(counter, rangeOf)
 
   // one statement, so that everything is read at one moment
   const chains = (positions: ReadonlyArray<number>) =>
-    sql<CounterRow & { at: Integer | null; found: string | null }>`
-      SELECT c.position, c.chain, c.pruned, c.pruned_chain, e.position AS at, e.chain AS found
+    sql<Counter & { at: number | null; found: string }>`
+      SELECT ${counterColumns}, e.position AS at, e.chain AS found
       FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", positions)}`.pipe(
       Effect.map((rows) => {
-        const counter = toCounter(rows[0])
-        const known = new Map(
-          rows.flatMap(({ at, found }) => at === null || found === null ? [] : [[Number(at), found]])
-        )
+        const counter = rows[0] ?? emptyLog
+        const known = new Map(rows.map(({ at, found }) => [at, found]))
         return {
           ...rangeOf(counter),
           chain: counter.chain,
           chains: positions.map((position) => chainAt(counter, position, known.get(position)))
         }
-      }),
-      withRetry("chains")
+      })
     )
 
   const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
-    Effect.flatMap(Effect.zip(appended.times, range), ([times, { newest }]) =>
+    Effect.flatMap(Effect.zip(appended.times, withRetry("logRange")(range)), ([times, { newest }]) =>
       newest > after
         ? Effect.void
         : appended.after(times).pipe(
@@ -177,13 +176,13 @@ export const make = (sql: SqlClient) => {
    * is now at or before `pruned`. A row that remains there is the latest of its record.
    */
   const pruneSome = Effect.fnUntraced(
-    function*(before: number, upTo: number) {
+    function*({ before, upTo }: Retention) {
       const { newest, pruned } = yield* lockedCounter
       const end = Math.min(upTo, newest, pruned + pruneSpan)
-      const [firstKept] = yield* sql<{ position: Integer | null }>`
+      const [firstKept] = yield* sql<{ position: number | null }>`
       SELECT min(position) AS position FROM events
       WHERE position > ${pruned} AND position <= ${end} AND appended_at >= ${before}`
-      const edge = firstKept?.position == null ? end : Number(firstKept.position) - 1
+      const edge = firstKept?.position == null ? end : firstKept.position - 1
       if (edge <= pruned) return { deleted: 0, done: true }
       // reads the row's chain before the row may be deleted
       yield* sql`
@@ -205,77 +204,72 @@ export const make = (sql: SqlClient) => {
 
   /** Deletes rows that were kept for a delivery that is settled now. */
   const pruneRetained = Effect.gen(function*() {
-    const done = yield* sql<{ position: Integer }>`
+    const done = yield* sql<AtPosition>`
       DELETE FROM retained_events WHERE NOT EXISTS (
         SELECT 1 FROM deliveries d WHERE d.position IN (retained_events.position, retained_events.successor)
       ) RETURNING position`
-    for (const some of Arr.chunksOf(done.map((row) => Number(row.position)), rowsPerStatement)) {
-      yield* sql`DELETE FROM events WHERE ${sql.in("position", some)}`
-    }
+    yield* inBatches(done, (some) => sql`DELETE FROM events WHERE ${sql.in("position", positionsOf(some))}`)
     return done.length
   }).pipe(sql.withTransaction, withRetry("prune"))
 
-  const prune = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+  const prune = Effect.fnUntraced(function*(query: Retention) {
     let total = yield* pruneRetained
     while (true) {
-      const { deleted, done } = yield* pruneSome(query.before, query.upTo)
+      const { deleted, done } = yield* pruneSome(query)
       total += deleted
       if (done) return total
       yield* Effect.yieldNow
     }
   }, Effect.provideService(AllowLongStatement, true))
 
+  /** Empties a row, except for its position, its version and its ids. */
+  const emptied = sql.literal(
+    "silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]', changes = '[]', content = NULL, "
+      + "content_sum = NULL, row_sum = NULL"
+  )
+
   /** One bounded transaction of `purgeErased`, after position `after`; returns where it stopped, null at the end. */
   const purgeSome = Effect.fnUntraced(
-    function*({ before, upTo }: { readonly before: number; readonly upTo: number }, after: number) {
-      const due = yield* sql<{ position: Integer }>`
+    function*({ before, upTo }: Retention, after: number) {
+      const due = yield* sql<AtPosition>`
         SELECT position FROM erasures WHERE position > ${after} AND position <= ${upTo} AND noticed_at < ${before}
         ORDER BY position LIMIT ${recordsPerPurge}`
       const last = due.at(-1)
       if (last === undefined) return { dropped: 0, last: null }
-      const rows = yield* sql<{ deleted: Integer; position: Integer }>`
+      const rows = yield* sql<AtPosition & { deleted: number }>`
         WITH RECURSIVE past (deleted, position, previous) AS (
-          SELECT position, position, previous FROM events WHERE ${
-        sql.in("position", due.map(({ position }) => position))
-      }
+          SELECT position, position, previous FROM events WHERE ${sql.in("position", positionsOf(due))}
           UNION ALL
           SELECT past.deleted, e.position, e.previous FROM past JOIN events e ON e.position = past.previous
         ) SELECT deleted, position FROM past`
-      const needed = new Set<number>()
-      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-        const inDeliveries = yield* sql<{ position: Integer }>`
-          SELECT position FROM deliveries WHERE ${sql.in("position", some.map(({ position }) => position))}`
-        const positions = new Set(inDeliveries.map(({ position }) => Number(position)))
-        for (const row of some) if (positions.has(Number(row.position))) needed.add(Number(row.deleted))
-      }
-      const done = due.map(({ position }) => Number(position)).filter((position) => !needed.has(position))
-      const emptied = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(Number(deleted)))
-      for (const some of Arr.chunksOf(emptied, rowsPerStatement)) {
-        yield* sql`
-          UPDATE events SET silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]',
-            changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
-          WHERE ${sql.in("position", some.map(({ position }) => Number(position)))}`
-      }
+      const inDeliveries = yield* inBatches(
+        rows,
+        (some) => sql<AtPosition>`SELECT position FROM deliveries WHERE ${sql.in("position", positionsOf(some))}`
+      )
+      const delivered = new Set(positionsOf(inDeliveries))
+      const needed = new Set(rows.filter(({ position }) => delivered.has(position)).map(({ deleted }) => deleted))
+      const done = positionsOf(due).filter((position) => !needed.has(position))
+      const earlier = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(deleted))
+      yield* inBatches(
+        earlier,
+        (some) => sql`UPDATE events SET ${emptied} WHERE ${sql.in("position", positionsOf(some))}`
+      )
       if (done.length > 0) yield* sql`DELETE FROM erasures WHERE ${sql.in("position", done)}`
-      return { dropped: done.length, last: Number(last.position) }
+      return { dropped: done.length, last: last.position }
     },
     sql.withTransaction,
     withRetry("purgeErased")
   )
 
-  const purgeErased = Effect.fnUntraced(function*(query: { readonly before: number; readonly upTo: number }) {
+  const purgeErased = Effect.fnUntraced(function*(query: Retention) {
     let total = 0
-    let after: number | null = 0
-    while (after !== null) {
-      const { dropped, last }: { readonly dropped: number; readonly last: number | null } = yield* purgeSome(
-        query,
-        after
-      )
+    for (let after = 0;;) {
+      const { dropped, last } = yield* purgeSome(query, after)
       total += dropped
+      if (last === null) return total
       after = last
       yield* Effect.yieldNow
     }
-    return total
   }, Effect.provideService(AllowLongStatement, true))
 
   /**
@@ -284,16 +278,15 @@ export const make = (sql: SqlClient) => {
    */
   const eraseSome = Effect.fnUntraced(function*(stream: number) {
     const { newest, pruned } = yield* counter
-    const rows = yield* sql<{ position: Integer }>`
+    const rows = yield* sql<AtPosition>`
       SELECT position FROM events WHERE stream = ${stream} ORDER BY position DESC LIMIT ${rowsPerStatement}`
-    const positions = rows.map((row) => Number(row.position))
+    const positions = positionsOf(rows)
     if (positions.length === 0) return 0
     yield* sql`DELETE FROM events WHERE ${sql.in("position", positions)} AND position <= ${
       Math.min(pruned, newest - 1)
     }`
     yield* sql`
-      UPDATE events SET silent = 1, stream = ${erasedStream}, previous = NULL, id = '', remote_id = NULL, changed_at = NULL,
-        cause = NULL, transitions = '[]', changes = '[]', content = NULL, content_sum = NULL, row_sum = NULL
+      UPDATE events SET ${emptied}, stream = ${erasedStream}, previous = NULL, id = ''
       WHERE ${sql.in("position", positions)}`
     return positions.length
   })

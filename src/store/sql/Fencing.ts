@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { Fenced, type Owner, StoreError } from "../Store.ts"
 import * as Locks from "./Locks.ts"
-import type { Integer } from "./Rows.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 export const fencedError = ({ epoch, scope }: Owner): StoreError =>
@@ -13,7 +12,7 @@ export const make = (sql: SqlClient) => {
   const { shared } = Locks.make(sql)
 
   const takeOwnership = (scope: string) =>
-    sql<{ epoch: Integer }>`
+    sql<{ epoch: number }>`
       INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
       ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
       Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
@@ -25,7 +24,7 @@ export const make = (sql: SqlClient) => {
 
   /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
   const fence = Effect.fnUntraced(function*(owner: Owner) {
-    const [row] = yield* sql<{ epoch: Integer }>`
+    const [row] = yield* sql<{ epoch: number }>`
       SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${shared}`
     if (Number(row?.epoch) !== owner.epoch) return yield* fencedError(owner)
   }, toStoreError("fence"))

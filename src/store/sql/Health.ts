@@ -32,7 +32,7 @@ const millisOf = (clock: Clock.Clock): number => Number(clock.monotonicTimeNanos
 const measured = <A, E, R>(use: (now: number, wall: number) => Effect.Effect<A, E, R>) =>
   Effect.clockWith((clock) => use(millisOf(clock), clock.currentTimeMillisUnsafe()))
 
-/** False while the caller expects its statements to fail and handles that itself. */
+/** False while the caller expects its statements to fail and handles that itself, and while a store is only inspected. */
 export const Observed = Context.Reference<boolean>("rollcall/store/Observed", { defaultValue: () => true })
 
 interface Running {
@@ -159,9 +159,11 @@ export const make = (store: string): Health["Service"] => {
         })
       }),
     failed: (error) =>
-      measured((now) => {
+      Effect.withFiber((fiber) => {
         const fault = faultOf(error)
-        return fault === null ? Effect.void : recordFault(fault, now, now)
+        if (fault === null || !fiber.getRef(Observed)) return Effect.void
+        const now = millisOf(fiber.getRef(Clock.Clock))
+        return recordFault(fault, now, now)
       }),
     wrote: measured((now) => succeed(now, true)),
     outage: measured((now, wall) => {
@@ -179,12 +181,3 @@ export const make = (store: string): Health["Service"] => {
     )
   })
 }
-
-/** For a store that is only inspected: observes nothing. */
-export const none: Health["Service"] = Health.of({
-  observe: (statement) => statement,
-  failed: () => Effect.void,
-  wrote: Effect.void,
-  outage: Effect.succeed(null),
-  watch: Effect.never
-})

@@ -6,17 +6,14 @@ import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
-import { Incompatible, StoreError, Unavailable } from "../Store.ts"
+import { incompatible, StoreError, Unavailable } from "../Store.ts"
 import { initial } from "./migrations/0001_initial.ts"
-import type { Integer } from "./Rows.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
 const migrations = { "0001_initial": initial }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
-
-const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
 
 /** Fails for a schema that only a newer version knows. */
 export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
@@ -42,16 +39,16 @@ export const migrate: Effect.Effect<
           : incompatible(error.message)
       ))
   )
-  const [newest] = yield* sql<{ id: Integer }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
+  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
     withRetry("migrate")
   )
   yield* notNewer(Number(newest?.id))
-  const [meta] = yield* sql<{ store: string; generation: Integer }>`SELECT store, generation FROM meta`.pipe(
+  const [meta] = yield* sql<{ store: string; generation: number }>`SELECT store, generation FROM meta`.pipe(
     withRetry("identity")
   )
   if (meta === undefined) return yield* incompatible("the store has no identity")
   return {
-    identity: { store: meta.store, generation: Number(meta.generation) },
+    identity: { store: meta.store, generation: meta.generation },
     isNew: done.some(([id]) => id === 1)
   }
 })

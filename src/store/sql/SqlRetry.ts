@@ -44,3 +44,24 @@ export const toStoreError =
 /** For a single statement or a whole transaction: retries it on conflicts. `operation` names it in the error. */
 export const withRetry = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   effect.pipe(Effect.retry({ while: isConflict, schedule: backoff }), toStoreError(operation))
+
+/** The operations of a port as the tables implement them: they may fail with the database's error, and void ones may return rows. */
+export type Raw<S> = {
+  readonly [K in keyof S]: S[K] extends Effect.Effect<infer A, StoreError> ? RawResult<A>
+    : S[K] extends (...args: infer P) => Effect.Effect<infer A, StoreError> ? (...args: P) => RawResult<A>
+    : S[K]
+}
+type RawResult<A> = Effect.Effect<[A] extends [void] ? unknown : A, SqlError | StoreError>
+
+/** Applies `toStoreError` or `withRetry` to every operation, under its own name. */
+export const convertEach = <S extends object>(convert: typeof withRetry, operations: Raw<S>): S =>
+  Object.fromEntries(
+    Object.entries<unknown>(operations).map(([name, operation]) => [
+      name,
+      Effect.isEffect(operation)
+        ? convert(name)(operation)
+        : typeof operation === "function"
+        ? (...args: ReadonlyArray<unknown>) => convert(name)(operation(...args))
+        : operation
+    ])
+  ) as S

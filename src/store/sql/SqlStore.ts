@@ -13,26 +13,32 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { OperatorAction, PendingStatus } from "../State.ts"
-import { Incompatible, type Owner, publishingStart, Store, StoreError, type StreamTx } from "../Store.ts"
+import {
+  incompatible,
+  type LiveRecord,
+  type Owner,
+  publishingStart,
+  Store,
+  type StoreError,
+  type StreamTx
+} from "../Store.ts"
 import { checked, type Content } from "./Checksum.ts"
+import type { Row } from "./Columns.ts"
 import * as EventTable from "./EventTable.ts"
 import * as Fencing from "./Fencing.ts"
 import { Health } from "./Health.ts"
 import * as Locks from "./Locks.ts"
 import { migrate } from "./Migrations.ts"
 import {
-  fromIntegration,
-  fromState,
-  type Integer,
+  inBatches,
   type IntegrationRow,
-  type PendingRow,
+  listedPendings,
   rowsPerStatement,
   type StreamRow,
   toIntegration,
-  toPendingRow,
   toState
 } from "./Rows.ts"
-import { toStoreError, withRetry } from "./SqlRetry.ts"
+import { convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
 import * as ExpectationTable from "./stream/ExpectationTable.ts"
 import * as HoldTable from "./stream/HoldTable.ts"
 import * as StreamTransaction from "./stream/StreamTransaction.ts"
@@ -49,82 +55,20 @@ const streamTables = [
   "expectations"
 ] as const
 
-const missing = ({ integration, model }: StreamKey): StoreError =>
-  new StoreError({ reason: new Incompatible({ message: `the stream ${integration}/${model} is not in the store` }) })
+const missing = ({ integration, model }: StreamKey) =>
+  incompatible(`the stream ${integration}/${model} is not in the store`)
+
+const idsOf = Arr.map(({ id }: { readonly id: string }) => id)
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const { outage } = yield* Health
   const { identity, isNew } = yield* migrate
   const log = EventTable.make(sql)
-  const holds = HoldTable.make(sql)
-  const expectations = ExpectationTable.make(sql)
   const { takeOwnership, fence } = Fencing.make(sql)
   const locks = Locks.make(sql)
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
   const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
-
-  // ---- integrations
-
-  const integrations = sql<IntegrationRow>`SELECT id, state FROM integrations ORDER BY id`.pipe(
-    withRetry("integrations"),
-    Effect.flatMap(Effect.forEach(toIntegration))
-  )
-
-  const saveIntegration: Store["Service"]["saveIntegration"] = Effect.fnUntraced(
-    function*(owner, integration, action) {
-      yield* fence(owner)
-      yield* sql`INSERT INTO integrations ${sql.insert(fromIntegration(integration))}
-        ON CONFLICT (id) DO UPDATE SET state = excluded.state`
-      if (action !== null) yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
-    },
-    sql.withTransaction,
-    withRetry("saveIntegration")
-  )
-
-  const auditLog: Store["Service"]["auditLog"] = (limit) =>
-    sql<
-      OperatorAction & { at: Integer }
-    >`SELECT at, command, target, detail FROM audit ORDER BY key DESC LIMIT ${limit}`.pipe(
-      Effect.map(Arr.map((row): OperatorAction => ({ ...row, at: Number(row.at) }))),
-      withRetry("auditLog")
-    )
-
-  // ---- streams
-
-  const ensureStreams: Store["Service"]["ensureStreams"] = (streams) =>
-    Effect.forEach(
-      Arr.chunksOf(streams.map(fromState), rowsPerStatement),
-      (rows) => sql`INSERT INTO streams ${sql.insert(rows)} ON CONFLICT (integration, model) DO NOTHING`
-    ).pipe(
-      sql.withTransaction,
-      Effect.asVoid,
-      withRetry("ensureStreams")
-    )
-
-  const streams = sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`.pipe(
-    withRetry("streams"),
-    Effect.flatMap(Effect.forEach(toState))
-  )
-
-  const stream: Store["Service"]["stream"] = (key) =>
-    sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
-      withRetry("stream"),
-      Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
-    )
-
-  const streamsAtPosition = sql<StreamRow & { newest: Integer; chain: string }>`
-    SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
-    FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
-    withRetry("streamsAtPosition"),
-    Effect.flatMap((rows) =>
-      Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
-        position: Number(rows[0]?.newest),
-        chain: rows[0]?.chain ?? genesis,
-        streams
-      }))
-    )
-  )
 
   const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
     locks.streams(key.integration).pipe(
@@ -133,17 +77,9 @@ const make = Effect.gen(function*() {
         row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
       ),
       Effect.map(([row, state]) =>
-        StreamTransaction.make(sql, { log, holds }, Number(row.key), state, (model) => open({ ...key, model }))
+        StreamTransaction.make(sql, log, row.key, state, (model) => open({ ...key, model }))
       ),
       toStoreError("begin")
-    )
-
-  const transact = <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
-    fence(owner).pipe(
-      Effect.andThen(open(key)),
-      Effect.flatMap(body),
-      sql.withTransaction,
-      withRetry("transact")
     )
 
   /** One bounded transaction of `eraseStream`; true once nothing is left. Deletes the stream's own row last, because it has the key. */
@@ -151,9 +87,9 @@ const make = Effect.gen(function*() {
     function*(owner: Owner, key: StreamKey) {
       yield* fence(owner)
       yield* locks.streams(key.integration)
-      const [row] = yield* sql<{ key: Integer }>`SELECT key FROM streams WHERE ${is(key)}`
+      const [row] = yield* sql<{ key: number }>`SELECT key FROM streams WHERE ${is(key)}`
       if (row === undefined) return true
-      const stream = Number(row.key)
+      const stream = row.key
       if ((yield* log.eraseSome(stream)) > 0) return false
       for (const name of streamTables) {
         const table = sql(name)
@@ -169,194 +105,188 @@ const make = Effect.gen(function*() {
     withRetry("eraseStream")
   )
 
-  const eraseStream: Store["Service"]["eraseStream"] = Effect.fnUntraced(function*(owner, key) {
-    while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
-  })
+  const { awaitDecision, ...holds } = HoldTable.make(sql)
 
-  // ---- records of a stream
-
-  const liveNotSeenSince: Store["Service"]["liveNotSeenSince"] = (key, runId, after, limit) =>
-    sql<{ id: string }>`
-      SELECT id FROM heads
-      WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND last_run_id < ${runId}
-      ORDER BY id LIMIT ${limit}`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("liveNotSeenSince"))
-
-  const liveIds: Store["Service"]["liveIds"] = (key, ids) =>
-    Effect.forEach(Arr.chunksOf(ids, rowsPerStatement), (some) =>
-      sql<{ id: string }>`
-        SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id IN ${sql.in(some)} AND live = 1`).pipe(
-        Effect.map((rows) => new Set(rows.flat().map((row) => row.id))),
-        withRetry("liveIds")
-      )
-
-  const controlIds: Store["Service"]["controlIds"] = (key, runId, limit) => {
-    const seen = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND last_run_id >= ${runId}`
-    return sql<{ id: string }>`
-      SELECT id FROM (${seen} ORDER BY id LIMIT ${limit}) AS first
-      UNION
-      SELECT id FROM (${seen} ORDER BY id DESC LIMIT ${limit}) AS last
-      ORDER BY id`.pipe(Effect.map(Arr.map((row) => row.id)), withRetry("controlIds"))
-  }
-
-  // one statement, so that the position and the records are read at one moment
-  const records: Store["Service"]["records"] = (key, after, limit) =>
-    sql<
-      Content & {
-        newest: Integer
-        chain: string
-        id: string | null
-        version: Integer
-        generation: Integer
-        content: string
-      }
-    >`
-      SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum
-      FROM log_counter c LEFT JOIN (
-        SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum
-        FROM heads h JOIN events e ON e.position = h.position
-        WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
-        ORDER BY h.id LIMIT ${limit}
-      ) r ON TRUE ORDER BY r.id`.pipe(
-      Effect.flatMap(checked),
-      Effect.map((rows) => ({
-        position: Number(rows[0]?.newest),
-        chain: rows[0]?.chain ?? genesis,
-        records: rows.flatMap(({ content, id, generation, version }) =>
-          id === null ? [] : [{ id, version: Number(version), generation: Number(generation), content }]
-        )
-      })),
-      withRetry("records")
-    )
-
-  const pendingRows: Store["Service"]["pendingRows"] = ({ after, hold, key, limit }) => {
-    const conditions = [
-      ...key === undefined ? [] : [is(key)],
-      ...hold === undefined ? [] : [sql`p.hold = ${hold}`],
-      ...after === undefined ? [] : [sql`p.id > ${after}`]
-    ]
-    return sql<PendingRow & StreamKey>`
-      SELECT s.integration, s.model, p.id, p.status, p.run_id, p.origin, p.deleted, p.reason, p.text_hash,
-        p.canonical_hash, p.remote_id, p.changed_at, p.detected_at, p.confirms, p.confirmed_at, p.hold
-      FROM pending p JOIN streams s ON s.key = p.stream
-      ${conditions.length === 0 ? sql.literal("") : sql`WHERE ${sql.and(conditions)}`}
-      ORDER BY s.integration, s.model, p.id LIMIT ${limit}`.pipe(
-      Effect.map(Arr.map((row) => ({ integration: row.integration, model: row.model, ...toPendingRow(row) }))),
-      withRetry("pendingRows")
-    )
-  }
-
-  // these counts use narrow indexes only and read no rows
-  const counts = Effect.gen(function*() {
-    const streams = yield* sql<StreamKey & { live: Integer; quarantined: Integer; stale: Integer }>`
-      SELECT s.integration, s.model,
-        (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
-        (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
-        (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale
-      FROM streams s ORDER BY s.integration, s.model`
-    const pending = yield* sql<StreamKey & { status: PendingStatus; count: Integer }>`
-      SELECT s.integration, s.model, p.status, count(*) AS count
-      FROM pending p JOIN streams s ON s.key = p.stream GROUP BY s.integration, s.model, p.status`
-    return streams.map(({ integration, live, model, quarantined, stale }) => ({
-      integration,
-      model,
-      live: Number(live),
-      quarantined: Number(quarantined),
-      stale: Number(stale),
-      pending: Object.fromEntries(
-        pending.filter((row) => row.integration === integration && row.model === model)
-          .map((row) => [row.status, Number(row.count)])
-      )
-    }))
-  }).pipe(withRetry("counts"))
-
-  // on SQLite a transaction that does not take the write lock: another process may hold it
-  const batchReads: Store["Service"]["batchReads"] = (reads) =>
-    sql.onDialectOrElse({
-      pg: () => reads,
-      orElse: () =>
-        reads.pipe(
-          sql.withTransaction,
-          Effect.provideService(SqlClient.BeginTransaction, "BEGIN"),
-          toStoreError("read")
-        )
-    })
-
-  // ---- readers of the log
-
-  const readerPosition: Store["Service"]["readerPosition"] = (reader) =>
-    sql<{ position: Integer }>`SELECT position FROM readers WHERE name = ${reader}`.pipe(
-      Effect.map(([row]) => Number(row?.position ?? 0)),
-      withRetry("readerPosition")
-    )
-
-  const saveReaderPosition: Store["Service"]["saveReaderPosition"] = (owner, reader, position) =>
-    fence(owner).pipe(
-      Effect.andThen(sql`
-        INSERT INTO readers (name, position) VALUES (${reader}, ${position})
-        ON CONFLICT (name) DO UPDATE SET position = excluded.position`),
-      Effect.asVoid,
-      sql.withTransaction,
-      withRetry("saveReaderPosition")
-    )
-
-  // ---- generation
-
-  const raiseGeneration: Store["Service"]["raiseGeneration"] = (owner, generation) =>
-    fence(owner).pipe(
-      Effect.andThen(
-        sql`UPDATE meta SET generation = ${generation} WHERE generation < ${generation} RETURNING generation`
-      ),
-      Effect.flatMap((raised) =>
-        raised.length === 0 ? Effect.void : Effect.andThen(
-          sql`UPDATE log_counter SET pruned = position, pruned_chain = chain`,
-          sql`
-            INSERT INTO readers (name, position) SELECT ${publishingStart}, 0 WHERE TRUE
-            ON CONFLICT (name) DO NOTHING`.pipe(
-            Effect.andThen(sql`UPDATE readers SET position = (SELECT position FROM log_counter)`)
-          )
-        )
-      ),
-      Effect.asVoid,
-      sql.withTransaction,
-      withRetry("raiseGeneration")
-    )
-
-  return Store.of({
+  /** These retry their transactions themselves, or have none. */
+  const composed = {
     identity,
     isNew,
     outage,
-    batchReads,
+    // on SQLite a transaction that does not take the write lock: another process may hold it
+    batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) =>
+      sql.onDialectOrElse({
+        pg: () => reads,
+        orElse: () =>
+          reads.pipe(
+            sql.withTransaction,
+            Effect.provideService(SqlClient.BeginTransaction, "BEGIN"),
+            toStoreError("read")
+          )
+      }),
     takeOwnership,
-    integrations,
-    saveIntegration,
-    auditLog,
-    ensureStreams,
-    streams,
-    streamsAtPosition,
-    stream,
-    eraseStream,
-    transact,
-    liveNotSeenSince,
-    liveIds,
-    controlIds,
-    pendingRows,
-    counts,
-    holds: holds.list,
-    hold: holds.one,
-    decide: holds.decide,
-    awaitDecision: holds.awaitDecision,
-    unconfirmedWrites: expectations.unconfirmed,
+    transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
+      fence(owner).pipe(
+        Effect.andThen(open(key)),
+        Effect.flatMap(body),
+        sql.withTransaction,
+        withRetry("transact")
+      ),
+    eraseStream: Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
+      while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
+    }),
+    awaitDecision,
+    awaitLog: log.awaitAfter,
+    prune: log.prune,
+    purgeErased: log.purgeErased
+  }
+
+  /** Each of these is one statement or one transaction. */
+  const retried = convertEach<Omit<Store["Service"], keyof typeof composed>>(withRetry, {
+    ...holds,
+    unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
     readLog: log.log,
     logRange: log.range,
     chains: log.chains,
-    awaitLog: log.awaitAfter,
-    records,
-    prune: log.prune,
-    purgeErased: log.purgeErased,
-    raiseGeneration,
-    readerPosition,
-    saveReaderPosition
+
+    integrations: Effect.flatMap(
+      sql<IntegrationRow>`SELECT id, state FROM integrations ORDER BY id`,
+      Effect.forEach(toIntegration)
+    ),
+    saveIntegration: Effect.fnUntraced(function*(owner, integration, action) {
+      yield* fence(owner)
+      yield* sql`
+        INSERT INTO integrations ${sql.insert({ id: integration.id, state: JSON.stringify(integration) })}
+        ON CONFLICT (id) DO UPDATE SET state = excluded.state`
+      if (action !== null) yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
+    }, sql.withTransaction),
+    auditLog: (limit) =>
+      sql<OperatorAction>`SELECT at, command, target, detail FROM audit ORDER BY key DESC LIMIT ${limit}`,
+
+    ensureStreams: (streams) =>
+      inBatches(streams, (some) =>
+        sql`INSERT INTO streams ${
+          sql.insert(Arr.map(some, (state) => ({
+            integration: state.integration,
+            model: state.model,
+            state: JSON.stringify(state)
+          })))
+        } ON CONFLICT (integration, model) DO NOTHING`).pipe(sql.withTransaction),
+    streams: Effect.flatMap(
+      sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`,
+      Effect.forEach(toState)
+    ),
+    stream: (key) =>
+      sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
+        Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
+      ),
+    streamsAtPosition: sql<StreamRow & { newest: number; chain: string }>`
+      SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
+      FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
+      Effect.flatMap((rows) =>
+        Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
+          position: Number(rows[0]?.newest),
+          chain: rows[0]?.chain ?? genesis,
+          streams
+        }))
+      )
+    ),
+
+    liveNotSeenSince: (key, runId, after, limit) =>
+      sql<{ id: string }>`
+        SELECT id FROM heads
+        WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND last_run_id < ${runId}
+        ORDER BY id LIMIT ${limit}`.pipe(Effect.map(idsOf)),
+    liveIds: (key, ids) =>
+      inBatches(ids, (some) =>
+        sql<{ id: string }>`
+          SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id IN ${sql.in(some)} AND live = 1`).pipe(
+          Effect.map((rows) => new Set(idsOf(rows)))
+        ),
+    controlIds: (key, runId, limit) => {
+      const seen = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND last_run_id >= ${runId}`
+      return sql<{ id: string }>`
+        SELECT id FROM (${seen} ORDER BY id LIMIT ${limit}) AS first
+        UNION
+        SELECT id FROM (${seen} ORDER BY id DESC LIMIT ${limit}) AS last
+        ORDER BY id`.pipe(Effect.map(idsOf))
+    },
+    // one statement, so that the position and the records are read at one moment
+    records: (key, after, limit) =>
+      sql<Content & Omit<LiveRecord, "id"> & { id: string | null; newest: number; chain: string }>`
+        SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum
+        FROM log_counter c LEFT JOIN (
+          SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum
+          FROM heads h JOIN events e ON e.position = h.position
+          WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
+          ORDER BY h.id LIMIT ${limit}
+        ) r ON TRUE ORDER BY r.id`.pipe(
+        Effect.flatMap(checked),
+        Effect.map((rows) => ({
+          position: Number(rows[0]?.newest),
+          chain: rows[0]?.chain ?? genesis,
+          records: rows.flatMap(({ content, id, generation, version }) =>
+            id === null ? [] : [{ id, version, generation, content }]
+          )
+        }))
+      ),
+    pendingRows: ({ after, hold, key, limit }) => {
+      const conditions = [
+        ...key === undefined ? [] : [is(key)],
+        ...hold === undefined ? [] : [sql`p.hold = ${hold}`],
+        ...after === undefined ? [] : [sql`p.id > ${after}`]
+      ]
+      return sql<Row>`
+        SELECT ${listedPendings.columns()} FROM pending p JOIN streams s ON s.key = p.stream
+        WHERE ${sql.and(conditions)} ORDER BY s.integration, s.model, p.id LIMIT ${limit}`.pipe(
+        Effect.map(Arr.map(listedPendings.fromRow))
+      )
+    },
+    // these counts use narrow indexes only and read no rows
+    counts: Effect.gen(function*() {
+      const streams = yield* sql<StreamKey & { live: number; quarantined: number; stale: number }>`
+        SELECT s.integration, s.model,
+          (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
+          (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
+          (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale
+        FROM streams s ORDER BY s.integration, s.model`
+      const pending = yield* sql<StreamKey & { status: PendingStatus; count: number }>`
+        SELECT s.integration, s.model, p.status, count(*) AS count
+        FROM pending p JOIN streams s ON s.key = p.stream GROUP BY s.integration, s.model, p.status`
+      return streams.map((stream) => ({
+        ...stream,
+        pending: Object.fromEntries(
+          pending.filter((row) => row.integration === stream.integration && row.model === stream.model)
+            .map((row) => [row.status, row.count])
+        )
+      }))
+    }),
+
+    readerPosition: (reader) =>
+      sql<{ position: number }>`SELECT position FROM readers WHERE name = ${reader}`.pipe(
+        Effect.map(([row]) => row?.position ?? 0)
+      ),
+    saveReaderPosition: (owner, reader, position) =>
+      fence(owner).pipe(
+        Effect.andThen(sql`
+          INSERT INTO readers (name, position) VALUES (${reader}, ${position})
+          ON CONFLICT (name) DO UPDATE SET position = excluded.position`),
+        sql.withTransaction
+      ),
+
+    raiseGeneration: Effect.fnUntraced(function*(owner, generation) {
+      yield* fence(owner)
+      const raised = yield* sql`
+        UPDATE meta SET generation = ${generation} WHERE generation < ${generation} RETURNING generation`
+      if (raised.length === 0) return
+      yield* sql`UPDATE log_counter SET pruned = position, pruned_chain = chain`
+      yield* sql`
+        INSERT INTO readers (name, position) SELECT ${publishingStart}, 0 WHERE TRUE
+        ON CONFLICT (name) DO NOTHING`
+      yield* sql`UPDATE readers SET position = (SELECT position FROM log_counter)`
+    }, sql.withTransaction)
   })
+
+  return Store.of({ ...composed, ...retried })
 })
 
 /** Migrates the database, then provides the port over it. */

@@ -9,7 +9,6 @@
  * Gotchas
  * - The driver is synchronous: a statement blocks its thread, which is the main thread unless `ownThread` is set. So the driver
  *   waits only briefly for another process's lock; the caller of the transaction retries without blocking.
- * - All rows of a statement are in memory at once, also for `stream`. `values` needs columns with different names.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -19,19 +18,17 @@ import * as Schedule from "effect/Schedule"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
-import { classifySqliteError, SqlError, UnknownError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
-import * as Stream from "effect/Stream"
-import { existsSync } from "node:fs"
-import { dirname } from "node:path"
 import type { Deliveries } from "../Deliveries.ts"
+import * as SqlConnection from "../sql/Connection.ts"
 import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import * as Health from "../sql/Health.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
-import { Misconfigured, type Store, StoreError } from "../Store.ts"
-import { type FaultKind, StoreFault } from "../StoreFault.ts"
+import type { Store, StoreError } from "../Store.ts"
 import { begin, type Session } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
+import { foreign, toOpenError, toSqlError } from "./SqliteFault.ts"
 import * as SqliteFile from "./SqliteFile.ts"
 import * as SqliteThread from "./SqliteThread.ts"
 
@@ -44,85 +41,7 @@ const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 
 const pageBytes = 8192
 const cacheKibibytes = 16_384
 
-const resultCodes: Readonly<Record<number, FaultKind>> = {
-  3: "denied",
-  5: "locked",
-  6: "locked",
-  7: "exceeded",
-  8: "readOnly",
-  10: "disk",
-  11: "damaged",
-  13: "full",
-  14: "unopenable",
-  23: "denied",
-  26: "damaged"
-}
-
-/** `code`: a primary or an extended result code. */
-export const ofResultCode = (code: number): FaultKind | null =>
-  (code & 0xff) === 19 ? null : resultCodes[code & 0xff] ?? "refused"
-
-const codeOf = (cause: unknown): number | undefined =>
-  cause instanceof Error && "errcode" in cause ? Number(cause.errcode) : undefined
-
-/** It is unknown whether a statement that was sent has run, so it is not retried: the next process reads what is stored. */
-const lost = (file: string, operation: string, why: string): SqlError =>
-  new SqlError({
-    reason: new UnknownError({
-      operation,
-      message: "the thread of the database ended",
-      cause: misconfigured(
-        `the thread that held the database file ${file} open ended (${why}), so nothing can be read or written any more. `
-          + "Start Rollcall again; if this happens again, check that the machine has enough memory, and report it"
-      )
-    })
-  })
-
-/** `classifySqliteError` reads `errno`, which the driver calls `errcode`. */
-const toSqlError = (file: string, operation: string) => (cause: unknown): SqlError => {
-  if (cause instanceof SqliteThread.ThreadEnded) return lost(file, operation, cause.why)
-  const errno = codeOf(cause)
-  const kind = errno === undefined ? "refused" : ofResultCode(errno)
-  const fault = kind === null
-    ? cause
-    : new StoreFault(kind, file, errno === undefined ? undefined : String(errno), cause)
-  return new SqlError({
-    reason: classifySqliteError(
-      errno !== undefined && fault instanceof Error ? Object.assign(fault, { errno }) : fault,
-      { message: `the database failed to ${operation}`, operation }
-    )
-  })
-}
-
 // ---- opening a file -----------------------------------------------------------------------------------------------
-
-export const codes = { busy: 5, readOnly: 8, cannotOpen: 14, notADatabase: 26 }
-
-const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
-export const foreign = (file: string) =>
-  misconfigured(`${file} is the database of another program; configure another file for the store`)
-export const unwritable = (file: string) =>
-  misconfigured(`${file} is not writable; this user must be allowed to write the file and its directory`)
-
-/** A problem that a person can fix gets its own message; any other error stays the database's. */
-export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError => {
-  if (cause instanceof StoreError) return cause
-  const code = codeOf(cause)
-  switch (code === undefined ? undefined : code & 0xff) {
-    case codes.notADatabase:
-      return misconfigured(`${file} is not a SQLite database; configure another file for the store`)
-    case codes.cannotOpen:
-      return existsSync(dirname(file))
-        ? misconfigured(`${file} cannot be opened; it must be a file that this user may read and write`)
-        : misconfigured(
-          `the directory ${dirname(file)} does not exist; create it, or configure another file for the store`
-        )
-    case codes.readOnly:
-      return unwritable(file)
-    default:
-      return toSqlError(file, "open")(cause)
-  }
-}
 
 const tryRun = <A>(run: () => A): Effect.Effect<A, unknown> => Effect.try({ try: run, catch: (cause) => cause })
 
@@ -164,28 +83,19 @@ const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
 
 const connect = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Connection => {
   const checkFile = SqliteFile.guard(file)
-  const rows: Connection["execute"] = (sql, params, transformRows) =>
+  return SqlConnection.make((sql, params) =>
     Effect.flatMap(AllowLongStatement, (mayBeLong) => {
       const statement = Effect.andThen(
         // no check inside a transaction: it must be committed or rolled back in any case
         Effect.suspend(() => isTransaction() ? Effect.void : checkFile(sql === begin)),
         Effect.mapError(run(sql, params), toSqlError(file, "execute"))
       )
-      return Effect.flatMap(health.observe(statement, mayBeLong), ({ rows, wrote }) => {
-        const transformed = transformRows === undefined ? rows : transformRows(rows)
-        return wrote ? Effect.as(health.wrote, transformed) : Effect.succeed(transformed)
-      })
+      return Effect.flatMap(
+        health.observe(statement, mayBeLong),
+        ({ rows, wrote }) => wrote ? Effect.as(health.wrote, rows) : Effect.succeed(rows)
+      )
     })
-  const values: Connection["executeValues"] = (sql, params) =>
-    Effect.map(rows(sql, params, undefined), (all) => all.map((row) => Object.values(row)))
-  return {
-    execute: rows,
-    executeUnprepared: rows,
-    executeRaw: (sql, params) => rows(sql, params, undefined),
-    executeValues: values,
-    executeValuesUnprepared: values,
-    executeStream: (sql, params, transformRows) => Stream.fromIterableEffect(rows(sql, params, transformRows))
-  }
+  )
 }
 
 export interface Options {

@@ -23,13 +23,6 @@ export interface StatementResult {
   readonly wrote: boolean
 }
 
-export interface Driver {
-  /** Runs one statement; throws what Node's driver throws. */
-  readonly run: (sql: string, params: ReadonlyArray<unknown>) => StatementResult
-  readonly isTransaction: () => boolean
-  readonly close: () => void
-}
-
 /** A driver in this thread or in another one. Failures are the errors that the driver throws. */
 export interface Session {
   /** Runs one statement to its end; it cannot be interrupted. */
@@ -71,13 +64,14 @@ const preparedCache = (database: DatabaseSync) => {
 }
 
 /** Opens `file`, which is created if it does not exist. SQLite reads it only with the first statement. */
-export const open = (file: string): Driver => {
+export const open = (file: string) => {
   const database = new DatabaseSync(file, { timeout: busyMillis })
   const prepare = preparedCache(database)
   const changes = () => Number(valueOf(database, "SELECT total_changes()"))
   let changesBefore = 0
   return {
-    run: (sql, params) => {
+    /** Runs one statement; throws what Node's driver throws. */
+    run: (sql: string, params: ReadonlyArray<unknown>): StatementResult => {
       if (sql.startsWith("BEGIN")) changesBefore = changes()
       const { statement, yields } = prepare(sql)
       const values = params as ReadonlyArray<SQLInputValue>
@@ -90,3 +84,5 @@ export const open = (file: string): Driver => {
     close: () => database.close()
   }
 }
+
+export type Driver = ReturnType<typeof open>

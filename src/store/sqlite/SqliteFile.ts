@@ -7,10 +7,10 @@
  * - The check relies on the file's inode number staying the same while the file is open. All common file systems guarantee that.
  */
 import * as Effect from "effect/Effect"
-import { SqlError, UnknownError } from "effect/sql/SqlError"
+import type { SqlError } from "effect/sql/SqlError"
 import { statSync } from "node:fs"
-import { Misconfigured, StoreError } from "../Store.ts"
-import { StoreFault } from "../StoreFault.ts"
+import { misconfigured } from "../Store.ts"
+import { sqlErrorOf, StoreFault } from "../StoreFault.ts"
 
 const checkIntervalMillis = 1_000
 
@@ -20,37 +20,23 @@ const identityOf = (file: string): string | null => {
   return found === undefined ? null : `${found.dev}/${found.ino}`
 }
 
-const inaccessible = (file: string) => (cause: unknown): SqlError =>
-  new SqlError({
-    reason: new UnknownError({
-      operation: "execute",
-      message: "the database file cannot be checked",
-      cause: new StoreFault(
-        "unopenable",
-        file,
-        cause instanceof Error && "code" in cause ? String(cause.code) : undefined,
-        cause
-      )
-    })
-  })
+const inaccessible = (file: string) => (cause: unknown): SqlError => {
+  const code = cause instanceof Error && "code" in cause ? String(cause.code) : undefined
+  return sqlErrorOf(new StoreFault("unopenable", file, code, cause), "the database file cannot be checked")
+}
 
 const fileChanged = (file: string, isReplaced: boolean): SqlError =>
-  new SqlError({
-    reason: new UnknownError({
-      operation: "execute",
-      message: "the database file is not the one that was opened",
-      cause: new StoreError({
-        reason: new Misconfigured({
-          message: isReplaced
-            ? `the database file ${file} was replaced while it was open, so Rollcall stopped writing to the former file. ` +
-              `Find out what replaced it. If the new file is a copy from a backup, run ` +
-              "`rollcall store adopt`; otherwise put the former file back. Then start Rollcall again"
-            : `the database file ${file} was deleted while it was open, so Rollcall stopped writing to it. Find out what ` +
-              "deleted it. Put it back, or restore a backup and run `rollcall store adopt`; then start Rollcall again"
-        })
-      })
-    })
-  })
+  sqlErrorOf(
+    misconfigured(
+      isReplaced
+        ? `the database file ${file} was replaced while it was open, so Rollcall stopped writing to the former file. ` +
+          `Find out what replaced it. If the new file is a copy from a backup, run ` +
+          "`rollcall store adopt`; otherwise put the former file back. Then start Rollcall again"
+        : `the database file ${file} was deleted while it was open, so Rollcall stopped writing to it. Find out what ` +
+          "deleted it. Put it back, or restore a backup and run `rollcall store adopt`; then start Rollcall again"
+    ),
+    "the database file is not the one that was opened"
+  )
 
 /**
  * Call right after opening the database. The returned check fails once the file is deleted or replaced. `always`: check even if the

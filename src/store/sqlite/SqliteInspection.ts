@@ -13,12 +13,13 @@ import { accessSync, constants, existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
-import { chainQuery, type Inspection, type StoredLog } from "../Inspection.ts"
+import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspection.ts"
 import { notNewer, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
-import { publishingStart, StoreError } from "../Store.ts"
-import { applicationId, codes, foreign, toOpenError, unwritable } from "./Sqlite.ts"
+import type { StoreError } from "../Store.ts"
+import { applicationId } from "./Sqlite.ts"
 import { valueOf } from "./SqliteDriver.ts"
+import { codes, foreign, toOpenError, unwritable } from "./SqliteFault.ts"
 
 const timeoutMillis = 1000
 
@@ -63,15 +64,6 @@ const withReader = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean)
   }
 }
 
-const readLog = (reader: DatabaseSync): StoredLog => ({
-  store: String(valueOf(reader, "SELECT store FROM meta")),
-  generation: Number(valueOf(reader, "SELECT generation FROM meta")),
-  saved: Number(valueOf(reader, "SELECT position FROM readers WHERE name = 'relay'") ?? 0),
-  start: Number(valueOf(reader, `SELECT position FROM readers WHERE name = '${publishingStart}'`) ?? 0),
-  oldest: Number(valueOf(reader, "SELECT pruned + 1 FROM log_counter")),
-  newest: Number(valueOf(reader, "SELECT position FROM log_counter"))
-})
-
 /** Schema and log of the store in the file; null if there is no store yet. */
 const readStore = (file: string) => {
   const directory = dirname(file)
@@ -86,7 +78,7 @@ const readStore = (file: string) => {
     if (valueOf(reader, "PRAGMA application_id") !== applicationId && !isEmpty) throw foreign(file)
     return {
       schema: isEmpty ? null : Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`)),
-      log: isEmpty ? null : readLog(reader),
+      log: isEmpty ? null : { ...reader.prepare(logQuery).get() } as unknown as StoredLog,
       locked: inUse && isLocked(file)
     }
   })

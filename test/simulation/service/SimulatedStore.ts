@@ -177,7 +177,7 @@ export class SimulatedStore {
     const layer = SqlDeliveries.layer.pipe(
       Layer.provideMerge(SqlStore.layer),
       Layer.provideMerge(client),
-      Layer.provideMerge(Layer.succeed(Health.Health, Health.none))
+      Layer.provideMerge(Layer.succeed(Health.Health, Health.make("the simulated store")))
     )
     const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
     if (services === undefined) throw new Error("the store did not open")

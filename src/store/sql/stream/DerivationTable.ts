@@ -4,69 +4,59 @@
  * Gotchas
  * - A row may be outdated if no records were derived for a while: only the record's content is reliable.
  */
-import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { StreamTx } from "../../Store.ts"
-import { type Integer, rowsPerStatement } from "../Rows.ts"
-import { toStoreError } from "../SqlRetry.ts"
+import { inBatches } from "../Rows.ts"
+import type { Raw } from "../SqlRetry.ts"
+
+interface DerivationRow {
+  readonly id: string
+  readonly derived_id: string
+}
 
 export const make = (
   sql: SqlClient,
   stream: number
-): Pick<StreamTx, "derivedIds" | "liveSources" | "deletedSources" | "setDerivedIds"> => ({
+): Raw<Pick<StreamTx, "derivedIds" | "liveSources" | "deletedSources" | "setDerivedIds">> => ({
   derivedIds: (ids) =>
-    Effect.forEach(Arr.chunksOf(ids, rowsPerStatement), (some) =>
-      sql<{ id: string; derived_id: string }>`
+    inBatches(ids, (some) =>
+      sql<DerivationRow>`
         SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`).pipe(
-        Effect.map((rows) => new Map(rows.flat().map(({ derived_id, id }) => [id, derived_id]))),
-        toStoreError("derivedIds")
+        Effect.map((rows) => new Map(rows.map(({ derived_id, id }) => [id, derived_id])))
       ),
   liveSources: (derivedIds, most) =>
-    Effect.forEach(
-      Arr.chunksOf(derivedIds, rowsPerStatement),
-      (some) =>
-        sql<{ id: string; derived_id: string; position: Integer }>`
+    inBatches(derivedIds, (some) =>
+      sql<DerivationRow & { position: number }>`
         SELECT derived_id, id, position FROM (
           SELECT p.derived_id, p.id, h.position, row_number() OVER (PARTITION BY p.derived_id ORDER BY p.id) AS nth
           FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
           WHERE p.stream = ${stream} AND p.derived_id IN ${sql.in(some)} AND h.live = 1 AND h.position IS NOT NULL
-        ) ranked WHERE nth <= ${most} ORDER BY derived_id, id`
-    ).pipe(
-      Effect.map((rows) =>
-        Map.groupBy(
-          rows.flat().map(({ derived_id, id, position }) => ({ derived_id, id, position: Number(position) })),
-          ({ derived_id }) => derived_id
-        )
+        ) ranked WHERE nth <= ${most} ORDER BY derived_id, id`).pipe(
+        Effect.map((rows) => Map.groupBy(rows, ({ derived_id }) => derived_id))
       ),
-      toStoreError("liveSources")
-    ),
   deletedSources: (derivedIds) =>
-    Effect.forEach(Arr.chunksOf(derivedIds, rowsPerStatement), (some) =>
-      sql<{ id: string; derived_id: string }>`
+    inBatches(derivedIds, (some) =>
+      sql<DerivationRow>`
         SELECT p.derived_id, p.id FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
         WHERE p.stream = ${stream} AND p.derived_id IN ${sql.in(some)} AND h.live = 0
         ORDER BY p.derived_id, p.id`).pipe(
         Effect.map((rows) =>
           new Map(
-            [...Map.groupBy(rows.flat(), (row) => row.derived_id)]
+            [...Map.groupBy(rows, ({ derived_id }) => derived_id)]
               .map(([derivedId, own]) => [derivedId, own.map(({ id }) => id)])
           )
-        ),
-        toStoreError("deletedSources")
+        )
       ),
   setDerivedIds: Effect.fnUntraced(function*(derivedIds) {
     const removed = [...derivedIds].flatMap(([id, derived]) => derived === null ? [id] : [])
     const rows = [...derivedIds].flatMap(([id, derived]) =>
       derived === null ? [] : [{ stream, id, derived_id: derived }]
     )
-    for (const some of Arr.chunksOf(removed, rowsPerStatement)) {
-      yield* sql`DELETE FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`
-    }
-    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-      yield* sql`
+    yield* inBatches(removed, (some) => sql`DELETE FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`)
+    yield* inBatches(rows, (some) =>
+      sql`
         INSERT INTO derivations ${sql.insert(some)}
-        ON CONFLICT (stream, id) DO UPDATE SET derived_id = excluded.derived_id`
-    }
-  }, toStoreError("setDerivedIds"))
+        ON CONFLICT (stream, id) DO UPDATE SET derived_id = excluded.derived_id`)
+  })
 })

@@ -22,47 +22,36 @@ import {
   type OpenExpectation,
   type PluginWrite
 } from "../../../domain/Expectation.ts"
-import { derivedRegistry, isDerived, type Model, type StreamKey } from "../../../domain/Model.ts"
-import type { Store, StreamTx } from "../../Store.ts"
-import { type Integer, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
-import { toStoreError, withRetry } from "../SqlRetry.ts"
+import { derivedRegistry, isDerived, type Model } from "../../../domain/Model.ts"
+import type { Store, StreamTx, UnconfirmedWrite } from "../../Store.ts"
+import { codec, type Columns, flag, json, type Row } from "../Columns.ts"
+import { inBatches, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
+import { type Raw, toStoreError } from "../SqlRetry.ts"
 
-interface ExpectationRow extends Pick<OpenExpectation, "key" | "write" | "name" | "plugin" | "delivery"> {
-  readonly id: Integer
-  readonly depth: Integer
-  readonly target: string
-  readonly matcher: string
-  readonly all_records: Integer
-  readonly required: Integer
-  readonly matched_records: string
-  readonly reported_at: Integer | null
+const writeColumns: Columns<Pick<PluginWrite, "name" | "plugin" | "delivery" | "depth">> = {
+  name: "name",
+  plugin: "plugin",
+  delivery: "delivery",
+  depth: "depth"
 }
-
-const toOpen = (model: Model) => (row: ExpectationRow): OpenExpectation => ({
-  id: Number(row.id),
-  model,
-  key: row.key,
-  target: row.target,
-  write: row.write,
-  name: row.name,
-  plugin: row.plugin,
-  delivery: row.delivery,
-  depth: Number(row.depth),
-  matcher: JSON.parse(row.matcher),
-  everywhere: Number(row.all_records) === 1,
-  required: Number(row.required) === 1,
-  fulfilledIn: JSON.parse(row.matched_records)
-})
-
-const fromExpectation = ({ required, everywhere, key, target, matcher }: Expectation) => ({
-  key,
-  target,
-  matcher: JSON.stringify(matcher),
-  all_records: everywhere ? 1 : 0,
-  required: required ? 1 : 0,
-  matched_records: "[]",
-  missed_sweeps: 0,
-  reported_at: null
+const newColumns: Columns<Omit<OpenExpectation, "id" | "model">> = {
+  ...writeColumns,
+  write: "write",
+  key: "key",
+  target: "target",
+  matcher: json("matcher"),
+  everywhere: flag("all_records"),
+  required: flag("required"),
+  fulfilledIn: json("matched_records")
+}
+const newExpectations = codec(newColumns)
+const storedExpectations = codec<Omit<OpenExpectation, "model">>({ ...newColumns, id: "id" })
+const unconfirmedWrites = codec<UnconfirmedWrite>({
+  ...writeColumns,
+  key: "key",
+  integration: "integration",
+  model: "model",
+  reportedAt: "reported_at"
 })
 
 /** The model whose sweeps count for this model: the source of a derived model, otherwise the model itself. */
@@ -96,14 +85,13 @@ export const make = (sql: SqlClient) => {
       }
       // a run that is in progress may already be past some records, so only later runs count
       const inserted = ofModel.map((one) => ({
-        ...write,
-        ...fromExpectation(one),
+        ...newExpectations.toRow({ ...one, ...write, fulfilledIn: [] }),
         stream: key,
-        since_run: lastRunId + 1
+        since_run: lastRunId + 1,
+        missed_sweeps: 0,
+        reported_at: null
       }))
-      for (const some of Arr.chunksOf(inserted, rowsPerStatement)) {
-        yield* sql`INSERT INTO expectations ${sql.insert(some)}`
-      }
+      yield* inBatches(inserted, (some) => sql`INSERT INTO expectations ${sql.insert(some)}`)
     }
   }, toStoreError("expect"))
 
@@ -112,7 +100,7 @@ export const make = (sql: SqlClient) => {
    * the records that show the candidate become stale   (N1).
    */
   const answered = Effect.fnUntraced(function*(write: string, created: Readonly<Partial<Record<Model, string>>>) {
-    const rows = yield* sql<{ id: Integer; stream: Integer; model: Model; key: string }>`
+    const rows = yield* sql<{ id: number; stream: number; model: Model; key: string }>`
       SELECT e.id, e.stream, s.model, e.key FROM expectations e JOIN streams s ON s.key = e.stream
       WHERE e.write = ${write} ORDER BY e.id`
     for (const { id, key, model, stream } of rows) {
@@ -137,15 +125,11 @@ export const make = (sql: SqlClient) => {
   const withdraw = (write: string) =>
     sql`DELETE FROM expectations WHERE write = ${write}`.pipe(Effect.asVoid, toStoreError("withdraw"))
 
-  const unconfirmed: Store["Service"]["unconfirmedWrites"] = (limit) =>
-    sql<ExpectationRow & StreamKey>`
+  const unconfirmed: Raw<Store["Service"]>["unconfirmedWrites"] = (limit) =>
+    sql<Row>`
       SELECT e.*, s.integration, s.model FROM expectations e JOIN streams s ON s.key = e.stream
       WHERE e.reported_at IS NOT NULL ORDER BY e.reported_at DESC, e.id DESC LIMIT ${limit}`.pipe(
-      Effect.map(Arr.map(({ integration, ...row }) => {
-        const { delivery, depth, key, model, name, plugin } = toOpen(row.model)(row)
-        return { integration, model, key, name, plugin, delivery, depth, reportedAt: Number(row.reported_at) }
-      })),
-      withRetry("unconfirmedWrites")
+      Effect.map(Arr.map(unconfirmedWrites.fromRow))
     )
 
   return { expect, answered, withdraw, unconfirmed }
@@ -153,24 +137,26 @@ export const make = (sql: SqlClient) => {
 
 export type ExpectationTable = ReturnType<typeof make>
 
-type StreamExpectations = Pick<
-  StreamTx,
-  "hasExpectations" | "openExpectations" | "recordMatch" | "countSweep" | "overdueExpectations" | "closeExpectations"
+type StreamExpectations = Raw<
+  Pick<
+    StreamTx,
+    "hasExpectations" | "openExpectations" | "recordMatch" | "countSweep" | "overdueExpectations" | "closeExpectations"
+  >
 >
 
 /** The operations of the stream's owner, which observes the records. */
 export const streamExpectations = (sql: SqlClient, stream: number, model: Model): StreamExpectations => {
   const open = sql`stream = ${stream} AND reported_at IS NULL`
+  const toOpen = (row: Row): OpenExpectation => ({ ...storedExpectations.fromRow(row), model })
   return {
     hasExpectations: sql`SELECT id FROM expectations WHERE ${open} LIMIT 1`.pipe(
-      Effect.map((rows) => rows.length > 0),
-      toStoreError("hasExpectations")
+      Effect.map((rows) => rows.length > 0)
     ),
     openExpectations: (keys) =>
-      Effect.forEach(
-        Arr.chunksOf(keys, rowsPerStatement),
-        (some) => sql<ExpectationRow>`SELECT * FROM expectations WHERE ${open} AND key IN ${sql.in(some)} ORDER BY id`
-      ).pipe(Effect.map((rows) => rows.flat().map(toOpen(model))), toStoreError("openExpectations")),
+      inBatches(
+        keys,
+        (some) => sql<Row>`SELECT * FROM expectations WHERE ${open} AND key IN ${sql.in(some)} ORDER BY id`
+      ).pipe(Effect.map(Arr.map(toOpen))),
     recordMatch: Effect.fnUntraced(function*({ delivery, everywhere, id, fulfilledIn, name, write }, record) {
       if (writes[name].visibleIn?.model === model) {
         const seen = JSON.stringify({ model, id: record, at: yield* Clock.currentTimeMillis })
@@ -182,7 +168,7 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
       yield* everywhere
         ? sql`UPDATE expectations SET matched_records = ${JSON.stringify([...fulfilledIn, record])} WHERE id = ${id}`
         : sql`DELETE FROM expectations WHERE id = ${id}`
-    }, toStoreError("recordMatch")),
+    }),
     countSweep: Effect.fnUntraced(function*(runId) {
       // a pending row may contain the expected write, so its record is not counted as missed
       yield* sql`
@@ -193,12 +179,11 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
             AND (p.id = substr(expectations.key, 4) OR expectations.key = ${anyRecord}))`
       yield* sql`
         DELETE FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps} AND (required = 0 OR matched_records <> '[]')`
-    }, toStoreError("countSweep")),
-    overdueExpectations: sql<ExpectationRow>`
+    }),
+    overdueExpectations: sql<Row>`
       SELECT * FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps}
       ORDER BY id LIMIT ${rowsPerStatement}`.pipe(
-      Effect.map(Arr.map(toOpen(model))),
-      toStoreError("overdueExpectations")
+      Effect.map(Arr.map(toOpen))
     ),
     closeExpectations: Effect.fnUntraced(function*(shown, unconfirmed) {
       const now = yield* Clock.currentTimeMillis
@@ -208,6 +193,6 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
         yield* sql`UPDATE expectations SET reported_at = ${now} WHERE id IN ${ids(unconfirmed)}`
         yield* sql`DELETE FROM expectations WHERE reported_at < ${now - unconfirmedRetentionMillis}`
       }
-    }, toStoreError("closeExpectations"))
+    })
   }
 }

@@ -13,8 +13,8 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { RecordWrite, StaleRecords } from "../../Store.ts"
-import { type Integer, rowsPerStatement } from "../Rows.ts"
+import type { RecordWrite } from "../../Store.ts"
+import { inBatches } from "../Rows.ts"
 import { toStoreError } from "../SqlRetry.ts"
 
 /** One change marks at most this many records stale one by one. */
@@ -40,24 +40,22 @@ export const make = (sql: SqlClient, stream: number) => {
   /** Updates the index to the records' current references, and marks the records stale that show other content. */
   const record = Effect.fnUntraced(function*(writes: ReadonlyArray<RecordWrite>) {
     const { removed, added, changed } = compare(stream, writes)
-    for (const batch of Arr.chunksOf(removed, rowsPerStatement)) {
-      yield* sql`DELETE FROM record_references WHERE (referenced_record, content_hash, stream, id) IN (VALUES ${
-        sql.csv(batch.map((row) => sql`(${row.referenced_record}, ${row.content_hash}, ${row.stream}, ${row.id})`))
-      })`
-    }
-    for (const batch of Arr.chunksOf(added, rowsPerStatement)) {
-      yield* sql`INSERT INTO record_references ${sql.insert(batch)} ON CONFLICT DO NOTHING`
-    }
-    for (const batch of Arr.chunksOf(changed, rowsPerStatement)) {
-      for (const change of yield* withOtherContent(batch)) {
-        if (!(yield* isKnown(change))) yield* markOthersStale(change)
-      }
+    yield* inBatches(
+      removed,
+      (batch) =>
+        sql`DELETE FROM record_references WHERE (referenced_record, content_hash, stream, id) IN (VALUES ${
+          sql.csv(batch.map((row) => sql`(${row.referenced_record}, ${row.content_hash}, ${row.stream}, ${row.id})`))
+        })`
+    )
+    yield* inBatches(added, (batch) => sql`INSERT INTO record_references ${sql.insert(batch)} ON CONFLICT DO NOTHING`)
+    for (const change of yield* inBatches(changed, withOtherContent)) {
+      if (!(yield* isKnown(change))) yield* markOthersStale(change)
     }
   }, toStoreError("references"))
 
   /** The changes whose referenced record is shown with other content elsewhere: one or two index seeks per change. */
   const withOtherContent = (batch: ReadonlyArray<ChangedContent>) =>
-    sql<{ item: Integer }>`
+    sql<{ item: number }>`
       WITH changed (item, referenced_record, content_hash) AS (VALUES ${
       sql.csv(
         batch.map(({ content, referencedRecord }, item) =>
@@ -70,7 +68,7 @@ export const make = (sql: SqlClient, stream: number) => {
           WHERE m.referenced_record = s.referenced_record AND m.content_hash < s.content_hash)
         OR EXISTS (SELECT 1 FROM record_references m
           WHERE m.referenced_record = s.referenced_record AND m.content_hash > s.content_hash)`.pipe(
-      Effect.map(Arr.map(({ item }) => batch[Number(item)]!))
+      Effect.map(Arr.map(({ item }) => batch[item]!))
     )
 
   const isKnown = ({ content, ids, referencedRecord }: ChangedContent) =>
@@ -93,40 +91,36 @@ export const make = (sql: SqlClient, stream: number) => {
 
   // ---- stale records
 
-  const take = Effect.fnUntraced(function*(limit: number) {
-    const rows = yield* sql<
-      { id: string }
-    >`SELECT id FROM stale_records WHERE stream = ${stream} ORDER BY id LIMIT ${limit}`
+  const takeStale = Effect.fnUntraced(function*(limit: number) {
+    const rows = yield* sql<{ id: string }>`
+      SELECT id FROM stale_records WHERE stream = ${stream} ORDER BY id LIMIT ${limit}`
     const ids = rows.map((row) => row.id)
-    const stale: StaleRecords = ids[0] === wholeStream ? "everything" : ids
-    if (stale !== "everything" && ids.length > 0) {
+    if (ids[0] === wholeStream) return "everything"
+    if (ids.length > 0) {
       yield* sql`UPDATE stale_records SET requested = 1 WHERE stream = ${stream} AND id IN ${sql.in(ids)}`
     }
-    return stale
-  }, toStoreError("takeStale"))
+    return ids
+  })
 
   const markRefreshed = (ids: ReadonlyArray<string>) =>
-    Effect.forEach(
-      Arr.chunksOf(ids, rowsPerStatement),
-      (batch) => sql`DELETE FROM stale_records WHERE stream = ${stream} AND requested = 1 AND id IN ${sql.in(batch)}`,
-      { discard: true }
-    ).pipe(toStoreError("markRefreshed"))
+    inBatches(
+      ids,
+      (some) => sql`DELETE FROM stale_records WHERE stream = ${stream} AND requested = 1 AND id IN ${sql.in(some)}`
+    )
 
   const markStale = (ids: ReadonlyArray<string>) =>
-    Effect.forEach(
-      Arr.chunksOf(ids, rowsPerStatement),
-      (batch) =>
-        sql`INSERT INTO stale_records ${sql.insert(Arr.map(batch, (id) => ({ stream, id, requested: 0 })))}
-          ON CONFLICT (stream, id) DO UPDATE SET requested = 0`,
-      { discard: true }
-    ).pipe(toStoreError("markStale"))
+    inBatches(
+      ids,
+      (some) =>
+        sql`INSERT INTO stale_records ${sql.insert(Arr.map(some, (id) => ({ stream, id, requested: 0 })))}
+        ON CONFLICT (stream, id) DO UPDATE SET requested = 0`
+    )
 
-  const clear = sql`DELETE FROM stale_records WHERE stream = ${stream} RETURNING id`.pipe(
-    Effect.map((rows) => rows.length),
-    toStoreError("clearStale")
+  const clearStale = sql`DELETE FROM stale_records WHERE stream = ${stream} RETURNING id`.pipe(
+    Effect.map((rows) => rows.length)
   )
 
-  return { record, take, markRefreshed, markStale, clear }
+  return { record, takeStale, markRefreshed, markStale, clearStale }
 }
 
 /** Rows that are neighbors in the index are written together, and two transactions never deadlock. */

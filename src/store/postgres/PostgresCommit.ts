@@ -1,0 +1,66 @@
+/** Commits a transaction, and finds out whether it was committed if the connection is lost meanwhile. */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { Connection } from "effect/sql/SqlConnection"
+import { faultOf } from "../StoreFault.ts"
+import type * as CommitTracker from "./CommitTracker.ts"
+import { codeOf, isLost } from "./PostgresFault.ts"
+import { acquire, isOlderCopy, type SessionContext } from "./PostgresSession.ts"
+
+/** The commit tracker's SQL for PostgreSQL. */
+export const dialect: CommitTracker.Dialect = {
+  ready: "SELECT 1 WHERE to_regclass('commit_counters') IS NOT NULL",
+  wrote: "pg_current_xact_id_if_assigned() IS NOT NULL",
+  transaction: "pg_current_xact_id_if_assigned()::text",
+  server: "pg_postmaster_start_time()::text",
+  forget: `DELETE FROM commit_counters
+    WHERE process NOT IN (SELECT process FROM commit_counters WHERE updated_on >= CURRENT_DATE - 30)`
+}
+
+const pollSchedule = Schedule.spaced("200 millis")
+
+/** SQLSTATE of a server that never had the transaction, because it was promoted or restored: it has not committed it. */
+const unknownTransaction = "22023"
+
+/**
+ * Commits. If the connection is lost during the commit, or does not answer in time, the outcome is queried over another connection,
+ * for as long as that takes. The commit counter decides, not the transaction's status alone: a promoted server may have given the
+ * same transaction id to another transaction.
+ */
+export const commitWith = (shared: SessionContext, tracker: CommitTracker.CommitTracker) => {
+  const isCommitted = ({ process, counter, slot, transaction }: CommitTracker.CommitNote) =>
+    Effect.flatMap(
+      acquire(shared, { pin: false }),
+      (connection) =>
+        connection.execute(
+          `SELECT pg_xact_status($1::xid8) AS status,
+            (SELECT counter FROM commit_counters WHERE process = $2 AND slot = ${slot}) AS counter`,
+          [transaction, process],
+          undefined
+        )
+    ).pipe(
+      Effect.scoped,
+      Effect.map(([row]) => ({
+        ended: row?.status !== "in progress",
+        committed: Number(row?.counter ?? 0) >= counter
+      })),
+      Effect.catchIf(
+        (error) => codeOf(error) === unknownTransaction,
+        () => Effect.succeed({ ended: true, committed: false })
+      ),
+      // an older copy does not know the outcome: wait until the right database is back
+      Effect.retry({ while: (error) => faultOf(error) !== null || isOlderCopy(error), schedule: pollSchedule }),
+      Effect.repeat({ until: ({ ended }) => ended, schedule: pollSchedule }),
+      Effect.map(({ committed }) => committed),
+      Effect.interruptible
+    )
+  return (connection: Connection) =>
+    tracker.committing(connection, (note) =>
+      connection.execute("COMMIT", [], undefined).pipe(
+        Effect.catchIf(
+          (error) => isLost(error) && note !== null,
+          (lost) => Effect.flatMap(isCommitted(note!), (committed) => committed ? Effect.void : Effect.fail(lost))
+        ),
+        Effect.andThen(note === null ? Effect.void : shared.health.wrote)
+      ))
+}

@@ -7,8 +7,9 @@
  */
 import * as Schema from "effect/Schema"
 import { incrementalModels } from "../../api/Lists.ts"
+import type { EndpointName } from "../../api/Permissions.ts"
 import { hash, SeededRandom } from "../world/SeededRandom.ts"
-import { type EndpointName, endpointNames } from "./Endpoints.ts"
+import { endpointNames } from "./Endpoints.ts"
 
 export const faultKinds = [
   "rate_limit",

@@ -30,13 +30,13 @@ export interface WorldOptions {
   readonly seed: number
   /** Server time at which the world starts, ms. */
   readonly start: number
-  /** Number of integrations: a single one has every model, several form pairs of a recruiting and an HR system. */
+  /** Default 1, an integration that has every model; several form pairs of a recruiting and an HR system. */
   readonly integrations?: number
   /** Applications, and payslips, per integration; the other models follow in proportion. Default 500. */
   readonly records?: number
   /** Exact numbers of records for some models. */
   readonly sizes?: Sizes
-  /** Multiplies the activity; 0 = none. At 1 every record changes about three times a day. */
+  /** Multiplies the activity; 0 = none. At 1 (default) every record changes about three times a day. */
   readonly speed?: number
   /** `drifting` (default): rows move between pages while a list is read. */
   readonly order?: ListOrder

@@ -10,23 +10,18 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
-import { ApiError, invalidInput, notFound } from "../../ApiError.ts"
+import { invalidInput, notFound } from "../../ApiError.ts"
 import { MutationRequest } from "../../world/Mutations.ts"
 import { isWorldModel } from "../../world/Records.ts"
 import { readAttachment } from "../../world/writes/Attachments.ts"
 import { AccountSettings } from "../Account.ts"
 import { FaultSettings } from "../FaultInjection.ts"
+import { toErrorResponse } from "../Middleware.ts"
 import type { SandboxState } from "../SandboxState.ts"
 import { queryParameters } from "./ListRequest.ts"
 import { openApiDocument } from "./SandboxOpenApi.ts"
 
 const json = HttpServerResponse.jsonUnsafe
-
-const withErrorResponse = <E, R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, E | ApiError, R>) =>
-  Effect.catch(
-    effect,
-    (error) => error instanceof ApiError ? Effect.succeed(error.response) : Effect.fail(error as Exclude<E, ApiError>)
-  )
 
 /** The decoded body, or an error that explains what is wrong with it. */
 const decodeBody = <A>(schema: Schema.Codec<A, unknown>) =>
@@ -41,7 +36,7 @@ const settingsRoutes = <A extends object>(
   HttpRouter.route(
     "PUT",
     path,
-    withErrorResponse(Effect.map(decodeBody(schema), (settings) => {
+    toErrorResponse(Effect.map(decodeBody(schema), (settings) => {
       set(settings)
       return json(settings)
     }))
@@ -61,7 +56,7 @@ export const layer = (state: SandboxState) =>
     HttpRouter.route(
       "GET",
       "/_sandbox/models/:model",
-      withErrorResponse(Effect.gen(function*() {
+      toErrorResponse(Effect.gen(function*() {
         const { model = "" } = yield* HttpRouter.params
         const { integration } = yield* queryParameters
         if (!isWorldModel(model)) return yield* invalidInput(`There is no model "${model}".`)
@@ -79,7 +74,7 @@ export const layer = (state: SandboxState) =>
     HttpRouter.route(
       "POST",
       "/_sandbox/mutations",
-      withErrorResponse(
+      toErrorResponse(
         Effect.map(Effect.flatMap(decodeBody(MutationRequest), (act) => state.mutate(act)), (done) => json(done))
       )
     ),
@@ -89,7 +84,7 @@ export const layer = (state: SandboxState) =>
     HttpRouter.route(
       "GET",
       "/_sandbox/files/:integration/:id",
-      withErrorResponse(Effect.gen(function*() {
+      toErrorResponse(Effect.gen(function*() {
         const { id = "", integration = "" } = yield* HttpRouter.params
         const known = state.world.integrations.some((known) => known.id === integration)
         const file = known ? readAttachment(state.world.writeContext(integration).records, id) : null

@@ -10,11 +10,11 @@
  */
 import { incrementalModels } from "../../../api/Lists.ts"
 import { recordSchemas } from "../../../api/Records.ts"
-import type { Tool, ToolCategory } from "../../../api/Tools.ts"
+import { type Tool, type ToolCategory, toolOf } from "../../../api/Tools.ts"
 import { writeNames, writeSchemas } from "../../../api/Writes.ts"
 import type { World } from "../../world/World.ts"
 import type { Account } from "../Account.ts"
-import { type Endpoint, endpoints, toolOf } from "../Endpoints.ts"
+import { type Endpoint, endpoints } from "../Endpoints.ts"
 
 type Status = "SUPPORTED" | "UNSUPPORTED"
 

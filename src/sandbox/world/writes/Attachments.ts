@@ -5,7 +5,7 @@
  * - Contents stay in memory, as base64, while the sandbox runs.
  */
 import type { AttachmentUpload } from "../../../api/Attachments.ts"
-import { toolOf } from "../../server/Endpoints.ts"
+import { toolOf } from "../../../api/Tools.ts"
 import { isLive, type Records, type Row } from "../Records.ts"
 
 /** These tools keep attachments on the application, all others on the candidate. */

@@ -2,7 +2,8 @@
  * Creates records, when a world starts and while it is active. Hides what a plausible record of each model consists of
  * and which records it is linked to.
  */
-import { type Fields, isListed, isLive, type NewRecord, type Records, type Row, type WorldModel } from "./Records.ts"
+import * as Data from "effect/Data"
+import { type Fields, isListed, iso, type NewRecord, type Records, type Row, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"
 import type { Sizes } from "./Sizes.ts"
@@ -22,52 +23,75 @@ export interface RecordValues {
   readonly one?: Record<string, Row | null>
 }
 
-type RecordFactory = (
-  records: Records,
-  random: SeededRandom,
-  moment: Moment,
-  given: Record<string, Row | null>
-) => NewRecord
-
-const iso = (at: number): string => new Date(at).toISOString()
-const date = (at: number): string => iso(at).slice(0, 10)
-const pickLiveRecord = (records: Records, model: WorldModel, random: SeededRandom): Row | null =>
-  random.pickWhere(records.rows(model), isLive) ?? null
-const pickLiveRecords = (records: Records, model: WorldModel, random: SeededRandom, most: number): Array<Row> => {
-  const chosen = new Set<Row>()
-  for (let i = random.int(0, most); i > 0; i--) {
-    const row = pickLiveRecord(records, model, random)
-    if (row !== null) chosen.add(row)
+/** What a new record is made from. */
+class Draft extends Data.Class<{
+  readonly records: Records
+  readonly model: WorldModel
+  readonly moment: Moment
+  readonly random: SeededRandom
+  /** The records that the caller links. */
+  readonly given: Record<string, Row | null>
+}> {
+  /** The record is created now, not before the world started. */
+  get isNew(): boolean {
+    return this.moment.createdAt === this.moment.changedAt
   }
-  return [...chosen]
+
+  /** Records of this model so far. */
+  get count(): number {
+    return this.records.rows(this.model).length
+  }
+
+  pick(model: WorldModel, fits?: (row: Row) => boolean): Row | null {
+    return this.records.pick(model, this.random, fits)
+  }
+
+  pickSome(model: WorldModel, most: number): Array<Row> {
+    const picked = Array.from({ length: this.random.int(0, most) }, () => this.pick(model))
+    return [...new Set(picked.filter((row) => row !== null))]
+  }
+
+  /** The record that the caller links at this path, else a random one. */
+  linked(path: string, model: WorldModel): Row | null {
+    return this.given[path] ?? this.pick(model)
+  }
+
+  create(model: WorldModel, values?: RecordValues): Row {
+    return createRecord(this.records, model, this.moment, this.random, values)
+  }
 }
-const numberedName = (records: Records, model: WorldModel, words: ReadonlyArray<string>): string => {
-  const n = records.rows(model).length
-  const word = words[n % words.length] as string
-  return n < words.length ? word : `${word} ${1 + Math.floor(n / words.length)}`
+
+type RecordFactory = (draft: Draft) => NewRecord
+
+const date = (at: number): string => iso(at).slice(0, 10)
+
+/** Names the records of a model with these words, in turn, and with a number from the second round on. */
+const named = (words: ReadonlyArray<string>) => ({ count }: Draft) => {
+  const word = words[count % words.length] as string
+  return { fields: { name: count < words.length ? word : `${word} ${1 + Math.floor(count / words.length)}` } }
 }
-const person: RecordFactory = (_, random) => ({
+
+const person: RecordFactory = ({ random }) => ({
   fields: { first_name: random.pick(SampleData.firstNames), last_name: random.pick(SampleData.lastNames) }
 })
 
-const application: RecordFactory = (records, random, moment, given) => {
+const application: RecordFactory = (draft) => {
+  const { given, isNew, moment, random, records } = draft
   const stages = records.rows("ats.stage")
   const outcome = random.boolean(0.45) ? "PENDING" : random.boolean(0.25) ? "HIRED" : "DECLINED"
-  const fresh = moment.createdAt === moment.changedAt
-  const declined = !fresh && outcome === "DECLINED"
-  const hired = !fresh && outcome === "HIRED"
+  const declined = !isNew && outcome === "DECLINED"
+  const hired = !isNew && outcome === "HIRED"
   return {
     fields: {
-      outcome: fresh ? "PENDING" : outcome,
+      outcome: isNew ? "PENDING" : outcome,
       rejection_reason_name: declined ? random.pick(SampleData.rejections) : null,
       rejected_at: declined ? iso(moment.changedAt) : null
     },
     one: {
-      candidate: given["candidate"] ??
-        (random.boolean(0.08) ? pickLiveRecord(records, "ats.candidate", random) : null) ??
-        createRecord(records, "ats.candidate", moment, random),
-      current_stage: (fresh ? stages[0] : hired ? stages.at(-1) : stages[random.int(0, stages.length - 2)]) ?? null,
-      job: random.pickWhere(records.rows("ats.job"), (job) => isLive(job) && job.fields["status"] !== "CLOSED") ?? null
+      candidate: given["candidate"] ?? (random.boolean(0.08) ? draft.pick("ats.candidate") : null) ??
+        draft.create("ats.candidate"),
+      current_stage: (isNew ? stages[0] : hired ? stages.at(-1) : stages[random.int(0, stages.length - 2)]) ?? null,
+      job: draft.pick("ats.job", (job) => job.fields["status"] !== "CLOSED")
     },
     many: { interviews: [], offers: [] }
   }
@@ -96,39 +120,34 @@ const responses = (random: SeededRandom, at: number): Fields[string] => {
   ]
 }
 
-const payslip: RecordFactory = (records, random, moment, given) => {
-  const gross = random.int(28, 110) * 100
+const payslip: RecordFactory = (draft) => {
+  const gross = draft.random.int(28, 110) * 100
   const money = (value: number) => ({ currency: "EUR", value })
   const net = Math.round(gross * 0.64)
   const items = [gross, -Math.round(gross * 0.21), -Math.round(gross * 0.09), -Math.round(gross * 0.06)]
   return {
     fields: { totals: { gross_pay: money(gross), net_pay: money(net), paid_amount: money(net) } },
-    one: {
-      employee: pickLiveRecord(records, "hris.employee", random),
-      pay_run: given["pay_run"] ?? pickLiveRecord(records, "hris.pay_run", random)
-    },
+    one: { employee: draft.pick("hris.employee"), pay_run: draft.linked("pay_run", "hris.pay_run") },
     many: {
       line_items: items.map((value, i) =>
-        createRecord(records, "hris.line_item", moment, random, {
-          fields: { name: SampleData.payItems[i] as string, amount: money(value) }
-        })
+        draft.create("hris.line_item", { fields: { name: SampleData.payItems[i] as string, amount: money(value) } })
       )
     }
   }
 }
 
-const review: RecordFactory = (records, random, moment) => {
-  const fresh = moment.createdAt === moment.changedAt
+const review: RecordFactory = (draft) => {
+  const { isNew, random } = draft
   return {
     fields: {
       type: random.pick(["MANAGER", "DIRECT_REPORT", "PEER", "SELF"]),
       summary_comment: random.pick(SampleData.reviewComments),
-      summary_rating: fresh || random.boolean(0.2) ? null : rating(random)
+      summary_rating: isNew || random.boolean(0.2) ? null : rating(random)
     },
     one: {
-      reviewee: pickLiveRecord(records, "hris.employee", random),
-      reviewer: pickLiveRecord(records, "hris.employee", random),
-      review_cycle: pickLiveRecord(records, "hris.performance_review_cycle", random)
+      reviewee: draft.pick("hris.employee"),
+      reviewer: draft.pick("hris.employee"),
+      review_cycle: draft.pick("hris.performance_review_cycle")
     }
   }
 }
@@ -138,14 +157,13 @@ export const rating = (random: SeededRandom): Fields[string] => ({
   value: random.pick(SampleData.ratings)
 })
 
-const staffingEntity: RecordFactory = (records, random, moment) => {
+const staffingEntity: RecordFactory = (draft) => {
+  const { random } = draft
   const model = random.pick(["JOB", "POSITION", "REQUISITION"])
   const limited = model !== "JOB"
   const open = limited ? "OPEN_LIMITED" : "OPEN_UNLIMITED"
-  const status = moment.createdAt === moment.changedAt
-    ? open
-    : random.pick([open, open, "PENDING", "FROZEN", "FILLED", "CLOSED"])
-  const title = `${random.pick(SampleData.seniorities)} ${random.pick(SampleData.titles)}`
+  const status = draft.isNew ? open : random.pick([open, open, "PENDING", "FROZEN", "FILLED", "CLOSED"])
+  const title = jobTitle(random)
   return {
     fields: {
       name: title,
@@ -154,38 +172,29 @@ const staffingEntity: RecordFactory = (records, random, moment) => {
       status,
       number_of_openings: limited ? random.int(1, 4) : null
     },
-    one: {
-      parent: model === "REQUISITION"
-        ? random.pickWhere(records.rows("hris.staffing_entity"), (row) => row.fields["model_type"] === "POSITION") ??
-          null
-        : null
-    },
+    one: { parent: model === "REQUISITION" ? pickPosition(draft) : null },
     many: {
-      locations: pickLiveRecords(records, "hris.location", random, 2),
-      legal_entities: pickLiveRecords(records, "hris.legal_entity", random, 1),
-      groups: pickLiveRecords(records, "hris.group", random, 2),
-      skills: pickLiveRecords(records, "hris.skill", random, 3).map((skill) =>
-        createRecord(records, "hris.expectation", moment, random, { one: { skill } })
-      )
+      locations: draft.pickSome("hris.location", 2),
+      legal_entities: draft.pickSome("hris.legal_entity", 1),
+      groups: draft.pickSome("hris.group", 2),
+      skills: draft.pickSome("hris.skill", 3).map((skill) => draft.create("hris.expectation", { one: { skill } }))
     }
   }
 }
+const jobTitle = (random: SeededRandom): string =>
+  `${random.pick(SampleData.seniorities)} ${random.pick(SampleData.titles)}`
+const pickPosition = ({ random, records }: Draft): Row | null =>
+  random.pickWhere(records.rows("hris.staffing_entity"), (row) => row.fields["model_type"] === "POSITION") ?? null
 
-const scale: RecordFactory = (records) => {
-  const n = records.rows("hris.proficiency_scale").length
-  if (n % 3 < 2) {
-    return { fields: { type: "NUMERIC", min: 0, max: n % 3 === 0 ? 5 : 100, step: n % 3 === 0 ? 1 : null } }
-  }
-  return {
-    fields: {
-      type: "SINGLE_SELECT",
-      ordered_options: ["Beginner", "Advanced", "Expert"].map((name, i) => ({
-        id: records.id("option", i + 1),
-        remote_id: `level-${i + 1}`,
-        name
-      }))
-    }
-  }
+const scale: RecordFactory = ({ count, records }) => {
+  const kind = count % 3
+  if (kind < 2) return { fields: { type: "NUMERIC", min: 0, max: kind === 0 ? 5 : 100, step: kind === 0 ? 1 : null } }
+  const options = ["Beginner", "Advanced", "Expert"].map((name, i) => ({
+    id: records.id("option", i + 1),
+    remote_id: `level-${i + 1}`,
+    name
+  }))
+  return { fields: { type: "SINGLE_SELECT", ordered_options: options } }
 }
 
 /** A random expected proficiency on this skill's scale. */
@@ -203,90 +212,76 @@ const sampleFile = (title: string): string => Buffer.from(`A ${title} of the san
 
 const recordFactories: Record<WorldModel, RecordFactory> = {
   "ats.user": person,
-  "ats.job": (records, random) => ({
-    fields: {
-      name: `${random.pick(SampleData.seniorities)} ${random.pick(SampleData.titles)}`,
-      status: records.rows("ats.job").length % 10 === 9 ? "CLOSED" : "OPEN"
-    }
+  "ats.job": ({ count, random }) => ({
+    fields: { name: jobTitle(random), status: count % 10 === 9 ? "CLOSED" : "OPEN" }
   }),
-  "ats.stage": (records) => ({
-    fields: { name: numberedName(records, "ats.stage", SampleData.stageNames), index: records.rows("ats.stage").length }
-  }),
-  "ats.tag": (records) => ({ fields: { name: numberedName(records, "ats.tag", SampleData.tagNames) } }),
-  "ats.candidate": (records, random, moment, given) => ({
-    ...person(records, random, moment, given),
-    many: { tags: pickLiveRecords(records, "ats.tag", random, 2) }
-  }),
+  "ats.stage": (draft) => ({ fields: { ...named(SampleData.stageNames)(draft).fields, index: draft.count } }),
+  "ats.tag": named(SampleData.tagNames),
+  "ats.candidate": (draft) => ({ ...person(draft), many: { tags: draft.pickSome("ats.tag", 2) } }),
   "ats.application": application,
-  "ats.interview": (records, random, moment, given) => {
-    const startingAt = moment.createdAt + random.int(1, 14) * day
+  "ats.interview": (draft) => {
+    const startingAt = draft.moment.createdAt + draft.random.int(1, 14) * day
     return {
       fields: {
-        title: random.pick(SampleData.interviewTitles),
+        title: draft.random.pick(SampleData.interviewTitles),
         starting_at: iso(startingAt),
         ending_at: iso(startingAt + 3_600_000),
         canceled: false
       },
-      one: { application: given["application"] ?? pickLiveRecord(records, "ats.application", random) }
+      one: { application: draft.linked("application", "ats.application") }
     }
   },
-  "ats.offer": (records, random, _, given) => ({
-    fields: { status: random.pick(["SENT", "SENT", "ACCEPTED", "DECLINED", "DRAFT", "APPROVED", "ABANDONED"]) },
-    one: { application: given["application"] ?? pickLiveRecord(records, "ats.application", random) }
+  "ats.offer": (draft) => ({
+    fields: { status: draft.random.pick(["SENT", "SENT", "ACCEPTED", "DECLINED", "DRAFT", "APPROVED", "ABANDONED"]) },
+    one: { application: draft.linked("application", "ats.application") }
   }),
-  "ats.scorecard": (records, random, moment, given) => {
-    const application = given["application"] ?? pickLiveRecord(records, "ats.application", random)
+  "ats.scorecard": (draft) => {
+    const application = draft.linked("application", "ats.application")
     return {
-      fields: { responses: responses(random, moment.createdAt) },
+      fields: { responses: responses(draft.random, draft.moment.createdAt) },
       one: {
         application,
         candidate: application?.one["candidate"] ?? null,
         interview: application?.many["interviews"]?.at(-1) ?? null,
-        author: pickLiveRecord(records, "ats.user", random)
+        author: draft.pick("ats.user")
       }
     }
   },
-  "hris.legal_entity": (_, random) => ({
+  "hris.legal_entity": ({ random }) => ({
     fields: { name: `${random.pick(SampleData.companies)} ${random.pick(SampleData.legalForms)}` }
   }),
-  "hris.location": (records) => ({
-    fields: { name: numberedName(records, "hris.location", SampleData.places.map((place) => `${place.city} office`)) }
-  }),
-  "hris.group": (records, random) => ({
+  "hris.location": named(SampleData.places.map((place) => `${place.city} office`)),
+  "hris.group": (draft) => ({
     fields: {
-      name: numberedName(records, "hris.group", SampleData.groupNames),
-      type: random.pick(["DEPARTMENT", "TEAM", "COST_CENTER"])
+      ...named(SampleData.groupNames)(draft).fields,
+      type: draft.random.pick(["DEPARTMENT", "TEAM", "COST_CENTER"])
     }
   }),
   "hris.proficiency_scale": scale,
-  "hris.skill": (records, random) => ({
-    fields: { name: numberedName(records, "hris.skill", SampleData.skillNames) },
-    one: { proficiency_scale: pickLiveRecord(records, "hris.proficiency_scale", random) }
+  "hris.skill": (draft) => ({
+    ...named(SampleData.skillNames)(draft),
+    one: { proficiency_scale: draft.pick("hris.proficiency_scale") }
   }),
-  "hris.expectation": (_, random, __, given) => ({
+  "hris.expectation": ({ given, random }) => ({
     fields: { expected_proficiency: proficiency(given["skill"], random) }
   }),
-  "hris.absence_type": (records, random) => ({
+  "hris.absence_type": (draft) => ({
     fields: {
-      name: numberedName(records, "hris.absence_type", SampleData.absences),
-      unit: random.pick(["HOURS", "DAYS"]),
-      half_days_supported: random.boolean(0.5),
-      exact_times_supported: random.boolean(0.3)
+      ...named(SampleData.absences)(draft).fields,
+      unit: draft.random.pick(["HOURS", "DAYS"]),
+      half_days_supported: draft.random.boolean(0.5),
+      exact_times_supported: draft.random.boolean(0.3)
     }
   }),
-  "hris.salary_type": (records) => ({
-    fields: { name: numberedName(records, "hris.salary_type", ["Fixed", "Variable"]) }
-  }),
+  "hris.salary_type": named(["Fixed", "Variable"]),
   "hris.employee": person,
-  "hris.pay_run": (records, random, moment) => ({
-    fields: { start_date: date(moment.createdAt - 30 * day), end_date: date(moment.createdAt) },
-    one: { legal_entity: pickLiveRecord(records, "hris.legal_entity", random) }
+  "hris.pay_run": (draft) => ({
+    fields: { start_date: date(draft.moment.createdAt - 30 * day), end_date: date(draft.moment.createdAt) },
+    one: { legal_entity: draft.pick("hris.legal_entity") }
   }),
   "hris.payslip": payslip,
-  "hris.line_item": (records, random) => ({
-    one: { salary_type: pickLiveRecord(records, "hris.salary_type", random) }
-  }),
-  "hris.performance_review_cycle": (_, random, moment) => ({
+  "hris.line_item": (draft) => ({ one: { salary_type: draft.pick("hris.salary_type") } }),
+  "hris.performance_review_cycle": ({ moment, random }) => ({
     fields: {
       name: `${random.pick(["Spring", "Autumn", "Annual", "Probation"])} review ${iso(moment.createdAt).slice(0, 7)}`,
       review_period_start_date: iso(moment.createdAt - 180 * day)
@@ -294,44 +289,43 @@ const recordFactories: Record<WorldModel, RecordFactory> = {
   }),
   "hris.performance_review": review,
   "hris.staffing_entity": staffingEntity,
-  "hris.document_category": (_, random) => ({ fields: { name: random.pick(["Contract", "Certificate", "Payroll"]) } }),
-  "lms.course": (records, random) => {
-    const skill = pickLiveRecord(records, "hris.skill", random)
-    const topic = skill?.fields["name"] ?? random.pick(SampleData.skillNames)
+  "hris.document_category": ({ random }) => ({ fields: { name: random.pick(["Contract", "Certificate", "Payroll"]) } }),
+  "lms.course": (draft) => {
+    const skill = draft.pick("hris.skill")
+    const topic = skill?.fields["name"] ?? draft.random.pick(SampleData.skillNames)
     return {
       fields: { name: `Introduction to ${String(topic)}`, status: "ACTIVE" },
       many: { skills: skill === null ? [] : [skill] }
     }
   },
-  "ats.attachment": (records, random, _, given) => {
-    const application = given["application"] ?? pickLiveRecord(records, "ats.application", random)
-    const type = random.pick(["CV", "CV", "COVER_LETTER", "OTHER"])
+  "ats.attachment": (draft) => {
+    const application = draft.linked("application", "ats.application")
+    const type = draft.random.pick(["CV", "CV", "COVER_LETTER", "OTHER"])
     return {
       fields: { type, file_name: `${type.toLowerCase()}.txt`, content_type: "text/plain", data: sampleFile(type) },
       one: { application, candidate: application?.one["candidate"] ?? null }
     }
   },
-  "ats.result_link": (records, random, _, given) => ({
+  "ats.result_link": (draft) => ({
     fields: { label: "Result", url: "https://results.example/1", details: null, remote_fields: null },
-    one: { application: given["application"] ?? pickLiveRecord(records, "ats.application", random) }
+    one: { application: draft.linked("application", "ats.application") }
   }),
-  "hris.document": (records, random, _, given) => ({
+  "hris.document": (draft) => ({
     fields: { name: "document.txt", content_type: "text/plain", data: sampleFile("document") },
     one: {
-      employee: given["employee"] ?? pickLiveRecord(records, "hris.employee", random),
-      category: given["category"] ?? pickLiveRecord(records, "hris.document_category", random)
+      employee: draft.linked("employee", "hris.employee"),
+      category: draft.linked("category", "hris.document_category")
     }
   }),
-  "hris.rating": (records, random, _, given) => {
-    const skill = given["skill"] ?? pickLiveRecord(records, "hris.skill", random)
+  "hris.rating": (draft) => {
+    const skill = draft.linked("skill", "hris.skill")
     return {
-      fields: { rating_source: "EXTERNAL", proficiency: proficiency(skill, random) },
-      one: { employee: given["employee"] ?? pickLiveRecord(records, "hris.employee", random), skill }
+      fields: { rating_source: "EXTERNAL", proficiency: proficiency(skill, draft.random) },
+      one: { employee: draft.linked("employee", "hris.employee"), skill }
     }
   },
-  "assessment.package": (records) => {
-    const n = records.rows("assessment.package").length
-    const [name, type] = SampleData.packages[n % SampleData.packages.length] as (typeof SampleData.packages)[number]
+  "assessment.package": ({ count }) => {
+    const [name, type] = SampleData.packages[count % SampleData.packages.length] as (typeof SampleData.packages)[number]
     return { fields: { name, type, description: `${name}, about half an hour.` } }
   }
 }
@@ -354,7 +348,7 @@ export const createRecord = (
   random: SeededRandom,
   given: RecordValues = {}
 ): Row => {
-  const generated = recordFactories[model](records, random, moment, given.one ?? {})
+  const generated = recordFactories[model](new Draft({ records, model, moment, random, given: given.one ?? {} }))
   const row = records.insert(model, moment.changedAt, {
     ...generated,
     fields: merged(generated.fields, given.fields),

@@ -22,32 +22,24 @@ export const titles = words(`
   Software Engineer, Data Analyst, Product Manager, Account Executive, People Partner, Nurse, Designer,
   Site Reliability Engineer, Controller, Warehouse Lead, Customer Success Manager, Electrician, Recruiter
 `)
-export const seniorities = words(`
-  Junior, Senior, Staff, Lead, Principal
-`)
-export const sources = words(`
-  LinkedIn, Referral, Career page, Indeed, Agency, University fair
-`)
-export const stageNames = words(`
-  Applied, Screening, Phone interview, Interview, Final round, Offer, Hired
-`)
+export const seniorities = words("Junior, Senior, Staff, Lead, Principal")
+export const sources = words("LinkedIn, Referral, Career page, Indeed, Agency, University fair")
+export const stageNames = words("Applied, Screening, Phone interview, Interview, Final round, Offer, Hired")
 export const tagNames = words(`
   referral, relocation, remote, senior, silver medalist, urgent, rehire, graduate, visa, part-time, bilingual,
   leadership, on hold, do not contact, top talent, contractor
 `)
-export const rejections = words(`
-  Withdrew, Not enough experience, Salary expectations, Position filled, Accepted another offer, No response
-`)
-export const interviewTitles = words(`
-  Phone screen, Technical interview, Panel interview, Culture talk, Case study
-`)
+export const rejections = words(
+  "Withdrew, Not enough experience, Salary expectations, Position filled, Accepted another offer, No response"
+)
+export const interviewTitles = words("Phone screen, Technical interview, Panel interview, Culture talk, Case study")
 export const skillNames = words(`
   Statistics, Negotiation, TypeScript, First aid, Bookkeeping, Forklift driving, Public speaking, SQL, Welding,
   Spanish, Coaching, Incident response, Copywriting, Project planning, Procurement, Typography
 `)
-export const groupNames = words(`
-  Engineering, Finance, People, Sales, Support, Legal, Design, Operations, Data, Facilities
-`)
+export const groupNames = words(
+  "Engineering, Finance, People, Sales, Support, Legal, Design, Operations, Data, Facilities"
+)
 export const reviewComments = words(`
   Delivers reliably and helps others to do the same.,
   A strong half-year with two difficult projects brought home.,
@@ -55,18 +47,12 @@ export const reviewComments = words(`
   Grew into the role faster than anyone expected.,
   Solid work, more initiative in cross-team questions would help.
 `)
-export const ratings = words(`
-  Below expectations, Meets expectations, Exceeds expectations, Outstanding
-`)
-export const payItems = words(`
-  Base salary, Income tax, Pension contribution, Health insurance, Bonus, Overtime
-`)
-export const absences = words(`
-  Vacation, Sick leave, Parental leave, Unpaid leave, Training, Special leave, Overtime compensation
-`)
-export const legalForms = words(`
-  GmbH, Ltd, Inc, SAS, AB, BV
-`)
+export const ratings = words("Below expectations, Meets expectations, Exceeds expectations, Outstanding")
+export const payItems = words("Base salary, Income tax, Pension contribution, Health insurance, Bonus, Overtime")
+export const absences = words(
+  "Vacation, Sick leave, Parental leave, Unpaid leave, Training, Special leave, Overtime compensation"
+)
+export const legalForms = words("GmbH, Ltd, Inc, SAS, AB, BV")
 /** Name and type. */
 export const packages = [
   ["Logical reasoning", "SKILLS_TEST"],
@@ -84,6 +70,4 @@ export const places = [
   { city: "Porto", country: "PT", state: "Porto", street: "Rua das Flores", zip: "4050-262" }
 ] as const
 /** The words that a rename appends: names stay readable however often they change. */
-export const revisions = words(`
-  (new), EMEA, 2.0, North, Plus, Group, Core, Global
-`)
+export const revisions = words("(new), EMEA, 2.0, North, Plus, Group, Core, Global")

@@ -1,5 +1,9 @@
 /** The words from which the simulated organizations are made. */
 
+/** The label of a name: "Full time" for "FULL_TIME". */
+export const toLabel = (name: string): string =>
+  name.slice(0, 1).toUpperCase() + name.slice(1).toLowerCase().replaceAll("_", " ")
+
 const words = (text: string): ReadonlyArray<string> => text.trim().split(/,\s+/)
 
 export const firstNames = words(`

@@ -21,7 +21,12 @@ import type { SandboxState } from "../SandboxState.ts"
 import { queryParameters } from "./ListRequest.ts"
 import { openApiDocument } from "./SandboxOpenApi.ts"
 
-const json = HttpServerResponse.jsonUnsafe
+/** A route that responds with JSON. */
+const jsonRoute = <E, R>(
+  method: "GET" | "POST" | "PUT" | "DELETE",
+  path: `/${string}`,
+  value: Effect.Effect<object, E, R>
+) => HttpRouter.route(method, path, toErrorResponse(Effect.map(value, (json) => HttpServerResponse.jsonUnsafe(json))))
 
 /** The decoded body, or an error that explains what is wrong with it. */
 const decodeBody = <A>(schema: Schema.Codec<A, unknown>) =>
@@ -33,53 +38,34 @@ const settingsRoutes = <A extends object>(
   schema: Schema.Codec<A, unknown>,
   set: (settings: A | {}) => void
 ) => [
-  HttpRouter.route(
-    "PUT",
-    path,
-    toErrorResponse(Effect.map(decodeBody(schema), (settings) => {
-      set(settings)
-      return json(settings)
-    }))
-  ),
-  HttpRouter.route(
-    "DELETE",
-    path,
-    Effect.sync(() => {
-      set({})
-      return json({})
-    })
-  )
+  jsonRoute("PUT", path, Effect.tap(decodeBody(schema), (settings) => Effect.sync(() => set(settings)))),
+  jsonRoute("DELETE", path, Effect.as(Effect.sync(() => set({})), {}))
 ]
 
 export const layer = (state: SandboxState) =>
   HttpRouter.addAll([
-    HttpRouter.route(
+    jsonRoute(
       "GET",
       "/_sandbox/models/:model",
-      toErrorResponse(Effect.gen(function*() {
+      Effect.gen(function*() {
         const { model = "" } = yield* HttpRouter.params
         const { integration } = yield* queryParameters
         if (!isWorldModel(model)) return yield* invalidInput(`There is no model "${model}".`)
-        return json({ model, ...(yield* state.truth(model, integration)) })
-      }))
+        return { model, ...(yield* state.truth(model, integration)) }
+      })
     ),
-    HttpRouter.route(
+    jsonRoute(
       "GET",
       "/_sandbox/mutations",
-      Effect.map(
-        state.advanceToNow,
-        () => json({ counts: state.world.mutations, latest: state.world.log.slice(-1000) })
-      )
+      Effect.map(state.advanceToNow, () => ({ counts: state.world.mutations, latest: state.world.log.slice(-1000) }))
     ),
-    HttpRouter.route(
+    jsonRoute(
       "POST",
       "/_sandbox/mutations",
-      toErrorResponse(
-        Effect.map(Effect.flatMap(decodeBody(MutationRequest), (act) => state.mutate(act)), (done) => json(done))
-      )
+      Effect.flatMap(decodeBody(MutationRequest), (mutation) => state.mutate(mutation))
     ),
     ...settingsRoutes("/_sandbox/faults", FaultSettings, (settings) => state.faults.set(settings)),
-    HttpRouter.route("GET", "/_sandbox/account", Effect.sync(() => json(state.account.settings))),
+    jsonRoute("GET", "/_sandbox/account", Effect.sync(() => state.account.settings)),
     ...settingsRoutes("/_sandbox/account", AccountSettings, (settings) => state.account.set(settings)),
     HttpRouter.route(
       "GET",
@@ -92,13 +78,11 @@ export const layer = (state: SandboxState) =>
         return HttpServerResponse.uint8Array(file.bytes, { contentType: file.contentType })
       }))
     ),
-    HttpRouter.route(
+    jsonRoute(
       "GET",
       "/_sandbox/openapi.json",
-      Effect.gen(function*() {
-        const { headers } = yield* HttpServerRequest.HttpServerRequest
-        return json(yield* openApiDocument(state, `http://${headers["host"]}/v1`))
-      })
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+        openApiDocument(state, `http://${headers["host"]}/v1`))
     ),
-    HttpRouter.route("GET", "/_sandbox/requests", Effect.sync(() => json({ requests: state.requests })))
+    jsonRoute("GET", "/_sandbox/requests", Effect.sync(() => ({ requests: state.requests })))
   ])

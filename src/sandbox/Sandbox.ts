@@ -1,6 +1,6 @@
 /**
- * An HTTP server of the unified API over a simulated world, in real time. Hides how the world keeps up with the
- * clock and how HTTP serves it. This is the package's `rollcall/sandbox`: `startSandbox` for promises, `Sandbox.layer` for Effect.
+ * An HTTP server of the unified API over a simulated world, in real time. This is the package's `rollcall/sandbox`:
+ * `startSandbox` for promises, `Sandbox.layer` for Effect.
  *
  * Gotchas
  * - `speed` multiplies how many changes happen; timestamps and the `Date` header stay real.

@@ -1,5 +1,5 @@
 /**
- * Faults between the world and its clients. Hides which request gets which fault; the choice is seeded.
+ * Faults between the world and its clients: decides, seeded, which request gets which fault.
  *
  * Gotchas
  * - Faults apply to all 27 endpoints. `/_sandbox` always answers, and a wrong key is always rejected.

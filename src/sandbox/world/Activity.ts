@@ -1,5 +1,5 @@
 /**
- * The activity of an organization. Hides which records each kind of activity picks and how it changes them.
+ * The activity of an organization: which records each kind of activity picks, and how it changes them.
  *
  * Gotchas
  * - An activity may find no suitable record (no offer is waiting for a reply); it then returns `null`.

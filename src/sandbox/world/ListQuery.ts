@@ -1,5 +1,5 @@
 /**
- * Selects the rows of a list request and cuts them into pages. Hides filters, their combination and the cursor.
+ * Selects the rows of a list request by its filters and cuts them into pages.
  *
  * Invariants
  * 1. Distinct filters combine with AND, the values of one with OR; an empty filter selects everything.

@@ -1,5 +1,5 @@
 /**
- * Single mutations of the world that a test requests. Hides how each is validated and applied.
+ * Single mutations of the world that a test requests: validates and applies them.
  */
 import * as Schema from "effect/Schema"
 import { activityKinds, isActivityPossible, performActivity, withNewSuffix } from "./Activity.ts"

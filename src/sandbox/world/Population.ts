@@ -1,6 +1,5 @@
 /**
- * Creates records, when a world starts and while it is active. Hides what a plausible record of each model consists of
- * and which records it is linked to.
+ * Creates records, when a world starts and while it is active: a factory per model makes a plausible record, linked to others.
  */
 import * as Data from "effect/Data"
 import { type Fields, isListed, iso, type NewRecord, type Records, type Row, type WorldModel } from "./Records.ts"
@@ -23,7 +22,7 @@ export interface RecordValues {
   readonly one?: Record<string, Row | null>
 }
 
-/** What a new record is made from. */
+/** The material of a new record. */
 class Draft extends Data.Class<{
   readonly records: Records
   readonly model: WorldModel

@@ -1,5 +1,5 @@
 /**
- * The records of one integration. Hides how they are stored, linked, ordered and changed.
+ * The records of one integration: how they are stored, linked, ordered and changed.
  *
  * Invariants
  * 1. A linked record is stored once and embedded when it is read, so a rename shows in every record that embeds it.

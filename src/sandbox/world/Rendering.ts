@@ -1,6 +1,6 @@
 /**
- * A record as the API shows it. Hides which properties are stored, which are drawn from the record's salt, and which
- * are other records, embedded with their current content.
+ * A record as the API shows it: properties that are stored, properties that are drawn from the record's salt, and
+ * other records, embedded with their current content.
  *
  * Invariants
  * 1. Every property of the specification's "Resources and their fields" is present, in every record.

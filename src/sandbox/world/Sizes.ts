@@ -1,4 +1,4 @@
-/** How many records of each model an integration starts with. Hides which models are large and which stay small. */
+/** How many records of each model an integration starts with: some models are large, others stay small. */
 import type { WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 

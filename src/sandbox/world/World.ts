@@ -1,5 +1,5 @@
 /**
- * A simulated world of HR and recruiting systems with activity. Hides which records exist, what happens next and when.
+ * A simulated world of HR and recruiting systems with activity: decides what happens next, and when.
  * The world is pure and seeded. It has no clock of its own: the caller advances its time.
  *
  * Invariants
@@ -192,7 +192,7 @@ export class World {
 
   /** The records of an integration at the current time, for a write. */
   writeContext(integration: string): WriteContext {
-    return new WriteContext(this.#recordsOf(integration), this.#now)
+    return new WriteContext({ records: this.#recordsOf(integration), at: this.#now })
   }
 
   /** Performs one of the API's writes now, from the raw path parameters and body. */
@@ -223,9 +223,9 @@ export class World {
   }
 
   #integrationsFor(kind: ActivityKind): ReadonlyArray<string> {
-    return this.integrations.filter(({ models }) => isActivityPossible(kind, (model) => models.includes(model))).map((
-      { id }
-    ) => id)
+    return this.integrations
+      .filter(({ models }) => isActivityPossible(kind, (model) => models.includes(model)))
+      .map(({ id }) => id)
   }
 
   /** Performs one activity: of a kind that has not happened yet, else of any kind by weight. */

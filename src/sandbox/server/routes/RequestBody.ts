@@ -1,5 +1,5 @@
 /**
- * Reads the JSON body of a request. Hides the rules for media type, size and nesting; each violation is the client's error.
+ * Reads the JSON body of a request, within limits of media type, size and nesting; each violation is the client's error.
  *
  * Gotchas
  * - A body that is nested deeper than `maxDepth` is rejected, because a recursive walk would overflow the stack.

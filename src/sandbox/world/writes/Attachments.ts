@@ -1,5 +1,5 @@
 /**
- * Uploaded files. Hides on which record a system keeps its attachments.
+ * Uploaded files. A system keeps them on the application or on the candidate.
  *
  * Gotchas
  * - Contents stay in memory, as base64, while the sandbox runs.

@@ -1,5 +1,5 @@
 /**
- * The form for creating employees. Hides which fields an integration requires, and how the staffing entity changes them.
+ * The form for creating employees: the required fields, and how the staffing entity changes them.
  *
  * Gotchas
  * - With a staffing entity the form asks for the employee's place in it, and omits the fields that the entity determines.

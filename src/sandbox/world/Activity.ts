@@ -4,7 +4,7 @@
  * Gotchas
  * - An activity may find no suitable record (no offer is waiting for a reply); it then returns `null`.
  */
-import { createRecord, momentOf, proficiency, rating } from "./Population.ts"
+import { createRecord, momentOf } from "./RecordFactories.ts"
 import { type Fields, isListed, isLive, iso, models, type Records, type Row, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"
@@ -127,7 +127,7 @@ const setExpectedProficiency: ApplyActivity = (records, at, random) => {
   const skill = records.pick("hris.skill", random)
   if (row === null || skill === null) return null
   const known = row.many["skills"]?.find((entry) => entry.one["skill"] === skill)
-  if (known) records.change(known, at, { expected_proficiency: proficiency(skill, random) })
+  if (known) records.change(known, at, { expected_proficiency: SampleData.proficiency(skill, random) })
   else {
     const entry = createRecord(records, "hris.expectation", momentOf(at), random, { one: { skill } })
     records.attach(row, "skills", entry, at)
@@ -224,7 +224,7 @@ const activities = {
   review_rated: editActivity(
     "hris.performance_review",
     3,
-    (_, random) => ({ summary_rating: rating(random) }),
+    (_, random) => ({ summary_rating: SampleData.rating(random) }),
     (row) => row.fields["summary_rating"] === null
   ),
   renamed_employee: lastNameActivity("hris.employee"),

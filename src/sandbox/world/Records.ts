@@ -83,6 +83,8 @@ const noLinks = Object.freeze({})
 
 /** A time, ms, as the API shows it. */
 export const iso = (at: number): string => new Date(at).toISOString()
+/** A day, `YYYY-MM-DD`. */
+export const dateOf = (at: number): string => iso(at).slice(0, 10)
 
 export const isLive = (row: Row): boolean => row.deletedAt === null && row.hardDeletedAt === null
 

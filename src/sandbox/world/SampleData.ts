@@ -1,4 +1,6 @@
-/** The words from which the simulated organizations are made. */
+/** The words from which the simulated organizations are made, and the values that consist of more than a word. */
+import { dateOf, type Fields, type Row } from "./Records.ts"
+import type { SeededRandom } from "./SeededRandom.ts"
 
 /** The label of a name: "Full time" for "FULL_TIME". */
 export const toLabel = (name: string): string =>
@@ -75,3 +77,47 @@ export const places = [
 ] as const
 /** The words that a rename appends: names stay readable however often they change. */
 export const revisions = words("(new), EMEA, 2.0, North, Plus, Group, Core, Global")
+
+const day = 86_400_000
+
+/** The responses of a scorecard, one of each type. */
+export const scorecardResponses = (random: SeededRandom, at: number): Fields[string] => {
+  const options = [{ label: "No", remote_id: "o1" }, { label: "Yes", remote_id: "o2" }, {
+    label: "Strong yes",
+    remote_id: "o3"
+  }]
+  const of = (label: string, type: string, answer: Fields[string]) => ({
+    answer,
+    description: null,
+    label,
+    remote_id: `r-${type.toLowerCase()}`,
+    required: random.boolean(0.5),
+    type
+  })
+  return [
+    { ...of("Recommendation", "SINGLE_SELECT", random.pick(options)), options },
+    { ...of("Strengths", "MULTI_SELECT", options.slice(1, random.int(2, 3))), options },
+    of("Impression", "TEXT", random.pick(reviewComments)),
+    of("Would work with", "BOOLEAN", random.boolean(0.7)),
+    of("Score", "NUMBER", random.int(1, 10)),
+    of("Available from", "DATE", random.boolean(0.8) ? dateOf(at + random.int(10, 90) * day) : null)
+  ]
+}
+
+/** The summary rating of a performance review. */
+export const rating = (random: SeededRandom): Fields[string] => ({
+  type: "SINGLE_SELECT",
+  ordered_options: [...ratings],
+  value: random.pick(ratings)
+})
+
+/** A random expected proficiency on this skill's scale. */
+export const proficiency = (skill: Row | null | undefined, random: SeededRandom): Fields[string] => {
+  const scale = skill?.one["proficiency_scale"]?.fields
+  if (scale === undefined || random.boolean(0.2)) return null
+  if (scale["type"] === "NUMERIC") {
+    return { type: "NUMERIC", value: random.int(Number(scale["min"]) + 1, Number(scale["max"])) }
+  }
+  const option = random.pick(scale["ordered_options"] as ReadonlyArray<{ readonly id: string }>)
+  return { type: "SINGLE_SELECT", selected_option_id: option.id }
+}

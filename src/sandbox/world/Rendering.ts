@@ -22,11 +22,17 @@ const text = (value: Json | undefined): string => typeof value === "string" ? va
 
 const idFields = (row: Row) => ({ id: row.id, remote_id: row.remoteId })
 /** Stored properties; null if the record does not have them. */
-const stored = (row: Row, ...names: ReadonlyArray<string>): Rendered =>
-  Object.fromEntries(names.map((name) => [name, row.fields[name] ?? null]))
+const stored = (row: Row, ...names: ReadonlyArray<string>): Rendered => {
+  const values: Fields = {}
+  for (const name of names) values[name] = row.fields[name] ?? null
+  return values
+}
 /** The ids of the records linked at these paths: `<path>_id`. */
-const linkedIds = (row: Row, ...paths: ReadonlyArray<string>): Rendered =>
-  Object.fromEntries(paths.map((path) => [`${path}_id`, row.one[path]?.id ?? null]))
+const linkedIds = (row: Row, ...paths: ReadonlyArray<string>): Rendered => {
+  const ids: Fields = {}
+  for (const path of paths) ids[`${path}_id`] = row.one[path]?.id ?? null
+  return ids
+}
 const noCustomFields = { custom_fields: null, integration_fields: [] }
 const nameFields = (row: Row) => ({ ...idFields(row), ...stored(row, "name") })
 const changeFields = (row: Row) => ({ changed_at: iso(row.changedAt), remote_deleted_at: isoOrNull(row.deletedAt) })

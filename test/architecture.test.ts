@@ -69,11 +69,12 @@ const layers: ReadonlyArray<Layer> = [
     imports: [...ports, "domain", "api", "plugin"],
     packages: /^node:(async_hooks|crypto|perf_hooks|v8)$/
   },
-  // the world is pure; it also serves as a Source in memory and behind HTTP
+  // the world is pure; the server shows it over HTTP
+  { name: "world", files: /^sandbox\/(ApiError|world\/.*)\.ts$/, imports: ["api"], packages: none },
   {
     name: "sandbox",
     files: /^sandbox\//,
-    imports: ["port", "domain", "api"],
+    imports: ["api", "world"],
     packages: /^(@effect\/platform-node\/|node:http$)/
   },
   { name: "telemetry", files: /^telemetry\//, imports: ["domain"], packages: /^node:/ },

@@ -28,11 +28,7 @@ const fitsTogether = (files: ReadonlyArray<{ readonly data: string }>): boolean 
   files.reduce((sum, { data }) => sum + data.length, 0) <= largestBodyBytes
 
 export const AttachmentUpload = Schema.Struct({ ...uploadFields, type: openEnum("CV", "COVER_LETTER", "OTHER") })
-  .annotate(
-    {
-      identifier: "AttachmentUpload"
-    }
-  )
+  .annotate({ identifier: "AttachmentUpload" })
 export type AttachmentUpload = typeof AttachmentUpload.Type
 
 /** Several files in one body. */

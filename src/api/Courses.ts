@@ -21,9 +21,6 @@ import {
 /** A course's id, or `remote:<remote_id>`. */
 export const CourseId = Schema.String.check(Schema.isPattern(/^(?!remote:$)[\s\S]+$/u))
 
-/** Addresses a course by its id in the third-party system. */
-export const remoteCourse = (remoteId: string): string => `remote:${remoteId}`
-
 const remote_created_at = remoteTimes.remote_created_at
 
 const Revision = Schema.Struct({

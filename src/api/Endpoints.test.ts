@@ -11,7 +11,6 @@ import * as HttpServer from "effect/http/HttpServer"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { listExamples, readExamples, writeExamples } from "../../test/support/api/Examples.ts"
-import { remoteCourse } from "./Courses.ts"
 import { type IncrementalModel, incrementalModels, lists } from "./Lists.ts"
 import { type ReadName, reads, readSchemas } from "./Reads.ts"
 import { recordSchemas } from "./Records.ts"
@@ -235,7 +234,7 @@ describe("over the wire", () => {
   it.effect("deactivating a course sends `{}`, by its id or by `remote:` and its remote id (U6)", () =>
     Effect.gen(function*() {
       const { client, last } = yield* wired
-      for (const course_id of ["c1", remoteCourse("42/b c")]) {
+      for (const course_id of ["c1", "remote:42/b c"]) {
         yield* client.deactivateCourse({ headers, params: { course_id }, payload: {} })
         assert.strictEqual(last().body, "{}")
         assert.deepStrictEqual<unknown>(last().understood?.params, { course_id })

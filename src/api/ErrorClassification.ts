@@ -51,7 +51,7 @@ export const errorCodes: Readonly<Record<string, ErrorClass>> = {
 }
 
 /** Statuses with a class of their own: all other 5xx are `Transient`, all other 4xx are `Rejected`. */
-export const errorStatuses: Readonly<Record<number, ErrorClass>> = {
+const errorStatuses: Readonly<Record<number, ErrorClass>> = {
   401: "Unauthorized",
   403: "Forbidden",
   404: "Unsupported",

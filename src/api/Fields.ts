@@ -1,5 +1,5 @@
 /**
- * Building blocks of the contract's schemas. Hides how leniently a field is decoded.
+ * Building blocks of the contract's schemas, which decode fields leniently.
  *
  * Invariants
  * 1. A field may be null or absent; on a request both mean "not given"

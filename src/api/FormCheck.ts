@@ -9,6 +9,7 @@
  * - An optional answer may be absent or null; its nested fields are then not required.
  * - If the form leaves something open (no options, an unknown type), only the API checks it.
  */
+import * as JsonPointer from "effect/JsonPointer"
 import { isDay } from "./Fields.ts"
 import {
   type ArrayField,
@@ -44,8 +45,7 @@ export interface FormViolation {
 type Answers = Readonly<Record<string, unknown>>
 type Report = (path: string, rule: FormRule, message: string) => void
 
-const pointer = (path: string, key: string | number): string =>
-  `${path}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`
+const pointer = (path: string, key: string | number): string => `${path}/${JsonPointer.escapeToken(String(key))}`
 
 const isRecord = (value: unknown): value is Answers =>
   typeof value === "object" && value !== null && !Array.isArray(value)

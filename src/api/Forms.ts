@@ -21,12 +21,7 @@ const commonFields = {
   unified_key: text
 }
 
-interface CommonFields {
-  readonly label?: string | null
-  readonly required?: boolean | null
-  readonly description?: string | null
-  readonly unified_key?: string | null
-}
+type CommonFields = Schema.Struct.Type<typeof commonFields>
 
 const TextField = Schema.Struct({
   ...commonFields,
@@ -74,26 +69,7 @@ export type FormField = KnownField | OtherField
 /** Whether the field's type is one of those that `switch (field.type)` can distinguish. */
 export const isKnownField = (field: FormField): field is KnownField => isKnownType(field.type)
 
-export interface EncodedObject extends CommonFields {
-  readonly type: "object"
-  readonly properties?: Readonly<Record<string, EncodedField>> | null
-}
-export interface EncodedArray extends CommonFields {
-  readonly type: "array"
-  readonly item_type?: EncodedField | null
-  readonly min_items?: number | null
-  readonly max_items?: number | null
-}
-type EncodedField =
-  | typeof TextField.Encoded
-  | typeof DateField.Encoded
-  | typeof NumberField.Encoded
-  | typeof SingleSelectField.Encoded
-  | EncodedObject
-  | EncodedArray
-  | typeof OtherField.Encoded
-
-const nested = Schema.suspend((): Schema.Codec<FormField, EncodedField> => FormField)
+const nested = Schema.suspend((): Schema.Codec<FormField> => FormField)
 
 const ObjectField = Schema.Struct({
   ...commonFields,

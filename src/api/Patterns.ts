@@ -1,5 +1,5 @@
 /**
- * Matches untrusted patterns in linear time. Hides the regular expression engine; no pattern can block the process.
+ * Matches untrusted patterns in linear time, so that no pattern can block the process.
  *
  * Invariants
  * 1. Matching takes time linear in the length of the text

@@ -14,6 +14,9 @@ export const toolCategories = ["hris", "ats", "assessment", "lms"] as const
 export const ToolCategory = Schema.Literals(toolCategories)
 export type ToolCategory = typeof ToolCategory.Type
 
+/** The tool of an integration: `greenhouse` of `greenhouse:acme`. */
+export const toolOf = (integration: string): string => integration.split(":", 1)[0] ?? integration
+
 const labeled = {
   id: recordIds.id,
   label: text,

@@ -23,7 +23,14 @@ import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { ErrorEnvelope } from "./ErrorClassification.ts"
 import { StaffingEntityId } from "./Forms.ts"
-import { cursorParameter, type IncrementalModel, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
+import {
+  cursorParameter,
+  type IncrementalModel,
+  incrementalModels,
+  lists,
+  pageSize,
+  updatedAfterPattern
+} from "./Lists.ts"
 import { completeDocument, listDocs } from "./OpenApiDocument.ts"
 import { reads, readSchemas } from "./Reads.ts"
 import { recordSchemas } from "./Records.ts"
@@ -80,13 +87,13 @@ const queryOf = <const M extends IncrementalModel>(model: M) => {
 
 export const Warnings = Schema.Array(Schema.Struct({ message: Schema.String }))
 
+/** The envelope of a successful response. */
+export const successEnvelope = <S extends Schema.Top>(data: S) =>
+  Schema.Struct({ status: Schema.Literal("success"), data, warnings: Schema.optionalKey(Warnings) })
+
 /** One page of a list; `next` is null on the last page. */
 export const pageOf = <S extends Schema.Top>(record: S) =>
-  Schema.Struct({
-    status: Schema.Literal("success"),
-    data: Schema.Struct({ next: Schema.NullOr(Schema.String), results: Schema.Array(record) }),
-    warnings: Schema.optionalKey(Warnings)
-  })
+  successEnvelope(Schema.Struct({ next: Schema.NullOr(Schema.String), results: Schema.Array(record) }))
 
 const errorResponsesFor = (...statuses: ReadonlyArray<number>) =>
   statuses.map((status) => ErrorEnvelope.pipe(HttpApiSchema.status(status)))
@@ -110,28 +117,14 @@ const listEndpoint = <const M extends IncrementalModel>(model: M) =>
     error: errorResponses
   }).annotateMerge(OpenApi.annotations(listDocs(lists[model])))
 
+type ListEndpoint = { readonly [M in IncrementalModel]: ReturnType<typeof listEndpoint<M>> }[IncrementalModel]
+
 export class Lists extends HttpApiGroup.make("lists", { topLevel: true })
-  .add(
-    listEndpoint("ats.application"),
-    listEndpoint("ats.scorecard"),
-    listEndpoint("ats.offer"),
-    listEndpoint("ats.tag"),
-    listEndpoint("hris.payslip"),
-    listEndpoint("hris.performance_review"),
-    listEndpoint("hris.performance_review_cycle"),
-    listEndpoint("hris.staffing_entity"),
-    listEndpoint("hris.legal_entity"),
-    listEndpoint("hris.skill"),
-    listEndpoint("hris.absence_type")
-  )
+  .add(...incrementalModels.map((model) => listEndpoint(model)) as unknown as readonly [ListEndpoint])
   .middleware(Authorization)
 {}
 
 // ---- other reads --------------------------------------------------------------------------------------------------
-
-/** The envelope of a successful response. */
-export const successEnvelope = <S extends Schema.Top>(data: S) =>
-  Schema.Struct({ status: Schema.Literal("success"), data, warnings: Schema.optionalKey(Warnings) })
 
 /** Converts `/a/{b}` to the router's syntax, `/a/:b`. */
 const routeOf = (path: `/${string}`) => path.replaceAll(/\{(\w+)\}/g, ":$1") as `/${string}`
@@ -186,42 +179,32 @@ export class Reads extends HttpApiGroup.make("reads", { topLevel: true })
 
 const writeErrorResponses = [...errorResponses, ...errorResponsesFor(413, 415)]
 
-const writeEndpointOptions = <const W extends WriteName>(name: W) => ({
-  headers: IntegrationHeader,
-  params: writeSchemas[name].params,
-  payload: writeSchemas[name].body,
-  success: successEnvelope(writeSchemas[name].data),
-  error: writeErrorResponses
-})
+/** The type names one method for all writes: clients and handlers of requests with a body are typed alike. */
+const writeEndpoint = <const W extends WriteName, S extends Schema.Top>(name: W, success: S) =>
+  HttpApiEndpoint.make(writes[name].method as "POST")(name, routeOf(writes[name].path), {
+    headers: IntegrationHeader,
+    params: writeSchemas[name].params,
+    payload: writeSchemas[name].body,
+    success,
+    error: writeErrorResponses
+  }).annotateMerge(endpointAnnotations(writes[name]))
 
-const post = <const W extends WriteName>(name: W) =>
-  HttpApiEndpoint.post(name, routeOf(writes[name].path), writeEndpointOptions(name)).annotateMerge(
-    endpointAnnotations(writes[name])
-  )
+const write = <const W extends WriteName>(name: W) => writeEndpoint(name, successEnvelope(writeSchemas[name].data))
 
 export class Writes extends HttpApiGroup.make("writes", { topLevel: true })
   .add(
-    post("createApplication"),
-    post("addResultLink"),
-    post("addTag"),
-    HttpApiEndpoint.delete("removeTag", routeOf(writes.removeTag.path), writeEndpointOptions("removeTag"))
-      .annotateMerge(endpointAnnotations(writes.removeTag)),
-    HttpApiEndpoint.patch("updateInterview", routeOf(writes.updateInterview.path), {
-      ...writeEndpointOptions("updateInterview"),
-      success: Schema.Struct({ status: Schema.Literal("success"), data: Empty })
-    }).annotateMerge(endpointAnnotations(writes.updateInterview)),
-    post("addCandidateAttachment"),
-    post("createEmployee"),
-    post("uploadDocument"),
-    post("rateSkill"),
-    post("expectSkill"),
-    HttpApiEndpoint.put(
-      "replacePackages",
-      routeOf(writes.replacePackages.path),
-      writeEndpointOptions("replacePackages")
-    )
-      .annotateMerge(endpointAnnotations(writes.replacePackages)),
-    post("deactivateCourse")
+    write("createApplication"),
+    write("addResultLink"),
+    write("addTag"),
+    write("removeTag"),
+    writeEndpoint("updateInterview", Schema.Struct({ status: Schema.Literal("success"), data: Empty })),
+    write("addCandidateAttachment"),
+    write("createEmployee"),
+    write("uploadDocument"),
+    write("rateSkill"),
+    write("expectSkill"),
+    write("replacePackages"),
+    write("deactivateCourse")
   )
   .middleware(Authorization)
 {}

@@ -8,6 +8,7 @@
  * Gotchas
  * - `pattern_unsupported` means that a pattern of the form was not checked, not that the answer violates it.
  */
+import * as JsonPointer from "effect/JsonPointer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
@@ -33,7 +34,7 @@ export interface UncheckedWrite {
 }
 
 const pointer = (path: ReadonlyArray<PropertyKey>): string =>
-  path.map((key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("")
+  path.map((key) => `/${JsonPointer.escapeToken(String(key))}`).join("")
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
 

@@ -5,7 +5,6 @@
  * - All four keys of an error are always present; every key but `message` may be null.
  */
 import * as Data from "effect/Data"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
 
 const codes: Readonly<Record<string, readonly [status: number, title: string]>> = {
   "PLATFORM.AUTHENTICATION_INVALID": [401, "The API key is missing or wrong"],
@@ -48,29 +47,23 @@ export class ApiError extends Data.TaggedError("ApiError")<{
   /** The value of `Allow`: the methods that exist at this path. */
   readonly allow?: string
 }> {
-  get response(): HttpServerResponse.HttpServerResponse {
-    const { allow, code, message, retryAfter, status } = this
-    return HttpServerResponse.jsonUnsafe({
-      status: "error",
-      error: { code, title: codes[code]?.[1] ?? null, message, log_url: null }
-    }, {
-      status,
-      headers: {
-        ...(status === 401 && { "www-authenticate": "Bearer" }),
-        ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
-        ...(allow !== undefined && { allow })
-      }
-    })
+  /** The body of the response. */
+  get envelope() {
+    const { code, message } = this
+    return { status: "error", error: { code, title: codes[code]?.[1] ?? null, message, log_url: null } }
   }
 }
 
-/** An error with the HTTP status that belongs to its code. */
-export const apiError = (code: string, message: string): ApiError =>
-  new ApiError({ status: statusOf(code), code, message })
+/** An error with the HTTP status that belongs to its code, unless another one is given. */
+export const apiError = (
+  code: string,
+  message: string,
+  more: { readonly status?: number; readonly retryAfter?: number | string; readonly allow?: string } = {}
+): ApiError => new ApiError({ status: statusOf(code), code, message, ...more })
 
-/** 400: the caller must change the request. */
-export const invalidInput = (message: string): ApiError => apiError("PLATFORM.INPUT_INVALID", message)
+/** The caller must change the request. */
+export const invalidInput = (message: string, status = 400): ApiError =>
+  apiError("PLATFORM.INPUT_INVALID", message, { status })
 
-/** 404: the path names a record that does not exist. */
-export const notFound = (message: string): ApiError =>
-  new ApiError({ status: 404, code: "PLATFORM.INPUT_INVALID", message })
+/** The path names a record that does not exist. */
+export const notFound = (message: string): ApiError => invalidInput(message, 404)

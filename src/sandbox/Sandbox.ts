@@ -1,6 +1,6 @@
 /**
- * An HTTP server of the unified API over a simulated world, in real time. Hides how the world keeps up with the
- * clock and how HTTP serves it. This is the package's `rollcall/sandbox`: `startSandbox` for promises, `Sandbox.layer` for Effect.
+ * An HTTP server of the unified API over a simulated world, in real time. This is the package's `rollcall/sandbox`:
+ * `startSandbox` for promises, `Sandbox.layer` for Effect.
  *
  * Gotchas
  * - `speed` multiplies how many changes happen; timestamps and the `Date` header stay real.
@@ -24,13 +24,11 @@ import { type ExampleIds, exampleIdsOf } from "./server/ExampleIds.ts"
 import { FaultInjector, type FaultProfile, type FaultSettings } from "./server/FaultInjection.ts"
 import * as Middleware from "./server/Middleware.ts"
 import * as ControlRoutes from "./server/routes/ControlRoutes.ts"
-import * as ListRoutes from "./server/routes/ListRoutes.ts"
-import * as ReadRoutes from "./server/routes/ReadRoutes.ts"
-import * as WriteRoutes from "./server/routes/WriteRoutes.ts"
+import * as EndpointRoutes from "./server/routes/EndpointRoutes.ts"
 import { type RequestEntry, SandboxState } from "./server/SandboxState.ts"
 import type { MutationRequest } from "./world/Mutations.ts"
-import type { Json, ListOrder, WorldModel } from "./world/Records.ts"
-import { World } from "./world/World.ts"
+import type { Json, WorldModel } from "./world/Records.ts"
+import { World, type WorldOptions } from "./world/World.ts"
 
 export type { ApiError } from "./ApiError.ts"
 export type { AccountSettings } from "./server/Account.ts"
@@ -39,27 +37,19 @@ export type { RequestEntry } from "./server/SandboxState.ts"
 export type { MutationRequest } from "./world/Mutations.ts"
 export type { Json, WorldModel } from "./world/Records.ts"
 
-export interface SandboxOptions {
+export interface SandboxOptions extends Pick<WorldOptions, "integrations" | "records" | "speed" | "order"> {
   /** 0 (default) = any free port. */
   readonly port?: number
   /** Default 127.0.0.1. */
   readonly host?: string
   /** Default 1. */
   readonly seed?: number
-  /** Default 1; 0 = no activity. */
-  readonly speed?: number
-  /** Default 1: one integration that has every model. */
-  readonly integrations?: number
-  /** Applications, and payslips, per integration; default 500. */
-  readonly records?: number
   /** Default none. */
   readonly faults?: FaultProfile
   /** Default `sandbox`. */
   readonly key?: string
   /** Query name of the cursor, which the specification does not show; default `cursor`. */
   readonly cursorParameter?: string
-  /** Default drifting. */
-  readonly order?: ListOrder
 }
 
 /** The address of a sandbox, and the ids needed for first requests. */
@@ -89,16 +79,16 @@ export interface SandboxHandle extends SandboxInfo {
   readonly requests: Effect.Effect<ReadonlyArray<RequestEntry>>
 }
 
+/** An effect as a function that returns a promise; the promise rejects with the effect's error. */
+type Promised<A> = A extends Effect.Effect<infer B, unknown> ? () => Promise<B>
+  : A extends (...args: infer Args) => Effect.Effect<infer B, unknown> ? (...args: Args) => Promise<B>
+  : never
+type Actions = Omit<SandboxHandle, keyof SandboxInfo | "world">
+
 /** The same handle with promises. `await using` stops the sandbox. */
-export interface RunningSandbox extends SandboxInfo, AsyncDisposable {
-  readonly freeze: () => Promise<void>
-  readonly unfreeze: () => Promise<void>
-  /** Rejects with an `ApiError` that explains why the mutation is not possible. */
-  readonly mutate: (mutation: MutationRequest) => Promise<{ readonly id: string }>
-  readonly truth: (model: WorldModel, integration?: string) => Promise<ReadonlyArray<Json>>
-  readonly setFaults: (settings: FaultSettings) => Promise<void>
-  readonly setAccount: (settings: AccountSettings) => Promise<void>
-  readonly requests: () => Promise<ReadonlyArray<RequestEntry>>
+export interface RunningSandbox
+  extends SandboxInfo, AsyncDisposable, Readonly<{ [K in keyof Actions]: Promised<Actions[K]> }>
+{
   /** Waits up to one second for requests in flight, then frees the port. */
   readonly stop: () => Promise<void>
 }
@@ -133,12 +123,16 @@ export const serve = Effect.fn("Sandbox.serve")(
       ...rest
     } = options
     const world = World.make({ ...rest, seed, start: yield* Clock.currentTimeMillis })
-    const state = new SandboxState(world, new FaultInjector(seed, faults), new Account(), key, cursorParameter)
+    const state = new SandboxState({
+      world,
+      faults: new FaultInjector(seed, faults),
+      account: new Account(),
+      key,
+      cursorParameter
+    })
     const app = yield* HttpRouter.toHttpEffect(
       Layer.mergeAll(
-        ListRoutes.layer(state),
-        ReadRoutes.layer(state),
-        WriteRoutes.layer(state),
+        EndpointRoutes.layer(state),
         ControlRoutes.layer(state),
         HttpRouter.addAll([Middleware.routeNotFound(state)])
       )
@@ -175,12 +169,9 @@ export class Sandbox extends Context.Service<Sandbox, SandboxHandle>()("rollcall
 export const startSandbox = async (options: SandboxOptions = {}): Promise<RunningSandbox> => {
   const scope = Scope.makeUnsafe()
   const stop = () => Effect.runPromise(Scope.close(scope, Exit.void))
-  const { ids, integrations, key, url, ...handle } = await Effect.runPromise(Scope.provide(serve(options), scope))
+  const { world: _, ...handle } = await Effect.runPromise(Scope.provide(serve(options), scope))
   return {
-    url,
-    key,
-    integrations,
-    ids,
+    ...handle,
     freeze: () => Effect.runPromise(handle.freeze),
     unfreeze: () => Effect.runPromise(handle.unfreeze),
     mutate: (mutation) => Effect.runPromise(handle.mutate(mutation)),

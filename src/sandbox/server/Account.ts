@@ -1,13 +1,13 @@
 /**
- * Permissions, missing endpoints and request limits of the simulated account.
- * Hides how both limits (rate and concurrency) are counted.
+ * Permissions, missing endpoints, and the rate and concurrency limits of the simulated account.
  *
  * Gotchas
  * - The rate limit is off by default, and responses then carry no rate-limit headers. The concurrency limit always applies.
  * - An endpoint that a tool does not offer is missing from all integrations of that tool, because the tool catalog lists tools.
  */
 import * as Schema from "effect/Schema"
-import { type Endpoint, endpointNames, permissionNames, toolOf } from "./Endpoints.ts"
+import { toolOf } from "../../api/Tools.ts"
+import { type Endpoint, endpointNames, permissionNames } from "./Endpoints.ts"
 
 const positive = Schema.Int.check(Schema.isGreaterThan(0))
 
@@ -30,18 +30,15 @@ export const AccountSettings = Schema.Struct({
 export type AccountSettings = typeof AccountSettings.Type
 
 /** Whether one limit admits a request, and the headers that report the limit's state. */
-export interface LimitStatus {
+interface LimitStatus {
   readonly exceeded: boolean
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** A slot among the requests in flight; `release` frees it. */
-export interface Slot extends LimitStatus {
-  readonly release: () => void
-}
-
 const defaultConcurrencyLimit = 30
-const unlimited: LimitStatus = { exceeded: false, headers: {} }
+
+const ownEntries = <A>(lists: Readonly<Record<string, ReadonlyArray<A>>> = {}, name: string): ReadonlyArray<A> =>
+  Object.hasOwn(lists, name) ? lists[name] ?? [] : []
 
 export class Account {
   #settings: AccountSettings = {}
@@ -62,8 +59,7 @@ export class Account {
   }
 
   hasEndpoint(tool: string, { name }: Endpoint): boolean {
-    const { unavailable = {} } = this.#settings
-    return !(Object.hasOwn(unavailable, tool) && unavailable[tool]?.includes(name) === true)
+    return !ownEntries(this.#settings.unavailable, tool).includes(name)
   }
 
   hasEndpointFor(integration: string, endpoint: Endpoint): boolean {
@@ -71,14 +67,13 @@ export class Account {
   }
 
   unsupportedFilters(integration: string): ReadonlyArray<string> {
-    const { unsupportedFilters = {} } = this.#settings
-    return Object.hasOwn(unsupportedFilters, integration) ? unsupportedFilters[integration] ?? [] : []
+    return ownEntries(this.#settings.unsupportedFilters, integration)
   }
 
-  /** Counts a request, rejected ones included; `now` in ms. */
+  /** Counts a request, rejected ones included; `now` in ms, `reset` in seconds until the next window. */
   countRequest(now: number): LimitStatus & { readonly reset: number } {
     const { rateLimit } = this.#settings
-    if (rateLimit == null) return { ...unlimited, reset: 0 }
+    if (rateLimit == null) return { exceeded: false, headers: {}, reset: 0 }
     if (now >= this.#window.ends) this.#window = { ends: now + rateLimit.seconds * 1000, used: 0 }
     this.#window.used++
     const remaining = rateLimit.requests - this.#window.used
@@ -94,8 +89,8 @@ export class Account {
     }
   }
 
-  /** Takes one of the integration's slots for requests in flight, if a slot is free. */
-  acquireSlot(integration: string): Slot {
+  /** Takes one of the integration's slots for requests in flight, if a slot is free; `release` frees it. */
+  acquireSlot(integration: string): LimitStatus & { readonly release: () => void } {
     const limit = this.#settings.concurrencyLimit ?? defaultConcurrencyLimit
     const before = this.#inFlight.get(integration) ?? 0
     const exceeded = before >= limit

@@ -1,5 +1,5 @@
 /**
- * The 27 endpoints in one table. Hides that the contract describes lists, other reads and writes separately.
+ * The 27 endpoints in one table: the lists, the other reads and the writes.
  *
  * Source: docs/contract.md, "List endpoints", "Other reads", "Writes".
  */
@@ -8,8 +8,6 @@ import { type EndpointName, type Permission, permissions } from "../../api/Permi
 import { readNames, reads } from "../../api/Reads.ts"
 import type { ToolCategory } from "../../api/Tools.ts"
 import { writeNames, writes } from "../../api/Writes.ts"
-
-export type { EndpointName, Permission } from "../../api/Permissions.ts"
 
 export interface Endpoint {
   readonly name: EndpointName
@@ -56,6 +54,3 @@ export const allowedMethods = (path: string): ReadonlyArray<string> =>
   endpoints
     .filter((endpoint) => new RegExp(`^${endpoint.path.replaceAll(/:\w+/g, "[^/]+")}$`).test(path))
     .map(({ method }) => method)
-
-/** The tool of an integration: `greenhouse` of `greenhouse:acme`. */
-export const toolOf = (integration: string): string => integration.split(":", 1)[0] ?? integration

@@ -1,5 +1,5 @@
 /**
- * Example ids for first requests. Hides which records belong together.
+ * Example ids for first requests, of records that belong together.
  *
  * Gotchas
  * - The interview belongs to the application, which belongs to the candidate, job and stage; the job and the

@@ -1,5 +1,5 @@
 /**
- * Faults between the world and its clients. Hides which request gets which fault; the choice is seeded.
+ * Faults between the world and its clients: decides, seeded, which request gets which fault.
  *
  * Gotchas
  * - Faults apply to all 27 endpoints. `/_sandbox` always answers, and a wrong key is always rejected.
@@ -7,8 +7,9 @@
  */
 import * as Schema from "effect/Schema"
 import { incrementalModels } from "../../api/Lists.ts"
+import type { EndpointName } from "../../api/Permissions.ts"
 import { hash, SeededRandom } from "../world/SeededRandom.ts"
-import { type EndpointName, endpointNames } from "./Endpoints.ts"
+import { endpointNames } from "./Endpoints.ts"
 
 export const faultKinds = [
   "rate_limit",

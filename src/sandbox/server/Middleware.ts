@@ -1,5 +1,5 @@
 /**
- * The code around every endpoint. Hides authorization, limits, faults, envelopes and the request log.
+ * The code around every endpoint: authorization, limits, faults, envelopes and the request log.
  *
  * Invariants
  * 1. A request passes these checks in this order before the endpoint handles it: key, rate limit, integration, offered
@@ -41,14 +41,16 @@ export const route = <R>(
       Effect.gen(function*() {
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         yield* Effect.fromResult(authenticate(state.key, headers))
-        const spent = state.account.countRequest(yield* state.now)
-        const served = spent.exceeded
-          ? Effect.succeed(rateLimitExceeded(spent.reset))
+        const { exceeded, headers: limitHeaders, reset } = state.account.countRequest(yield* state.now)
+        const response = exceeded
+          ? Effect.fail(apiError("PLATFORM.RATE_LIMIT_EXCEEDED", rateLimitMessage, { retryAfter: reset }))
           : withAuthorization(state, endpoint, headers, handler)
-        return HttpServerResponse.setHeaders(yield* served, spent.headers)
+        return HttpServerResponse.setHeaders(yield* toErrorResponse(response), limitHeaders)
       })
     )
   )
+
+const rateLimitMessage = "The request budget of this key is used up."
 
 /** The response for a path or a method that does not exist. */
 export const routeNotFound = (state: SandboxState) =>
@@ -60,52 +62,40 @@ export const routeNotFound = (state: SandboxState) =>
       Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
         const path = url.split("?", 1)[0] ?? ""
         const methods = allowedMethods(path)
-        if (methods.length === 0) return Effect.fail(notFound(`There is no ${method} ${path}. Paths begin with /v1.`))
         return Effect.fail(
-          new ApiError({
-            status: 405,
-            code: "PLATFORM.INPUT_INVALID",
-            message: `There is no ${method} ${path}.`,
-            allow: methods.join(", ")
-          })
+          methods.length === 0
+            ? notFound(`There is no ${method} ${path}. Paths begin with /v1.`)
+            : apiError("PLATFORM.INPUT_INVALID", `There is no ${method} ${path}.`, {
+              status: 405,
+              allow: methods.join(", ")
+            })
         )
       })
     )
   )
-
-const rateLimitExceeded = (reset: number): Response =>
-  new ApiError({
-    status: 429,
-    code: "PLATFORM.RATE_LIMIT_EXCEEDED",
-    message: "The request budget of this key is used up.",
-    retryAfter: reset
-  }).response
 
 const withAuthorization = <R>(
   state: SandboxState,
   endpoint: Endpoint,
   headers: Request["headers"],
   handler: (integration: string) => Effect.Effect<EndpointResult, ApiError, R>
-): Effect.Effect<Response, never, R | Request> =>
-  Effect.fromResult(authorize(state.world, state.account, endpoint, headers)).pipe(
-    Effect.flatMap((integration) => {
-      const served = withFaults(state, endpoint, integration, handler(integration ?? ""))
-      return endpoint.live && integration !== null ? withConcurrencyLimit(state, integration, served) : served
-    }),
-    toErrorResponse
-  )
+): Effect.Effect<Response, ApiError, R | Request> =>
+  Effect.flatMap(Effect.fromResult(authorize(state.world, state.account, endpoint, headers)), (integration) => {
+    const response = withFaults(state, endpoint, integration, handler(integration ?? ""))
+    return endpoint.live && integration !== null ? withConcurrencyLimit(state, integration, response) : response
+  })
 
 const withConcurrencyLimit = <R>(
   state: SandboxState,
   integration: string,
-  served: Effect.Effect<Response, ApiError, R>
+  response: Effect.Effect<Response, ApiError, R>
 ) =>
   Effect.suspend(() => {
     const slot = state.account.acquireSlot(integration)
-    const within = slot.exceeded
+    const limited = slot.exceeded
       ? Effect.fail(apiError("PLATFORM.CONCURRENCY_LIMIT_EXCEEDED", "Wait until a request in flight is answered."))
-      : Effect.ensuring(served, Effect.sync(slot.release))
-    return Effect.map(toErrorResponse(within), HttpServerResponse.setHeaders(slot.headers))
+      : Effect.ensuring(response, Effect.sync(slot.release))
+    return Effect.map(toErrorResponse(limited), HttpServerResponse.setHeaders(slot.headers))
   })
 
 /** The response, changed by a fault if one was picked. */
@@ -140,11 +130,11 @@ const dropConnection = Effect.flatMap(HttpServerRequest.HttpServerRequest, (requ
 const applyFaultBefore = (state: SandboxState, fault: InjectedFault): Effect.Effect<void, ApiError, Request> => {
   const refuse = (status: number, code: string, message: string) => {
     const retryAfter = fault.retryAfter === undefined && status === 429 ? 1 : fault.retryAfter
-    return Effect.fail(new ApiError({ status, code, message, ...(retryAfter != null && { retryAfter }) }))
+    return Effect.fail(apiError(code, message, { status, ...(retryAfter != null && { retryAfter }) }))
   }
   switch (fault.kind) {
     case "rate_limit":
-      return refuse(429, "PLATFORM.RATE_LIMIT_EXCEEDED", "The request budget of this key is used up.")
+      return refuse(429, "PLATFORM.RATE_LIMIT_EXCEEDED", rateLimitMessage)
     case "server_error": {
       const status = fault.status ?? state.faults.pickServerErrorStatus()
       const code = status === 500 ? "PLATFORM.UNKNOWN_ERROR" : "REMOTE.SERVICE_UNAVAILABLE"
@@ -164,20 +154,30 @@ const applyFaultBefore = (state: SandboxState, fault: InjectedFault): Effect.Eff
 }
 
 const corruptResponse = (text: string, fault: InjectedFault | null): Response => {
-  switch (fault?.kind) {
-    case "truncated":
-      return HttpServerResponse.text(text.slice(0, Math.floor(text.length * 0.7)), { contentType: "application/json" })
-    case "html":
-      return HttpServerResponse.text("<!doctype html><title>Maintenance</title><h1>Back soon</h1>", {
-        contentType: "text/html"
-      })
-    default:
-      return HttpServerResponse.text(text, { contentType: "application/json" })
+  if (fault?.kind === "html") {
+    return HttpServerResponse.html("<!doctype html><title>Maintenance</title><h1>Back soon</h1>")
   }
+  const sent = fault?.kind === "truncated" ? text.slice(0, Math.floor(text.length * 0.7)) : text
+  return HttpServerResponse.text(sent, { contentType: "application/json" })
 }
 
-const toErrorResponse = <R>(effect: Effect.Effect<Response, ApiError, R>): Effect.Effect<Response, never, R> =>
-  Effect.catch(effect, (refusal) => Effect.succeed(refusal.response))
+/** Responds to an `ApiError` with the error envelope. */
+export const toErrorResponse = <E, R>(
+  effect: Effect.Effect<Response, ApiError | E, R>
+): Effect.Effect<Response, Exclude<E, ApiError>, R> =>
+  Effect.catchIf(
+    effect,
+    (error): error is ApiError => error instanceof ApiError,
+    ({ allow, envelope, retryAfter, status }) =>
+      Effect.succeed(HttpServerResponse.jsonUnsafe(envelope, {
+        status,
+        headers: {
+          ...(status === 401 && { "www-authenticate": "Bearer" }),
+          ...(retryAfter !== undefined && { "retry-after": String(retryAfter) }),
+          ...(allow !== undefined && { allow })
+        }
+      }))
+  ) as Effect.Effect<Response, Exclude<E, ApiError>, R>
 
 /** Adds every request, with its response status, to the request log. */
 const withRequestLog = <R>(state: SandboxState, effect: Effect.Effect<Response, ApiError, R>) =>

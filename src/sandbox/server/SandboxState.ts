@@ -6,6 +6,7 @@
  * - The request log holds no keys and no bodies; it keeps at least the last 10,000 requests.
  */
 import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import { type ApiError, invalidInput } from "../ApiError.ts"
 import type { MutationRequest } from "../world/Mutations.ts"
@@ -27,27 +28,19 @@ export interface RequestEntry {
 
 const maxRequests = 10_000
 
-export class SandboxState {
+export class SandboxState extends Data.Class<{
   readonly world: World
   readonly faults: FaultInjector
   readonly account: Account
   readonly key: string
   /** Query name of the cursor. */
   readonly cursorParameter: string
+}> {
   readonly requests: Array<RequestEntry> = []
   /** ms */
   readonly now = Clock.currentTimeMillis
   /** Advances the world to now. */
-  readonly advanceToNow: Effect.Effect<void>
-
-  constructor(world: World, faults: FaultInjector, account: Account, key: string, cursorParameter: string) {
-    this.world = world
-    this.faults = faults
-    this.account = account
-    this.key = key
-    this.cursorParameter = cursorParameter
-    this.advanceToNow = Effect.map(this.now, (now) => world.advance(now))
-  }
+  readonly advanceToNow: Effect.Effect<void> = Effect.map(this.now, (now) => this.world.advance(now))
 
   /** Advances the world to now and applies one mutation; returns the id of the changed record. */
   mutate(mutation: MutationRequest): Effect.Effect<{ readonly id: string }, ApiError> {
@@ -66,14 +59,14 @@ export class SandboxState {
       const chosen = this.world.integrations.find(({ id, models }) =>
         integration === undefined ? models.includes(model) : id === integration
       )
-      if (chosen === undefined) {
-        return Effect.fail(
-          invalidInput(
-            integration === undefined ? `No integration has ${model}.` : `There is no integration "${integration}".`
-          )
-        )
+      if (chosen !== undefined) {
+        return Effect.succeed({ integration: chosen.id, records: [...this.world.truth(chosen.id, model).values()] })
       }
-      return Effect.succeed({ integration: chosen.id, records: [...this.world.truth(chosen.id, model).values()] })
+      return Effect.fail(
+        invalidInput(
+          integration === undefined ? `No integration has ${model}.` : `There is no integration "${integration}".`
+        )
+      )
     })
   }
 

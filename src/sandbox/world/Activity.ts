@@ -1,11 +1,11 @@
 /**
- * The activity of an organization. Hides which records each kind of activity picks and how it changes them.
+ * The activity of an organization: which records each kind of activity picks, and how it changes them.
  *
  * Gotchas
  * - An activity may find no suitable record (no offer is waiting for a reply); it then returns `null`.
  */
-import { createRecord, momentOf, proficiency, rating } from "./Population.ts"
-import { type Fields, isListed, isLive, models, type Records, type Row, type WorldModel } from "./Records.ts"
+import { createRecord, momentOf } from "./RecordFactories.ts"
+import { type Fields, isListed, isLive, iso, models, type Records, type Row, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"
 
@@ -20,29 +20,31 @@ interface Activity {
   readonly apply: ApplyActivity
 }
 
-const iso = (at: number): string => new Date(at).toISOString()
+type Change = (row: Row, random: SeededRandom, at: number, records: Records) => Row | null
 
-const pickLiveRecord = (
-  records: Records,
+/** Changes a random live record of the model that fits. */
+const changeActivity = (
   model: WorldModel,
-  random: SeededRandom,
-  fits: (row: Row) => boolean = () => true
-): Row | null => random.pickWhere(records.rows(model), (row) => isLive(row) && fits(row)) ?? null
+  weight: number,
+  change: Change,
+  fits?: (row: Row, records: Records) => boolean
+): Activity => ({
+  model,
+  weight,
+  apply: (records, at, random) => {
+    const row = records.pick(model, random, fits && ((row) => fits(row, records)))
+    return row && change(row, random, at, records)
+  }
+})
 
-/** Changes an own property of a random record. */
+/** Changes own properties of a random live record of the model that fits. */
 const editActivity = (
   model: WorldModel,
   weight: number,
   edit: (row: Row, random: SeededRandom, at: number) => Fields,
   fits?: (row: Row) => boolean
-): Activity => ({
-  model,
-  weight,
-  apply: (records, at, random) => {
-    const row = pickLiveRecord(records, model, random, fits)
-    return row && records.change(row, at, edit(row, random, at))
-  }
-})
+): Activity =>
+  changeActivity(model, weight, (row, random, at, records) => records.change(row, at, edit(row, random, at)), fits)
 
 const hasFieldIn = (field: string, ...values: ReadonlyArray<string>) => (row: Row): boolean =>
   values.includes(String(row.fields[field]))
@@ -64,45 +66,48 @@ const lastNameActivity = (model: WorldModel): Activity =>
     last_name: random.pick(SampleData.lastNames.filter((name) => name !== row.fields["last_name"]))
   }))
 
+/** Gives a record with one of the earlier statuses another one. */
+const statusActivity = (
+  model: WorldModel,
+  weight: number,
+  status: string,
+  ...earlier: ReadonlyArray<string>
+): Activity => editActivity(model, weight, () => ({ status }), hasFieldIn("status", ...earlier))
+
 const createActivity = (model: WorldModel, weight: number): Activity => ({
   model,
   weight,
   apply: (records, at, random) => createRecord(records, model, momentOf(at), random)
 })
 /** Creates a record that belongs to a random application. */
-const createForApplicationActivity = (model: WorldModel, weight: number, fields?: Fields): Activity => ({
-  model: "ats.application",
-  weight,
-  apply: (records, at, random) => {
-    const application = pickLiveRecord(records, "ats.application", random, pending)
-    if (application === null) return null
-    return createRecord(records, model, momentOf(at), random, { one: { application }, ...(fields && { fields }) })
-  }
-})
+const createForApplicationActivity = (model: WorldModel, weight: number, fields: Fields = {}): Activity =>
+  changeActivity(
+    "ats.application",
+    weight,
+    (application, random, at, records) =>
+      createRecord(records, model, momentOf(at), random, { one: { application }, fields }),
+    pending
+  )
 
-const moveToNextStage: ApplyActivity = (records, at, random) => {
+const nextStage = (application: Row, records: Records): Row | undefined => {
   const stages = records.rows("ats.stage")
-  const next = (row: Row) => stages[stages.findIndex((stage) => stage === row.one["current_stage"]) + 1]
-  const row = pickLiveRecord(records, "ats.application", random, (row) => pending(row) && next(row) !== undefined)
-  return row && records.change(row, at, {}, { current_stage: next(row) ?? null })
+  return stages[stages.findIndex((stage) => stage === application.one["current_stage"]) + 1]
 }
-const hireApplicant: ApplyActivity = (records, at, random) => {
-  const row = pickLiveRecord(records, "ats.application", random, pending)
-  return row &&
-    records.change(row, at, { outcome: "HIRED" }, { current_stage: records.rows("ats.stage").at(-1) ?? null })
-}
+const moveToNextStage: Change = (row, _, at, records) =>
+  records.change(row, at, {}, { current_stage: nextStage(row, records) ?? null })
+const hire: Change = (row, _, at, records) =>
+  records.change(row, at, { outcome: "HIRED" }, { current_stage: records.rows("ats.stage").at(-1) ?? null })
 
 // The next activities add an entry to an array of a random record, or remove one.
 const tagCandidate: ApplyActivity = (records, at, random) => {
-  const tag = pickLiveRecord(records, "ats.tag", random)
+  const tag = records.pick("ats.tag", random)
   if (tag === null) return null
-  const row = pickLiveRecord(records, "ats.candidate", random, (row) => row.many["tags"]?.includes(tag) === false)
+  const row = records.pick("ats.candidate", random, (row) => row.many["tags"]?.includes(tag) === false)
   return row && records.attach(row, "tags", tag, at)
 }
-const untagCandidate: ApplyActivity = (records, at, random) => {
-  const row = pickLiveRecord(records, "ats.candidate", random, (row) => (row.many["tags"]?.length ?? 0) > 0)
-  const tag = row && random.pick(row.many["tags"] ?? [])
-  return row && tag && records.detach(row, "tags", tag, at) ? row : null
+const untag: Change = (row, random, at, records) => {
+  const tag = random.pick(row.many["tags"] ?? [])
+  return tag && records.detach(row, "tags", tag, at) ? row : null
 }
 const staffingEntityLinks = [
   { path: "locations", model: "hris.location" },
@@ -110,31 +115,28 @@ const staffingEntityLinks = [
   { path: "legal_entities", model: "hris.legal_entity" }
 ] as const
 const toggleStaffingEntityLink: ApplyActivity = (records, at, random) => {
-  const row = pickLiveRecord(records, "hris.staffing_entity", random)
+  const row = records.pick("hris.staffing_entity", random)
   const { model, path } = random.pick(staffingEntityLinks)
-  const entry = pickLiveRecord(records, model, random)
+  const entry = records.pick(model, random)
   if (row === null || entry === null) return null
   if (!records.detach(row, path, entry, at)) records.attach(row, path, entry, at)
   return row
 }
 const setExpectedProficiency: ApplyActivity = (records, at, random) => {
-  const row = pickLiveRecord(records, "hris.staffing_entity", random)
-  const skill = pickLiveRecord(records, "hris.skill", random)
+  const row = records.pick("hris.staffing_entity", random)
+  const skill = records.pick("hris.skill", random)
   if (row === null || skill === null) return null
   const known = row.many["skills"]?.find((entry) => entry.one["skill"] === skill)
-  if (known) records.change(known, at, { expected_proficiency: proficiency(skill, random) })
-  else {records.attach(
-      row,
-      "skills",
-      createRecord(records, "hris.expectation", momentOf(at), random, { one: { skill } }),
-      at
-    )}
+  if (known) records.change(known, at, { expected_proficiency: SampleData.proficiency(skill, random) })
+  else {
+    const entry = createRecord(records, "hris.expectation", momentOf(at), random, { one: { skill } })
+    records.attach(row, "skills", entry, at)
+  }
   return row
 }
-const correctPayslip: ApplyActivity = (records, at, random) => {
-  const row = pickLiveRecord(records, "hris.payslip", random)
-  const item = row && random.pick(row.many["line_items"] ?? [])
-  if (!row || !item) return null
+const correctPayslip: Change = (row, random, at, records) => {
+  const item = random.pick(row.many["line_items"] ?? [])
+  if (!item) return null
   if (random.boolean(0.5)) records.change(item, at, { name: withNewSuffix(String(item.fields["name"]), random) })
   else {
     const fields = { name: random.pick(SampleData.payItems), amount: { currency: "EUR", value: random.int(10, 400) } }
@@ -164,7 +166,12 @@ const anyRecordActivity = (weight: number, does: (records: Records, row: Row, at
 
 const activities = {
   applied: createActivity("ats.application", 14),
-  stage_moved: { model: "ats.application", weight: 18, apply: moveToNextStage },
+  stage_moved: changeActivity(
+    "ats.application",
+    18,
+    moveToNextStage,
+    (row, records) => pending(row) && nextStage(row, records) !== undefined
+  ),
   interviewed: createForApplicationActivity("ats.interview", 8),
   interview_changed: editActivity("ats.interview", 3, (row, random) => ({
     canceled: random.boolean(0.3),
@@ -172,9 +179,9 @@ const activities = {
   })),
   scored: createForApplicationActivity("ats.scorecard", 6),
   offered: createForApplicationActivity("ats.offer", 4, { status: "SENT" }),
-  offer_accepted: editActivity("ats.offer", 2, () => ({ status: "ACCEPTED" }), hasFieldIn("status", "SENT")),
-  offer_declined: editActivity("ats.offer", 1, () => ({ status: "DECLINED" }), hasFieldIn("status", "SENT")),
-  hired: { model: "ats.application", weight: 3, apply: hireApplicant },
+  offer_accepted: statusActivity("ats.offer", 2, "ACCEPTED", "SENT"),
+  offer_declined: statusActivity("ats.offer", 1, "DECLINED", "SENT"),
+  hired: changeActivity("ats.application", 3, hire, pending),
   declined: editActivity("ats.application", 6, (_, random, at) => ({
     outcome: "DECLINED",
     rejection_reason_name: random.pick(SampleData.rejections),
@@ -190,30 +197,15 @@ const activities = {
     title: random.pick(SampleData.titles)
   })),
   tagged: { model: "ats.candidate", weight: 3, apply: tagCandidate },
-  untagged: { model: "ats.candidate", weight: 1, apply: untagCandidate },
+  untagged: changeActivity("ats.candidate", 1, untag, (row) => (row.many["tags"]?.length ?? 0) > 0),
   renamed_tag: renameActivity("ats.tag"),
   renamed_stage: renameActivity("ats.stage"),
   renamed_job: renameActivity("ats.job"),
   renamed_user: lastNameActivity("ats.user"),
   opened: createActivity("hris.staffing_entity", 3),
-  frozen: editActivity(
-    "hris.staffing_entity",
-    1,
-    () => ({ status: "FROZEN" }),
-    hasFieldIn("status", "OPEN_LIMITED", "OPEN_UNLIMITED")
-  ),
-  filled: editActivity(
-    "hris.staffing_entity",
-    2,
-    () => ({ status: "FILLED" }),
-    hasFieldIn("status", "OPEN_LIMITED", "FROZEN")
-  ),
-  closed: editActivity(
-    "hris.staffing_entity",
-    1,
-    () => ({ status: "CLOSED" }),
-    hasFieldIn("status", "FILLED", "FROZEN")
-  ),
+  frozen: statusActivity("hris.staffing_entity", 1, "FROZEN", "OPEN_LIMITED", "OPEN_UNLIMITED"),
+  filled: statusActivity("hris.staffing_entity", 2, "FILLED", "OPEN_LIMITED", "FROZEN"),
+  closed: statusActivity("hris.staffing_entity", 1, "CLOSED", "FILLED", "FROZEN"),
   regrouped: { model: "hris.staffing_entity", weight: 2, apply: toggleStaffingEntityLink },
   skill_expected: { model: "hris.staffing_entity", weight: 2, apply: setExpectedProficiency },
   payroll_run: createActivity("hris.pay_run", 0.5),
@@ -225,14 +217,14 @@ const activities = {
         one: { pay_run: records.rows("hris.pay_run").at(-1) ?? null }
       })
   },
-  payslip_corrected: { model: "hris.payslip", weight: 2, apply: correctPayslip },
+  payslip_corrected: changeActivity("hris.payslip", 2, correctPayslip),
   review_cycle_started: createActivity("hris.performance_review_cycle", 0.4),
   review_cycle_renamed: renameActivity("hris.performance_review_cycle"),
   review_written: createActivity("hris.performance_review", 4),
   review_rated: editActivity(
     "hris.performance_review",
     3,
-    (_, random) => ({ summary_rating: rating(random) }),
+    (_, random) => ({ summary_rating: SampleData.rating(random) }),
     (row) => row.fields["summary_rating"] === null
   ),
   renamed_employee: lastNameActivity("hris.employee"),

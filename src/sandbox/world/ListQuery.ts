@@ -1,5 +1,5 @@
 /**
- * Selects the rows of a list request and cuts them into pages. Hides filters, their combination and the cursor.
+ * Selects the rows of a list request by its filters and cuts them into pages.
  *
  * Invariants
  * 1. Distinct filters combine with AND, the values of one with OR; an empty filter selects everything.
@@ -11,7 +11,7 @@
  */
 import type { IncrementalModel } from "../../api/Lists.ts"
 import { lastMatchingChangeAt } from "./Propagation.ts"
-import type { Json, Records, Row } from "./Records.ts"
+import { firstIndexFrom, type Json, type Records, type Row } from "./Records.ts"
 import { render } from "./Rendering.ts"
 
 export interface ListQuery {
@@ -92,7 +92,7 @@ export const pageOf = (
   const rows = query.ids.length > 0 ? rowsByIds(records, model, query.ids) : records.rows(model)
   const selected = matchesQuery(query)
   const results: Array<Json> = []
-  for (let i = stable ? lowerBound(rows, start) : start; i < rows.length; i++) {
+  for (let i = stable ? firstIndexFrom(rows, start) : start; i < rows.length; i++) {
     const row = rows[i] as Row
     if (!selected(row)) continue
     if (results.length === size) return { results, next: encodeCursor(stable ? row.serial : i) }
@@ -107,15 +107,3 @@ const rowsByIds = (records: Records, model: IncrementalModel, ids: ReadonlyArray
     .map((id) => records.find(model, id))
     .filter((row): row is Row => row !== undefined && row.hardDeletedAt === null)
     .sort((a, b) => a.serial - b.serial)
-
-/** Index of the first row with this serial or a later one, in rows of stable order. */
-const lowerBound = (rows: ReadonlyArray<Row>, serial: number): number => {
-  let from = 0
-  let to = rows.length
-  while (from < to) {
-    const middle = (from + to) >> 1
-    if ((rows[middle] as Row).serial >= serial) to = middle
-    else from = middle + 1
-  }
-  return from
-}

@@ -1,9 +1,9 @@
 /**
- * Single mutations of the world that a test requests. Hides how each is validated and applied.
+ * Single mutations of the world that a test requests: validates and applies them.
  */
 import * as Schema from "effect/Schema"
 import { activityKinds, isActivityPossible, performActivity, withNewSuffix } from "./Activity.ts"
-import { createRecord, momentOf } from "./Population.ts"
+import { createRecord, momentOf } from "./RecordFactories.ts"
 import { isWorldModel, type Records, type Row, type WorldModel } from "./Records.ts"
 import { ownProperties } from "./Rendering.ts"
 import type { SeededRandom } from "./SeededRandom.ts"

@@ -1,5 +1,5 @@
 /**
- * Decides when `updated_after` matches a record. Hides how a change of nested content reaches the records that embed it.
+ * Decides when `updated_after` matches a record: a change of nested content can reach the records that embed it.
  *
  * Invariants
  * 1. The propagation table of the lists is the only rule: a path marked "yes" matches although `changed_at` stays;

@@ -1,5 +1,5 @@
 /**
- * The records of one integration. Hides how they are stored, linked, ordered and changed.
+ * The records of one integration: how they are stored, linked, ordered and changed.
  *
  * Invariants
  * 1. A linked record is stored once and embedded when it is read, so a rename shows in every record that embeds it.
@@ -11,7 +11,7 @@
  *   rows, as with the real service (failure cases P1, P2).
  */
 import { type IncrementalModel, lists } from "../../api/Lists.ts"
-import { hash, idOf } from "./SeededRandom.ts"
+import { hash, idOf, type SeededRandom } from "./SeededRandom.ts"
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 export type Fields = Record<string, Json>
@@ -81,6 +81,11 @@ export interface NewRecord {
 
 const noLinks = Object.freeze({})
 
+/** A time, ms, as the API shows it. */
+export const iso = (at: number): string => new Date(at).toISOString()
+/** A day, `YYYY-MM-DD`. */
+export const dateOf = (at: number): string => iso(at).slice(0, 10)
+
 export const isLive = (row: Row): boolean => row.deletedAt === null && row.hardDeletedAt === null
 
 export type ListOrder = "drifting" | "stable"
@@ -115,6 +120,11 @@ export class Records {
   /** Finds hard-deleted records too. */
   find(model: WorldModel, id: string): Row | undefined {
     return this.#tableOf(model).byId.get(id)
+  }
+
+  /** A random live record that fits; null if there is none. */
+  pick(model: WorldModel, random: SeededRandom, fits: (row: Row) => boolean = () => true): Row | null {
+    return random.pickWhere(this.rows(model), (row) => isLive(row) && fits(row)) ?? null
   }
 
   /** The service's id of the nth record or option of a kind. */
@@ -207,7 +217,7 @@ export class Records {
     if (row.hardDeletedAt !== null) {
       row.hardDeletedAt = null
       const { rows } = this.#tableOf(row.model)
-      rows.splice(this.order === "stable" ? upperBound(rows, row.serial) : rows.length, 0, row)
+      rows.splice(this.order === "stable" ? firstIndexFrom(rows, row.serial) : rows.length, 0, row)
     }
     return this.#touch(row, at)
   }
@@ -244,12 +254,13 @@ export class Records {
 const propagationOf = (model: IncrementalModel): Readonly<Record<string, { readonly entries: boolean | null }>> =>
   lists[model].propagation
 
-const upperBound = (rows: ReadonlyArray<Row>, serial: number): number => {
+/** Index of the first row with this serial or a later one, in rows of stable order. */
+export const firstIndexFrom = (rows: ReadonlyArray<Row>, serial: number): number => {
   let from = 0
   let to = rows.length
   while (from < to) {
     const middle = (from + to) >> 1
-    if ((rows[middle] as Row).serial > serial) to = middle
+    if ((rows[middle] as Row).serial >= serial) to = middle
     else from = middle + 1
   }
   return from

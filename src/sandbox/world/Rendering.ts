@@ -1,6 +1,6 @@
 /**
- * A record as the API shows it. Hides which properties are stored, which are drawn from the record's salt, and which
- * are other records, embedded with their current content.
+ * A record as the API shows it: properties that are stored, properties that are drawn from the record's salt, and
+ * other records, embedded with their current content.
  *
  * Invariants
  * 1. Every property of the specification's "Resources and their fields" is present, in every record.
@@ -10,20 +10,31 @@
  *   is still embedded.
  */
 import { type IncrementalModel } from "../../api/Lists.ts"
-import { type Fields, isLive, type Json, type Row, type WorldModel } from "./Records.ts"
+import { type Fields, isLive, iso, type Json, type Row, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import { generateAnswers } from "./ScreeningQuestions.ts"
 import { idOf, SeededRandom } from "./SeededRandom.ts"
 
 type Rendered = { readonly [key: string]: Json }
 
-const iso = (at: number): string => new Date(at).toISOString()
 const isoOrNull = (at: number | null): string | null => at === null ? null : iso(at)
-const linkedId = (row: Row | null | undefined): string | null => row?.id ?? null
 const text = (value: Json | undefined): string => typeof value === "string" ? value : ""
 
 const idFields = (row: Row) => ({ id: row.id, remote_id: row.remoteId })
-const nameFields = (row: Row) => ({ ...idFields(row), name: row.fields["name"] ?? null })
+/** Stored properties; null if the record does not have them. */
+const stored = (row: Row, ...names: ReadonlyArray<string>): Rendered => {
+  const values: Fields = {}
+  for (const name of names) values[name] = row.fields[name] ?? null
+  return values
+}
+/** The ids of the records linked at these paths: `<path>_id`. */
+const linkedIds = (row: Row, ...paths: ReadonlyArray<string>): Rendered => {
+  const ids: Fields = {}
+  for (const path of paths) ids[`${path}_id`] = row.one[path]?.id ?? null
+  return ids
+}
+const noCustomFields = { custom_fields: null, integration_fields: [] }
+const nameFields = (row: Row) => ({ ...idFields(row), ...stored(row, "name") })
 const changeFields = (row: Row) => ({ changed_at: iso(row.changedAt), remote_deleted_at: isoOrNull(row.deletedAt) })
 const remoteTimes = (row: Row) => ({
   remote_created_at: iso(row.createdAt),
@@ -59,12 +70,9 @@ const emails = (row: Row): ReadonlyArray<Rendered> => [
 const stage = (row: Row): Rendered => ({
   ...nameFields(row),
   status: "ACTIVE",
-  custom_fields: null,
-  integration_fields: [],
+  ...noCustomFields,
   index: row.fields["index"] ?? 0
 })
-
-const tag = (row: Row): Rendered => nameFields(row)
 
 /** The e-mail addresses of a candidate; two candidates with the same address are the same person. */
 export const emailsOf = (row: Row): ReadonlyArray<string> => {
@@ -97,21 +105,16 @@ const candidate = (row: Row): Rendered => {
     ...row.fields,
     ...remoteTimes(row),
     ...changeFields(row),
-    tags: entries(row, "tags", tag)
+    tags: entries(row, "tags", nameFields)
   }
 }
 
-const interview = (row: Row): Rendered => {
-  const random = new SeededRandom(row.salt)
-  return {
-    ...idFields(row),
-    title: row.fields["title"] ?? null,
-    starting_at: row.fields["starting_at"] ?? null,
-    ending_at: row.fields["ending_at"] ?? null,
-    location: row.fields["location"] ?? location(random),
-    canceled: row.fields["canceled"] ?? false
-  }
-}
+const interview = (row: Row): Rendered => ({
+  ...idFields(row),
+  ...stored(row, "title", "starting_at", "ending_at"),
+  location: row.fields["location"] ?? location(new SeededRandom(row.salt)),
+  canceled: row.fields["canceled"] ?? false
+})
 
 const application = (row: Row): Rendered => {
   const random = new SeededRandom(row.salt)
@@ -126,16 +129,14 @@ const application = (row: Row): Rendered => {
     remote_url: `https://ats.example/applications/${row.remoteId}`,
     remote_data: { id: row.remoteId, pipeline: random.int(1, 4), credited_to: random.pick(SampleData.sources) },
     ...row.fields,
-    current_stage_id: linkedId(row.one["current_stage"]),
-    job_id: linkedId(row.one["job"]),
-    candidate_id: linkedId(row.one["candidate"]),
+    ...linkedIds(row, "current_stage", "job", "candidate"),
     ...changeFields(row),
     ...remoteTimes(row),
     candidate: one(row, "candidate", candidate),
     current_stage: one(row, "current_stage", stage),
     job: one(row, "job", nameFields),
     interviews: entries(row, "interviews", interview),
-    offers: entries(row, "offers", (offer) => ({ ...idFields(offer), status: offer.fields["status"] ?? null }))
+    offers: entries(row, "offers", (offer) => ({ ...idFields(offer), ...stored(offer, "status") }))
   }
 }
 
@@ -149,14 +150,13 @@ const offer = (row: Row): Rendered => {
     integration_fields: [],
     remote_data: { id: row.remoteId, template: `T-${random.int(1, 9)}` },
     ...row.fields,
-    application_id: linkedId(row.one["application"]),
+    ...linkedIds(row, "application"),
     ...changeFields(row),
     ...remoteTimes(row),
     application: one(row, "application", (application) => ({
       candidate: one(application, "candidate", (candidate) => ({
         ...idFields(candidate),
-        first_name: candidate.fields["first_name"] ?? null,
-        last_name: candidate.fields["last_name"] ?? null,
+        ...stored(candidate, "first_name", "last_name"),
         email_addresses: candidate.fields["email_addresses"] ?? emails(candidate)
       })),
       job: one(application, "job", nameFields)
@@ -169,16 +169,12 @@ const scorecard = (row: Row): Rendered => ({
   responses: [],
   remote_data: { id: row.remoteId, form: "standard" },
   ...row.fields,
-  candidate_id: linkedId(row.one["candidate"]),
-  application_id: linkedId(row.one["application"]),
-  interview_id: linkedId(row.one["interview"]),
-  author_id: linkedId(row.one["author"]),
+  ...linkedIds(row, "candidate", "application", "interview", "author"),
   ...remoteTimes(row),
   ...changeFields(row),
   author: one(row, "author", (author) => ({
     ...idFields(author),
-    first_name: author.fields["first_name"] ?? null,
-    last_name: author.fields["last_name"] ?? null,
+    ...stored(author, "first_name", "last_name"),
     email: `${handle(author)}@work.example`
   }))
 })
@@ -187,8 +183,7 @@ export const workEmailOf = (row: Row): string => text(row.fields["work_email"]) 
 
 const person = (row: Row): Rendered => ({
   ...idFields(row),
-  first_name: row.fields["first_name"] ?? null,
-  last_name: row.fields["last_name"] ?? null,
+  ...stored(row, "first_name", "last_name"),
   display_full_name: `${text(row.fields["first_name"])} ${text(row.fields["last_name"])}`,
   work_email: workEmailOf(row),
   remote_deleted_at: isoOrNull(row.deletedAt)
@@ -203,9 +198,8 @@ const payslip = (row: Row): Rendered => ({
   employee: one(row, "employee", person),
   pay_run: one(row, "pay_run", (run) => ({
     ...idFields(run),
-    start_date: run.fields["start_date"] ?? null,
-    end_date: run.fields["end_date"] ?? null,
-    legal_entity_id: linkedId(run.one["legal_entity"])
+    ...stored(run, "start_date", "end_date"),
+    ...linkedIds(run, "legal_entity")
   })),
   line_items: entries(row, "line_items", (item) => ({ ...idFields(item), ...item.fields }))
 })
@@ -227,21 +221,20 @@ const performanceReview = (row: Row): Rendered => ({
 const scale = (row: Row): Rendered => ({ ...idFields(row), ...row.fields })
 
 const skill = (row: Row): Rendered => ({
-  custom_fields: null,
-  integration_fields: [],
+  ...noCustomFields,
   ...renderGeneric(row),
   remote_created_at: iso(row.createdAt),
-  proficiency_scale_id: linkedId(row.one["proficiency_scale"]),
+  ...linkedIds(row, "proficiency_scale"),
   proficiency_scale: one(row, "proficiency_scale", scale)
 })
 
 const expectation = (row: Row): Rendered => ({
-  skill_id: linkedId(row.one["skill"]),
+  ...linkedIds(row, "skill"),
   skill: one(row, "skill", (skill) => ({
     ...nameFields(skill),
     proficiency_scale: one(skill, "proficiency_scale", scale)
   })),
-  expected_proficiency: row.fields["expected_proficiency"] ?? null
+  ...stored(row, "expected_proficiency")
 })
 
 const staffingEntity = (row: Row): Rendered => {
@@ -255,12 +248,12 @@ const staffingEntity = (row: Row): Rendered => {
     integration_fields: [],
     remote_data: { id: row.remoteId, approvals: random.int(0, 3) },
     ...row.fields,
-    parent_id: linkedId(row.one["parent"]),
+    ...linkedIds(row, "parent"),
     ...remoteTimes(row),
     ...changeFields(row),
     locations: entries(row, "locations", (place) => ({ ...nameFields(place), type: "OFFICE" })),
     legal_entities: entries(row, "legal_entities", nameFields),
-    groups: entries(row, "groups", (group) => ({ ...nameFields(group), type: group.fields["type"] ?? null })),
+    groups: entries(row, "groups", (group) => ({ ...nameFields(group), ...stored(group, "type") })),
     skills: (row.many["skills"] ?? [])
       .filter((entry) => isLive(entry) && (!entry.one["skill"] || isLive(entry.one["skill"])))
       .map(expectation)
@@ -271,8 +264,8 @@ const staffingEntity = (row: Row): Rendered => {
 export const renderExpectation = (staffingEntity: Row, row: Row): Rendered => ({
   id: row.id,
   staffing_entity_id: staffingEntity.id,
-  skill_id: linkedId(row.one["skill"]),
-  expected_proficiency: row.fields["expected_proficiency"] ?? null,
+  ...linkedIds(row, "skill"),
+  ...stored(row, "expected_proficiency"),
   ...changeFields(row)
 })
 
@@ -281,20 +274,17 @@ const ratingProvider = idOf(0, "", "hris.rating_provider", 1)
 
 const skillRating = (row: Row): Rendered => ({
   ...renderGeneric(row),
-  employee_id: linkedId(row.one["employee"]),
-  skill_id: linkedId(row.one["skill"]),
+  ...linkedIds(row, "employee", "skill"),
   rating_provider_id: ratingProvider,
-  custom_fields: null,
-  integration_fields: []
+  ...noCustomFields
 })
 
 /** An attachment in the response of an application's attachments; the file's address depends on the request's host. */
 export const renderAttachment = (row: Row, dataUrl: string): Rendered => ({
   ...idFields(row),
-  type: row.fields["type"] ?? null,
+  ...stored(row, "type"),
   data_url: dataUrl,
-  file_name: row.fields["file_name"] ?? null,
-  content_type: row.fields["content_type"] ?? null,
+  ...stored(row, "file_name", "content_type"),
   ...remoteTimes(row)
 })
 
@@ -312,8 +302,7 @@ const course = (row: Row): Rendered => {
     remote_created_at: iso(row.createdAt),
     ...changeFields(row),
     remote_data: null,
-    custom_fields: null,
-    integration_fields: []
+    ...noCustomFields
   }
   const provider = providers[row.salt % providers.length] as (typeof providers)[number]
   return {
@@ -339,12 +328,12 @@ const course = (row: Row): Rendered => {
 /** A record that a write creates and no list shows, with the ids of the records it belongs to. */
 const renderWritten = (row: Row): Rendered => ({
   ...renderGeneric(row),
-  ...Object.fromEntries(Object.entries(row.one).map(([path, linked]) => [`${path}_id`, linkedId(linked)])),
+  ...linkedIds(row, ...Object.keys(row.one)),
   ...remoteTimes(row)
 })
 
 const legalEntity = (row: Row): Rendered => ({ address: location(new SeededRandom(row.salt)), ...renderGeneric(row) })
-const absenceType = (row: Row): Rendered => ({ custom_fields: null, integration_fields: [], ...renderGeneric(row) })
+const absenceType = (row: Row): Rendered => ({ ...noCustomFields, ...renderGeneric(row) })
 
 const renderers:
   & Record<IncrementalModel, (row: Row) => Rendered>

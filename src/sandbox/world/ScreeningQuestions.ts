@@ -1,5 +1,5 @@
 /**
- * The screening questions of applications. Hides which questions exist, and how a given answer is shown.
+ * The screening questions of applications, and how the answers are shown.
  *
  * Gotchas
  * - No endpoint lists questions, so a client may send an answer to an unknown question: the answer is kept, with a warning.

@@ -1,5 +1,5 @@
 /**
- * A simulated world of HR and recruiting systems with activity. Hides which records exist, what happens next and when.
+ * A simulated world of HR and recruiting systems with activity: decides what happens next, and when.
  * The world is pure and seeded. It has no clock of its own: the caller advances its time.
  *
  * Invariants
@@ -18,11 +18,10 @@ import type { ApiError } from "../ApiError.ts"
 import { type ActivityKind, activityKinds, isActivityPossible, performActivity, weightOf } from "./Activity.ts"
 import { type ListPage, type ListQuery, matchesQuery, pageOf } from "./ListQuery.ts"
 import { mutate, type MutationRequest, type RequestedMutationKind } from "./Mutations.ts"
-import { populate } from "./Population.ts"
+import { populate, type Sizes, sizesOf } from "./Population.ts"
 import { isLive, type Json, type ListOrder, models, Records, type Row, type WorldModel } from "./Records.ts"
 import { render } from "./Rendering.ts"
 import { hash, SeededRandom } from "./SeededRandom.ts"
-import { type Sizes, sizesOf } from "./Sizes.ts"
 import { WriteContext, type WriteResult } from "./writes/WriteContext.ts"
 import { write } from "./writes/Writes.ts"
 
@@ -30,13 +29,13 @@ export interface WorldOptions {
   readonly seed: number
   /** Server time at which the world starts, ms. */
   readonly start: number
-  /** Number of integrations: a single one has every model, several form pairs of a recruiting and an HR system. */
+  /** Default 1, an integration that has every model; several form pairs of a recruiting and an HR system. */
   readonly integrations?: number
   /** Applications, and payslips, per integration; the other models follow in proportion. Default 500. */
   readonly records?: number
   /** Exact numbers of records for some models. */
   readonly sizes?: Sizes
-  /** Multiplies the activity; 0 = none. At 1 every record changes about three times a day. */
+  /** Multiplies the activity; 0 = none. At 1 (default) every record changes about three times a day. */
   readonly speed?: number
   /** `drifting` (default): rows move between pages while a list is read. */
   readonly order?: ListOrder
@@ -192,7 +191,7 @@ export class World {
 
   /** The records of an integration at the current time, for a write. */
   writeContext(integration: string): WriteContext {
-    return new WriteContext(this.#recordsOf(integration), this.#now)
+    return new WriteContext({ records: this.#recordsOf(integration), at: this.#now })
   }
 
   /** Performs one of the API's writes now, from the raw path parameters and body. */
@@ -223,9 +222,9 @@ export class World {
   }
 
   #integrationsFor(kind: ActivityKind): ReadonlyArray<string> {
-    return this.integrations.filter(({ models }) => isActivityPossible(kind, (model) => models.includes(model))).map((
-      { id }
-    ) => id)
+    return this.integrations
+      .filter(({ models }) => isActivityPossible(kind, (model) => models.includes(model)))
+      .map(({ id }) => id)
   }
 
   /** Performs one activity: of a kind that has not happened yet, else of any kind by weight. */

@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { type ReadName, readSchemas } from "../../../src/api/Reads.ts"
 import { type Tool, toolCategories } from "../../../src/api/Tools.ts"
+import { toolOf } from "../../../src/api/Tools.ts"
 import type { AccountSettings } from "../../../src/sandbox/server/Account.ts"
-import { endpoints, toolOf } from "../../../src/sandbox/server/Endpoints.ts"
+import { endpoints } from "../../../src/sandbox/server/Endpoints.ts"
 import { type Answer, withSandbox } from "./Client.ts"
 
 const fits = (name: ReadName, { json, status, text }: Answer): void => {

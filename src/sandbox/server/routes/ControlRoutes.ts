@@ -10,23 +10,23 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Schema from "effect/Schema"
-import { ApiError, invalidInput, notFound } from "../../ApiError.ts"
+import { invalidInput, notFound } from "../../ApiError.ts"
 import { MutationRequest } from "../../world/Mutations.ts"
 import { isWorldModel } from "../../world/Records.ts"
 import { readAttachment } from "../../world/writes/Attachments.ts"
 import { AccountSettings } from "../Account.ts"
 import { FaultSettings } from "../FaultInjection.ts"
+import { toErrorResponse } from "../Middleware.ts"
 import type { SandboxState } from "../SandboxState.ts"
 import { queryParameters } from "./ListRequest.ts"
 import { openApiDocument } from "./SandboxOpenApi.ts"
 
-const json = HttpServerResponse.jsonUnsafe
-
-const withErrorResponse = <E, R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, E | ApiError, R>) =>
-  Effect.catch(
-    effect,
-    (error) => error instanceof ApiError ? Effect.succeed(error.response) : Effect.fail(error as Exclude<E, ApiError>)
-  )
+/** A route that responds with JSON. */
+const jsonRoute = <E, R>(
+  method: "GET" | "POST" | "PUT" | "DELETE",
+  path: `/${string}`,
+  value: Effect.Effect<object, E, R>
+) => HttpRouter.route(method, path, toErrorResponse(Effect.map(value, (json) => HttpServerResponse.jsonUnsafe(json))))
 
 /** The decoded body, or an error that explains what is wrong with it. */
 const decodeBody = <A>(schema: Schema.Codec<A, unknown>) =>
@@ -38,58 +38,39 @@ const settingsRoutes = <A extends object>(
   schema: Schema.Codec<A, unknown>,
   set: (settings: A | {}) => void
 ) => [
-  HttpRouter.route(
-    "PUT",
-    path,
-    withErrorResponse(Effect.map(decodeBody(schema), (settings) => {
-      set(settings)
-      return json(settings)
-    }))
-  ),
-  HttpRouter.route(
-    "DELETE",
-    path,
-    Effect.sync(() => {
-      set({})
-      return json({})
-    })
-  )
+  jsonRoute("PUT", path, Effect.tap(decodeBody(schema), (settings) => Effect.sync(() => set(settings)))),
+  jsonRoute("DELETE", path, Effect.as(Effect.sync(() => set({})), {}))
 ]
 
 export const layer = (state: SandboxState) =>
   HttpRouter.addAll([
-    HttpRouter.route(
+    jsonRoute(
       "GET",
       "/_sandbox/models/:model",
-      withErrorResponse(Effect.gen(function*() {
+      Effect.gen(function*() {
         const { model = "" } = yield* HttpRouter.params
         const { integration } = yield* queryParameters
         if (!isWorldModel(model)) return yield* invalidInput(`There is no model "${model}".`)
-        return json({ model, ...(yield* state.truth(model, integration)) })
-      }))
+        return { model, ...(yield* state.truth(model, integration)) }
+      })
     ),
-    HttpRouter.route(
+    jsonRoute(
       "GET",
       "/_sandbox/mutations",
-      Effect.map(
-        state.advanceToNow,
-        () => json({ counts: state.world.mutations, latest: state.world.log.slice(-1000) })
-      )
+      Effect.map(state.advanceToNow, () => ({ counts: state.world.mutations, latest: state.world.log.slice(-1000) }))
     ),
-    HttpRouter.route(
+    jsonRoute(
       "POST",
       "/_sandbox/mutations",
-      withErrorResponse(
-        Effect.map(Effect.flatMap(decodeBody(MutationRequest), (act) => state.mutate(act)), (done) => json(done))
-      )
+      Effect.flatMap(decodeBody(MutationRequest), (mutation) => state.mutate(mutation))
     ),
     ...settingsRoutes("/_sandbox/faults", FaultSettings, (settings) => state.faults.set(settings)),
-    HttpRouter.route("GET", "/_sandbox/account", Effect.sync(() => json(state.account.settings))),
+    jsonRoute("GET", "/_sandbox/account", Effect.sync(() => state.account.settings)),
     ...settingsRoutes("/_sandbox/account", AccountSettings, (settings) => state.account.set(settings)),
     HttpRouter.route(
       "GET",
       "/_sandbox/files/:integration/:id",
-      withErrorResponse(Effect.gen(function*() {
+      toErrorResponse(Effect.gen(function*() {
         const { id = "", integration = "" } = yield* HttpRouter.params
         const known = state.world.integrations.some((known) => known.id === integration)
         const file = known ? readAttachment(state.world.writeContext(integration).records, id) : null
@@ -97,13 +78,11 @@ export const layer = (state: SandboxState) =>
         return HttpServerResponse.uint8Array(file.bytes, { contentType: file.contentType })
       }))
     ),
-    HttpRouter.route(
+    jsonRoute(
       "GET",
       "/_sandbox/openapi.json",
-      Effect.gen(function*() {
-        const { headers } = yield* HttpServerRequest.HttpServerRequest
-        return json(yield* openApiDocument(state, `http://${headers["host"]}/v1`))
-      })
+      Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) =>
+        openApiDocument(state, `http://${headers["host"]}/v1`))
     ),
-    HttpRouter.route("GET", "/_sandbox/requests", Effect.sync(() => json({ requests: state.requests })))
+    jsonRoute("GET", "/_sandbox/requests", Effect.sync(() => ({ requests: state.requests })))
   ])

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { afterEach } from "vitest"
 import { parseListRequest } from "./ListRequest.ts"
 
-const parse = (query: Record<string, string>) => parseListRequest("sandbox:everything", "ats.application", query)
+const parse = (query: Record<string, string>) => parseListRequest("ats.application", query)
 const updatedAfter = (text: string) => Result.map(parse({ updated_after: text }), ({ query }) => query.updatedAfter)
 
 describe("updated_after", () => {
@@ -43,7 +43,7 @@ describe("updated_after", () => {
 describe("the cursor", () => {
   const cursorOf = (query: Record<string, string>, name?: string) =>
     Result.map(
-      parseListRequest("sandbox:everything", "ats.tag", query, [], name),
+      parseListRequest("ats.tag", query, [], name),
       ({ cursor, ignoredParameters }) => ({ cursor, ignored: ignoredParameters })
     )
 

@@ -1,5 +1,5 @@
 /**
- * Parses a list request. Hides the query rules of the lists.
+ * Parses a list request by the query rules of the lists.
  *
  * Source: docs/contract.md, "Shared list contract", "List endpoints".
  *
@@ -24,9 +24,7 @@ import {
 import { type ApiError, invalidInput } from "../../ApiError.ts"
 import type { ListQuery } from "../../world/ListQuery.ts"
 
-export interface ListRequest {
-  readonly integration: string
-  readonly model: IncrementalModel
+interface ListRequest {
   readonly query: ListQuery
   readonly pageSize: number
   readonly cursor: string | null
@@ -50,9 +48,11 @@ export const queryParameters: Effect.Effect<
   return Effect.succeed(values)
 })
 
+export const unknownParameterWarning = (name: string): string =>
+  `The parameter "${name}" is unknown here and was ignored.`
+
 /** The validated query of a list; `unsupported` names the filters that the integration does not support. */
 export const parseListRequest = (
-  integration: string,
   model: IncrementalModel,
   texts: Readonly<Record<string, string>>,
   unsupported: ReadonlyArray<string> = [],
@@ -91,8 +91,6 @@ export const parseListRequest = (
   const droppedFilters = unsupported.filter((name) => parseList(texts[name]).length > 0)
   const supported = <A>(name: string, value: A, none: A): A => droppedFilters.includes(name) ? none : value
   return Result.succeed({
-    integration,
-    model,
     query: {
       updatedAfter: supported("updated_after", updatedAfter, null),
       includeDeleted: texts["include_deleted"] === "true",
@@ -103,10 +101,7 @@ export const parseListRequest = (
     pageSize: size,
     cursor: texts[cursorParameter] ?? null,
     matchesNothing: droppedFilters.length > 0 && texts["ignore_unsupported_filters"] !== "true",
-    ignoredParameters: [
-      ...droppedFilters,
-      ...Object.keys(texts).filter((name) => !known.includes(name))
-    ]
+    ignoredParameters: [...droppedFilters, ...Object.keys(texts).filter((name) => !known.includes(name))]
   })
 }
 

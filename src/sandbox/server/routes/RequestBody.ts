@@ -1,5 +1,5 @@
 /**
- * Reads the JSON body of a request. Hides the rules for media type, size and nesting; each violation is the client's error.
+ * Reads the JSON body of a request, within limits of media type, size and nesting; each violation is the client's error.
  *
  * Gotchas
  * - A body that is nested deeper than `maxDepth` is rejected, because a recursive walk would overflow the stack.
@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import { largestBodyBytes } from "../../../api/Attachments.ts"
-import { ApiError, invalidInput } from "../../ApiError.ts"
+import { type ApiError, invalidInput } from "../../ApiError.ts"
 
 const maxDepth = 100
 
@@ -35,11 +35,7 @@ export const readJson: Effect.Effect<unknown, ApiError, HttpServerRequest.HttpSe
   return depthOf(value) > maxDepth ? yield* invalidInput(`The body is nested deeper than ${maxDepth} levels.`) : value
 })
 
-const tooLarge = new ApiError({
-  status: 413,
-  code: "PLATFORM.INPUT_INVALID",
-  message: `The body is larger than ${largestBodyBytes / 1024 / 1024} MiB.`
-})
+const tooLarge = invalidInput(`The body is larger than ${largestBodyBytes / 1024 / 1024} MiB.`, 413)
 
 /** Levels of nesting; counting stops one level above the limit. */
 const depthOf = (value: unknown): number => {

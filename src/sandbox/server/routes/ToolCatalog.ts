@@ -8,18 +8,17 @@
  * - A tool is listed in every category it belongs to, with the coverage of that category only.
  * - The coverage id of a read is its path without parameters (`ats_scorecards`); the coverage id of a write is its name (`add_tag`).
  */
-import { incrementalModels } from "../../../api/Lists.ts"
+import * as Record from "effect/Record"
+import type * as Schema from "effect/Schema"
 import { recordSchemas } from "../../../api/Records.ts"
-import type { Tool, ToolCategory } from "../../../api/Tools.ts"
-import { writeNames, writeSchemas } from "../../../api/Writes.ts"
+import { type Tool, type ToolCategory, toolOf } from "../../../api/Tools.ts"
+import { writeSchemas } from "../../../api/Writes.ts"
+import { toLabel } from "../../world/SampleData.ts"
 import type { World } from "../../world/World.ts"
 import type { Account } from "../Account.ts"
-import { type Endpoint, endpoints, toolOf } from "../Endpoints.ts"
-
-type Status = "SUPPORTED" | "UNSUPPORTED"
+import { type Endpoint, endpoints } from "../Endpoints.ts"
 
 const toSnakeCase = (name: string): string => name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
-const toLabel = (id: string): string => `${id[0]?.toUpperCase()}${id.slice(1).replaceAll("_", " ")}`
 
 /** For `/v1/ats/applications/:application_id/attachments`: `ats_applications_attachments`. */
 const coverageId = ({ kind, name, path }: Endpoint): string =>
@@ -27,22 +26,24 @@ const coverageId = ({ kind, name, path }: Endpoint): string =>
     ? toSnakeCase(name)
     : path.split("/").slice(2).filter((part) => !part.startsWith(":")).join("_").replaceAll("-", "_")
 
-const fieldsOf = ({ name }: Endpoint): ReadonlyArray<string> => {
-  const model = incrementalModels.find((model) => model === name)
-  if (model !== undefined) return Object.keys(recordSchemas[model].fields)
-  const write = writeNames.find((write) => write === name)
-  if (write === undefined) return []
-  const { body } = writeSchemas[write]
-  return "fields" in body ? Object.keys(body.fields) : []
+const schemas: Readonly<Record<string, Schema.Top>> = {
+  ...recordSchemas,
+  ...Record.map(writeSchemas, ({ body }) => body)
 }
 
-const coverageEntry = (endpoint: Endpoint, status: Status) => {
+const fieldsOf = ({ name }: Endpoint): ReadonlyArray<string> => {
+  const schema = schemas[name]
+  return schema !== undefined && "fields" in schema ? Object.keys(schema.fields as object) : []
+}
+
+const coverageEntry = (endpoint: Endpoint, supported: boolean) => {
   const id = coverageId(endpoint)
+  const coverage_status = supported ? "SUPPORTED" : "UNSUPPORTED"
   return {
     id,
     label: toLabel(id),
-    coverage_status: status,
-    fields: fieldsOf(endpoint).map((field) => ({ id: field, coverage_status: status }))
+    coverage_status,
+    fields: fieldsOf(endpoint).map((field) => ({ id: field, coverage_status }))
   }
 }
 
@@ -50,7 +51,7 @@ const renderTool = (id: string, category: ToolCategory, account: Account): Tool 
   const covered = (write: boolean) =>
     endpoints
       .filter((endpoint) => endpoint.category === category && (endpoint.kind === "write") === write)
-      .map((endpoint) => coverageEntry(endpoint, account.hasEndpoint(id, endpoint) ? "SUPPORTED" : "UNSUPPORTED"))
+      .map((endpoint) => coverageEntry(endpoint, account.hasEndpoint(id, endpoint)))
   const asset = (kind: string) => `https://tools.example/${id}/${kind}.svg`
   return {
     id,

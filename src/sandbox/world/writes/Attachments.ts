@@ -1,11 +1,11 @@
 /**
- * Uploaded files. Hides on which record a system keeps its attachments.
+ * Uploaded files. A system keeps them on the application or on the candidate.
  *
  * Gotchas
  * - Contents stay in memory, as base64, while the sandbox runs.
  */
 import type { AttachmentUpload } from "../../../api/Attachments.ts"
-import { toolOf } from "../../server/Endpoints.ts"
+import { toolOf } from "../../../api/Tools.ts"
 import { isLive, type Records, type Row } from "../Records.ts"
 
 /** These tools keep attachments on the application, all others on the candidate. */
@@ -43,13 +43,8 @@ const newestApplicationOf = (records: Records, candidate: Row): Row | null =>
     .filter((row) => isLive(row) && row.one["candidate"] === candidate)
     .reduce<Row | null>((newest, row) => newest === null || row.serial > newest.serial ? row : newest, null)
 
-export interface StoredFile {
-  readonly bytes: Uint8Array
-  readonly contentType: string
-}
-
-/** The content of an attachment. */
-export const readAttachment = (records: Records, id: string): StoredFile | null => {
+/** The content of an attachment; null if it does not exist. */
+export const readAttachment = (records: Records, id: string) => {
   const row = records.find("ats.attachment", id)
   if (row === undefined) return null
   const { content_type, data } = row.fields

@@ -1,5 +1,5 @@
 /**
- * The six writes to HR, assessment and learning. Hides what each requires and how it changes the records.
+ * The six writes to HR, assessment and learning: what each requires and how it changes the records.
  *
  * Source: docs/contract.md, "Writes".
  *

@@ -1,5 +1,5 @@
 /**
- * The six writes to applicant tracking. Hides what each requires and how it changes the records.
+ * The six writes to applicant tracking: what each requires and how it changes the records.
  *
  * Source: docs/contract.md, "Writes".
  *

@@ -1,9 +1,10 @@
 /**
- * One integration's records at one moment, for a write. Hides how a write finds the records it refers to.
+ * One integration's records at one moment: finds the records that a write refers to.
  *
  * Gotchas
  * - Deleted records are not found: a write never changes them.
  */
+import * as Data from "effect/Data"
 import * as Result from "effect/Result"
 import type { WriteBody, WriteName, WriteParams } from "../../../api/Writes.ts"
 import { type ApiError, invalidInput, notFound } from "../../ApiError.ts"
@@ -32,31 +33,25 @@ export const emptyResult = (row: Row, warnings: ReadonlyArray<string> = []): Wri
   warnings
 })
 
-export class WriteContext {
+export class WriteContext extends Data.Class<{
   readonly records: Records
   /** Server time, ms. */
   readonly at: number
-
-  constructor(records: Records, at: number) {
-    this.records = records
-    this.at = at
-  }
-
+}> {
   /** A record that the path names; 404 if it does not exist. */
   requireFromPath(model: WorldModel, id: string): Result.Result<Row, ApiError> {
-    const row = this.find(model, id)
-    return row === undefined ? Result.fail(notFound(`No ${nounOf(model)} has this id.`)) : Result.succeed(row)
+    return Result.fromNullishOr(this.find(model, id), () => notFound(`No ${nounOf(model)} has this id.`))
   }
 
   /** A record that a field of the body names; 400 if it does not exist. */
   requireFromBody(model: WorldModel, id: string, field: string): Result.Result<Row, ApiError> {
-    const row = this.find(model, id)
-    return row === undefined
-      ? Result.fail(invalidInput(`${field}: no ${nounOf(model)} has this id.`))
-      : Result.succeed(row)
+    return Result.fromNullishOr(
+      this.find(model, id),
+      () => invalidInput(`${field}: no ${nounOf(model)} has this id.`)
+    )
   }
 
-  find(model: WorldModel, id: string): Row | undefined {
+  private find(model: WorldModel, id: string): Row | undefined {
     const row = this.records.find(model, id)
     return row && isLive(row) ? row : undefined
   }

@@ -47,8 +47,6 @@ export interface RowCounts {
   readonly tombstones: number
   readonly duplicates: number
   readonly pending: number
-  readonly erased: number
-  readonly forgotten: number
   readonly quarantined: number
 }
 

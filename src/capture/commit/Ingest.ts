@@ -92,8 +92,6 @@ export const zeroRowCounts: RowCounts = {
   tombstones: 0,
   duplicates: 0,
   pending: 0,
-  erased: 0,
-  forgotten: 0,
   quarantined: 0
 }
 

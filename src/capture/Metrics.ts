@@ -2,11 +2,16 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import type { NewEvent } from "../domain/ChangeEvent.ts"
 import type { OpenExpectation } from "../domain/Expectation.ts"
-import type { StreamKey } from "../domain/Model.ts"
+import type { Model, StreamKey } from "../domain/Model.ts"
 import { parseTime } from "../domain/Watermark.ts"
 import type { RowCounts, StreamState } from "../store/State.ts"
-import type { DetectedEvent } from "./guard/StagedChanges.ts"
+
+/** The properties of a published event that metrics and the guard use. */
+export interface DetectedEvent extends Pick<NewEvent, "kind" | "restored" | "origin" | "changedAt" | "detectedAt"> {
+  readonly model: Model
+}
 
 const seconds = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 14_400, 86_400]
 
@@ -113,8 +118,7 @@ export const lateChangeFound = Effect.fnUntraced(
     const log = isBeyond ? Effect.logWarning : Effect.logInfo
     yield* log("late change: poll overlap extended").pipe(
       Effect.annotateLogs({
-        integration: key.integration,
-        model: key.model,
+        ...labels(key),
         late: Duration.format(Duration.millis(lag)),
         overlap: Duration.format(Duration.millis(overlap.after))
       })
@@ -129,7 +133,7 @@ export const pollFilterChanged = Effect.fnUntraced(function*(key: StreamKey, pol
     ? "a sweep found changes that polls did not return: updated_after does not work, so sweeps run more often"
     : "updated_after works again: polls return the changed records"
   yield* (polls === undefined ? Effect.logInfo : Effect.logWarning)(message).pipe(
-    Effect.annotateLogs({ integration: key.integration, model: key.model })
+    Effect.annotateLogs(labels(key))
   )
 })
 /** `paths`: JSON Pointers of the schema, one for each record and path that does not match. */

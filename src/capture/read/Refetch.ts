@@ -17,7 +17,8 @@ import { parseRow } from "../../domain/Observation.ts"
 import { type Priority, Source, type SourceError } from "../../source/Source.ts"
 import type { Pending, PendingStatus } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
-import { commitPage, type RunError, type Stream } from "./Pages.ts"
+import { commitPage } from "../commit/PageCommit.ts"
+import { annotate, forEachPart, type RunError, type Stream, transact } from "../Stream.ts"
 
 /** Maximum number of ids in one request, controls included. */
 const maxIds = 250
@@ -85,6 +86,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
       inconclusiveReason: one.inconclusiveReason ?? other.inconclusiveReason
     }
   }
+  // with one control, `first` is undefined
   const [last, first] = controls
   const requested = [...(first === undefined ? [] : [first]), ...queryable, ...(last === undefined ? [] : [last])]
   const missing = new Set(requested)
@@ -128,26 +130,17 @@ export const refetch = Effect.fn("Refetch.run")(function*(
     (error) => Effect.succeed(inconclusive(ids, error.reason._tag))
   ))
 
-/** Calls `each` with the pending rows of one status, in chunks that fit into one refetch. */
-export const forEachPending = Effect.fnUntraced(function*<E, R>(
+/** Calls `each` with the pending rows of one status, in parts that fit into one refetch. */
+export const forEachPending = <E, R>(
   stream: Stream,
   status: PendingStatus,
   each: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, E, R>
-): Effect.fn.Return<void, E | StoreError, R | Store> {
-  const store = yield* Store
-  let after: string | null = null
-  for (;;) {
-    const from: string | null = after
-    const rows: ReadonlyArray<Pending> = yield* store.transact(
-      stream.owner,
-      stream.key,
-      (tx) => tx.pendingWithStatus(status, from, maxRefetchIds)
-    )
-    if (rows.length > 0) yield* each(rows)
-    if (rows.length < maxRefetchIds) return
-    after = rows.at(-1)!.id
-  }
-})
+): Effect.Effect<void, E | StoreError, R | Store> =>
+  forEachPart(
+    maxRefetchIds,
+    (after, limit) => transact(stream, (tx) => tx.pendingWithStatus(status, after, limit)),
+    each
+  )
 
 /**
  * Refetches disputed records, of which two observations contradict each other (P3). A record that the result leaves open stays
@@ -162,20 +155,18 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
     "disputed",
     Effect.fnUntraced(function*(rows) {
       const ids = rows.map((row) => row.id)
-      const result = yield* refetch(stream, ids, yield* findRecentControls(stream, runId, ids), "confirm")
-      if (result.inconclusiveReason !== null) {
+      const controls = yield* findRecentControls(stream, runId, ids)
+      const { absent, inconclusiveReason, rows: results } = yield* refetch(stream, ids, controls, "confirm")
+      if (inconclusiveReason !== null) {
         yield* Effect.logWarning("refetch of disputed records was inconclusive; it is repeated by the next run").pipe(
-          Effect.annotateLogs({
-            integration: stream.key.integration,
-            model: stream.key.model,
-            why: result.inconclusiveReason
-          })
+          annotate(stream.key, { why: inconclusiveReason })
         )
       }
-      const absent = result.inconclusiveReason === null ? result.absent : []
-      yield* commitPage(stream, result.rows, { id: runId, kind: "poll", backfill: false }, {
+      yield* commitPage(stream, {
+        results,
+        run: { id: runId, kind: "poll", backfill: false },
         isRefetch: true,
-        finish: (tx, state) => Effect.as(dropResolved(tx, absent), { state, events: [], holds: [] })
+        also: (tx) => dropResolved(tx, inconclusiveReason === null ? absent : [])
       })
     })
   )

@@ -13,8 +13,9 @@
 import * as Effect from "effect/Effect"
 import type { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
+import { commitPage } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
-import { commitPage, type RunError, type Stream } from "./Pages.ts"
+import { annotate, type RunError, type Stream, transact } from "../Stream.ts"
 import { findControls, maxRefetchIds, refetch } from "./Refetch.ts"
 
 /** `more`: the budget is spent or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
@@ -31,9 +32,8 @@ export const refresh = Effect.fn("Refresh.run")(function*(
   stream: Stream,
   options: RefreshOptions
 ): Effect.fn.Return<RefreshOutcome, RunError, Store | Source> {
-  const store = yield* Store
   for (let spent = 0; spent < options.budget; spent++) {
-    const stale = yield* store.transact(stream.owner, stream.key, (tx) => tx.takeStale(maxRefetchIds))
+    const stale = yield* transact(stream, (tx) => tx.takeStale(maxRefetchIds))
     if (stale === "everything") return "sweep"
     if (stale.length === 0 || !(yield* refetchStale(stream, stale))) return "done"
     if (stale.length < maxRefetchIds) return "done"
@@ -54,24 +54,15 @@ const refetchStale = Effect.fnUntraced(function*(
   if (result.inconclusiveReason !== null) {
     yield* Metrics.refreshed(stream.key, "uncounted", ids.length)
     yield* Effect.logWarning("refetch of stale records was inconclusive; it is retried, and the next sweep reads them")
-      .pipe(
-        Effect.annotateLogs({
-          integration: stream.key.integration,
-          model: stream.key.model,
-          why: result.inconclusiveReason
-        })
-      )
+      .pipe(annotate(stream.key, { why: result.inconclusiveReason }))
     return false
   }
-  const { rowCounts } = yield* commitPage(
-    stream,
-    result.rows,
-    { id: state?.lastRunId ?? 0, kind: "refresh", backfill: false },
-    {
-      isRefetch: true,
-      finish: (tx, state) => Effect.as(tx.markRefreshed(ids), { state, events: [], holds: [] })
-    }
-  )
+  const { rowCounts } = yield* commitPage(stream, {
+    results: result.rows,
+    run: { id: state?.lastRunId ?? 0, kind: "refresh", backfill: false },
+    isRefetch: true,
+    also: (tx) => tx.markRefreshed(ids)
+  })
   const changed = rowCounts.changed + rowCounts.pending
   yield* Metrics.refreshed(stream.key, "changed", changed)
   yield* Metrics.refreshed(stream.key, "unchanged", ids.length - changed)

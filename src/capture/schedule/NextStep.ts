@@ -10,7 +10,7 @@
  */
 import * as Duration from "effect/Duration"
 import type { Run, StreamState } from "../../store/State.ts"
-import { isSweepOnly, type Stream } from "../read/Pages.ts"
+import { isSweepOnly, type Stream } from "../Stream.ts"
 import { backoffDelay } from "./StreamLifecycle.ts"
 
 /** Times are of our clock, ms. */

@@ -16,7 +16,7 @@ export interface Condition {
 }
 
 /** The condition after a failure. While the state stays the same, `since` does too. */
-export const afterFailure = <C extends Condition>(
+export const interrupted = <C extends Condition>(
   before: C,
   state: "waiting" | "stopped",
   { hint, message }: Omit<Outage, "since">

@@ -16,12 +16,12 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { derivedFrom, isStreamModel, type Model } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { Source } from "../../source/Source.ts"
+import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { IntegrationState, OperatorAction } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
@@ -82,7 +82,6 @@ export class Integrations extends Context.Service<Integrations, {
 }>()("rollcall/capture/Integrations") {}
 
 const readerCheckInterval = "1 second"
-const retryInterval = "2 seconds"
 
 const stateOf = (
   { interval, sweepInterval, ...settings }: IntegrationSettings,
@@ -175,7 +174,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   /** If this process loses the store, the next owner continues the erasure at start-up. */
   const eraseInBackground = (id: string) =>
     erase(id).pipe(
-      Effect.retry({ while: (error) => error.reason.retryable, schedule: Schedule.spaced(retryInterval) }),
+      retryWhileStoreUnavailable,
       Effect.catch((error) =>
         Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), {
           integration: id,

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Guard from "../domain/Guard.ts"
 import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
-import type { SourceError } from "../source/Source.ts"
+import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
 import { type Owner, Store, type StoreError, type StreamTx } from "../store/Store.ts"
 import type { RunAborted, StreamSettings } from "./schedule/StreamLifecycle.ts"
 
@@ -33,6 +33,16 @@ export const transact = <A, E>(
   { key, owner }: Pick<Stream, "key" | "owner">,
   body: (tx: StreamTx) => Effect.Effect<A, E>
 ): Effect.Effect<A, E | StoreError, Store> => Effect.flatMap(Store, (store) => store.transact(owner, key, body))
+
+/** Requests one page of the stream's list. */
+export const requestPage = (
+  { key, settings }: Stream,
+  request: Omit<PageRequest, "account" | "integration" | "model">
+): Effect.Effect<Page, SourceError, Source> =>
+  Effect.flatMap(
+    Source,
+    (source) => source.page({ account: settings.account, integration: key.integration, model: key.model, ...request })
+  )
 
 /** Adds the stream, and what a log line says besides its message. */
 export const annotate = ({ integration, model }: StreamKey, details: Readonly<Record<string, unknown>> = {}) =>

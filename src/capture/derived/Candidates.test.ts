@@ -43,7 +43,7 @@ const backfilled = <A, E, R>(rig: Rig, body: Effect.Effect<A, E, R>) =>
 /** Refreshes the stale records; returns the ids of each request. */
 const refreshed = Effect.fnUntraced(function*(rig: Rig) {
   const from = rig.api.requests.length
-  yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
+  yield* refresh(rig.stream, Effect.succeed(false))
   return rig.api.requests.slice(from).map(({ ids }) => [...new Set(ids)].sort())
 })
 

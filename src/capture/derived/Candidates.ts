@@ -72,31 +72,19 @@ export const applicationChangesOf = (
   writes: ReadonlyArray<RecordWrite>,
   processing: Processing,
   context: PageContext
-) =>
-  writes.flatMap(({ erased = false, events, head: { id } }): ReadonlyArray<ApplicationChange> => {
+): ReadonlyArray<ApplicationChange> =>
+  writes.flatMap(({ erased = false, events, head: { id } }) => {
     const event = events.at(-1)
-    if (event === undefined) {
-      return erased
-        ? [{
-          parent: id,
-          copy: null,
-          erased,
-          flagged: false,
-          old: false,
-          origin: context.origin,
-          detectedAt: context.now
-        }]
-        : []
-    }
-    const old = event.kind === "created" && event.origin === "backfill" && !event.restored
+    if (event === undefined && !erased) return []
+    const old = event?.kind === "created" && event.origin === "backfill" && !event.restored
     const foundBy = context.backfill ? "backfill" : context.origin
-    return [toApplicationChange(processing, parseContent(event.after), {
+    return [toApplicationChange(processing, parseContent(event?.after), {
       parent: id,
       erased,
-      flagged: event.reason === "flagged" && !erased,
+      flagged: event?.reason === "flagged" && !erased,
       old,
-      origin: old ? foundBy : event.origin,
-      detectedAt: event.detectedAt
+      origin: old ? foundBy : event?.origin ?? context.origin,
+      detectedAt: event?.detectedAt ?? context.now
     })]
   })
 

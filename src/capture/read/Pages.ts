@@ -11,13 +11,13 @@
  * - An empty page with a cursor is not the end of the list (P6).
  */
 import * as Effect from "effect/Effect"
-import { type Page, type Priority, Source } from "../../source/Source.ts"
+import type { Page, Priority, Source } from "../../source/Source.ts"
 import type { RowCounts, Run, StreamState } from "../../store/State.ts"
 import type { Store } from "../../store/Store.ts"
 import { addRowCounts, zeroRowCounts } from "../commit/Ingest.ts"
 import type { PageCounts } from "../commit/PageCommit.ts"
 import { RunAborted } from "../schedule/StreamLifecycle.ts"
-import type { RunError, Stream } from "../Stream.ts"
+import { requestPage, type RunError, type Stream } from "../Stream.ts"
 
 const maxPagesWithoutNewRows = 100
 
@@ -64,17 +64,9 @@ export const readPages = Effect.fnUntraced(function*(
   start: Run,
   loop: PageLoop
 ): Effect.fn.Return<{ readonly run: Run; readonly done: boolean }, RunError, Store | Source> {
-  const source = yield* Source
+  const { updatedAfter } = start
   const fetch = (cursor: string | null) =>
-    source.page({
-      account: stream.settings.account,
-      integration: stream.key.integration,
-      model: stream.key.model,
-      priority: loop.priority,
-      cursor,
-      updatedAfter: start.updatedAfter,
-      ids: null
-    })
+    requestPage(stream, { priority: loop.priority, cursor, updatedAfter, ids: null })
   let run = start
   let page = yield* fetch(start.cursor)
   for (;;) {

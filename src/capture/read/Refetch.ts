@@ -14,11 +14,11 @@
  */
 import * as Effect from "effect/Effect"
 import { parseRow } from "../../domain/Observation.ts"
-import { type Priority, Source, type SourceError } from "../../source/Source.ts"
+import type { Page, Priority, Source, SourceError } from "../../source/Source.ts"
 import type { Pending, PendingStatus } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { commitPage } from "../commit/PageCommit.ts"
-import { annotate, forEachPart, type RunError, type Stream, transact } from "../Stream.ts"
+import { annotate, forEachPart, requestPage, type RunError, type Stream, transact } from "../Stream.ts"
 
 /** Maximum number of ids in one request, controls included. */
 const maxIds = 250
@@ -50,13 +50,13 @@ const inconclusive = (ids: ReadonlyArray<string>, inconclusiveReason: string): R
   inconclusiveReason
 })
 
-/** Up to two controls to request besides `ids`: records that run `runId` or a later one read as live. */
+/** Up to two controls to request besides `ids`: the first and the last record that run `runId` or a later one read as live. */
 export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
   const store = yield* Store
   const requested = new Set(ids)
   const found = yield* store.controlIds(stream.key, runId, ids.length + 1)
   const able = found.filter((id) => !requested.has(id) && isQueryable(id))
-  return able.length > 1 ? [able.at(-1)!, able[0]!] : able
+  return able.length > 1 ? [able[0]!, able.at(-1)!] : able
 })
 
 /** Controls read by this run or, if it read none, by the last sweep. One that was deleted since makes the result inconclusive. */
@@ -73,7 +73,6 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   controls: ReadonlyArray<string>,
   priority: Priority
 ): Effect.fn.Return<RefetchResult, SourceError, Source> {
-  const source = yield* Source
   const queryable = ids.filter(isQueryable)
   if (queryable.length === 0) return { rows: [], absent: [], inconclusiveReason: null }
   if (queryable.length > 1 && bytesOf(queryable) > maxBytes) {
@@ -86,29 +85,19 @@ export const refetch = Effect.fn("Refetch.run")(function*(
       inconclusiveReason: one.inconclusiveReason ?? other.inconclusiveReason
     }
   }
-  // with one control, `first` is undefined
-  const [last, first] = controls
-  const requested = [...(first === undefined ? [] : [first]), ...queryable, ...(last === undefined ? [] : [last])]
+  const requested = [...controls.slice(0, -1), ...queryable, ...controls.slice(-1)]
   const missing = new Set(requested)
   const rows: Array<unknown> = []
   const cursors = new Set<string>()
   let cursor: string | null = null
   let broken: string | null = null
   do {
-    const page: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* source.page({
-      account: stream.settings.account,
-      integration: stream.key.integration,
-      model: stream.key.model,
-      priority,
-      cursor,
-      updatedAfter: null,
-      ids: requested
-    })
+    const page: Page = yield* requestPage(stream, { priority, cursor, updatedAfter: null, ids: requested })
     for (const value of page.results) {
       const row = parseRow(stream.processing, value)
       if (!("id" in row)) broken = "a row of the response is unreadable"
       else if (!requested.includes(row.id)) broken = "the response contains records that were not requested"
-      else if (row.id !== first && row.id !== last) rows.push(value)
+      else if (!controls.includes(row.id)) rows.push(value)
       if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next
@@ -180,6 +169,7 @@ const dropResolved = Effect.fnUntraced(function*(tx: StreamTx, absent: ReadonlyA
   const heads = yield* tx.heads(absent)
   const rows = yield* tx.pending(absent)
   const swept = tx.state.lastSweep?.id ?? 0
+  /** The row was staged before the last sweep, and that sweep did not read the record. */
   const isMissed = (id: string) => (rows.get(id)?.runId ?? swept) < swept
   yield* tx.dropPending(absent.filter((id) => {
     const head = heads.get(id)

@@ -18,26 +18,23 @@ import * as Metrics from "../Metrics.ts"
 import { annotate, type RunError, type Stream, transact } from "../Stream.ts"
 import { findControls, maxRefetchIds, refetch } from "./Refetch.ts"
 
-/** `more`: the budget is spent or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
+/** `more`: `maxRefetches` were made or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
 export type RefreshOutcome = "done" | "more" | "sweep"
 
-export interface RefreshOptions {
-  /** Maximum number of refetches. */
-  readonly budget: number
-  /** Evaluated between refetches: true leaves the remaining records for later. */
-  readonly shouldYield: Effect.Effect<boolean>
-}
+/** Refetches after each poll. More are made only while nothing else is due (N4). */
+const maxRefetches = 4
 
+/** `shouldYield` is evaluated between refetches: true leaves the remaining records for later. */
 export const refresh = Effect.fn("Refresh.run")(function*(
   stream: Stream,
-  options: RefreshOptions
+  shouldYield: Effect.Effect<boolean>
 ): Effect.fn.Return<RefreshOutcome, RunError, Store | Source> {
-  for (let spent = 0; spent < options.budget; spent++) {
+  for (let made = 0; made < maxRefetches; made++) {
     const stale = yield* transact(stream, (tx) => tx.takeStale(maxRefetchIds))
     if (stale === "everything") return "sweep"
     if (stale.length === 0 || !(yield* refetchStale(stream, stale))) return "done"
     if (stale.length < maxRefetchIds) return "done"
-    if (yield* options.shouldYield) return "more"
+    if (yield* shouldYield) return "more"
   }
   return "more"
 })

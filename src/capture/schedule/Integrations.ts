@@ -72,6 +72,8 @@ export class IntegrationRefused extends Schema.TaggedError<IntegrationRefused>()
   }
 }
 
+const refuse = (id: string, reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id, reason })
+
 type Refusable = Effect.Effect<IntegrationState, IntegrationRefused | StoreError>
 
 export class Integrations extends Context.Service<Integrations, {
@@ -188,9 +190,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
     const before = yield* find(settings.id)
-    const refuse = (reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id: settings.id, reason })
-    if (before?.state === "active") return yield* refuse(before.declared ? "declared" : "present")
-    if (before?.state === "erasing") return yield* refuse("erasing")
+    if (before?.state === "active") return yield* refuse(settings.id, before.declared ? "declared" : "present")
+    if (before?.state === "erasing") return yield* refuse(settings.id, "erasing")
     yield* discoverNew([settings])
     const after = stateOf(settings, before, false)
     const models = after.models === "auto" ? "auto" : after.models.join(" ")
@@ -204,10 +205,9 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   const remove = Effect.fnUntraced(function*(id: string, data: DataPolicy) {
     const before = yield* find(id)
-    const refuse = (reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id, reason })
-    if (before === undefined || before.state === "erased") return yield* refuse("unknown")
-    if (before.declared) return yield* refuse("declared")
-    if (before.state === "erasing") return data === "erase" ? before : yield* refuse("erasing")
+    if (before === undefined || before.state === "erased") return yield* refuse(id, "unknown")
+    if (before.declared) return yield* refuse(id, "declared")
+    if (before.state === "erasing") return data === "erase" ? before : yield* refuse(id, "erasing")
     if (before.state === "removed" && data === "keep") return before
     const after: IntegrationState = data === "keep"
       ? { ...before, state: "removed" }

@@ -62,9 +62,6 @@ const backpressurePause = 5_000
 /** How often a paused stream checks whether it was resumed, ms. Resuming it in this process wakes its loop at once. */
 const pausedPause = 60_000
 
-/** Refetches of stale records after each poll. More are made only while nothing else is due (N4). */
-const refreshBudget = 4
-
 /** For runs that read to their end. */
 export const neverYield = Effect.succeed(false)
 
@@ -103,7 +100,7 @@ export const recordFailure = Effect.fnUntraced(function*(
 })
 
 const runRefresh = Effect.fnUntraced(function*(worker: StreamWorker, shouldYield: Effect.Effect<boolean>) {
-  worker.refreshOutcome = yield* refresh(worker, { budget: refreshBudget, shouldYield })
+  worker.refreshOutcome = yield* refresh(worker, shouldYield)
 })
 
 /** Runs the most urgent step of a stream. Returns how long the loop then waits, ms. */

@@ -100,12 +100,12 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("one-control", "controls are the first and the last requested id", [
     "capture/read/Refetch.ts",
-    "...(last === undefined ? [] : [last])]\n",
+    "...controls.slice(-1)]\n",
     "]\n"
   ], [
     "capture/read/Refetch.ts",
     "controls.some((control) => missing.has(control))",
-    "controls.slice(1).some((control) => missing.has(control))"
+    "controls.slice(0, -1).some((control) => missing.has(control))"
   ]),
   mutant("nameless-infers", "a sweep or a confirm with unreadable rows confirms no absence", [
     "capture/read/Absence.ts",

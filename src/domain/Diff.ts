@@ -8,7 +8,7 @@
  * Gotchas
  * - An absent property is represented as null, so a change from absent to null has null on both sides.
  */
-import { escapeToken, unescapeToken } from "effect/JsonPointer"
+import * as JsonPointer from "effect/JsonPointer"
 import {
   canonical,
   childOf,
@@ -28,7 +28,8 @@ export interface PathChange {
 }
 
 /** The names in a JSON Pointer. */
-export const segments = (pointer: string): ReadonlyArray<string> => pointer.slice(1).split("/").map(unescapeToken)
+export const segments = (pointer: string): ReadonlyArray<string> =>
+  pointer.slice(1).split("/").map(JsonPointer.unescapeToken)
 
 /** Changes from `before` to `after`, ordered by sorted keys, without masked (volatile) properties. */
 export const diff = (shape: Shape, before: JsonObject, after: JsonObject): ReadonlyArray<PathChange> => {
@@ -60,7 +61,7 @@ const walk = (
         inAfter ? after[key] : undefined,
         childOf(shape, key),
         key,
-        `${path}/${escapeToken(key)}`,
+        `${path}/${JsonPointer.escapeToken(key)}`,
         out
       )
     }
@@ -71,7 +72,7 @@ const walk = (
     const afterById = byId(name, after)
     if (beforeById !== undefined && afterById !== undefined) {
       for (const id of [...new Set([...beforeById.keys(), ...afterById.keys()])].sort()) {
-        walk(beforeById.get(id), afterById.get(id), shape, "", `${path}/${escapeToken(id)}`, out)
+        walk(beforeById.get(id), afterById.get(id), shape, "", `${path}/${JsonPointer.escapeToken(id)}`, out)
       }
       return
     }

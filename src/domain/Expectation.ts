@@ -10,7 +10,7 @@
  * - Until the response contains its id, a created application is recognized by job, e-mail address and names (E2). If these
  *   are redacted, it can only be recognized by id.
  */
-import { escapeToken } from "effect/JsonPointer"
+import * as JsonPointer from "effect/JsonPointer"
 import { hash } from "node:crypto"
 import { proficiencyValue } from "../api/Proficiency.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
@@ -92,7 +92,8 @@ const normalizeValue = (value: JsonValue): JsonValue => {
 /** Hash of the normalized value: equal for values that count as the same. */
 export const valueHash = (value: JsonValue): Hash => hash("sha256", JSON.stringify(normalizeValue(value)), "base64url")
 
-const pointer = (...names: ReadonlyArray<string>): Pointer => names.map((name) => `/${escapeToken(name)}`).join("")
+const pointer = (...names: ReadonlyArray<string>): Pointer =>
+  names.map((name) => `/${JsonPointer.escapeToken(name)}`).join("")
 
 export const keyOf = (id: string): string => `id:${id}`
 /** Key that every record of a model has. */

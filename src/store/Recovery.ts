@@ -1,5 +1,5 @@
 /**
- * How long-running work (capture, relay, delivery) goes on after the store or the sink failed: it reports why and since when it
+ * How long-running work (capture, relay, delivery) continues after a failure of the store or the sink: it reports why and since when it
  * does not run, and tries again.
  */
 import * as Clock from "effect/Clock"
@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Outage, StoreError } from "./Store.ts"
 
-/** What a worker reports about itself. `waiting`: it resumes automatically. `stopped`: an operator must act. */
+/** The status of a worker. `waiting`: it resumes automatically. `stopped`: an operator must act. */
 export interface Condition {
   readonly state: "starting" | "running" | "waiting" | "stopped"
   /** Set in the states `waiting` and `stopped`. */

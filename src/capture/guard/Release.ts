@@ -31,7 +31,7 @@ export interface ReleaseResult {
   readonly holds: ReadonlyArray<Hold>
 }
 
-/** What stays pending, and how the rest is published. */
+/** Which rows stay pending, and how the others are published. */
 export interface ReleaseRules {
   /** The holds that get the deletes and the restores; null = these are published. */
   readonly waves: Verdict["waves"]

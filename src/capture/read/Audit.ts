@@ -99,18 +99,17 @@ const compare = Effect.fnUntraced(function*(
   })
 })
 
-/** The records that are published as live, are not pending, and were not read by the audit. */
-const missingOf = (ids: ReadonlyArray<string>) =>
-  Effect.fnUntraced(function*(tx: StreamTx) {
-    const heads = yield* tx.heads(ids)
-    const pending = yield* tx.pending(ids)
-    return ids.filter((id) => !pending.has(id)).map((id): PossibleDifference => ({
-      id,
-      what: "gone",
-      paths: [],
-      position: heads.get(id)?.position ?? null
-    }))
-  })
+/** The differences of records that are published as live but were not read by the audit. */
+const compareMissing = Effect.fnUntraced(function*(tx: StreamTx, ids: ReadonlyArray<string>) {
+  const heads = yield* tx.heads(ids)
+  const pending = yield* tx.pending(ids)
+  return ids.filter((id) => !pending.has(id)).map((id): PossibleDifference => ({
+    id,
+    what: "gone",
+    paths: [],
+    position: heads.get(id)?.position ?? null
+  }))
+})
 
 /** The differences whose records have no new event and no pending row since the comparison. */
 const stillDiffering = Effect.fnUntraced(function*(tx: StreamTx, suspects: ReadonlyArray<PossibleDifference>) {
@@ -150,7 +149,7 @@ export const audit = Effect.fn("Audit.run")(function*(
     maxRefetchIds,
     (after, limit) =>
       Effect.map(store.liveNotSeenSince(stream.key, start.id, after, limit), (ids) => ids.map((id) => ({ id }))),
-    (missing) => Effect.map(transact(stream, missingOf(missing.map(({ id }) => id))), collect)
+    (missing) => Effect.map(transact(stream, (tx) => compareMissing(tx, missing.map(({ id }) => id))), collect)
   )
   yield* catchUp
   const left = yield* transact(stream, (tx) => stillDiffering(tx, suspects))

@@ -8,14 +8,12 @@
  * - `changed_at` is when the service noticed a change. Two copies with the same `changed_at` may differ, because one of them
  *   is stale.
  */
+import type { Observation } from "./Observation.ts"
 
-/** A candidate's content as it appears in one application. */
-export interface CandidateCopy {
+/** A candidate as it appears in one application. */
+export interface CandidateCopy extends Pick<Observation, "canonicalHash" | "changedAtMs"> {
   /** Id of the application. */
   readonly parent: string
-  readonly canonicalHash: string
-  /** `changed_at` of the candidate, ms; null if missing or not a time. */
-  readonly changedAtMs: number | null
 }
 
 /** Order of preference. A copy without `changed_at` comes after all copies with one. */

@@ -18,7 +18,8 @@ import type { Observation } from "./Observation.ts"
 export interface PublishedRecord {
   readonly live: boolean
   readonly canonicalHash: string
-  readonly changedAtMs: number | null
+  /** ms */
+  readonly changedAt: number | null
   /** Newest run that read the record. */
   readonly lastSeenRunId: number
 }
@@ -36,11 +37,13 @@ export interface ClassifyContext {
   readonly isRefetch: boolean
   /** The run is the stream's first sweep. */
   readonly backfill: boolean
-  /** Server ms. */
-  readonly backfillStartedAt: number
-  readonly backfilledAt: number | null
-  /** ms */
-  readonly overlap: number
+  readonly stream: {
+    /** Server ms. */
+    readonly backfillStartedAt: number | null
+    readonly backfilledAt: number | null
+    /** ms */
+    readonly overlap: number
+  }
 }
 
 export type Classification =
@@ -69,12 +72,13 @@ export const isOlder = (a: number | null, b: number | null): boolean => a !== nu
 const day = 86_400_000
 
 /** True if the record existed before the backfill and was only found late (B1, B3, B4), not created while it runs (B2). */
-export const isOld = (observed: Observation, setting: ClassifyContext): boolean => {
+const isOld = (observed: Observation, { backfill, stream }: Pick<ClassifyContext, "backfill" | "stream">): boolean => {
   const born = observed.createdAtMs ?? observed.changedAtMs
-  if (setting.backfill) return born === null || born < setting.backfillStartedAt
-  if (observed.createdAtMs !== null) return observed.createdAtMs < setting.backfillStartedAt - day
-  if (observed.changedAtMs !== null) return observed.changedAtMs < setting.backfillStartedAt - setting.overlap
-  return setting.backfilledAt === null
+  const startedAt = stream.backfillStartedAt ?? 0
+  if (backfill) return born === null || born < startedAt
+  if (observed.createdAtMs !== null) return observed.createdAtMs < startedAt - day
+  if (observed.changedAtMs !== null) return observed.changedAtMs < startedAt - stream.overlap
+  return stream.backfilledAt === null
 }
 
 export const classify = (
@@ -90,7 +94,7 @@ export const classify = (
   // content. The same applies to a disputed row once the dispute is over.
   const observedBefore = pending?.status === "absent" || isDisputed ? undefined : pending
   const newest = observedBefore ??
-    { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAtMs }
+    { deleted: !known.live, canonicalHash: known.canonicalHash, changedAtMs: known.changedAt }
   const emptied = known.live && observed.blank && observed.canonicalHash !== known.canonicalHash
   const gone = observed.deleted || emptied
   const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash)
@@ -98,7 +102,7 @@ export const classify = (
   if (!setting.isRefetch) {
     if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
     // both, because a pending observation can have no timestamp (W7)
-    const isOutdated = [newest, known].some(({ changedAtMs }) => isOlder(observed.changedAtMs, changedAtMs))
+    const isOutdated = [newest.changedAtMs, known.changedAt].some((time) => isOlder(observed.changedAtMs, time))
     if (isOutdated && !sameAsNewest) return { _tag: "Disputed" }
     if (observedBefore !== undefined && sameAsNewest) return { _tag: "StillPending" }
   }
@@ -118,11 +122,11 @@ const isLater = (
   { runId }: ClassifyContext
 ): boolean =>
   isOlder(pending.changedAtMs, changedAtMs) &&
-  (known === undefined || (known.lastSeenRunId < runId && isOlder(known.changedAtMs, changedAtMs)))
+  (known === undefined || (known.lastSeenRunId < runId && isOlder(known.changedAt, changedAtMs)))
 
 const classifyUnknown = (observed: Observation, setting: ClassifyContext): Classification => {
   if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }
-  const afterBackfill = setting.backfilledAt !== null && observed.deletedAtMs !== null &&
-    observed.deletedAtMs > setting.backfilledAt
+  const { backfilledAt } = setting.stream
+  const afterBackfill = backfilledAt !== null && observed.deletedAtMs !== null && observed.deletedAtMs > backfilledAt
   return afterBackfill && !observed.blank ? { _tag: "Unseen", old: isOld(observed, setting) } : { _tag: "Tombstone" }
 }

@@ -8,6 +8,7 @@
  * Gotchas
  * - An absent property is represented as null, so a change from absent to null has null on both sides.
  */
+import * as JsonPointer from "effect/JsonPointer"
 import {
   canonical,
   childOf,
@@ -26,11 +27,9 @@ export interface PathChange {
   readonly after: JsonValue
 }
 
-const escape = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1")
-
 /** The names in a JSON Pointer. */
 export const segments = (pointer: string): ReadonlyArray<string> =>
-  pointer.slice(1).split("/").map((name) => name.replaceAll("~1", "/").replaceAll("~0", "~"))
+  pointer.slice(1).split("/").map(JsonPointer.unescapeToken)
 
 /** Changes from `before` to `after`, ordered by sorted keys, without masked (volatile) properties. */
 export const diff = (shape: Shape, before: JsonObject, after: JsonObject): ReadonlyArray<PathChange> => {
@@ -62,7 +61,7 @@ const walk = (
         inAfter ? after[key] : undefined,
         childOf(shape, key),
         key,
-        `${path}/${escape(key)}`,
+        `${path}/${JsonPointer.escapeToken(key)}`,
         out
       )
     }
@@ -73,7 +72,7 @@ const walk = (
     const afterById = byId(name, after)
     if (beforeById !== undefined && afterById !== undefined) {
       for (const id of [...new Set([...beforeById.keys(), ...afterById.keys()])].sort()) {
-        walk(beforeById.get(id), afterById.get(id), shape, "", `${path}/${escape(id)}`, out)
+        walk(beforeById.get(id), afterById.get(id), shape, "", `${path}/${JsonPointer.escapeToken(id)}`, out)
       }
       return
     }

@@ -10,6 +10,7 @@
  * - Until the response contains its id, a created application is recognized by job, e-mail address and names (E2). If these
  *   are redacted, it can only be recognized by id.
  */
+import * as JsonPointer from "effect/JsonPointer"
 import { hash } from "node:crypto"
 import { proficiencyValue } from "../api/Proficiency.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
@@ -91,8 +92,8 @@ const normalizeValue = (value: JsonValue): JsonValue => {
 /** Hash of the normalized value: equal for values that count as the same. */
 export const valueHash = (value: JsonValue): Hash => hash("sha256", JSON.stringify(normalizeValue(value)), "base64url")
 
-const escaped = (name: string): string => name.replaceAll("~", "~0").replaceAll("/", "~1")
-const pointer = (...names: ReadonlyArray<string>): Pointer => names.map((name) => `/${escaped(name)}`).join("")
+const pointer = (...names: ReadonlyArray<string>): Pointer =>
+  names.map((name) => `/${JsonPointer.escapeToken(name)}`).join("")
 
 export const keyOf = (id: string): string => `id:${id}`
 /** Key that every record of a model has. */
@@ -101,32 +102,27 @@ export const anyRecord = "any"
 export const recordIdIn = (key: string): string | null => key.startsWith("id:") ? key.slice(3) : null
 export const candidateIdIn = (key: string): string | null => key.startsWith("candidate:") ? key.slice(10) : null
 
+const expectation = (
+  model: Model,
+  key: string,
+  target: string,
+  matcher: Matcher,
+  { everywhere = false, required = false }: Partial<Pick<Expectation, "everywhere" | "required">> = {}
+): Expectation => ({ model, key, target, matcher, everywhere, required })
+
 const expectTag = (candidate: string, name: string, present: boolean): ReadonlyArray<Expectation> => {
   const value = valueHash(name)
   const member = (array: Pointer): Matcher => ({ kind: "member", array, property: "name", value, present })
   const target = `${candidate} ${value}`
-  const details = { target, everywhere: false, required: false }
+  const created: Matcher = { kind: "created", values: { "/name": value } }
   return [
-    {
-      ...details,
-      model: "ats.application",
-      key: `candidate:${candidate}`,
-      matcher: member("/candidate/tags"),
+    expectation("ats.application", `candidate:${candidate}`, target, member("/candidate/tags"), {
       everywhere: true,
       required: true
-    },
-    { ...details, model: "ats.candidate", key: keyOf(candidate), matcher: member("/tags") },
+    }),
+    expectation("ats.candidate", keyOf(candidate), target, member("/tags")),
     // a tag with a new name is also created as a record
-    ...present
-      ? [
-        {
-          ...details,
-          model: "ats.tag",
-          key: `name:${value}`,
-          matcher: { kind: "created", values: { "/name": value } }
-        } as const
-      ]
-      : []
+    ...present ? [expectation("ats.tag", `name:${value}`, target, created)] : []
   ]
 }
 
@@ -154,23 +150,9 @@ const expectationBuilders: ExpectationBuilders = {
     })
     const target = `${job_id} ${valueHash(email_address)}`
     return [
-      {
-        model: "ats.application",
-        key: `job:${job_id}`,
-        target,
-        matcher: applicant("/candidate"),
-        everywhere: false,
-        required: true
-      },
+      expectation("ats.application", `job:${job_id}`, target, applicant("/candidate"), { required: true }),
       // not required, because the candidate may already exist
-      {
-        model: "ats.candidate",
-        key: `email:${valueHash(email_address)}`,
-        target,
-        matcher: applicant(""),
-        everywhere: false,
-        required: false
-      }
+      expectation("ats.candidate", `email:${valueHash(email_address)}`, target, applicant(""))
     ]
   },
   addTag: ({ candidate_id }, { tag }) => expectTag(candidate_id, tag.name, true),
@@ -179,14 +161,10 @@ const expectationBuilders: ExpectationBuilders = {
     const set = (name: string, value: JsonValue | undefined, anyValue = false): ReadonlyArray<Expectation> => {
       if (value == null) return []
       const at = pointer("interviews", interview_id, name)
-      return [{
-        model: "ats.application",
-        key: keyOf(application_id),
-        target: application_id + at,
-        matcher: { kind: "values", values: { [at]: anyValue ? null : valueHash(value) }, orWhole: null },
-        everywhere: false,
-        required: !anyValue
-      }]
+      const values = { [at]: anyValue ? null : valueHash(value) }
+      const matcher: Matcher = { kind: "values", values, orWhole: null }
+      const target = application_id + at
+      return [expectation("ats.application", keyOf(application_id), target, matcher, { required: !anyValue })]
     }
     return [
       ...set("title", title),
@@ -199,36 +177,19 @@ const expectationBuilders: ExpectationBuilders = {
   expectSkill: ({ staffing_entity_id }, { expected_proficiency, skill_id }) => {
     const orWhole = pointer("skills", skill_id)
     const value = expected_proficiency === undefined ? null : valueHash(proficiencyValue(expected_proficiency))
-    return [{
-      model: "hris.staffing_entity",
-      key: keyOf(staffing_entity_id),
-      target: staffing_entity_id + orWhole,
-      matcher: { kind: "values", values: { [`${orWhole}/expected_proficiency`]: value }, orWhole },
-      everywhere: false,
-      required: true
-    }]
+    const matcher: Matcher = { kind: "values", values: { [`${orWhole}/expected_proficiency`]: value }, orWhole }
+    const target = staffing_entity_id + orWhole
+    return [expectation("hris.staffing_entity", keyOf(staffing_entity_id), target, matcher, { required: true })]
   },
   replacePackages: (_, { packages }) => {
-    const details = { model: "assessment.package", target: "packages" } as const
+    const others: Matcher = { kind: "gone", except: packages.map(({ id }) => id) }
     return [
-      ...packages.map(({ description, id, name, type }): Expectation => ({
-        ...details,
-        key: keyOf(id),
-        matcher: {
-          kind: "values",
-          values: hashesOf({ "/name": name, "/type": type, "/description": description }),
-          orWhole: ""
-        },
-        everywhere: false,
-        required: true
-      })),
-      {
-        ...details,
-        key: anyRecord,
-        matcher: { kind: "gone", except: packages.map(({ id }) => id) },
-        everywhere: true,
-        required: false
-      }
+      ...packages.map(({ description, id, name, type }) => {
+        const values = hashesOf({ "/name": name, "/type": type, "/description": description })
+        const matcher: Matcher = { kind: "values", values, orWhole: "" }
+        return expectation("assessment.package", keyOf(id), "packages", matcher, { required: true })
+      }),
+      expectation("assessment.package", anyRecord, "packages", others, { everywhere: true })
     ]
   },
   addResultLink: nothing,

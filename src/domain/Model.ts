@@ -125,9 +125,11 @@ export type TransitionName<M extends Model> = M extends keyof typeof transitions
   ? (typeof transitions)[M][number]["name"]
   : never
 
-const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "unordered" | "transitions">> = {
+/** The order of the properties is part of the processing fingerprint (`Processing.ts`). */
+const plain = { self: null, nested: [], unordered: [], transitions: [] } satisfies Partial<ModelEntry>
+
+const details: Record<IncrementalModel, Partial<ModelEntry>> = {
   "ats.application": {
-    self: null,
     nested: [
       at("candidate", candidate),
       at("candidate.tags", tag),
@@ -139,34 +141,21 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
     unordered: waysToReach,
     transitions: transitions["ats.application"]
   },
-  "ats.scorecard": {
-    self: null,
-    nested: [at("author", user)],
-    unordered: [],
-    transitions: []
-  },
+  "ats.scorecard": { nested: [at("author", user)] },
   "ats.offer": {
     self: offer,
     nested: [at("application.candidate", candidate), at("application.job", job)],
     unordered: ["email_addresses"],
     transitions: transitions["ats.offer"]
   },
-  "ats.tag": { self: tag, nested: [], unordered: [], transitions: [] },
-  "hris.payslip": {
-    self: null,
-    nested: [at("employee", employee), at("pay_run", payRun)],
-    unordered: [],
-    transitions: []
-  },
+  "ats.tag": { self: tag },
+  "hris.payslip": { nested: [at("employee", employee), at("pay_run", payRun)] },
   "hris.performance_review": {
-    self: null,
     nested: [at("reviewee", employee), at("reviewer", employee), at("review_cycle", reviewCycle)],
-    unordered: [],
     transitions: transitions["hris.performance_review"]
   },
-  "hris.performance_review_cycle": { self: reviewCycle, nested: [], unordered: [], transitions: [] },
+  "hris.performance_review_cycle": { self: reviewCycle },
   "hris.staffing_entity": {
-    self: null,
     nested: [
       at("locations", location),
       at("legal_entities", legalEntity),
@@ -177,31 +166,26 @@ const details: Record<IncrementalModel, Pick<ModelEntry, "self" | "nested" | "un
     unordered: ["employment_types"],
     transitions: transitions["hris.staffing_entity"]
   },
-  "hris.legal_entity": { self: legalEntity, nested: [], unordered: [], transitions: [] },
-  "hris.skill": { self: skill, nested: [at("proficiency_scale", proficiencyScale)], unordered: [], transitions: [] },
-  "hris.absence_type": { self: null, nested: [], unordered: [], transitions: [] }
-}
-
-const packages: ModelEntry = {
-  model: "assessment.package",
-  sweepOnly: true,
-  path: reads.assessmentPackages.path,
-  propagation: {},
-  self: null,
-  nested: [],
-  unordered: [],
-  transitions: []
+  "hris.legal_entity": { self: legalEntity },
+  "hris.skill": { self: skill, nested: [at("proficiency_scale", proficiencyScale)] },
+  "hris.absence_type": {}
 }
 
 /** Entries of the models that are read from the API. */
 export const registry: Readonly<Record<StreamModel, ModelEntry>> = {
   ...Object.fromEntries(
-    incrementalModels.map((model) => [
-      model,
-      { model, path: lists[model].path, propagation: lists[model].propagation, ...details[model] }
-    ])
+    incrementalModels.map((model): [IncrementalModel, ModelEntry] => {
+      const { path, propagation } = lists[model]
+      return [model, { model, path, propagation, ...plain, ...details[model] }]
+    })
   ) as Record<IncrementalModel, ModelEntry>,
-  "assessment.package": packages
+  "assessment.package": {
+    model: "assessment.package",
+    sweepOnly: true,
+    path: reads.assessmentPackages.path,
+    propagation: {},
+    ...plain
+  }
 }
 export const streamModels = Object.keys(registry) as ReadonlyArray<StreamModel>
 

@@ -33,7 +33,7 @@ const resolution = 1_000
 const maxSkew = 30_000
 const maxSamples = 9
 
-/** With this many samples, two wrong ones do not change the median; with fewer the earlier clock counts. */
+/** With this many samples, two wrong ones do not change the median. With fewer, a median that puts the server's clock ahead is not used. */
 const minTrustedSamples = 5
 
 /** Median of the samples of server clock − our clock, ms; null before the first sample. */
@@ -62,7 +62,7 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 
 /**
  * Server time (ms) up to which every change of a stream is published or pending; null until the backfill is complete. Never
- * earlier than the time reported before: after a rewind or a longer overlap, only complete times are read again.
+ * earlier than the time reported before: a rewind or a longer overlap only reads times again that were complete already.
  */
 export const completeTo = (stream: {
   readonly phase: "starting" | "backfilling" | "live"

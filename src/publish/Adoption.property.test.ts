@@ -20,10 +20,10 @@ import { join } from "node:path"
 import * as Scripted from "../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
 import * as StoreAdoption from "../capture/commit/StoreAdoption.ts"
-import type { Stream } from "../capture/read/Pages.ts"
 import { poll } from "../capture/read/Poll.ts"
 import { sweep } from "../capture/read/Sweep.ts"
 import { initialState, type StreamSettings } from "../capture/schedule/StreamLifecycle.ts"
+import type { Stream } from "../capture/Stream.ts"
 import * as Guard from "../domain/Guard.ts"
 import * as Processing from "../domain/Processing.ts"
 import type { Source } from "../source/Source.ts"
@@ -87,6 +87,7 @@ const makeScene = Effect.gen(function*() {
           processing: Processing.defaultProcessing(key.model),
           derivedProcessing: null,
           overlapMin: overlapMin,
+          confirmInterval: overlapMin,
           guard: Guard.thresholds,
           owner
         })
@@ -142,7 +143,7 @@ const makeScene = Effect.gen(function*() {
     act,
     publish,
     poll: read(poll),
-    backfill: read((stream) => sweep(stream, { confirmInterval: overlapMin, shouldYield: Effect.succeed(false) })),
+    backfill: read((stream) => sweep(stream, Effect.succeed(false))),
     backUp: copy("rollcall.db", "backup.db"),
     restore: copy("backup.db", "rollcall.db"),
     adopt: withStore(Effect.flatMap(StoreAdoption.plan(0), (plan) => StoreAdoption.adopt(plan, () => null)))

@@ -7,8 +7,8 @@ import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
 import { created, skills, stateOf, tags } from "../../test/conformance/StoreSamples.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
-import type { Stream } from "../capture/read/Pages.ts"
 import { executeCommand } from "../capture/schedule/StreamCommands.ts"
+import type { Stream } from "../capture/Stream.ts"
 import { parsePosition } from "../domain/ChangeEvent.ts"
 import * as Guard from "../domain/Guard.ts"
 import * as Processing from "../domain/Processing.ts"
@@ -86,6 +86,7 @@ describe("progress", () => {
         processing: Processing.defaultProcessing("ats.tag"),
         derivedProcessing: null,
         overlapMin: minutes(5),
+        confirmInterval: minutes(10),
         guard: Guard.thresholds
       }
       const commit = yield* begin()

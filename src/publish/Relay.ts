@@ -27,20 +27,18 @@ import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
-import { type Owner, Store, type StoreError } from "../store/Store.ts"
+import { backoff, type Condition, describeStoreError, interrupted, longestBackoff } from "../store/Recovery.ts"
+import { type Outage, type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
 import { Diverged, failOn, findMismatch, findResumePoint, reader } from "./ResumePoint.ts"
 import { type Checkpoint, Sink, type SinkError, unreachable } from "./Sink.ts"
 
-export interface RelayStatus {
+/** `waiting`: the sink or the store is unavailable. */
+export interface RelayStatus extends Condition {
   /** Newest position known to be in the sink. */
   readonly position: number
   /** Log position of the last progress report that was published to the sink. */
   readonly progressPosition: number
-  /** `waiting`: the sink or the store is unavailable; the relay resumes automatically. `stopped`: an operator must act. */
-  readonly state: "starting" | "running" | "waiting" | "stopped"
-  /** Set in the states `waiting` and `stopped`; `since` is our clock in milliseconds. */
-  readonly reason: { readonly message: string; readonly hint: string; readonly since: number } | null
 }
 
 export class Relay extends Context.Service<Relay, {
@@ -64,9 +62,6 @@ interface NextBatch {
 
 const batchRows = 500
 const delays = {
-  /** After a first failure; doubles with each failure in a row, up to `longest`. */
-  first: Duration.millis(200),
-  longest: Duration.seconds(30),
   /** After the sink refused the request: time for an operator to correct the cause. */
   refused: Duration.minutes(5),
   /** How long a shutdown waits for the batch in progress. */
@@ -96,12 +91,8 @@ const measure = Effect.fnUntraced(function*(batch: ReadonlyArray<LogEntry>) {
   }
 })
 
-const messageOf = (error: RelayError): string =>
-  error._tag === "StoreError"
-    ? `the store is ${error.reason._tag.toLowerCase()}`
-    : error._tag === "Diverged"
-    ? error.message
-    : error.reason.message
+const describe = (error: RelayError): Pick<Outage, "message" | "hint"> =>
+  error._tag === "StoreError" ? describeStoreError(error) : error._tag === "Diverged" ? error : error.reason
 
 /** On shutdown a running effect is completed, unless that takes longer than `delays.shutdown`. */
 const finishOnShutdown = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
@@ -249,24 +240,20 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     const before = yield* SubscriptionRef.get(status)
     const recovery = recoveryFor(error)
     const state = recovery === "wait" ? "waiting" : "stopped"
-    const message = messageOf(error)
-    const { hint } = error._tag === "Diverged" ? error : error.reason
+    const reason = describe(error)
     // The store itself logs its temporary failures.
     if (logged !== state && !(error._tag === "StoreError" && recovery === "wait")) {
       logged = state
       yield* (recovery === "wait" ? Effect.logWarning : Effect.logError)(
-        `${recovery === "wait" ? "publishing waits" : "publishing stopped"}: ${message} (${hint})`
+        `${recovery === "wait" ? "publishing waits" : "publishing stopped"}: ${reason.message} (${reason.hint})`
       )
     }
-    const since = before.state === state && before.reason !== null
-      ? before.reason.since
-      : yield* Clock.currentTimeMillis
-    yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint, since } })
-    if (recovery === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(delays.longest)))
+    yield* SubscriptionRef.set(status, yield* interrupted(before, state, reason))
+    if (recovery === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(longestBackoff)))
     yield* measureLag
-    const doubled = Duration.min(Duration.times(delays.first, 2 ** Math.min(failures++, 16)), delays.longest)
+    const delay = backoff(failures++)
     const jitter = yield* Random.nextBetween(0.5, 1)
-    yield* Effect.sleep(recovery === "wait" ? Duration.times(doubled, jitter) : delays.refused)
+    yield* Effect.sleep(recovery === "wait" ? Duration.times(delay, jitter) : delays.refused)
   })
 
   const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A> =>

@@ -47,8 +47,6 @@ export interface RowCounts {
   readonly tombstones: number
   readonly duplicates: number
   readonly pending: number
-  readonly erased: number
-  readonly forgotten: number
   readonly quarantined: number
 }
 
@@ -88,7 +86,7 @@ export interface Run {
   readonly newestRunAtLastPage?: number
   /**
    * The most serious reason why the pass may have skipped a record: a record changed meanwhile, there was a long pause between
-   * two pages, a confirm found records that the pages did not contain, or another process continued the pass.
+   * two pages, a confirmation found records that the pages did not contain, or another process continued the pass.
    */
   readonly possibleGap?: "change" | "pause" | "hidden" | "restart"
   /** The list must be read again because of `possibleGap`. */
@@ -133,6 +131,7 @@ export interface StreamState extends StreamKey {
   /** The sweep in progress. It is resumed after a restart. */
   readonly sweep: Run | null
   readonly lastPoll: (Run & { readonly endedAt: number }) | null
+  /** The latest complete pass, also if the list must be read again. */
   readonly lastSweep: (Run & { readonly endedAt: number }) | null
   /** Recently published deletes and restores, for the guard's window. */
   readonly guardHistory?: ReadonlyArray<HourlyCounts>
@@ -181,7 +180,7 @@ export interface Pending {
   readonly remoteId: string | null
   readonly changedAt: string | null
   readonly detectedAt: number
-  /** `absent`: how many confirms, spaced in time, did not find the record, and when the last one did not (our clock, ms). */
+  /** `absent`: how many confirmations, spaced in time, did not find the record, and when the last one was tried (our clock, ms). */
   readonly confirms: number
   readonly confirmedAt: number | null
   /** `held` and `rejected`: the row's hold. `disputed`: the hold that the row returns to if the dispute confirms its content. */

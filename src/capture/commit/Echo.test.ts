@@ -126,7 +126,7 @@ describe("echo", () => {
         const write = yield* addTag(rig, "hot")
         yield* rig.put(application("a", ["hot"]), { silent: true })
         yield* write.answered()
-        yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
+        yield* refresh(rig.stream, Effect.succeed(false))
         yield* rig.poll
         assert.deepStrictEqual(yield* attributedIn(rig, "ats.application"), [["a", "updated", [
           "/candidate/tags/t-hot"

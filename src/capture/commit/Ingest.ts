@@ -16,23 +16,17 @@ import * as Effect from "effect/Effect"
 import { hash } from "node:crypto"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../../domain/ChangeEvent.ts"
-import {
-  type Classification,
-  classify,
-  type ClassifyContext,
-  isOlder,
-  type PendingObservation,
-  type PublishedRecord
-} from "../../domain/Classify.ts"
+import { type Classification, classify, isOlder, type PendingObservation } from "../../domain/Classify.ts"
 import { diff, touchesNull } from "../../domain/Diff.ts"
 import type * as Guard from "../../domain/Guard.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { Head, Hold, Pending, PendingStatus, Quarantined, RowCounts, StreamState } from "../../store/State.ts"
+import type { Head, Hold, Pending, PendingStatus, Quarantined, RowCounts, Run, StreamState } from "../../store/State.ts"
 import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
 import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
+import type { Stream } from "../Stream.ts"
 import { buildRecordWrite, type NewContent, parseContent, type RecordChange } from "./RecordWrite.ts"
 
 /** A page ready for its transaction. It is serialized and hashed once, even if the transaction is retried. */
@@ -74,6 +68,25 @@ export interface PageContext {
   readonly now: number
 }
 
+/** `run`: the run that read the rows. */
+export const pageContext = (
+  { derivedProcessing, guard, key, processing }: Stream,
+  state: StreamState,
+  run: Pick<Run, "id" | "backfill"> & { readonly kind: Origin },
+  now: number,
+  isRefetch = false
+): PageContext => ({
+  stream: { ...state, model: key.model },
+  processing,
+  derivedProcessing,
+  guard,
+  runId: run.id,
+  origin: run.kind,
+  backfill: run.backfill,
+  isRefetch,
+  now
+})
+
 export interface IngestResult {
   readonly rowCounts: RowCounts
   /** For `tx.write`, which is called last because it locks the log's position counter until the commit. */
@@ -92,10 +105,13 @@ export const zeroRowCounts: RowCounts = {
   tombstones: 0,
   duplicates: 0,
   pending: 0,
-  erased: 0,
-  forgotten: 0,
   quarantined: 0
 }
+
+export const addRowCounts = (a: RowCounts, b: RowCounts): RowCounts =>
+  Object.fromEntries(
+    (Object.keys(zeroRowCounts) as ReadonlyArray<keyof RowCounts>).map((key) => [key, a[key] + b[key]])
+  ) as Record<keyof RowCounts, number>
 
 /** The stored rows of this page's records. */
 interface Stored {
@@ -110,6 +126,13 @@ interface ClassifiedRow {
   readonly meaning: Classification
 }
 
+/** The result for one record: how it is counted, and what is written for it. */
+interface Outcome {
+  readonly count: Exclude<keyof RowCounts, "read" | "quarantined">
+  readonly write?: RecordWrite
+  readonly pending?: Pending
+}
+
 export const ingest = Effect.fnUntraced(function*(
   tx: StreamTx,
   prepared: Prepared,
@@ -118,45 +141,38 @@ export const ingest = Effect.fnUntraced(function*(
   const copies = Map.groupBy(prepared.rows, (row) => row.id)
   const ids = [...copies.keys()]
   const heads = yield* tx.heads(ids)
-  const stored = {
-    heads,
-    pending: yield* tx.pending(ids),
-    rehashed: yield* rehash(tx, copies, heads, context)
-  }
+  const pending = yield* tx.pending(ids)
+  const stored: Stored = { heads, pending, rehashed: yield* rehash(tx, copies, heads, context) }
 
+  const rowCounts = { ...zeroRowCounts, read: prepared.rows.length, duplicates: prepared.rows.length - copies.size }
   const classified: Array<ClassifiedRow> = []
-  let unchanged = 0
-  let duplicates = 0
   for (const rows of copies.values()) {
-    duplicates += rows.length - 1
     const row = classifyCopies(rows, stored, context)
-    if (row === "unchanged") unchanged++
-    else if (row === "duplicate") duplicates++
+    if (row === "unchanged") rowCounts.unchanged++
+    else if (row === "duplicate") rowCounts.duplicates++
     else classified.push(row)
   }
+
   const updated = classified.filter(({ meaning }) => meaning._tag === "Updated")
   const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
-  const isHeld = [...stored.pending.values()].some(({ hold }) => hold !== null)
+  const isHeld = [...pending.values()].some(({ hold }) => hold !== null)
   const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
+  const outcomes = classified.map((row) => outcomeOf(row, stored, befores, holds, context))
+  for (const { count } of outcomes) rowCounts[count]++
+  const writes = outcomes.flatMap(({ write }) => write ?? [])
+
+  const written = new Set(writes.map((write) => write.head.id))
+  yield* tx.markSeen(ids.filter((id) => !written.has(id) && heads.has(id)), context.runId)
+  yield* tx.dropPending(ids.filter((id) => pending.has(id) && written.has(id)))
+  yield* tx.putPending(outcomes.flatMap(({ pending }) => pending ?? []))
+  yield* tx.quarantine(prepared.unreadable)
 
   const { lastNonEmptyPollAt, lastPoll } = context.stream
   const lags = classified.flatMap((row) => lagOf(row, stored, context))
-  const outcome = planWrites(classified, stored, befores, holds, context)
-  const written = new Set(outcome.writes.map((write) => write.head.id))
-  yield* tx.markSeen(ids.filter((id) => !written.has(id) && heads.has(id)), context.runId)
-  yield* tx.dropPending(ids.filter((id) => stored.pending.has(id) && written.has(id)))
-  yield* tx.putPending([...outcome.stage.values()])
-  yield* tx.quarantine(prepared.unreadable)
+  const quarantined = prepared.unreadable.length
   return {
-    rowCounts: {
-      ...zeroRowCounts,
-      ...outcome.counts,
-      read: prepared.rows.length + prepared.unreadable.length,
-      unchanged: unchanged + outcome.counts.unchanged,
-      duplicates: duplicates + outcome.counts.duplicates,
-      quarantined: prepared.unreadable.length
-    },
-    writes: outcome.writes,
+    rowCounts: { ...rowCounts, read: rowCounts.read + quarantined, quarantined },
+    writes,
     lag: Math.max(0, ...lags),
     missedByPolls: lags.filter((lag) => lag < (lastPoll?.watermark ?? 0) - (lastNonEmptyPollAt ?? 0)).length
   }
@@ -209,24 +225,9 @@ const classifyCopies = (
   // equal copies can have different timestamps: with the older one, an old copy of a state in between would pass
   const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
   if (disagree) return { observed, meaning: { _tag: "Disputed" } }
-  return {
-    observed,
-    meaning: classify(
-      publishedRecordOf(head, stored),
-      pendingObservationOf(pending),
-      observed,
-      classifyContextOf(context)
-    )
-  }
+  const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }
+  return { observed, meaning: classify(known, pendingObservationOf(pending), observed, context) }
 }
-
-const publishedRecordOf = (head: Head | undefined, stored: Stored): PublishedRecord | undefined =>
-  head && {
-    live: head.live,
-    canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash,
-    changedAtMs: head.changedAt,
-    lastSeenRunId: head.lastSeenRunId
-  }
 
 const pendingObservationOf = (row: Pending | undefined): PendingObservation | undefined =>
   row && {
@@ -235,17 +236,6 @@ const pendingObservationOf = (row: Pending | undefined): PendingObservation | un
     canonicalHash: row.canonicalHash,
     changedAtMs: parseTime(row.changedAt)
   }
-
-export const classifyContextOf = (
-  context: Pick<PageContext, "runId" | "backfill" | "isRefetch"> & { readonly stream: StreamState }
-): ClassifyContext => ({
-  runId: context.runId,
-  isRefetch: context.isRefetch,
-  backfill: context.backfill,
-  backfillStartedAt: context.stream.backfillStartedAt ?? 0,
-  backfilledAt: context.stream.backfilledAt,
-  overlap: context.stream.overlap
-})
 
 /**
  * How long before the start of the last complete poll a change happened that is only now visible (W3). Empty if the observation
@@ -268,97 +258,74 @@ const lagOf = (
   return lag > 0 ? [lag] : []
 }
 
-const planWrites = (
-  classified: ReadonlyArray<ClassifiedRow>,
+/** Decides what is published and what stays pending. `befores`: published contents by position. */
+const outcomeOf = (
+  { meaning, observed }: ClassifiedRow,
   stored: Stored,
   befores: ReadonlyMap<number, string | null>,
   holds: ReadonlyArray<Hold>,
   context: PageContext
-) => {
-  // C7: paths in a scope hold keep their published values; other changes of the record are published
-  const masking = maskingHolds(holds)
-  const counts = { unchanged: 0, equivalent: 0, changed: 0, tombstones: 0, duplicates: 0, pending: 0 }
-  const writes: Array<RecordWrite> = []
-  const stage = new Map<string, Pending>()
-  for (const { meaning, observed } of classified) {
-    const head = stored.heads.get(observed.id)
-    const write = (count: keyof typeof counts, step: RecordChange, next: NewContent = observed) => {
-      counts[count]++
-      writes.push(buildRecordWrite(head, step, next, { ...context, detectedAt: context.now }))
-    }
-    const put = (status: PendingStatus, reason: DeleteReason | null, hold: number | null = null) => {
-      stage.set(observed.id, toPending(observed, { status, reason, hold }, context))
-    }
-    /** A row that is already in a hold stays there, with its newest content (D17, D18). */
-    const stageOrKeep = (reason: DeleteReason | null) => {
-      const wave: Guard.Wave = reason === null ? "restores" : "deletes"
-      const hold = holds.find(({ id, kind }) => kind === wave && id === stored.pending.get(observed.id)?.hold)
-      counts.pending++
-      put(hold === undefined ? "staged" : pendingStatusFor(hold), reason, hold?.id ?? null)
-    }
-    switch (meaning._tag) {
-      case "Same":
-        write(head?.textHash === observed.textHash ? "unchanged" : "equivalent", { kind: "same" })
-        break
-      case "Duplicate":
-        counts.duplicates++
-        break
-      case "Tombstone":
-        write("tombstones", { kind: "tombstone", erased: observed.blank })
-        break
-      case "Created":
-        write("changed", { kind: "created", old: meaning.old })
-        break
-      case "Unseen":
-        write("changed", { kind: "unseen", old: meaning.old })
-        break
-      case "Updated": {
-        const before = context.processing.apply(parseContent(befores.get(head?.position ?? 0)) ?? {})
-        const { content, hold } = applyMasks(before, observed.content, masking)
-        const changes = diff(context.processing.shape, before, content)
-        if (touchesNull(changes)) {
-          counts.pending++
-          put("staged", null)
-          break
-        }
-        if (hold !== null) put(pendingStatusFor(hold), null, hold.id)
-        // the scope hold was released silently, and the path has its published value again
-        if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })
-        else if (changes.length === 0) counts.pending++
-        else {
-          const canonical = hold === null ? observed.canonicalHash : canonicalHash(context.processing.shape, content)
-          write("changed", { kind: "updated", before, changes }, { ...observed, content, canonicalHash: canonical })
-        }
-        break
+): Outcome => {
+  const head = stored.heads.get(observed.id)
+  const row = stored.pending.get(observed.id)
+  const write = (change: RecordChange, next: NewContent = observed) =>
+    buildRecordWrite(head, change, next, { ...context, detectedAt: context.now })
+  const pending = (status: PendingStatus, reason: DeleteReason | null, hold: number | null = null): Outcome => ({
+    count: "pending",
+    pending: toPending(observed, { status, reason, hold }, context)
+  })
+  /** A row that is already in a hold stays there, with its newest content (D17, D18). */
+  const stagedOrHeld = (wave: Guard.Wave, reason: DeleteReason | null): Outcome => {
+    const hold = holds.find(({ id, kind }) => kind === wave && id === row?.hold)
+    return hold === undefined ? pending("staged", reason) : pending(pendingStatusFor(hold), reason, hold.id)
+  }
+  switch (meaning._tag) {
+    case "Same":
+      return {
+        count: head?.textHash === observed.textHash ? "unchanged" : "equivalent",
+        write: write({ kind: "same" })
       }
-      case "Deleted":
-        stageOrKeep("flagged")
-        break
-      case "Emptied":
-        stageOrKeep("erased")
-        break
-      case "Restored":
-        stageOrKeep(null)
-        break
-      case "Disputed":
-        counts.pending++
-        put("disputed", observed.deleted ? "flagged" : null, stored.pending.get(observed.id)?.hold ?? null)
-        break
-      case "StillPending": {
-        const row = stored.pending.get(observed.id)!
-        counts.pending++
-        stage.set(observed.id, {
-          ...row,
-          // also for a delete: the service may have erased fields of the tombstone since it was staged (D11)
-          ...isOlder(observed.changedAtMs, parseTime(row.changedAt)) ? {} : newestOf(observed),
-          origin: context.origin,
-          runId: context.runId
-        })
-        break
+    case "Duplicate":
+      return { count: "duplicates" }
+    case "Tombstone":
+      return { count: "tombstones", write: write({ kind: "tombstone", erased: observed.blank }) }
+    case "Created":
+      return { count: "changed", write: write({ kind: "created", old: meaning.old }) }
+    case "Unseen":
+      return { count: "changed", write: write({ kind: "unseen", old: meaning.old }) }
+    case "Updated": {
+      const { processing: { apply, shape } } = context
+      const before = apply(parseContent(befores.get(head?.position ?? 0)) ?? {})
+      // C7: paths in a scope hold keep their published values; other changes of the record are published
+      const { content, hold } = applyMasks(before, observed.content, maskingHolds(holds))
+      const changes = diff(shape, before, content)
+      if (touchesNull(changes)) return pending("staged", null)
+      const change: RecordChange = { kind: "updated", before, changes }
+      if (hold !== null) {
+        const held = pending(pendingStatusFor(hold), null, hold.id)
+        if (changes.length === 0) return held
+        const next = { ...observed, content, canonicalHash: canonicalHash(shape, content) }
+        return { ...held, count: "changed", write: write(change, next) }
       }
+      // the scope hold was released silently, and the path has its published value again
+      if (changes.length === 0) return { count: "equivalent", write: write({ kind: "same" }) }
+      return { count: "changed", write: write(change) }
+    }
+    case "Deleted":
+      return stagedOrHeld("deletes", "flagged")
+    case "Emptied":
+      return stagedOrHeld("deletes", "erased")
+    case "Restored":
+      return stagedOrHeld("restores", null)
+    case "Disputed":
+      return pending("disputed", observed.deleted ? "flagged" : null, row?.hold ?? null)
+    case "StillPending": {
+      const { origin, runId } = context
+      // also for a delete: the service may have erased fields of the tombstone since it was staged (D11)
+      const newest = isOlder(observed.changedAtMs, parseTime(row!.changedAt)) ? {} : newestOf(observed)
+      return { count: "pending", pending: { ...row!, ...newest, origin, runId } }
     }
   }
-  return { counts, writes, stage }
 }
 
 const newestOf = ({ canonicalHash, changedAt, content, textHash }: Observation) => ({
@@ -377,13 +344,10 @@ const toPending = (
   status,
   runId: context.runId,
   origin: context.origin,
-  content: JSON.stringify(observed.content),
+  ...newestOf(observed),
   deleted: observed.deleted || reason === "erased",
   reason,
-  textHash: observed.textHash,
-  canonicalHash: observed.canonicalHash,
   remoteId: observed.remoteId,
-  changedAt: observed.changedAt,
   detectedAt: context.now,
   confirms: 0,
   confirmedAt: null,

@@ -6,8 +6,16 @@
  * 2. `before` of an event is `after` of the record's previous event: the diff is made against the published content   (I3)
  */
 import { isObject, type JsonObject } from "../../domain/Canonical.ts"
-import { type DeleteReason, eventIdOf, type Kind, type NewEvent, type Origin } from "../../domain/ChangeEvent.ts"
+import {
+  type DeleteReason,
+  eventIdOf,
+  type Json,
+  type Kind,
+  type NewEvent,
+  type Origin
+} from "../../domain/ChangeEvent.ts"
 import type { PathChange } from "../../domain/Diff.ts"
+import type { Observation } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { findReferences, noReferences } from "../../domain/Reference.ts"
 import { transitionsOf } from "../../domain/Transition.ts"
@@ -15,15 +23,10 @@ import type { Head, StreamState } from "../../store/State.ts"
 import type { RecordWrite } from "../../store/Store.ts"
 
 /** The record's new content, from an observation or from a pending row. */
-export interface NewContent {
-  readonly id: string
-  readonly remoteId: string | null
-  readonly content: JsonObject
-  readonly textHash: string
-  readonly canonicalHash: string
-  readonly changedAt: string | null
-  readonly changedAtMs: number | null
-}
+export type NewContent = Pick<
+  Observation,
+  "id" | "remoteId" | "content" | "textHash" | "canonicalHash" | "changedAt" | "changedAtMs"
+>
 
 export type RecordChange =
   | { readonly kind: "created"; readonly old: boolean }
@@ -56,6 +59,32 @@ export const parseContent = (text: string | null | undefined): JsonObject | null
   return isObject(value) ? value : null
 }
 
+/** One event of a record. `after`: the content after it; null for a delete. */
+export const newEvent = (
+  stream: Pick<StreamState, "integration" | "model" | "generation">,
+  record: Pick<NewContent, "id" | "remoteId" | "canonicalHash" | "changedAt">,
+  after: Json | null,
+  details: Pick<NewEvent, "version" | "kind" | "origin" | "detectedAt"> & Partial<NewEvent>
+): NewEvent => ({
+  eventId: eventIdOf(
+    { ...stream, id: record.id },
+    details.version,
+    details.kind,
+    after === null ? null : record.canonicalHash
+  ),
+  id: record.id,
+  remoteId: record.remoteId,
+  generation: stream.generation,
+  after,
+  changes: "[]",
+  transitions: "[]",
+  reason: null,
+  restored: false,
+  changedAt: record.changedAt,
+  cause: null,
+  ...details
+})
+
 /** Applies `change` to a record whose current head is `head`; undefined = the record is not known yet. */
 export const buildRecordWrite = (
   head: Head | undefined,
@@ -63,28 +92,14 @@ export const buildRecordWrite = (
   next: NewContent,
   context: RecordWriteContext
 ): RecordWrite => {
-  const { stream } = context
-  const event = (kind: Kind, version: number, details: Partial<NewEvent>): NewEvent => ({
-    eventId: eventIdOf({ ...stream, id: next.id }, version, kind, kind === "deleted" ? null : next.canonicalHash),
-    id: next.id,
-    remoteId: next.remoteId,
-    generation: stream.generation,
-    version,
-    kind,
-    origin: context.origin,
-    after: kind === "deleted" ? null : JSON.stringify(next.content),
-    changes: "[]",
-    transitions: "[]",
-    reason: null,
-    restored: false,
-    changedAt: next.changedAt,
-    detectedAt: context.detectedAt,
-    cause: null,
-    ...details
-  })
+  const { detectedAt, origin, stream } = context
+  const event = (kind: Kind, version: number, details: Partial<NewEvent>): NewEvent => {
+    const after = kind === "deleted" ? null : JSON.stringify(next.content)
+    return newEvent(stream, next, after, { kind, version, origin, detectedAt, ...details })
+  }
   // Transitions of an old record happened long ago, so none are reported (B3).
   const transitions = (before: JsonObject | null): string =>
-    context.origin === "backfill" ? "[]" : JSON.stringify(transitionsOf(stream.model, before, next.content))
+    origin === "backfill" ? "[]" : JSON.stringify(transitionsOf(stream.model, before, next.content))
   const version = head?.version ?? 0
   const eventsOf = (): ReadonlyArray<NewEvent> => {
     switch (change.kind) {

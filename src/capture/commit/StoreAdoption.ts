@@ -20,12 +20,11 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
-import { eventIdOf } from "../../domain/ChangeEvent.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { Head } from "../../store/State.ts"
 import { type OlderGenerationRecord, type Owner, type RecordWrite, Store, type StoreError } from "../../store/Store.ts"
-import { parseContent } from "./RecordWrite.ts"
+import { newEvent, parseContent } from "./RecordWrite.ts"
 
 /** The effects of an adoption, as counts. */
 export interface Plan {
@@ -87,23 +86,14 @@ const republish = (stream: StreamKey, generation: number, processing: Processing
   const { content, hash } = publishableContent(record.content, head, processing)
   return {
     head: { ...head, version: 1 },
-    events: [{
-      eventId: eventIdOf({ ...stream, generation, id: head.id }, 1, "created", hash),
-      id: head.id,
-      remoteId: record.remoteId,
-      generation,
-      version: 1,
-      kind: "created",
-      origin: "backfill",
-      after: content,
-      changes: "[]",
-      transitions: "[]",
-      reason: null,
-      restored: false,
-      changedAt: record.changedAt,
-      detectedAt: now,
-      cause: null
-    }]
+    events: [
+      newEvent({ ...stream, generation }, { ...record, id: head.id, canonicalHash: hash }, content, {
+        version: 1,
+        kind: "created",
+        origin: "backfill",
+        detectedAt: now
+      })
+    ]
   }
 }
 

@@ -15,8 +15,10 @@ import * as Effect from "effect/Effect"
 import type { Processing } from "../../domain/Processing.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
+import { pageContext } from "../commit/Ingest.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
-import { newRun, type Stream } from "../read/Pages.ts"
+import { newRun } from "../read/Pages.ts"
+import { type Stream, transact } from "../Stream.ts"
 import { candidateModel, deriveCandidates, toApplicationChange } from "./Candidates.ts"
 
 const chunk = 250
@@ -30,6 +32,7 @@ export const notBackfilled: Pick<StreamState, "phase" | "backfilledAt" | "sweep"
 
 const backfillChunk = Effect.fnUntraced(function*(
   tx: StreamTx,
+  stream: Stream,
   applications: ReadonlyArray<{ readonly id: string; readonly content: string }>,
   processing: Processing
 ) {
@@ -44,15 +47,10 @@ const backfillChunk = Effect.fnUntraced(function*(
       detectedAt: now
     })
   )
-  const { derived, writes } = yield* deriveCandidates(tx, changes, processing, {
-    // a candidate that was deleted before was never published, so no delete is published either
-    stream: { ...tx.state, backfilledAt: null },
-    derivedProcessing: processing,
-    runId: tx.state.lastRunId,
-    origin: "backfill",
-    backfill: false,
-    now
-  })
+  // a candidate that was deleted before was never published, so no delete is published either
+  const notDone = { ...tx.state, backfilledAt: null }
+  const context = pageContext(stream, notDone, { id: notDone.lastRunId, kind: "backfill", backfill: false }, now)
+  const { derived, writes } = yield* deriveCandidates(tx, changes, processing, context)
   const { state } = derived
   const done = applications.length < chunk
   const run = state.sweep ?? newRun(state, "sweep", { updatedAfter: null, startedAt: now, backfill: true })
@@ -66,14 +64,15 @@ const backfillChunk = Effect.fnUntraced(function*(
 
 /** Does nothing if the stream's candidates are already derived. */
 export const backfillCandidates = Effect.fn("CandidateBackfill.run")(function*(
-  { derivedProcessing, key, owner }: Stream
+  stream: Stream
 ): Effect.fn.Return<void, StoreError, Store> {
   const store = yield* Store
+  const { derivedProcessing, key } = stream
   if (derivedProcessing === null) return
   for (;;) {
     const state = yield* store.stream({ integration: key.integration, model: candidateModel })
     if (state === null || state.backfilledAt !== null) return
     const { records } = yield* store.records(key, state.sweep?.cursor ?? null, chunk)
-    yield* store.transact(owner, key, (tx) => backfillChunk(tx, records, derivedProcessing))
+    yield* transact(stream, (tx) => backfillChunk(tx, stream, records, derivedProcessing))
   }
 })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { confirmInterval, type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
+import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Store } from "../../store/Store.ts"
 import { refresh } from "../read/Refresh.ts"
@@ -43,7 +43,7 @@ const backfilled = <A, E, R>(rig: Rig, body: Effect.Effect<A, E, R>) =>
 /** Refreshes the stale records; returns the ids of each request. */
 const refreshed = Effect.fnUntraced(function*(rig: Rig) {
   const from = rig.api.requests.length
-  yield* refresh(rig.stream, { budget: 4, shouldYield: Effect.succeed(false) })
+  yield* refresh(rig.stream, Effect.succeed(false))
   return rig.api.requests.slice(from).map(({ ids }) => [...new Set(ids)].sort())
 })
 
@@ -360,7 +360,7 @@ describe("candidates", () => {
         const applications = Array.from({ length: 600 }, (_, n) => `a${String(n).padStart(3, "0")}`)
         for (const id of applications) yield* rig.put({ id, candidate: shown(`c-${id}`, "1", 0) })
         const before = { ...rig.stream, derivedProcessing: null }
-        yield* sweep(before, { confirmInterval, shouldYield: Effect.succeed(false) })
+        yield* sweep(before, Effect.succeed(false))
         assert.strictEqual((yield* rig.events).length, 600)
         let parts = 0
         const dying: Store["Service"] = {

@@ -21,28 +21,19 @@ import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
 import type { Origin } from "../../domain/ChangeEvent.ts"
 import { type Classification, classify, isOlder } from "../../domain/Classify.ts"
 import { diff } from "../../domain/Diff.ts"
-import { derivedRegistry, type StreamKey } from "../../domain/Model.ts"
+import { derivedRegistry } from "../../domain/Model.ts"
 import { type Observation, observe, parseRow, storableText } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { Head, StreamState } from "../../store/State.ts"
+import type { Head } from "../../store/State.ts"
 import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
-import { attributeWrites } from "../commit/Attribution.ts"
-import { classifyContextOf, type PageContext } from "../commit/Ingest.ts"
+import type { PageContext } from "../commit/Ingest.ts"
 import { buildRecordWrite, parseContent, type RecordChange } from "../commit/RecordWrite.ts"
-import { type DetectedEvent, toDetectedEvent } from "../guard/StagedChanges.ts"
 
 export const candidateModel = "ats.candidate"
 const { property } = derivedRegistry[candidateModel]
 
 const maxParents = 50
-
-/** Context of the transaction in which applications are published. */
-export interface AppendContext
-  extends Pick<PageContext, "derivedProcessing" | "runId" | "origin" | "backfill" | "now">
-{
-  readonly stream: StreamState
-}
 
 /** A candidate's copy in an application. */
 type ObservedCopy = Observation & { readonly parent: string }
@@ -77,31 +68,23 @@ export const toApplicationChange = (
 }
 
 /** Includes applications with unchanged candidates: a moved `changed_at` is not a change, but decides which copy counts. */
-const applicationChangesOf = (writes: ReadonlyArray<RecordWrite>, processing: Processing, context: AppendContext) =>
-  writes.flatMap(({ erased = false, events, head: { id } }): ReadonlyArray<ApplicationChange> => {
+export const applicationChangesOf = (
+  writes: ReadonlyArray<RecordWrite>,
+  processing: Processing,
+  context: PageContext
+): ReadonlyArray<ApplicationChange> =>
+  writes.flatMap(({ erased = false, events, head: { id } }) => {
     const event = events.at(-1)
-    if (event === undefined) {
-      return erased
-        ? [{
-          parent: id,
-          copy: null,
-          erased,
-          flagged: false,
-          old: false,
-          origin: context.origin,
-          detectedAt: context.now
-        }]
-        : []
-    }
-    const old = event.kind === "created" && event.origin === "backfill" && !event.restored
+    if (event === undefined && !erased) return []
+    const old = event?.kind === "created" && event.origin === "backfill" && !event.restored
     const foundBy = context.backfill ? "backfill" : context.origin
-    return [toApplicationChange(processing, parseContent(event.after), {
+    return [toApplicationChange(processing, parseContent(event?.after), {
       parent: id,
       erased,
-      flagged: event.reason === "flagged" && !erased,
+      flagged: event?.reason === "flagged" && !erased,
       old,
-      origin: old ? foundBy : event.origin,
-      detectedAt: event.detectedAt
+      origin: old ? foundBy : event?.origin ?? context.origin,
+      detectedAt: event?.detectedAt ?? context.now
     })]
   })
 
@@ -218,7 +201,7 @@ export const deriveCandidates = Effect.fnUntraced(function*(
   tx: StreamTx,
   changes: ReadonlyArray<ApplicationChange>,
   processing: Processing,
-  context: AppendContext
+  context: PageContext
 ): Effect.fn.Return<Derivation, StoreError> {
   const derived = yield* tx.derived(candidateModel)
   const before = yield* tx.derivedIds(changes.map(({ parent }) => parent))
@@ -268,40 +251,15 @@ export const deriveCandidates = Effect.fnUntraced(function*(
     }
     const known = head && {
       ...head,
-      changedAtMs: head.changedAt,
       canonicalHash: head.live && head.fingerprint !== processing.fingerprint
         ? canonicalHash(processing.shape, published)
         : head.canonicalHash
     }
     const cause = causes.find(({ parent }) => parent === copy.parent) ?? causes[0]
-    const meaning = classify(known, undefined, copy, classifyContextOf({ ...context, isRefetch: true }))
+    const meaning = classify(known, undefined, copy, { ...context, isRefetch: true })
     const step = toRecordChange(meaning, cause?.old === true, published, copy, processing)
     writes.push(buildRecordWrite(head, step, copy, contextFor(cause)))
   }
   yield* tx.markStale([...stale])
   return { derived, writes }
-})
-
-const detectedEventsIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrite>): ReadonlyArray<DetectedEvent> =>
-  writes.flatMap(({ events }) => events.map((event) => toDetectedEvent(model, event)))
-
-/**
- * Writes the records of a stream and of the model derived from it, each event with its cause. Call it late in a transaction, because
- * `tx.write` locks the log's position counter until the commit.
- */
-export const appendEvents = Effect.fnUntraced(function*(
-  tx: StreamTx,
-  records: ReadonlyArray<RecordWrite>,
-  context: AppendContext
-): Effect.fn.Return<ReadonlyArray<DetectedEvent>, StoreError> {
-  const { derivedProcessing } = context
-  const writes = yield* attributeWrites(tx, records)
-  const applicationChanges = derivedProcessing === null ? [] : applicationChangesOf(writes, derivedProcessing, context)
-  const events = detectedEventsIn(context.stream, writes)
-  if (derivedProcessing === null || applicationChanges.length === 0) return yield* Effect.as(tx.write(writes), events)
-  const derivation = yield* deriveCandidates(tx, applicationChanges, derivedProcessing, context)
-  const derived = yield* attributeWrites(derivation.derived, derivation.writes)
-  yield* tx.write(writes)
-  yield* derivation.derived.write(derived)
-  return [...events, ...detectedEventsIn(derivation.derived.state, derived)]
 })

@@ -11,16 +11,15 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Guard from "../../domain/Guard.ts"
-import type { Hold, StreamState } from "../../store/State.ts"
-import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
-import { appendEvents } from "../derived/Candidates.ts"
+import type { Hold } from "../../store/State.ts"
+import type { Store, StoreError, StreamTx } from "../../store/Store.ts"
+import { pageContext } from "../commit/Ingest.ts"
 import * as Metrics from "../Metrics.ts"
-import type { Stream } from "../read/Pages.ts"
 import { withProcessing } from "../schedule/StreamLifecycle.ts"
-import { applyMasks, maskingHolds, pendingStatusFor } from "./FieldMask.ts"
-import { loadStagedChanges, published, releaseAsObserved } from "./StagedChanges.ts"
-
-const chunk = 250
+import { annotate, type Stream, transact } from "../Stream.ts"
+import { maskingHolds } from "./FieldMask.ts"
+import { approvedRules, releaseRows } from "./Release.ts"
+import { chunk } from "./Verdict.ts"
 
 /** Releases one chunk in one transaction; null = the stream has no approved hold left to release. */
 const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
@@ -28,44 +27,20 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   const hold = holds.find(({ state }) => state === "approving")
   if (hold === undefined) return null
   const now = yield* Clock.currentTimeMillis
-  const context = { stream: { ...tx.state, model: stream.key.model }, processing: stream.processing }
   const rows = yield* tx.pendingOfHold(hold.id, null, chunk)
-  const staged = yield* loadStagedChanges(tx, rows, stream)
-  const others = maskingHolds(holds)
-  // Paths that another scope hold masks stay pending in that hold.
-  const releases = staged.map((one) => {
-    const { content, hold: mask } = one.kind === "update" && one.published !== null
-      ? applyMasks(one.published, one.observed, others)
-      : { content: one.observed, hold: null }
-    return { mask, row: one.row, write: published(one, context, hold.release ?? releaseAsObserved, content) }
-  })
-  const writes = releases.flatMap(({ mask, write }) => mask === null || write.events.length > 0 ? [write] : [])
   const done = rows.length < chunk
-  const after: Hold = {
-    ...hold,
-    released: hold.released + rows.length,
-    ...(done ? { state: "approved" as const } : {})
-  }
-  const before = withProcessing(tx.state, stream.processing)
-  const state: StreamState = done && hold.kind !== "scope"
-    ? { ...before, guardHistory: Guard.forgetWave(before.guardHistory ?? [], hold.kind) }
-    : before
-  yield* tx.dropPending(rows.map((row) => row.id))
-  yield* tx.putPending(
-    releases.flatMap(({ mask, row }) =>
-      mask === null ? [] : [{ ...row, status: pendingStatusFor(mask), hold: mask.id }]
-    )
+  const released = hold.released + rows.length
+  const after: Hold = done ? { ...hold, released, state: "approved", decidedAt: now } : { ...hold, released }
+  const state = withProcessing(tx.state, stream.processing)
+  yield* tx.saveHold(after)
+  yield* tx.saveState(
+    done && hold.kind !== "scope"
+      ? { ...state, guardHistory: Guard.forgetWave(state.guardHistory ?? [], hold.kind) }
+      : state
   )
-  yield* tx.saveHold({ ...after, decidedAt: done ? now : hold.decidedAt })
-  yield* tx.saveState(state)
-  const events = yield* appendEvents(tx, writes, {
-    ...context,
-    derivedProcessing: stream.derivedProcessing,
-    runId: state.lastRunId,
-    origin: "sweep",
-    backfill: false,
-    now
-  })
+  const { lastRunId } = tx.state
+  const context = pageContext(stream, tx.state, { id: lastRunId, kind: "sweep", backfill: false }, now)
+  const events = yield* releaseRows(tx, rows, context, approvedRules(hold, maskingHolds(holds)))
   return { hold: after, events }
 })
 
@@ -73,18 +48,12 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
 export const releaseApprovedHolds = Effect.fn("ApprovedHolds.release")(function*(
   stream: Stream
 ): Effect.fn.Return<void, StoreError, Store> {
-  const store = yield* Store
   for (;;) {
-    const part = yield* store.transact(stream.owner, stream.key, (tx) => releaseChunk(tx, stream))
+    const part = yield* transact(stream, (tx) => releaseChunk(tx, stream))
     if (part === null) return
     yield* Metrics.eventsDetected(stream.key, part.events)
     if (part.hold.state !== "approved") continue
-    yield* Effect.logInfo("hold released").pipe(Effect.annotateLogs({
-      integration: stream.key.integration,
-      model: stream.key.model,
-      hold: part.hold.id,
-      rows: part.hold.released,
-      ...part.hold.release
-    }))
+    const { id, release, released } = part.hold
+    yield* Effect.logInfo("hold released").pipe(annotate(stream.key, { hold: id, rows: released, ...release }))
   }
 })

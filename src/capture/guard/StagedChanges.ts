@@ -8,10 +8,8 @@
  */
 import * as Effect from "effect/Effect"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
-import type { NewEvent } from "../../domain/ChangeEvent.ts"
 import { diff } from "../../domain/Diff.ts"
 import type { Wave } from "../../domain/Guard.ts"
-import type { Model } from "../../domain/Model.ts"
 import { isBlank, storableText } from "../../domain/Observation.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import type { Head, Pending, ReleaseMode } from "../../store/State.ts"
@@ -41,7 +39,7 @@ const kindOf = (row: Pending, head: Head): StagedChange["kind"] => {
 export const loadStagedChanges = Effect.fnUntraced(function*(
   tx: StreamTx,
   rows: ReadonlyArray<Pending>,
-  { processing }: Pick<PageContext, "processing">
+  { processing }: PageContext
 ): Effect.fn.Return<ReadonlyArray<StagedChange>, StoreError> {
   const heads = yield* tx.heads(rows.map((row) => row.id))
   const positions = (live: boolean) =>
@@ -62,15 +60,10 @@ export const loadStagedChanges = Effect.fnUntraced(function*(
   })
 })
 
-type ReleaseContext = Pick<PageContext, "stream" | "processing">
-
-/** Default: changes are published with the origin with which they were found. */
-export const releaseAsObserved: ReleaseMode = { origin: null, silent: false }
-
 const toRecordChange = (
   staged: StagedChange,
   content: JsonObject,
-  context: ReleaseContext,
+  context: PageContext,
   mode: ReleaseMode
 ): RecordChange => {
   const { head, kind, observed, published, row } = staged
@@ -84,11 +77,11 @@ const toRecordChange = (
 }
 
 /** Builds the write for a released row. `content`: the part of the observed content that may be published. */
-export const published = (
+export const toRecordWrite = (
   staged: StagedChange,
-  context: ReleaseContext,
+  context: PageContext,
   mode: ReleaseMode,
-  content: JsonObject = staged.observed
+  content: JsonObject
 ): RecordWrite => {
   const { head, row } = staged
   const next: NewContent = {
@@ -99,27 +92,9 @@ export const published = (
     changedAtMs: parseTime(row.changedAt)
   }
   return buildRecordWrite(head, toRecordChange(staged, content, context, mode), next, {
-    stream: context.stream,
-    processing: context.processing,
+    ...context,
     origin: mode.origin ?? row.origin,
     runId: row.runId,
     detectedAt: row.detectedAt
   })
 }
-
-/** The properties of a published event that metrics and the guard use. */
-export interface DetectedEvent extends Pick<NewEvent, "kind" | "restored" | "origin" | "changedAt" | "detectedAt"> {
-  readonly model: Model
-}
-
-export const toDetectedEvent = (
-  model: Model,
-  { changedAt, detectedAt, kind, origin, restored }: NewEvent
-): DetectedEvent => ({
-  model,
-  kind,
-  restored,
-  origin,
-  changedAt,
-  detectedAt
-})

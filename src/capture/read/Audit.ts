@@ -22,7 +22,8 @@ import type { Head, PendingStatus, Run } from "../../store/State.ts"
 import { Store, type StreamTx } from "../../store/Store.ts"
 import { zeroRowCounts } from "../commit/Ingest.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
-import { countPage, newRun, readPages, type RunError, type Stream } from "./Pages.ts"
+import { forEachPart, type RunError, type Stream, transact } from "../Stream.ts"
+import { countPage, newRun, readPages } from "./Pages.ts"
 import { maxRefetchIds } from "./Refetch.ts"
 
 export interface Difference {
@@ -98,25 +99,16 @@ const compare = Effect.fnUntraced(function*(
   })
 })
 
-/** One page of the records that are published as live but were not read by the audit. */
-const findMissing = Effect.fnUntraced(function*(stream: Stream, auditRunId: number, after: string | null) {
-  const store = yield* Store
-  const ids = yield* store.liveNotSeenSince(stream.key, auditRunId, after, maxRefetchIds)
-  const suspects = yield* store.transact(
-    stream.owner,
-    stream.key,
-    Effect.fnUntraced(function*(tx) {
-      const heads = yield* tx.heads(ids)
-      const pending = yield* tx.pending(ids)
-      return ids.filter((id) => !pending.has(id)).map((id): PossibleDifference => ({
-        id,
-        what: "gone",
-        paths: [],
-        position: heads.get(id)?.position ?? null
-      }))
-    })
-  )
-  return { suspects, last: ids.length < maxRefetchIds ? null : ids.at(-1)! }
+/** The differences of records that are published as live but were not read by the audit. */
+const compareMissing = Effect.fnUntraced(function*(tx: StreamTx, ids: ReadonlyArray<string>) {
+  const heads = yield* tx.heads(ids)
+  const pending = yield* tx.pending(ids)
+  return ids.filter((id) => !pending.has(id)).map((id): PossibleDifference => ({
+    id,
+    what: "gone",
+    paths: [],
+    position: heads.get(id)?.position ?? null
+  }))
 })
 
 /** The differences whose records have no new event and no pending row since the comparison. */
@@ -135,14 +127,10 @@ export const audit = Effect.fn("Audit.run")(function*(
   const store = yield* Store
   yield* catchUp
   const startedAt = yield* Clock.currentTimeMillis
-  const start = yield* store.transact(
-    stream.owner,
-    stream.key,
-    (tx) => {
-      const run = newRun(tx.state, "sweep", { updatedAfter: null, startedAt, backfill: false })
-      return Effect.as(tx.saveState({ ...tx.state, lastRunId: run.id }), run)
-    }
-  )
+  const start = yield* transact(stream, (tx) => {
+    const run = newRun(tx.state, "sweep", { updatedAfter: null, startedAt, backfill: false })
+    return Effect.as(tx.saveState({ ...tx.state, lastRunId: run.id }), run)
+  })
   const suspects: Array<PossibleDifference> = []
   let differing = 0
   const collect = (found: ReadonlyArray<PossibleDifference>) => {
@@ -153,18 +141,18 @@ export const audit = Effect.fn("Audit.run")(function*(
     priority: "sweep",
     shouldYield: Effect.succeed(false),
     commit: Effect.fnUntraced(function*(run: Run, page: Page) {
-      collect(yield* store.transact(stream.owner, stream.key, (tx) => compare(stream, tx, page.results, start.id)))
+      collect(yield* transact(stream, (tx) => compare(stream, tx, page.results, start.id)))
       return countPage(run, { rowCounts: { ...zeroRowCounts, read: page.results.length }, missedByPolls: 0 })
     })
   })
-  for (let after: string | null = null;;) {
-    const page: Effect.Success<ReturnType<typeof findMissing>> = yield* findMissing(stream, start.id, after)
-    collect(page.suspects)
-    if (page.last === null) break
-    after = page.last
-  }
+  yield* forEachPart(
+    maxRefetchIds,
+    (after, limit) =>
+      Effect.map(store.liveNotSeenSince(stream.key, start.id, after, limit), (ids) => ids.map((id) => ({ id }))),
+    (missing) => Effect.map(transact(stream, (tx) => compareMissing(tx, missing.map(({ id }) => id))), collect)
+  )
   yield* catchUp
-  const left = yield* store.transact(stream.owner, stream.key, (tx) => stillDiffering(tx, suspects))
+  const left = yield* transact(stream, (tx) => stillDiffering(tx, suspects))
   const counts = (yield* store.counts).find((row) => streamName(row) === streamName(stream.key))
   return {
     read: run.rowCounts.read,

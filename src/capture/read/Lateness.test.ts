@@ -99,7 +99,7 @@ describe("lateness", () => {
       yield* pollFor(rig, 120)
       const store = yield* Store
       yield* store.transact(rig.stream.owner, rig.stream.key, (tx) => tx.markStale(["a"]))
-      yield* refresh(rig.stream, { budget: 1, shouldYield: Effect.succeed(false) })
+      yield* refresh(rig.stream, Effect.succeed(false))
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
     })))
 

@@ -18,19 +18,11 @@ import { estimateWatermark, parseTime } from "../../domain/Watermark.ts"
 import type { Page, Source } from "../../source/Source.ts"
 import type { Run, StreamState } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
-import { releaseStaged } from "../guard/Release.ts"
+import { commitPage } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
 import { clearFailure, RunAborted } from "../schedule/StreamLifecycle.ts"
-import {
-  changeState,
-  commitPage,
-  countPage,
-  hasConsistentCounts,
-  newRun,
-  readPages,
-  type RunError,
-  type Stream
-} from "./Pages.ts"
+import { annotate, type RunError, type Stream } from "../Stream.ts"
+import { countPage, hasConsistentCounts, newRun, readPages } from "./Pages.ts"
 import { resolveDisputes } from "./Refetch.ts"
 import { markLive } from "./SweepPasses.ts"
 
@@ -66,32 +58,32 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
   })
   let clockOffsets = state.clockOffsets
   const commit = Effect.fnUntraced(function*(run: Run, page: Page) {
-    let complete = run.watermark
-    if (complete === null) {
-      const clock = estimateWatermark(state.clockOffsets, page)
-      complete = clock.watermark
-      clockOffsets = clock.clockOffsets
-      if (clock.isSkewed) yield* Metrics.clockSkewDetected(stream.key)
-    }
-    const watermark = complete
+    const isLast = page.next === null
+    const estimate = run.watermark === null
+      ? estimateWatermark(state.clockOffsets, page)
+      : { watermark: run.watermark, clockOffsets, isSkewed: false }
+    const { watermark } = estimate
+    clockOffsets = estimate.clockOffsets
+    if (estimate.isSkewed) yield* Metrics.clockSkewDetected(stream.key)
     const read: Run = { ...run, watermark, unfilteredRows: (run.unfilteredRows ?? 0) + countUnfilteredRows(run, page) }
     const endedAt = yield* Clock.currentTimeMillis
-    const committed = yield* commitPage(stream, page.results, read, {
+    const endPoll = (state: StreamState, latest: Run): StreamState =>
+      markLive({
+        ...updatePollsReturn(clearFailure(state), latest),
+        clockOffsets,
+        previousWatermark: state.watermark,
+        watermark: Math.max(state.watermark ?? watermark, watermark),
+        lastPoll: { ...latest, endedAt }
+      })
+    const committed = yield* commitPage(stream, {
+      results: page.results,
+      run: read,
       isRefetch: false,
-      finish: page.next !== null ?
-        changeState((state) => state) :
-        (tx, state, context, committed) => {
-          const latest = countPage(read, committed)
-          const polled: StreamState = {
-            ...updatePollsReturn(clearFailure(state), latest),
-            clockOffsets,
-            previousWatermark: state.watermark,
-            watermark: Math.max(state.watermark ?? watermark, watermark),
-            lastPoll: { ...latest, endedAt }
-          }
-          return releaseStaged(tx, markLive(polled), context)
-        }
+      endsRun: isLast,
+      after: (state, counts) => isLast ? endPoll(state, countPage(read, counts)) : state
     })
+    const { pollsReturn } = committed.state
+    if (pollsReturn !== committed.before.pollsReturn) yield* Metrics.pollFilterChanged(stream.key, pollsReturn)
     return countPage(read, committed)
   })
   const { run } = yield* readPages(stream, start, {
@@ -99,13 +91,9 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
     commit,
     shouldYield: Effect.succeed(false)
   })
-  const after = yield* store.stream(stream.key)
-  if (after?.pollsReturn !== state.pollsReturn) yield* Metrics.pollFilterChanged(stream.key, after?.pollsReturn)
   yield* Metrics.runEnded(stream.key, "poll", "complete")
   if (!hasConsistentCounts(run.rowCounts)) yield* Metrics.runMiscounted(stream.key)
-  yield* Effect.logDebug("poll complete").pipe(
-    Effect.annotateLogs({ integration: stream.key.integration, model: stream.key.model, ...run.rowCounts })
-  )
+  yield* Effect.logDebug("poll complete").pipe(annotate(stream.key, { ...run.rowCounts }))
   return run
 })
 

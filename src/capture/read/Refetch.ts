@@ -14,10 +14,11 @@
  */
 import * as Effect from "effect/Effect"
 import { parseRow } from "../../domain/Observation.ts"
-import { type Priority, Source, type SourceError } from "../../source/Source.ts"
+import type { Page, Priority, Source, SourceError } from "../../source/Source.ts"
 import type { Pending, PendingStatus } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
-import { commitPage, type RunError, type Stream } from "./Pages.ts"
+import { commitPage } from "../commit/PageCommit.ts"
+import { annotate, forEachPart, requestPage, type RunError, type Stream, transact } from "../Stream.ts"
 
 /** Maximum number of ids in one request, controls included. */
 const maxIds = 250
@@ -49,13 +50,13 @@ const inconclusive = (ids: ReadonlyArray<string>, inconclusiveReason: string): R
   inconclusiveReason
 })
 
-/** Up to two controls to request besides `ids`: records that run `runId` or a later one read as live. */
+/** Up to two controls to request besides `ids`: the first and the last record that run `runId` or a later one read as live. */
 export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
   const store = yield* Store
   const requested = new Set(ids)
   const found = yield* store.controlIds(stream.key, runId, ids.length + 1)
   const able = found.filter((id) => !requested.has(id) && isQueryable(id))
-  return able.length > 1 ? [able.at(-1)!, able[0]!] : able
+  return able.length > 1 ? [able[0]!, able.at(-1)!] : able
 })
 
 /** Controls read by this run or, if it read none, by the last sweep. One that was deleted since makes the result inconclusive. */
@@ -72,7 +73,6 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   controls: ReadonlyArray<string>,
   priority: Priority
 ): Effect.fn.Return<RefetchResult, SourceError, Source> {
-  const source = yield* Source
   const queryable = ids.filter(isQueryable)
   if (queryable.length === 0) return { rows: [], absent: [], inconclusiveReason: null }
   if (queryable.length > 1 && bytesOf(queryable) > maxBytes) {
@@ -85,28 +85,19 @@ export const refetch = Effect.fn("Refetch.run")(function*(
       inconclusiveReason: one.inconclusiveReason ?? other.inconclusiveReason
     }
   }
-  const [last, first] = controls
-  const requested = [...(first === undefined ? [] : [first]), ...queryable, ...(last === undefined ? [] : [last])]
+  const requested = [...controls.slice(0, -1), ...queryable, ...controls.slice(-1)]
   const missing = new Set(requested)
   const rows: Array<unknown> = []
   const cursors = new Set<string>()
   let cursor: string | null = null
   let broken: string | null = null
   do {
-    const page: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* source.page({
-      account: stream.settings.account,
-      integration: stream.key.integration,
-      model: stream.key.model,
-      priority,
-      cursor,
-      updatedAfter: null,
-      ids: requested
-    })
+    const page: Page = yield* requestPage(stream, { priority, cursor, updatedAfter: null, ids: requested })
     for (const value of page.results) {
       const row = parseRow(stream.processing, value)
       if (!("id" in row)) broken = "a row of the response is unreadable"
       else if (!requested.includes(row.id)) broken = "the response contains records that were not requested"
-      else if (row.id !== first && row.id !== last) rows.push(value)
+      else if (!controls.includes(row.id)) rows.push(value)
       if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next
@@ -128,26 +119,17 @@ export const refetch = Effect.fn("Refetch.run")(function*(
     (error) => Effect.succeed(inconclusive(ids, error.reason._tag))
   ))
 
-/** Calls `each` with the pending rows of one status, in chunks that fit into one refetch. */
-export const forEachPending = Effect.fnUntraced(function*<E, R>(
+/** Calls `each` with the pending rows of one status, in parts that fit into one refetch. */
+export const forEachPending = <E, R>(
   stream: Stream,
   status: PendingStatus,
   each: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, E, R>
-): Effect.fn.Return<void, E | StoreError, R | Store> {
-  const store = yield* Store
-  let after: string | null = null
-  for (;;) {
-    const from: string | null = after
-    const rows: ReadonlyArray<Pending> = yield* store.transact(
-      stream.owner,
-      stream.key,
-      (tx) => tx.pendingWithStatus(status, from, maxRefetchIds)
-    )
-    if (rows.length > 0) yield* each(rows)
-    if (rows.length < maxRefetchIds) return
-    after = rows.at(-1)!.id
-  }
-})
+): Effect.Effect<void, E | StoreError, R | Store> =>
+  forEachPart(
+    maxRefetchIds,
+    (after, limit) => transact(stream, (tx) => tx.pendingWithStatus(status, after, limit)),
+    each
+  )
 
 /**
  * Refetches disputed records, of which two observations contradict each other (P3). A record that the result leaves open stays
@@ -162,20 +144,18 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
     "disputed",
     Effect.fnUntraced(function*(rows) {
       const ids = rows.map((row) => row.id)
-      const result = yield* refetch(stream, ids, yield* findRecentControls(stream, runId, ids), "confirm")
-      if (result.inconclusiveReason !== null) {
+      const controls = yield* findRecentControls(stream, runId, ids)
+      const { absent, inconclusiveReason, rows: results } = yield* refetch(stream, ids, controls, "confirm")
+      if (inconclusiveReason !== null) {
         yield* Effect.logWarning("refetch of disputed records was inconclusive; it is repeated by the next run").pipe(
-          Effect.annotateLogs({
-            integration: stream.key.integration,
-            model: stream.key.model,
-            why: result.inconclusiveReason
-          })
+          annotate(stream.key, { why: inconclusiveReason })
         )
       }
-      const absent = result.inconclusiveReason === null ? result.absent : []
-      yield* commitPage(stream, result.rows, { id: runId, kind: "poll", backfill: false }, {
+      yield* commitPage(stream, {
+        results,
+        run: { id: runId, kind: "poll", backfill: false },
         isRefetch: true,
-        finish: (tx, state) => Effect.as(dropResolved(tx, absent), { state, events: [], holds: [] })
+        also: (tx) => dropResolved(tx, inconclusiveReason === null ? absent : [])
       })
     })
   )
@@ -189,6 +169,7 @@ const dropResolved = Effect.fnUntraced(function*(tx: StreamTx, absent: ReadonlyA
   const heads = yield* tx.heads(absent)
   const rows = yield* tx.pending(absent)
   const swept = tx.state.lastSweep?.id ?? 0
+  /** The row was staged before the last sweep, and that sweep did not read the record. */
   const isMissed = (id: string) => (rows.get(id)?.runId ?? swept) < swept
   yield* tx.dropPending(absent.filter((id) => {
     const head = heads.get(id)

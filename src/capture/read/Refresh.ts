@@ -13,31 +13,28 @@
 import * as Effect from "effect/Effect"
 import type { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
+import { commitPage } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
-import { commitPage, type RunError, type Stream } from "./Pages.ts"
+import { annotate, type RunError, type Stream, transact } from "../Stream.ts"
 import { findControls, maxRefetchIds, refetch } from "./Refetch.ts"
 
-/** `more`: the budget is spent or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
+/** `more`: `maxRefetches` were made or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
 export type RefreshOutcome = "done" | "more" | "sweep"
 
-export interface RefreshOptions {
-  /** Maximum number of refetches. */
-  readonly budget: number
-  /** Evaluated between refetches: true leaves the remaining records for later. */
-  readonly shouldYield: Effect.Effect<boolean>
-}
+/** Refetches after each poll. More are made only while nothing else is due (N4). */
+const maxRefetches = 4
 
+/** `shouldYield` is evaluated between refetches: true leaves the remaining records for later. */
 export const refresh = Effect.fn("Refresh.run")(function*(
   stream: Stream,
-  options: RefreshOptions
+  shouldYield: Effect.Effect<boolean>
 ): Effect.fn.Return<RefreshOutcome, RunError, Store | Source> {
-  const store = yield* Store
-  for (let spent = 0; spent < options.budget; spent++) {
-    const stale = yield* store.transact(stream.owner, stream.key, (tx) => tx.takeStale(maxRefetchIds))
+  for (let made = 0; made < maxRefetches; made++) {
+    const stale = yield* transact(stream, (tx) => tx.takeStale(maxRefetchIds))
     if (stale === "everything") return "sweep"
     if (stale.length === 0 || !(yield* refetchStale(stream, stale))) return "done"
     if (stale.length < maxRefetchIds) return "done"
-    if (yield* options.shouldYield) return "more"
+    if (yield* shouldYield) return "more"
   }
   return "more"
 })
@@ -54,24 +51,15 @@ const refetchStale = Effect.fnUntraced(function*(
   if (result.inconclusiveReason !== null) {
     yield* Metrics.refreshed(stream.key, "uncounted", ids.length)
     yield* Effect.logWarning("refetch of stale records was inconclusive; it is retried, and the next sweep reads them")
-      .pipe(
-        Effect.annotateLogs({
-          integration: stream.key.integration,
-          model: stream.key.model,
-          why: result.inconclusiveReason
-        })
-      )
+      .pipe(annotate(stream.key, { why: result.inconclusiveReason }))
     return false
   }
-  const { rowCounts } = yield* commitPage(
-    stream,
-    result.rows,
-    { id: state?.lastRunId ?? 0, kind: "refresh", backfill: false },
-    {
-      isRefetch: true,
-      finish: (tx, state) => Effect.as(tx.markRefreshed(ids), { state, events: [], holds: [] })
-    }
-  )
+  const { rowCounts } = yield* commitPage(stream, {
+    results: result.rows,
+    run: { id: state?.lastRunId ?? 0, kind: "refresh", backfill: false },
+    isRefetch: true,
+    also: (tx) => tx.markRefreshed(ids)
+  })
   const changed = rowCounts.changed + rowCounts.pending
   yield* Metrics.refreshed(stream.key, "changed", changed)
   yield* Metrics.refreshed(stream.key, "unchanged", ids.length - changed)

@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { integration, running, stateOf, streamsOf } from "../../../test/support/capture/Capturing.ts"
-import { confirmInterval, type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
+import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { completeTo } from "../../domain/Watermark.ts"
 import { NotReady, Rejected, SourceError } from "../../source/Source.ts"
@@ -35,7 +35,7 @@ const move = Effect.fnUntraced(function*(rig: Rig, id: string) {
 })
 
 /** Reads one page of the open or due sweep; true = it was the last page. */
-const page = (rig: Rig, stream = rig.stream) => sweep(stream, { confirmInterval, shouldYield: Effect.succeed(true) })
+const page = (rig: Rig, stream = rig.stream) => sweep(stream, Effect.succeed(true))
 
 /** The same stream in the next process. */
 const restarted = Effect.fnUntraced(function*(rig: Rig) {
@@ -207,7 +207,7 @@ describe("Possible gaps", () => {
         assert.strictEqual((yield* rig.state).phase, "backfilling")
       }
       const last = yield* restarted(rig)
-      yield* sweep(last, { confirmInterval, shouldYield: Effect.succeed(false) })
+      yield* sweep(last, Effect.succeed(false))
       yield* poll(last)
       assert.strictEqual((yield* rig.state).phase, "live")
     })))

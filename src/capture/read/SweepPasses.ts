@@ -9,8 +9,8 @@
  * 1. A backfill reads its list in passes. It ends with the first pass that has no possible gap, with the second pass that one
  *    process read without a long pause, or with the first pass from the fourth on that one process read. It is complete once a
  *    poll that started later is complete   (P9)
- * 2. Requesting missing records by id (a *confirm*, `Sweep.ts`) may find more records than the pass contained. Then the pass is
- *    repeated, up to the fourth
+ * 2. The confirmation of missing records (`Absence.ts`) may find more records than the pass contained. Then the pass is repeated,
+ *    up to the fourth
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
  *
  * Gotchas
@@ -78,7 +78,7 @@ const needsAnotherPass = ({ backfill, uninterruptedPasses = 0, pages, pass = 1, 
 }
 
 /**
- * Marks a backfill after a confirm found more records than all its pages contained: the list was cut short or empty, and may
+ * Marks a backfill after a confirmation found more records than all its pages contained: the list was cut short or empty, and may
  * have hidden other records that are not known yet.
  */
 export const markHiddenRecords = (run: Run): Run => {

@@ -1,17 +1,21 @@
 /** Pauses reading while publishing is too far behind. Logs one line when the pause begins and one when it ends. */
 import * as Effect from "effect/Effect"
-import type { Store } from "../../store/Store.ts"
+import type { Store, StoreError } from "../../store/Store.ts"
 
 /** Reading pauses while this reader of the event log is more than `limit` events behind (X10). */
-export interface Backpressure {
+export interface Limit {
   readonly reader: string
   readonly limit: number
 }
 
-export const make = (store: Store["Service"], options: Backpressure | null) => {
+export interface Backpressure {
+  /** True if the reader is more than `limit` events behind. */
+  readonly isTooFarBehind: Effect.Effect<boolean, StoreError>
+}
+
+export const make = (store: Store["Service"], options: Limit | null): Backpressure => {
   let waiting = false
   return {
-    /** True if the reader is more than `limit` events behind. */
     isTooFarBehind: Effect.gen(function*() {
       if (options === null) return false
       const { newest } = yield* store.logRange

@@ -16,12 +16,12 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { derivedFrom, isStreamModel, type Model } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { Source } from "../../source/Source.ts"
+import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { IntegrationState, OperatorAction } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
@@ -72,6 +72,8 @@ export class IntegrationRefused extends Schema.TaggedError<IntegrationRefused>()
   }
 }
 
+const refuse = (id: string, reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id, reason })
+
 type Refusable = Effect.Effect<IntegrationState, IntegrationRefused | StoreError>
 
 export class Integrations extends Context.Service<Integrations, {
@@ -82,7 +84,6 @@ export class Integrations extends Context.Service<Integrations, {
 }>()("rollcall/capture/Integrations") {}
 
 const readerCheckInterval = "1 second"
-const retryInterval = "2 seconds"
 
 const stateOf = (
   { interval, sweepInterval, ...settings }: IntegrationSettings,
@@ -175,7 +176,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   /** If this process loses the store, the next owner continues the erasure at start-up. */
   const eraseInBackground = (id: string) =>
     erase(id).pipe(
-      Effect.retry({ while: (error) => error.reason.retryable, schedule: Schedule.spaced(retryInterval) }),
+      retryWhileStoreUnavailable,
       Effect.catch((error) =>
         Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), {
           integration: id,
@@ -189,9 +190,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
     const before = yield* find(settings.id)
-    const refuse = (reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id: settings.id, reason })
-    if (before?.state === "active") return yield* refuse(before.declared ? "declared" : "present")
-    if (before?.state === "erasing") return yield* refuse("erasing")
+    if (before?.state === "active") return yield* refuse(settings.id, before.declared ? "declared" : "present")
+    if (before?.state === "erasing") return yield* refuse(settings.id, "erasing")
     yield* discoverNew([settings])
     const after = stateOf(settings, before, false)
     const models = after.models === "auto" ? "auto" : after.models.join(" ")
@@ -205,10 +205,9 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   const remove = Effect.fnUntraced(function*(id: string, data: DataPolicy) {
     const before = yield* find(id)
-    const refuse = (reason: IntegrationRefused["reason"]) => new IntegrationRefused({ id, reason })
-    if (before === undefined || before.state === "erased") return yield* refuse("unknown")
-    if (before.declared) return yield* refuse("declared")
-    if (before.state === "erasing") return data === "erase" ? before : yield* refuse("erasing")
+    if (before === undefined || before.state === "erased") return yield* refuse(id, "unknown")
+    if (before.declared) return yield* refuse(id, "declared")
+    if (before.state === "erasing") return data === "erase" ? before : yield* refuse(id, "erasing")
     if (before.state === "removed" && data === "keep") return before
     const after: IntegrationState = data === "keep"
       ? { ...before, state: "removed" }

@@ -68,7 +68,7 @@ export const supportedModels = (integration: string, catalog: ToolCatalog): Read
 }
 
 /** Requests the catalog of an account once. A failure or timeout is logged, and gives null for that category. */
-export const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account: string) {
+const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account: string) {
   const { read } = yield* Source
   const tools = (category: Category) =>
     read({ account, integration: null, read: "tools", params: { category }, priority: "poll" }).pipe(

@@ -10,7 +10,8 @@
  */
 import * as Duration from "effect/Duration"
 import type { Run, StreamState } from "../../store/State.ts"
-import { isSweepOnly, type Stream } from "../read/Pages.ts"
+import type { RefreshOutcome } from "../read/Refresh.ts"
+import { isSweepOnly, type Stream } from "../Stream.ts"
 import { backoffDelay } from "./StreamLifecycle.ts"
 
 /** Times are of our clock, ms. */
@@ -28,7 +29,7 @@ export interface StepInput extends Pick<Stream, "key" | "settings"> {
   /** Kind of the latest run, whether it failed or not. */
   readonly lastTried: Run["kind"]
   /** Result of the last refresh. */
-  readonly refreshOutcome: "done" | "more" | "sweep"
+  readonly refreshOutcome: RefreshOutcome
   /** Fraction by which the intervals are longer this time, so that streams started together do not stay synchronized. */
   readonly jitter: number
 }

@@ -14,9 +14,10 @@ import * as Schema from "effect/Schema"
 import { streamName } from "../../domain/Model.ts"
 import { estimateWatermark, updateReportedTo } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
-import { Store, type StoreError } from "../../store/Store.ts"
-import { isSweepOnly, newRun, type Stream } from "../read/Pages.ts"
+import type { Store, StoreError } from "../../store/Store.ts"
+import { newRun } from "../read/Pages.ts"
 import { resetPasses } from "../read/SweepPasses.ts"
+import { annotate, isSweepOnly, type Stream, transact } from "../Stream.ts"
 
 export const streamCommands = ["pause", "resume", "poll", "sweep", "backfill"] as const
 export type StreamCommand =
@@ -79,12 +80,10 @@ export const executeCommand = Effect.fn("StreamCommands.execute")(function*(
   stream: Stream,
   command: StreamCommand
 ): Effect.fn.Return<StreamState, CommandRefused | StoreError, Store> {
-  const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const detail = command.kind === "rewind" ? `to ${new Date(command.to).toISOString()}` : ""
-  const after = yield* store.transact(
-    stream.owner,
-    stream.key,
+  const after = yield* transact(
+    stream,
     Effect.fnUntraced(function*(tx) {
       const after = applyCommand(stream, updateReportedTo(tx.state), command, now)
       if (after instanceof CommandRefused) return yield* after
@@ -93,11 +92,8 @@ export const executeCommand = Effect.fn("StreamCommands.execute")(function*(
       return after
     })
   )
-  yield* Effect.logInfo("operator acted").pipe(Effect.annotateLogs({
-    command: command.kind,
-    integration: stream.key.integration,
-    model: stream.key.model,
-    ...(detail === "" ? {} : { detail })
-  }))
+  yield* Effect.logInfo("operator acted").pipe(
+    annotate(stream.key, { command: command.kind, ...(detail === "" ? {} : { detail }) })
+  )
   return after
 })

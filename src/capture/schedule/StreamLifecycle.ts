@@ -103,7 +103,10 @@ export const afterFailure = (
   now: number
 ): StreamState => {
   const reason = error._tag === "RunAborted" ? error.blocks : blockReasons[error.reason._tag]
-  if (reason === undefined) return afterTransientFailure(state, error.message, now)
+  if (reason === undefined) {
+    const { count = 0, since = now } = state.failing ?? {}
+    return { ...state, failing: { count: count + 1, message: error.message, since } }
+  }
   return {
     ...state,
     failing: null,
@@ -115,11 +118,6 @@ export const afterFailure = (
     }
   }
 }
-
-const afterTransientFailure = (state: StreamState, message: string, now: number): StreamState => ({
-  ...state,
-  failing: { count: (state.failing?.count ?? 0) + 1, message, since: state.failing?.since ?? now }
-})
 
 const maxOverlap = Duration.toMillis(Duration.hours(6))
 

@@ -1,13 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { confirmInterval, type Rig, scenario } from "../../../test/support/capture/Rig.ts"
+import { type Rig, scenario } from "../../../test/support/capture/Rig.ts"
 import type { Source } from "../../source/Source.ts"
 import type { Store } from "../../store/Store.ts"
-import type { RunError } from "../read/Pages.ts"
 import { sweep } from "../read/Sweep.ts"
+import type { RunError } from "../Stream.ts"
 
 /** Reads one page of a sweep, or runs one confirm. */
-const part = ({ stream }: Rig) => sweep(stream, { confirmInterval, shouldYield: Effect.succeed(true) })
+const part = ({ stream }: Rig) => sweep(stream, Effect.succeed(true))
 
 /** Runs parts of the sweep until one fails, at most `most`. */
 const partsUntilFailure = Effect.fnUntraced(function*(

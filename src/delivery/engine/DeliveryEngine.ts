@@ -24,6 +24,7 @@ import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { Plugin } from "../../plugin/Plugin.ts"
 import { Source } from "../../source/Source.ts"
 import { Deliveries, type Switch } from "../../store/Deliveries.ts"
+import * as Recovery from "../../store/Recovery.ts"
 import { type Owner, Store, type StoreError } from "../../store/Store.ts"
 import type * as HandlerContext from "../handler/HandlerContext.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
@@ -47,11 +48,8 @@ export interface HandlerStatus {
   readonly circuitOpen: OpenCircuit | null
 }
 
-export interface DeliveryStatus {
-  /** `waiting`: the store is unavailable; the engine retries by itself. `stopped`: another process delivers, or an operator has to act. */
-  readonly state: "starting" | "running" | "waiting" | "stopped"
-  /** Set while `waiting` or `stopped`; `since` is our clock, ms. */
-  readonly reason: { readonly message: string; readonly hint: string; readonly since: number } | null
+/** `waiting`: the store is unavailable. `stopped`: also if another process delivers. */
+export interface DeliveryStatus extends Recovery.Condition {
   readonly handlers: ReadonlyArray<HandlerStatus>
   /** Integrations for which a plugin's configuration is incomplete. Their deliveries wait. */
   readonly unconfigured: ReadonlyArray<
@@ -73,7 +71,6 @@ export interface Options {
 
 /** The ownership scope: one process per store owns it. */
 const scope = "delivery"
-const pause = { first: Duration.millis(200), longest: Duration.seconds(30) }
 const pruneEvery = Duration.hours(1)
 /** How often the engine checks whether a removed integration has been added again, ms. */
 const removedRecheckMillis = 60_000
@@ -121,20 +118,16 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
   let failures = 0
 
   /** Updates the status after a store error and pauses before the next try. An error that is not retryable stops the engine. */
-  const handleStoreError = Effect.fnUntraced(function*({ reason }: StoreError) {
+  const handleStoreError = Effect.fnUntraced(function*(error: StoreError) {
     const before = yield* SubscriptionRef.get(status)
-    const state = reason.retryable ? "waiting" : "stopped"
-    const message = `the store is ${reason._tag.toLowerCase()}`
+    const state = error.reason.retryable ? "waiting" : "stopped"
+    const reason = Recovery.describeStoreError(error)
     // the store logs its own outages
-    if (before.state !== state && !reason.retryable) {
-      yield* Effect.logError(`delivery stopped: ${message} (${reason.hint})`)
+    if (before.state !== state && state === "stopped") {
+      yield* Effect.logError(`delivery stopped: ${reason.message} (${reason.hint})`)
     }
-    const since = before.state === state && before.reason !== null
-      ? before.reason.since
-      : yield* Clock.currentTimeMillis
-    yield* SubscriptionRef.set(status, { ...before, state, reason: { message, hint: reason.hint, since } })
-    const doubled = Duration.min(Duration.times(pause.first, 2 ** Math.min(failures++, 16)), pause.longest)
-    yield* Effect.raceFirst(Effect.sleep(doubled), draining.await)
+    yield* SubscriptionRef.set(status, yield* Recovery.interrupted(before, state, reason))
+    yield* Effect.raceFirst(Effect.sleep(Recovery.backoff(failures++)), draining.await)
   })
 
   /** Retries while the store is unavailable; fails on an error that is not retryable. */

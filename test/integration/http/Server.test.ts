@@ -214,7 +214,7 @@ describe("the overview", () => {
         pages: 1,
         startedAt: Date.now() - 10_000,
         watermark: null,
-        rowCounts: { ...balance, erased: 0, forgotten: 0, quarantined: 0 }
+        rowCounts: { ...balance, quarantined: 0 }
       }
       yield* stream({ phase: "backfilling", sweep })
       for (const id of ["a", "b", "c"]) yield* write(id, "{}")

@@ -57,11 +57,11 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("newest-timestamp", "the watermark is never the newest timestamp seen", [
     "capture/read/Poll.ts",
-    "    const watermark = complete\n",
-    `    for (const row of page.results) {
-      complete = Math.max(complete, Date.parse((row as { changed_at: string }).changed_at) || 0)
+    "    const { watermark } = estimate\n",
+    `    let watermark = estimate.watermark
+    for (const row of page.results) {
+      watermark = Math.max(watermark, Date.parse((row as { changed_at: string }).changed_at) || 0)
     }
-    const watermark = complete
 `
   ]),
   mutant("no-margin", "polls overlap", [
@@ -71,21 +71,21 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("late-date", "the `Date` of the first response counts, not that of the last", [
     "capture/read/Poll.ts",
-    "if (complete === null) {",
-    "{"
+    "const estimate = run.watermark === null\n",
+    "const estimate = page.results.length >= 0\n"
   ]),
   mutant("watermark-apart", "the watermark moves in the transaction of the last page", [
     "capture/read/Poll.ts",
-    "    const watermark = complete\n",
-    "    const watermark = complete\n    if (page.next === null) {\n      yield* store.transact(stream.owner, stream.key, (tx) => tx.saveState({ ...tx.state, previousWatermark: tx.state.watermark, watermark: Math.max(tx.state.watermark ?? 0, watermark) }))\n    }\n"
+    "    const { watermark } = estimate\n",
+    "    const { watermark } = estimate\n    if (page.next === null) {\n      yield* store.transact(stream.owner, stream.key, (tx) => tx.saveState({ ...tx.state, previousWatermark: tx.state.watermark, watermark: Math.max(tx.state.watermark ?? 0, watermark) }))\n    }\n"
   ]),
   mutant("watermark-every-page", "the watermark moves with the last page only", [
     "capture/read/Poll.ts",
-    "changeState((state) => state) :",
-    "changeState((state) => ({ ...state, previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? watermark, watermark) })) :"
+    "isLast ? endPoll(state, countPage(read, counts)) : state\n",
+    "isLast ? endPoll(state, countPage(read, counts)) : { ...state, previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? watermark, watermark) }\n"
   ]),
   mutant("one-sighting-absent", "an absence counts only after a request with controls confirms it", [
-    "capture/read/Sweep.ts",
+    "capture/read/Absence.ts",
     'yield* refetch(stream, ids, controls, "confirm")',
     'yield* Effect.succeed({ rows: [], absent: ids, inconclusiveReason: controls.length < 0 ? "" : null })'
   ]),
@@ -100,15 +100,15 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("one-control", "controls are the first and the last requested id", [
     "capture/read/Refetch.ts",
-    "...(last === undefined ? [] : [last])]\n",
+    "...controls.slice(-1)]\n",
     "]\n"
   ], [
     "capture/read/Refetch.ts",
     "controls.some((control) => missing.has(control))",
-    "controls.slice(1).some((control) => missing.has(control))"
+    "controls.slice(0, -1).some((control) => missing.has(control))"
   ]),
   mutant("nameless-infers", "a sweep or a confirm with unreadable rows confirms no absence", [
-    "capture/read/Sweep.ts",
+    "capture/read/Absence.ts",
     "if (run.rowCounts.quarantined > 0) {",
     "if (run.rowCounts.quarantined < 0) {"
   ], [
@@ -118,11 +118,11 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-staging", "deletes are staged until the run is complete", [
     "capture/commit/Ingest.ts",
-    '      case "Deleted":\n        stageOrKeep("flagged")\n',
-    '      case "Deleted":\n        write("changed", { kind: "deleted", reason: "flagged" })\n'
+    '      return stagedOrHeld("deletes", "flagged")\n',
+    '      return { count: "changed", write: write({ kind: "deleted", reason: "flagged" }) }\n'
   ]),
   mutant("release-lost", "the next complete run releases the changes that an earlier run staged", [
-    "capture/guard/Release.ts",
+    "capture/guard/Verdict.ts",
     "const rows = page.filter(isReleasedBy(context))",
     "const rows = page.filter((row) => isReleasedBy(context)(row) && row.runId === context.runId)"
   ]),
@@ -137,8 +137,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     'hash("sha256", JSON.stringify([value, shape.masked.size]), "base64url")'
   ], [
     "capture/commit/Ingest.ts",
-    'if (changes.length === 0 && hold === null) write("equivalent", { kind: "same" })\n        else if (changes.length === 0) counts.pending++',
-    "if (changes.length === 0 && hold !== null) counts.pending++"
+    '      if (changes.length === 0) return { count: "equivalent", write: write({ kind: "same" }) }\n',
+    ""
   ]),
   mutant("volatile-counts", "volatile paths never make a change alone", [
     "domain/Processing.ts",
@@ -175,8 +175,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "yield* tx.quarantine([])"
   ], [
     "capture/commit/Ingest.ts",
-    "quarantined: prepared.unreadable.length\n",
-    "quarantined: 0\n"
+    "read: rowCounts.read + quarantined, quarantined }",
+    "read: rowCounts.read + quarantined }"
   ]),
   mutant("no-guard", "waves of deletes and restores wait for an operator", [
     "domain/Guard.ts",
@@ -190,11 +190,11 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("guard-per-page", "the guard evaluates a wave at the end of its run", [
     "capture/read/Poll.ts",
-    "changeState((state) => state) :",
-    "releaseStaged :"
+    "endsRun: isLast,",
+    "endsRun: true,"
   ]),
   mutant("absences-uncounted", "unconfirmed absences count towards the wave", [
-    "capture/guard/Release.ts",
+    "capture/guard/Verdict.ts",
     '(wave === "deletes" ? absences : 0)',
     "0 * absences"
   ]),
@@ -204,9 +204,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     "amount > Infinity && ("
   ]),
   mutant("held-after-release", "a row leaves the hold in the transaction that publishes it", [
-    "capture/guard/ApprovedHolds.ts",
+    "capture/guard/Release.ts",
     "  yield* tx.dropPending(rows.map((row) => row.id))\n",
-    ""
+    "  yield* tx.dropPending(rows.filter(({ hold }) => hold === null).map((row) => row.id))\n"
   ]),
   mutant("refresh-settles", "a record stays stale until a conclusive response", [
     "capture/read/Refresh.ts",
@@ -262,9 +262,9 @@ export const mutants: ReadonlyArray<Mutant> = [
     'if (stale.length >= 0) return "done"'
   ]),
   mutant("margin-never-widened", "polls look back as far as late changes require", [
-    "capture/read/Pages.ts",
-    "overlap: widenOverlap(initial, ingested.lag, stream.settings.interval)",
-    "overlap: Math.max(initial.overlap, 0 * widenOverlap(initial, ingested.lag, stream.settings.interval))"
+    "capture/commit/PageCommit.ts",
+    "overlap: widenOverlap(before, ingested.lag, stream.settings.interval)",
+    "overlap: Math.max(before.overlap, 0 * widenOverlap(before, ingested.lag, stream.settings.interval))"
   ]),
   mutant("unseen-silent", "a record that came and went between two runs is published", [
     "domain/Classify.ts",

@@ -7,10 +7,11 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import type { WriteBody, WriteName, WriteParams } from "../../../src/api/Writes.ts"
 import { releaseApprovedHolds } from "../../../src/capture/guard/ApprovedHolds.ts"
-import type { Stream } from "../../../src/capture/read/Pages.ts"
+import { confirmAbsences } from "../../../src/capture/read/Absence.ts"
 import { poll } from "../../../src/capture/read/Poll.ts"
-import { confirmAbsences, sweep } from "../../../src/capture/read/Sweep.ts"
+import { sweep } from "../../../src/capture/read/Sweep.ts"
 import { initialState, type StreamSettings } from "../../../src/capture/schedule/StreamLifecycle.ts"
+import type { Stream } from "../../../src/capture/Stream.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import { type Author, expectationsOf } from "../../../src/domain/Expectation.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
@@ -106,6 +107,7 @@ const makeRig = Effect.fnUntraced(function*(
     processing: options.processing ?? Processing.defaultProcessing(model),
     derivedProcessing,
     overlapMin: Duration.minutes(5),
+    confirmInterval,
     guard: options.guard ?? Guard.thresholds,
     owner: yield* store.takeOwnership("capture")
   }
@@ -116,8 +118,8 @@ const makeRig = Effect.fnUntraced(function*(
     put: (row, options) => Effect.map(Clock.currentTimeMillis, (now) => api.put(now + api.skew, row, options)),
     flag: (id) => Effect.map(Clock.currentTimeMillis, (now) => api.flag(now + api.skew, id)),
     poll: poll(stream),
-    sweep: Effect.asVoid(sweep(stream, { confirmInterval, shouldYield: Effect.succeed(false) })),
-    confirm: confirmAbsences(stream, confirmInterval),
+    sweep: Effect.asVoid(sweep(stream, Effect.succeed(false))),
+    confirm: confirmAbsences(stream),
     events,
     kinds: (id) =>
       Effect.map(
@@ -164,7 +166,7 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
   const stream = { ...rig.stream, processing }
   return {
     poll: poll(stream),
-    sweep: Effect.asVoid(sweep(stream, { confirmInterval, shouldYield: Effect.succeed(false) })),
+    sweep: Effect.asVoid(sweep(stream, Effect.succeed(false))),
     approve: approving(stream)
   }
 }

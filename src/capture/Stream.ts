@@ -1,0 +1,64 @@
+/** A stream as this process reads it, with its transactions and its log lines. */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Guard from "../domain/Guard.ts"
+import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
+import type { Processing } from "../domain/Processing.ts"
+import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
+import { type Owner, Store, type StoreError, type StreamTx } from "../store/Store.ts"
+import type { RunAborted, StreamSettings } from "./schedule/StreamLifecycle.ts"
+
+export type RunError = SourceError | RunAborted | StoreError
+
+/** A stream with its configuration in this process. */
+export interface Stream {
+  readonly key: StreamKey & { readonly model: StreamModel }
+  readonly settings: StreamSettings
+  readonly processing: Processing
+  /** Processing of the model derived from the stream's records; null = none is. */
+  readonly derivedProcessing: Processing | null
+  /** Minimum overlap of polls. The overlap in the stream's state may be longer. */
+  readonly overlapMin: Duration.Duration
+  /** Minimum time between the two confirmations that a record is absent. */
+  readonly confirmInterval: Duration.Duration
+  readonly guard: Guard.Thresholds
+  readonly owner: Owner
+}
+
+/** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */
+export const isSweepOnly = ({ key }: Pick<Stream, "key">): boolean => registry[key.model].sweepOnly === true
+
+/** Runs one transaction on the stream. The body may run more than once. */
+export const transact = <A, E>(
+  { key, owner }: Pick<Stream, "key" | "owner">,
+  body: (tx: StreamTx) => Effect.Effect<A, E>
+): Effect.Effect<A, E | StoreError, Store> => Effect.flatMap(Store, (store) => store.transact(owner, key, body))
+
+/** Requests one page of the stream's list. */
+export const requestPage = (
+  { key, settings }: Stream,
+  request: Omit<PageRequest, "account" | "integration" | "model">
+): Effect.Effect<Page, SourceError, Source> =>
+  Effect.flatMap(
+    Source,
+    (source) => source.page({ account: settings.account, integration: key.integration, model: key.model, ...request })
+  )
+
+/** Adds the stream, and what a log line says besides its message. */
+export const annotate = ({ integration, model }: StreamKey, details: Readonly<Record<string, unknown>> = {}) =>
+  Effect.annotateLogs({ integration, model, ...details })
+
+/** Reads a list with `read`, `size` rows at a time in the order of their ids, and calls `each` for every part. */
+export const forEachPart = Effect.fnUntraced(function*<A extends { readonly id: string }, E1, R1, E2, R2>(
+  size: number,
+  read: (after: string | null, limit: number) => Effect.Effect<ReadonlyArray<A>, E1, R1>,
+  each: (rows: ReadonlyArray<A>) => Effect.Effect<void, E2, R2>
+): Effect.fn.Return<void, E1 | E2, R1 | R2> {
+  let after: string | null = null
+  for (;;) {
+    const rows: ReadonlyArray<A> = yield* read(after, size)
+    if (rows.length > 0) yield* each(rows)
+    if (rows.length < size) return
+    after = rows.at(-1)!.id
+  }
+})

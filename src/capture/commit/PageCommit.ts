@@ -1,0 +1,121 @@
+/**
+ * Commits a page in one transaction: its records, their events, and the stream's next state.
+ *
+ * Invariants
+ * 1. Snapshots, events and progress of a page are committed together   (I2)
+ * 2. Of a run with too many unreadable rows, records and events are committed, but no progress   (S2)
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
+import { updateReportedTo } from "../../domain/Watermark.ts"
+import type { RowCounts, Run, StreamState } from "../../store/State.ts"
+import type { Store, StoreError, StreamTx } from "../../store/Store.ts"
+import { logHolds, releaseStaged } from "../guard/Release.ts"
+import * as Metrics from "../Metrics.ts"
+import { RunAborted, widenOverlap, withProcessing } from "../schedule/StreamLifecycle.ts"
+import { type Stream, transact } from "../Stream.ts"
+import { appendEvents } from "./AppendEvents.ts"
+import { takeUnconfirmedWrites } from "./Attribution.ts"
+import {
+  addRowCounts,
+  ingest,
+  type IngestResult,
+  pageContext,
+  prepare,
+  type Prepared,
+  zeroRowCounts
+} from "./Ingest.ts"
+
+export interface PageToCommit {
+  readonly results: ReadonlyArray<unknown>
+  readonly run: Pick<Run, "id" | "backfill"> & {
+    readonly kind: Run["kind"] | "refresh"
+    /** Counts of the run's earlier pages. */
+    readonly rowCounts?: RowCounts
+  }
+  /** The rows are from a refetch by id. */
+  readonly isRefetch: boolean
+  /** The run is complete with this page, so the staged changes are released. */
+  readonly endsRun?: boolean
+  /** Changes the stream's state before the rows are classified. */
+  readonly before?: (state: StreamState) => StreamState
+  /** Changes the stream's state after the rows are written. */
+  readonly after?: (state: StreamState, page: PageCounts) => StreamState
+  /** Further work in the same transaction. */
+  readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
+}
+
+export type PageCounts = Pick<IngestResult, "rowCounts" | "missedByPolls">
+
+export interface CommittedPage extends PageCounts {
+  /** The stream's state without and with this page. */
+  readonly before: StreamState
+  readonly state: StreamState
+}
+
+/** With this many unreadable rows the run is aborted, because it would read only a part of the list (S2). */
+const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quarantined >= 10 && quarantined > read / 5
+
+/** Records checked per page. Checking a record against its schema takes a sixth of the time of ingesting it. */
+const maxSchemaChecks = 25
+
+const schemaDriftIn = ({ key }: Stream, { rows }: Prepared, { writes }: IngestResult): ReadonlyArray<string> => {
+  const changed = new Set(writes.filter((write) => write.events.length > 0).map((write) => write.head.id))
+  return rows.filter((row) => changed.has(row.id)).slice(0, maxSchemaChecks)
+    .flatMap((row) => findSchemaDrift(key.model, row.raw))
+}
+
+export const commitPage = Effect.fnUntraced(function*(
+  stream: Stream,
+  page: PageToCommit
+): Effect.fn.Return<CommittedPage, StoreError | RunAborted, Store> {
+  const { derivedProcessing, key, processing } = stream
+  const { run } = page
+  const now = yield* Clock.currentTimeMillis
+  const prepared = prepare(processing, page.results, now)
+  const commit = Effect.fnUntraced(function*(tx: StreamTx) {
+    const stored = withProcessing(updateReportedTo(tx.state), processing)
+    const before = page.before?.(stored) ?? stored
+    const context = pageContext(stream, before, run, now, page.isRefetch)
+    const ingested = yield* ingest(tx, prepared, context)
+    const events = yield* appendEvents(tx, ingested.writes, context)
+    const lastRunId = Math.max(before.lastRunId, run.id)
+    if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts))) {
+      yield* tx.saveState({ ...stored, lastRunId })
+      return { before, ingested, events, finished: null }
+    }
+    const read = {
+      ...before,
+      lastRunId,
+      overlap: widenOverlap(before, ingested.lag, stream.settings.interval)
+    }
+    const advanced = page.after?.(read, ingested) ?? read
+    const released = page.endsRun === true
+      ? yield* releaseStaged(tx, advanced, context)
+      : { state: advanced, events: [], holds: [] }
+    const unconfirmed = page.endsRun === true && run.kind === "sweep"
+      ? yield* takeUnconfirmedWrites(tx, run.id, derivedProcessing === null ? [] : [derivedProcessing.model])
+      : []
+    if (page.also !== undefined) yield* page.also(tx)
+    yield* tx.saveState(released.state)
+    return { before, ingested, events: [...events, ...released.events], finished: { ...released, unconfirmed } }
+  })
+  const { before, events, finished, ingested } = yield* transact(stream, commit)
+  yield* Metrics.pageCommitted(key, ingested.rowCounts, (yield* Clock.currentTimeMillis) - now)
+  yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, ingested))
+  yield* Metrics.eventsDetected(key, events)
+  if (finished === null) {
+    const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts)
+    return yield* new RunAborted({
+      message:
+        `${quarantined} of ${read} rows are unreadable; they are in the quarantine and the watermark does not move`,
+      blocks: "unreadable"
+    })
+  }
+  const { holds, state, unconfirmed } = finished
+  yield* logHolds(key, holds)
+  yield* Metrics.lateChangeFound(key, ingested.lag, { before: before.overlap, after: state.overlap })
+  yield* Metrics.writesUnconfirmed(key, unconfirmed)
+  return { ...ingested, before, state }
+})

@@ -1,0 +1,149 @@
+/**
+ * Counts the changes that a run releases, compares their waves with the guard's thresholds, and opens or widens holds for those that
+ * exceed them.
+ *
+ * Invariants
+ * 1. No change of a wave is published before the whole wave is counted   (D19)
+ *
+ * Gotchas
+ * - Rows that are already held, and absences that are not confirmed yet, are counted together with the staged rows, so that a
+ *   wave that arrives in parts is judged as one. A confirmed absence is released by the next complete poll or sweep,
+ *   whichever ends first (D2).
+ */
+import * as Effect from "effect/Effect"
+import { diff } from "../../domain/Diff.ts"
+import * as Guard from "../../domain/Guard.ts"
+import { findScopeChanges, type ScopeChange } from "../../domain/ScopeChange.ts"
+import type { Hold, Pending, StreamState } from "../../store/State.ts"
+import type { StoreError, StreamTx } from "../../store/Store.ts"
+import type { PageContext } from "../commit/Ingest.ts"
+import { forEachPart } from "../Stream.ts"
+import { maskingHolds } from "./FieldMask.ts"
+import { loadStagedChanges } from "./StagedChanges.ts"
+
+/** Rows in memory at a time, however large a wave is (I9). */
+export const chunk = 250
+/** Distinct paths counted in one run. More changed paths than this do not come from switched-off fields. */
+const maxPaths = 1_000
+
+/** A poll releases changes staged by polls, refreshes and refetches; a sweep releases those staged by sweeps; both release absences. */
+const isReleasedBy = (context: PageContext) => (row: Pending): boolean =>
+  (context.origin === "sweep") === (row.origin === "sweep") || row.reason === "absent"
+
+/** Calls `each` for every chunk of staged rows that this run releases. `each` may change the rows' status. */
+export const forEachStaged = (
+  tx: StreamTx,
+  context: PageContext,
+  each: (rows: ReadonlyArray<Pending>) => Effect.Effect<void, StoreError>
+): Effect.Effect<void, StoreError> =>
+  forEachPart(chunk, (after, limit) => tx.pendingWithStatus("staged", after, limit), (page) => {
+    const rows = page.filter(isReleasedBy(context))
+    return rows.length > 0 ? each(rows) : Effect.void
+  })
+
+interface Tally extends Record<Guard.Wave, number> {
+  rows: number
+  readonly switched: Map<string, ScopeChange & { readonly records: number }>
+}
+
+export const countStaged = Effect.fnUntraced(function*(tx: StreamTx, context: PageContext) {
+  const tally: Tally = { rows: 0, deletes: 0, restores: 0, switched: new Map() }
+  yield* forEachStaged(
+    tx,
+    context,
+    Effect.fnUntraced(function*(rows) {
+      tally.rows += rows.length
+      for (const { kind, observed, published } of yield* loadStagedChanges(tx, rows, context)) {
+        if (kind === "deletes" || kind === "restores") tally[kind]++
+        if (kind !== "update" || published === null) continue
+        const changes = diff(context.processing.shape, published, observed)
+        for (const one of findScopeChanges(published, observed, changes)) {
+          const key = `${one.to} ${one.path}`
+          const known = tally.switched.get(key)
+          if (known === undefined && tally.switched.size >= maxPaths) continue
+          tally.switched.set(key, { ...one, records: (known?.records ?? 0) + 1 })
+        }
+      }
+    })
+  )
+  return tally
+})
+
+const newHold = (
+  kind: Hold["kind"],
+  reason: string,
+  paths: ReadonlyArray<string>,
+  context: PageContext
+): Omit<Hold, "id"> => ({
+  kind,
+  state: "open",
+  reason,
+  paths,
+  openedAt: context.now,
+  decidedAt: null,
+  released: 0,
+  release: null
+})
+
+const describeScopeChanges = (
+  switched: ReadonlyArray<ScopeChange & { readonly records: number }>,
+  live: number
+): string => {
+  const [first, ...others] = switched
+  const more = others.length === 0 ? "" : `, and ${others.length} more ${others.length === 1 ? "path" : "paths"}`
+  const went = { nothing: "to null", value: "from null", members: "from empty to filled" }[first?.to ?? "nothing"]
+  return `${first?.path} went ${went} on ${first?.records} of ${live} records${more}`
+}
+
+/** Compares the staged and held changes with the thresholds, and opens or widens holds accordingly. */
+export const evaluateGuard = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  state: StreamState,
+  context: PageContext,
+  tally: Tally,
+  undecided: ReadonlyArray<Hold>
+) {
+  const { guard, now } = context
+  const live = yield* tx.liveCount
+  const recent = Guard.countRecent(guard, state.guardHistory ?? [], now)
+  const absences = yield* tx.absentCount
+  const opened: Array<Hold> = []
+  const openOf = (wave: Guard.Wave) => undecided.find((hold) => hold.kind === wave && hold.state === "open")
+  const deletes = openOf("deletes")
+  const deletesHeld = deletes === undefined ? 0 : yield* tx.holdSize(deletes.id)
+  const findOrOpenHold = Effect.fnUntraced(function*(wave: Guard.Wave) {
+    const open = openOf(wave)
+    const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
+      (wave === "deletes" ? absences : 0)
+    // Held deletes may be released with this run, so these records do not count as live when restores are judged.
+    const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
+    const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records)
+    if (reason === null) return null
+    if (open !== undefined && open.reason !== reason) yield* tx.saveHold({ ...open, reason })
+    if (open !== undefined || tally[wave] === 0) return open ?? null
+    const hold = yield* tx.openHold(newHold(wave, reason, [], context))
+    opened.push(hold)
+    return hold
+  })
+  const waves = { deletes: yield* findOrOpenHold("deletes"), restores: yield* findOrOpenHold("restores") }
+  const masked = new Set(maskingHolds(undecided).flatMap((hold) => hold.paths))
+  const switched = [...tally.switched.values()].filter(({ path, records, to }) =>
+    !masked.has(path) && Guard.isScopeChange(guard, to, records, live)
+  )
+  const scope = undecided.find((hold) => hold.kind === "scope" && hold.state === "open")
+  if (switched.length > 0) {
+    const paths = [...new Set([...scope?.paths ?? [], ...switched.map(({ path }) => path)])]
+    const details = newHold("scope", describeScopeChanges(switched, live), paths, context)
+    // A scope hold is already open: it gets the additional paths, so that one decision covers all of them.
+    if (scope === undefined) opened.push(yield* tx.openHold(details))
+    else {
+      const wider: Hold = { ...scope, paths, reason: details.reason }
+      yield* tx.saveHold(wider)
+      opened.push(wider)
+    }
+  }
+  const holds = [...undecided.filter(({ id }) => !opened.some((hold) => hold.id === id)), ...opened]
+  return { live, waves, opened, holds, masks: maskingHolds(holds) }
+})
+
+export type Verdict = Effect.Success<ReturnType<typeof evaluateGuard>>

@@ -1,0 +1,176 @@
+/**
+ * Finds out whether records that a sweep did not read are deleted.
+ *
+ * A record is *missing* if it is published as live and no run has read it since the sweep started. A *confirmation* requests missing
+ * records by id, together with controls (`Refetch.ts`). A record that it does not find is *absent*: it gets a pending row, and is
+ * staged as deleted when a second confirmation, spaced in time, does not find it either   (D2, D3, D15)
+ *
+ * Gotchas
+ * - A list that the API only returns as a whole cannot be queried by id. Its complete sweeps, spaced in time, count as
+ *   confirmations.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type { Source } from "../../source/Source.ts"
+import type { Pending, Run } from "../../store/State.ts"
+import { Store, type StreamTx } from "../../store/Store.ts"
+import { commitPage } from "../commit/PageCommit.ts"
+import * as Metrics from "../Metrics.ts"
+import { annotate, isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
+import { findControls, forEachPending, isQueryable, maxRefetchIds, refetch } from "./Refetch.ts"
+import { markHiddenRecords } from "./SweepPasses.ts"
+
+/** True if the next sweep is already due. A sweep whose confirmations keep failing then ends, so that its changes are released (D12). */
+const isOverdue = ({ settings }: Stream, { startedAt }: Run, now: number): boolean =>
+  now - startedAt >= Duration.toMillis(settings.sweepInterval)
+
+/** Refetches every live record that no run read since the sweep started; false = it yielded before the end. */
+export const confirmMissing = Effect.fnUntraced(function*(
+  stream: Stream,
+  run: Run,
+  shouldYield: Effect.Effect<boolean>
+): Effect.fn.Return<boolean, RunError, Store | Source> {
+  if (run.rowCounts.quarantined > 0) {
+    yield* Effect.logWarning("sweep contained unreadable rows; no deletes are inferred from it").pipe(
+      annotate(stream.key)
+    )
+    return true
+  }
+  const store = yield* Store
+  let after: string | null = null
+  for (;;) {
+    const missing: ReadonlyArray<string> = yield* store.liveNotSeenSince(stream.key, run.id, after, maxRefetchIds)
+    if (missing.length === 0) return true
+    const rows = yield* transact(stream, (tx) => tx.pending(missing))
+    const now = yield* Clock.currentTimeMillis
+    const due = missing.filter((id) => isDue(stream, rows.get(id), now))
+    if (due.length > 0 && isSweepOnly(stream)) yield* countAbsent(stream, due, run.id)
+    else if (due.length > 0) {
+      const answered = yield* Effect.as(confirmAbsent(stream, run, due), true).pipe(
+        Effect.catchIf(
+          (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
+          (error) =>
+            Effect.logWarning("confirms keep failing; no more deletes are inferred from this sweep").pipe(
+              annotate(stream.key, { why: error.message }),
+              Effect.as(false)
+            )
+        )
+      )
+      if (!answered) return true
+    }
+    after = missing.at(-1)!
+    // Yield only after at least one request: if the time until the next poll is always used up, the sweep would never end.
+    if (due.length > 0 && (yield* shouldYield)) return false
+  }
+})
+
+/** Confirms absences again whose last confirmation is at least the confirm interval ago. */
+export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
+  stream: Stream
+): Effect.fn.Return<void, RunError, Store | Source> {
+  const store = yield* Store
+  const state = yield* store.stream(stream.key)
+  const runId = state?.lastSweep?.id
+  if (runId === undefined) return
+  yield* forEachPending(
+    stream,
+    "absent",
+    Effect.fnUntraced(function*(rows) {
+      const now = yield* Clock.currentTimeMillis
+      const due = rows.filter((row) => isDue(stream, row, now)).map((row) => row.id)
+      if (due.length > 0) yield* confirmAbsent(stream, { id: runId, kind: "poll" }, due)
+    })
+  )
+})
+
+const confirmationsNeeded = 2
+
+/**
+ * True if the record is to be refetched. A delete that an operator rejected is not confirmed again until the record is observed
+ * (D17). If `confirmedAt` is in the future, our clock was set back, and the confirmation is due at once.
+ */
+const isDue = ({ confirmInterval }: Stream, row: Pending | undefined, now: number): boolean => {
+  if (row?.status !== "absent") return !(row?.status === "rejected" && row.deleted)
+  const age = now - (row.confirmedAt ?? 0)
+  return age < 0 || age >= Duration.toMillis(confirmInterval)
+}
+
+const confirmAbsent = Effect.fnUntraced(function*(
+  stream: Stream,
+  run: Pick<Run, "id" | "kind">,
+  ids: ReadonlyArray<string>
+): Effect.fn.Return<void, RunError, Store | Source> {
+  const controls = yield* findControls(stream, run.id, ids)
+  const { absent, inconclusiveReason, rows } = yield* refetch(stream, ids, controls, "confirm")
+  if (inconclusiveReason !== null) {
+    yield* Effect.logWarning("confirm was inconclusive; no deletes are inferred").pipe(
+      annotate(stream.key, { requested: ids.length, why: inconclusiveReason })
+    )
+  }
+  const now = yield* Clock.currentTimeMillis
+  yield* Metrics.recordsMissed(stream.key, rows.length)
+  yield* commitPage(stream, {
+    results: rows,
+    run: { ...run, backfill: false },
+    isRefetch: true,
+    after: (state) => {
+      const { sweep } = state
+      // the confirmation returned more records than all pages of the list
+      const isHiding = sweep?.id === run.id && rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
+      return isHiding ? { ...state, sweep: markHiddenRecords(sweep) } : state
+    },
+    also: Effect.fnUntraced(function*(tx) {
+      yield* markAbsent(tx, absent, run.id, now, inconclusiveReason === null ? 1 : 0)
+      // Ids that contain a comma cannot be queried, so these records are shown as absent, but their absence is never confirmed.
+      yield* markAbsent(tx, ids.filter((id) => !isQueryable(id)), run.id, now, 0)
+    })
+  })
+})
+
+const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArray<string>, runId: number) {
+  const now = yield* Clock.currentTimeMillis
+  yield* transact(stream, (tx) => markAbsent(tx, ids, runId, now, 1))
+})
+
+/**
+ * Adds or updates the `absent` rows. A row that is already staged, or held as deleted, is not replaced; a held one is marked as
+ * observed again (C8). `confirms`: 0 if the confirmation was inconclusive.
+ */
+const markAbsent = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  ids: ReadonlyArray<string>,
+  runId: number,
+  now: number,
+  confirms: 0 | 1
+) {
+  const pending = yield* tx.pending(ids)
+  yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
+    const row = pending.get(id)
+    if (row?.status === "absent") {
+      const total = row.confirms + confirms
+      return [{ ...row, status: total < confirmationsNeeded ? "absent" : "staged", confirms: total, confirmedAt: now }]
+    }
+    if (row !== undefined && confirms === 0) return []
+    if (row !== undefined && (row.deleted || row.status === "staged") && row.status !== "disputed") {
+      return row.hold === null ? [] : [{ ...row, runId: Math.max(row.runId, runId) }]
+    }
+    return [{
+      id,
+      status: "absent",
+      runId,
+      origin: "sweep",
+      content: null,
+      deleted: true,
+      reason: "absent",
+      textHash: "",
+      canonicalHash: "",
+      remoteId: null,
+      changedAt: null,
+      detectedAt: now,
+      confirms,
+      confirmedAt: now,
+      hold: null
+    }]
+  }))
+})

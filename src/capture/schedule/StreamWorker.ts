@@ -1,0 +1,193 @@
+/**
+ * The worker of one stream: a loop that runs the most urgent step, one after the other. `NextStep.ts` chooses the step.
+ *
+ * Invariants
+ * 1. A stream has one run, refresh or release at a time, so that its changes stay in order
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Random from "effect/Random"
+import * as Semaphore from "effect/Semaphore"
+import { streamName } from "../../domain/Model.ts"
+import type { Source } from "../../source/Source.ts"
+import { retryWhileStoreUnavailable, storePause } from "../../store/Recovery.ts"
+import { Store, StoreError } from "../../store/Store.ts"
+import { backfillCandidates } from "../derived/CandidateBackfill.ts"
+import { releaseApprovedHolds } from "../guard/ApprovedHolds.ts"
+import * as Metrics from "../Metrics.ts"
+import { confirmAbsences } from "../read/Absence.ts"
+import { poll } from "../read/Poll.ts"
+import { refresh } from "../read/Refresh.ts"
+import { restartSweep, sweep } from "../read/Sweep.ts"
+import { annotate, isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
+import type { Backpressure } from "./Backpressure.ts"
+import { nextStep, retryAt, type StepInput } from "./NextStep.ts"
+import { afterFailure, backoffUntil } from "./StreamLifecycle.ts"
+
+/** A stream with the state of its loop in memory. Everything that must survive a restart is in the store. */
+export interface StreamWorker extends Stream, StepInput {
+  readonly lock: Semaphore.Semaphore
+  /** Opened to wake the loop after an operator's command or decision; closed when the loop starts its next step. */
+  readonly wakeUp: Latch.Latch
+  /** Opened when the stream is no longer read. */
+  readonly stopped: Latch.Latch
+  /** A hold was approved and the loop has not released it yet. */
+  hasApprovedHold: boolean
+  /** Earliest time of the next attempt, our clock, ms. Not stored: a restart may follow the repair of the cause (C4). */
+  retryAt: number
+  pollRequested: StepInput["pollRequested"]
+  lastTried: StepInput["lastTried"]
+  refreshOutcome: StepInput["refreshOutcome"]
+  jitter: StepInput["jitter"]
+}
+
+export const make = Effect.fnUntraced(function*(stream: Stream): Effect.fn.Return<StreamWorker> {
+  return {
+    ...stream,
+    lock: yield* Semaphore.make(1),
+    wakeUp: yield* Latch.make(false),
+    stopped: yield* Latch.make(false),
+    pollRequested: false,
+    hasApprovedHold: false,
+    retryAt: 0,
+    lastTried: "sweep",
+    refreshOutcome: "done",
+    jitter: 0
+  }
+})
+
+const backpressurePause = 5_000
+/** How often a paused stream checks whether it was resumed, ms. Resuming it in this process wakes its loop at once. */
+const pausedPause = 60_000
+
+/** For runs that read to their end. */
+export const neverYield = Effect.succeed(false)
+
+/** Runs the effect when no other run of the stream is in progress. */
+export const withLock = <A, E, R>(worker: StreamWorker, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  worker.lock.withPermits(1)(effect)
+
+const stateOf = Effect.fnUntraced(function*({ key }: Stream) {
+  const state = yield* (yield* Store).stream(key)
+  return state ??
+    (yield* Effect.die(new Error(`stream ${streamName(key)} is not in the store although this process reads it`)))
+})
+
+/** Stores the failure in the stream's state. A store error is raised again, because the caller waits for the store. */
+export const recordFailure = Effect.fnUntraced(function*(
+  worker: StreamWorker,
+  error: RunError
+): Effect.fn.Return<void, StoreError, Store> {
+  if (error instanceof StoreError) return yield* error
+  const now = yield* Clock.currentTimeMillis
+  const { after, before } = yield* transact(
+    worker,
+    Effect.fnUntraced(function*(tx) {
+      const after = afterFailure(tx.state, error, now)
+      yield* tx.saveState(after)
+      return { before: tx.state, after }
+    })
+  )
+  worker.retryAt = retryAt(worker, after, now)
+  yield* Metrics.runEnded(worker.key, "run", after.blocked?.reason ?? "failed")
+  const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
+  if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
+  yield* Effect.logWarning(newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "run failed").pipe(
+    annotate(worker.key, { why: error.message })
+  )
+})
+
+const runRefresh = Effect.fnUntraced(function*(worker: StreamWorker, shouldYield: Effect.Effect<boolean>) {
+  worker.refreshOutcome = yield* refresh(worker, shouldYield)
+})
+
+/** Runs the most urgent step of a stream. Returns how long the loop then waits, ms. */
+const step = Effect.fnUntraced(function*(
+  worker: StreamWorker,
+  backpressure: Backpressure
+): Effect.fn.Return<number, RunError, Store | Source> {
+  yield* worker.wakeUp.close
+  if (worker.hasApprovedHold) {
+    worker.hasApprovedHold = false
+    yield* Effect.onError(releaseApprovedHolds(worker), () => Effect.sync(() => worker.hasApprovedHold = true))
+  }
+  const state = yield* stateOf(worker)
+  const now = yield* Clock.currentTimeMillis
+  const rest = Math.max(state.paused ? now + pausedPause : 0, backoffUntil(state, worker, now))
+  if (rest > now) return rest - now
+  if (yield* backpressure.isTooFarBehind) return backpressurePause
+  const next = nextStep(worker, state, now)
+  if (next.kind === "wait") return next.until - now
+  worker.pollRequested = false
+  if (next.kind === "poll") {
+    worker.lastTried = "poll"
+    yield* poll(worker)
+    yield* confirmAbsences(worker)
+    yield* runRefresh(worker, neverYield)
+    worker.jitter = yield* Random.nextBetween(-0.1, 0.1)
+  } else {
+    const shouldYield = Effect.map(Clock.currentTimeMillis, (time) => worker.wakeUp.isOpen() || time >= next.until)
+    if (next.kind === "refresh") yield* runRefresh(worker, shouldYield)
+    else {
+      worker.lastTried = "sweep"
+      worker.refreshOutcome = "done"
+      yield* next.fromFirstPage ? restartSweep(worker, shouldYield) : sweep(worker, shouldYield)
+    }
+  }
+  if (state.blocked !== null || state.failing !== null) {
+    yield* Effect.logInfo("stream recovered").pipe(annotate(worker.key))
+  }
+  return 0
+})
+
+/** Catches up, and then reads the stream until interrupted. Fails only if the store can no longer be used. */
+export const run = (
+  worker: StreamWorker,
+  backpressure: Backpressure
+): Effect.Effect<never, StoreError, Store | Source> => {
+  const stepAndRecord = withLock(
+    worker,
+    Effect.catch(step(worker, backpressure), (error) => Effect.as(recordFailure(worker, error), 0))
+  ).pipe(
+    Effect.catch((error) => error.reason.retryable ? Effect.succeed(Duration.toMillis(storePause)) : Effect.fail(error))
+  )
+  const wait = (millis: number) =>
+    millis > 0
+      ? Effect.raceFirst(Effect.sleep(Duration.millis(Math.ceil(millis))), worker.wakeUp.await)
+      : Effect.void
+  return Effect.andThen(
+    retryWhileStoreUnavailable(catchUp(worker)),
+    Effect.forever(Effect.flatMap(stepAndRecord, wait))
+  )
+}
+
+/** Derives missing candidates and releases approved holds, before the stream is read. */
+export const catchUp = Effect.fnUntraced(function*(worker: StreamWorker) {
+  const unlessStopped = <E>(effect: Effect.Effect<void, E, Store>) =>
+    withLock(worker, Effect.suspend(() => worker.stopped.isOpen() ? Effect.void : effect))
+  yield* unlessStopped(backfillCandidates(worker))
+  yield* unlessStopped(releaseApprovedHolds(worker))
+})
+
+export const pollNow = (worker: StreamWorker): Effect.Effect<void, RunError, Store | Source> =>
+  isSweepOnly(worker) ? Effect.asVoid(sweep(worker, neverYield)) : poll(worker)
+
+/** Runs all passes of the backfill: at most four if one process reads them. The following poll completes the backfill. */
+const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
+  for (;;) {
+    const { backfilledAt, sweep: open } = yield* stateOf(worker)
+    if (backfilledAt !== null && open?.backfill !== true) return
+    yield* sweep(worker, neverYield)
+  }
+})
+
+/** Polls a stream once, after its backfill. */
+export const readOnce = Effect.fnUntraced(function*(worker: StreamWorker) {
+  const state = yield* stateOf(worker)
+  if (state.paused) return
+  if (!isSweepOnly(worker)) yield* backfill(worker)
+  yield* pollNow(worker)
+  if (!isSweepOnly(worker)) yield* runRefresh(worker, neverYield)
+})

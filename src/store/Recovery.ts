@@ -1,0 +1,46 @@
+/**
+ * How long-running work (capture, relay, delivery) continues after a failure of the store or the sink: it reports why and since when it
+ * does not run, and tries again.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { Outage, StoreError } from "./Store.ts"
+
+/** The status of a worker. `waiting`: it resumes automatically. `stopped`: an operator must act. */
+export interface Condition {
+  readonly state: "starting" | "running" | "waiting" | "stopped"
+  /** Set in the states `waiting` and `stopped`. */
+  readonly reason: Outage | null
+}
+
+/** The condition after a failure. While the state stays the same, `since` does too. */
+export const interrupted = <C extends Condition>(
+  before: C,
+  state: "waiting" | "stopped",
+  { hint, message }: Omit<Outage, "since">
+): Effect.Effect<C> =>
+  Effect.map(Clock.currentTimeMillis, (now) => {
+    const since = before.state === state && before.reason !== null ? before.reason.since : now
+    return { ...before, state, reason: { message, hint, since } }
+  })
+
+export const describeStoreError = ({ reason }: StoreError): Omit<Outage, "since"> => ({
+  message: `the store is ${reason._tag.toLowerCase()}`,
+  hint: reason.hint
+})
+
+export const longestBackoff = Duration.seconds(30)
+const firstBackoff = Duration.millis(200)
+
+/** Delay before the next try, after `failures` earlier failures in a row; doubles with each. */
+export const backoff = (failures: number): Duration.Duration =>
+  Duration.min(Duration.times(firstBackoff, 2 ** Math.min(failures, 16)), longestBackoff)
+
+/** Time between two tries of work that does not report a condition. The store itself logs its outage (X10). */
+export const storePause = Duration.seconds(2)
+
+/** Tries again while the store is unavailable. */
+export const retryWhileStoreUnavailable = <A, R>(effect: Effect.Effect<A, StoreError, R>) =>
+  Effect.retry(effect, { while: (error) => error.reason.retryable, schedule: Schedule.spaced(storePause) })

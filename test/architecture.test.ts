@@ -27,7 +27,7 @@ const ports = ["port"]
 const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
-    files: /^(source\/Source|store\/(Store|StoreFault|State|Deliveries)|publish\/Sink)\.ts$/,
+    files: /^(source\/Source|store\/(Store|StoreFault|State|Deliveries|AttemptJournal)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },

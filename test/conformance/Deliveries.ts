@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
 import {
   type Claimed,
   type ClaimRequest,
@@ -9,10 +10,8 @@ import {
   deliveryReader,
   type FailedAttempt,
   type Failure,
-  type FencingToken,
   type NewDelivery,
-  type NewHandler,
-  type StepKey
+  type NewHandler
 } from "../../src/store/Deliveries.ts"
 import type { Owner, Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"

@@ -106,7 +106,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
   const deliveries = yield* Deliveries
   const services: HandlerContext.Services = {
     store,
-    deliveries,
+    journal: deliveries,
     source: yield* Source,
     client: yield* HttpClient.HttpClient,
     accounts: IntegrationAccounts.make(store),
@@ -161,7 +161,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     )
     const eventSubscriptions = subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
     const dispatcher = Dispatcher.make({ store, deliveries }, eventCache, owner, eventSubscriptions)
-    const worker = Worker.make(services, eventCache, watchdog, owner, subscriptions, attempts)
+    const worker = Worker.make({ ...services, deliveries }, eventCache, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
     let commandsSeen = yield* deliveries.awaitCommand(-1)
     let off: ReadonlyArray<Switch> = yield* retryWhileStoreUnavailable(deliveries.switchedOff)

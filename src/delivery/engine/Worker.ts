@@ -22,6 +22,7 @@ import {
   type AttemptOutcome,
   type Claimed,
   type ClaimRequest,
+  type Deliveries,
   type Failure,
   isolateAfterCrashes,
   type Switch
@@ -80,7 +81,7 @@ interface HandlerQueue extends Subscription {
 }
 
 export const make = (
-  services: HandlerContext.Services,
+  services: HandlerContext.Services & { readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch"> },
   eventCache: EventCache,
   watchdog: Watchdog,
   owner: Owner,
@@ -234,7 +235,7 @@ export const make = (
   const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: Job.Job) {
     const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
-    const attempt = Job.attemptOf(handlerQueue, job, owner, services.deliveries)
+    const attempt = Job.attemptOf(handlerQueue, job, owner, services.journal)
     if (crashes > isolateAfterCrashes) {
       return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
     }

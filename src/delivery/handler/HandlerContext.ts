@@ -160,17 +160,17 @@ const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
 /** The most applications that are read for one candidate. */
 const maxApplications = 50
 
-const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service"] => ({
+const recordsOf = ({ journal }: Services, attempt: Attempt): Records["Service"] => ({
   get: (model, id, integration = attempt.integration) =>
-    deliveries.content({ integration, model }, id).pipe(
+    journal.content({ integration, model }, id).pipe(
       Effect.map((content) => content === null ? null : JSON.parse(content)),
       Effect.mapError(ErrorMapping.fromStore)
     ),
   applicationsOf: Effect.fnUntraced(function*(candidate, integration = attempt.integration) {
-    const ids = yield* deliveries.applicationsOf(integration, candidate, maxApplications)
+    const ids = yield* journal.applicationsOf(integration, candidate, maxApplications)
     const contents = yield* Effect.forEach(
       ids,
-      (id) => deliveries.content({ integration, model: "ats.application" }, id)
+      (id) => journal.content({ integration, model: "ats.application" }, id)
     )
     return contents.flatMap((content) => content === null ? [] : [JSON.parse(content)])
   }, Effect.mapError(ErrorMapping.fromStore))
@@ -241,7 +241,7 @@ export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capa
   return Context.make(Api, apiOf(services, attempt)).pipe(
     Context.add(Records, recordsOf(services, attempt)),
     Context.add(Events, eventsOf(services, attempt)),
-    Context.add(Journal, StepJournal.make(services.deliveries, attempt)),
+    Context.add(Journal, StepJournal.make(services.journal, attempt)),
     Context.add(HttpClient.HttpClient, clientOf(services, attempt))
   )
 }

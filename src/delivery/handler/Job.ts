@@ -8,7 +8,8 @@ import { formatPosition, type LogIdentity, type Origin } from "../../domain/Chan
 import { nextDepth } from "../../domain/Echo.ts"
 import { eventFor, type PublishedEvent } from "../../plugin/EventMatching.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
-import { type Claimed, dedupKeysOf, type Deliveries } from "../../store/Deliveries.ts"
+import type { AttemptJournal } from "../../store/AttemptJournal.ts"
+import { type Claimed, dedupKeysOf } from "../../store/Deliveries.ts"
 import type { Owner } from "../../store/Store.ts"
 import type { Subscription } from "../engine/Subscription.ts"
 import * as Attempt from "./Attempt.ts"
@@ -53,7 +54,7 @@ export const attemptOf = (
   subscription: Subscription,
   { events, members: [first] }: Job,
   owner: Owner,
-  deliveries: Deliveries["Service"]
+  journal: Pick<AttemptJournal, "check">
 ): Attempt.Attempt => {
   const [event] = events
   return Attempt.make({
@@ -63,7 +64,7 @@ export const attemptOf = (
     dedupKeys: dedupKeysOf(first),
     record: event === undefined ? "tick" : events.length > 1 ? null : { model: event.model, id: event.recordId },
     depth: nextDepth(events.map(({ cause }) => cause))
-  }, deliveries)
+  }, journal)
 }
 
 export const timeoutOf = ({ options }: Subscription["handler"]): Duration.Duration =>

@@ -148,6 +148,19 @@ export const dedupKeysOf = (
   return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
 }
 
+/** Name of a new batch. `last`: the batch in which its events were last delivered, or null; `first`: id of its first delivery. */
+export const batchNameOf = (last: string | null, first: number): string =>
+  last === null ? String(first) : `${last}.r${first}`
+
+/** The two batches into which a failed batch is split. */
+export const halvesOf = <A>(batch: string, members: ReadonlyArray<A>) => {
+  const middle = Math.ceil(members.length / 2)
+  return [members.slice(0, middle), members.slice(middle)].map((half, index) => ({
+    batch: `${batch}.${index}`,
+    members: half
+  }))
+}
+
 /** A delivery that this process may attempt until a later claim exists. */
 export interface Claimed extends Delivery {
   readonly claim: number

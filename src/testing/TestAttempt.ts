@@ -1,44 +1,40 @@
 /**
- * One attempt of a delivery in the test environment. Provides the capabilities, and ends in success, failure or a simulated crash.
+ * One attempt of a delivery in the test environment: runs the handler with the service's capabilities, over ports in memory and
+ * in virtual time. Ends in success, failure or a simulated crash.
  *
  * Invariants
  * 1. An attempt that has ended has no further effect, even if parts of its handler still run   (X16)
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as HttpClient from "effect/http/HttpClient"
-import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Logger from "effect/Logger"
-import * as Option from "effect/Option"
-import { type WriteName, writeNames, writeSchemas } from "../api/Writes.ts"
-import type { Model, StreamModel } from "../domain/Model.ts"
-import {
-  Api,
-  type Capabilities,
-  Events,
-  type HandlerEffect,
-  Journal,
-  type Reads,
-  Records,
-  type UnifiedApi,
-  type Writes
-} from "../plugin/Capabilities.ts"
-import type { EventOf, RecordOf, Trigger } from "../plugin/Event.ts"
-import { eventFor } from "../plugin/EventMatching.ts"
-import { type HandlerError, Permanent, RateLimited, Transient } from "../plugin/Failure.ts"
-import { safeMethods, toClientResponse, toSentRequest } from "./Http.ts"
-import type { Fault, TestEnvironment, WriteRequest } from "./TestEnvironment.ts"
-import { CurrentStep, type DeliveryKeys, TestJournal } from "./TestJournal.ts"
+import { readNames } from "../api/Reads.ts"
+import type { Subscription } from "../delivery/engine/Subscription.ts"
+import { CurrentStep } from "../delivery/handler/Attempt.ts"
+import { TimedOut } from "../delivery/handler/AttemptFailure.ts"
+import * as HandlerContext from "../delivery/handler/HandlerContext.ts"
+import * as Job from "../delivery/handler/Job.ts"
+import { Api, type Capabilities, Journal, type UnifiedApi, type Writes } from "../plugin/Capabilities.ts"
+import type { HandlerError } from "../plugin/Failure.ts"
+import type { AttemptJournal } from "../store/AttemptJournal.ts"
+import type { SentRequest } from "../store/Deliveries.ts"
+import type { Store } from "../store/Store.ts"
+import { toClientResponse, toSentRequest } from "./Http.ts"
+import * as MemoryJournal from "./MemoryJournal.ts"
+import * as TestApi from "./TestApi.ts"
+import { type Fault, identity, type TestEnvironment } from "./TestEnvironment.ts"
 import { VirtualClock } from "./VirtualClock.ts"
+import { recordKey } from "./WriteEffects.ts"
 
-/** A delivery: the handler to run, its time limit, and the keys of its steps. */
-export interface TestDelivery extends DeliveryKeys {
-  readonly timeout: Duration.Duration
-  readonly run: () => HandlerEffect
+/** What an attempt runs. */
+export interface TestDelivery {
+  readonly subscription: Subscription
+  readonly job: Job.Job
+  readonly configuration: unknown
 }
 
 /**
@@ -51,17 +47,7 @@ export interface CrashPoint {
   label: string | null
 }
 
-/** A bug in the handler: it threw something other than the three failures. */
-export interface Defect {
-  readonly _tag: "Defect"
-  readonly message: string
-  readonly cause: unknown
-}
-
-export type AttemptResult =
-  | { readonly _tag: "Done" }
-  | { readonly _tag: "Failed"; readonly failure: HandlerError | Defect }
-  | { readonly _tag: "Crashed" }
+export type AttemptEnd = Exit.Exit<void, HandlerError | TimedOut> | "crashed"
 
 /**
  * A handler that uses no capability for this many intervals of real time is considered to hang. Several short intervals are
@@ -69,14 +55,16 @@ export type AttemptResult =
  */
 const hangLimit = { intervals: 6, millis: 400 }
 
+type Step = Journal["Service"]["once"]
+
 export class TestAttempt {
   readonly #environment: TestEnvironment
   readonly #delivery: TestDelivery
   readonly #crashPoint: CrashPoint
   readonly #logs: Array<string>
   readonly #clock: VirtualClock
-  readonly #journal: TestJournal
-  #end: ((result: AttemptResult) => void) | null = null
+  #requests: ReadonlyArray<SentRequest> = []
+  #end: ((end: AttemptEnd) => void) | null = null
   #noteActivity = () => {}
 
   constructor(environment: TestEnvironment, delivery: TestDelivery, crashPoint: CrashPoint, logs: Array<string>) {
@@ -85,20 +73,17 @@ export class TestAttempt {
     this.#crashPoint = crashPoint
     this.#logs = logs
     this.#clock = new VirtualClock(environment.state.now)
-    this.#journal = new TestJournal(environment, delivery, {
-      whileRunning: (action) => this.#whileRunning(action),
-      crashPoint: (label) => this.#mayCrash(label),
-      now: () => this.#clock.currentTimeMillisUnsafe()
-    })
+  }
+
+  /** The requests that the attempt sent. */
+  get requests(): ReadonlyArray<SentRequest> {
+    return this.#requests
   }
 
   /** Runs the handler until it ends, times out, or crashes. */
-  readonly run: Effect.Effect<AttemptResult> = Effect.callback((resume) => {
-    const { run, timeout } = this.#delivery
-    const timeOut = () => {
-      const message = `the handler took longer than ${Duration.format(timeout)}`
-      this.#end?.({ _tag: "Failed", failure: new Transient({ message }) })
-    }
+  readonly run: Effect.Effect<AttemptEnd> = Effect.callback((resume) => {
+    const timeout = Job.timeoutOf(this.#delivery.subscription.handler)
+    const timeOut = () => this.#end?.(Exit.fail(new TimedOut()))
     let idleIntervals = 0
     this.#noteActivity = () => {
       idleIntervals = 0
@@ -117,12 +102,12 @@ export class TestAttempt {
       resume(Effect.succeed(end))
       stop.abort()
     }
-    const fiber = Effect.suspend(run).pipe(
+    const fiber = Effect.suspend(() => this.#handler()).pipe(
       Effect.provide(Logger.layer([logger])),
       Effect.provideService(Clock.Clock, this.#clock),
-      (handled) => Effect.runForkWith(this.#capabilities)(handled, { signal: stop.signal })
+      (handled) => Effect.runFork(handled, { signal: stop.signal })
     )
-    fiber.addObserver((exit) => this.#end?.(resultOf(exit)))
+    fiber.addObserver((exit) => this.#end?.(exit))
   })
 
   /** Runs `action` for the handler, unless the attempt has ended. */
@@ -133,114 +118,120 @@ export class TestAttempt {
     })
   }
 
+  /** The port, whose methods do not return once the attempt has ended. */
+  #untilEnd<P extends object>(port: P): P {
+    type Method = (...request: ReadonlyArray<unknown>) => Effect.Effect<unknown>
+    const methods = Object.entries<Method>(port as Readonly<Record<string, Method>>)
+    return Object.fromEntries(
+      methods.map(([name, method]) => [
+        name,
+        (...request: ReadonlyArray<unknown>) => this.#whileRunning(() => method(...request))
+      ])
+    ) as P
+  }
+
   /** A point at which a crash could lead to a different result. */
   #mayCrash(label: string): Effect.Effect<void> {
     return this.#whileRunning(() => {
       if (this.#crashPoint.passed++ !== this.#crashPoint.target) return Effect.void
       this.#crashPoint.label = label
-      this.#end?.({ _tag: "Crashed" })
+      this.#end?.("crashed")
       return Effect.never
     })
   }
 
-  get #capabilities(): Context.Context<Capabilities> {
-    const { integration } = this.#delivery
-    return Context.make(
-      Api,
-      Object.assign(this.#api(integration), { for: (integration: string) => this.#api(integration) })
-    ).pipe(
-      Context.add(Records, {
-        get: <M extends Model>(model: M, id: string, where = integration) =>
-          this.#whileRunning(() =>
-            Effect.sync(() => this.#environment.publishedRecord(where, model, id) as RecordOf<M> | null)
-          ),
-        applicationsOf: (candidate, where = integration) =>
-          this.#whileRunning(() =>
-            Effect.sync(() => this.#environment.applicationsOf(where, candidate) as Array<RecordOf<"ats.application">>)
-          )
-      }),
-      Context.add(Events, {
-        between: (trigger, from, to) => this.#whileRunning(() => this.#between(trigger, from, to))
-      }),
-      Context.add(Journal, this.#journal.journal),
-      Context.add(HttpClient.HttpClient, HttpClient.make((request) => this.#http(request)))
-    )
+  #handler(): Effect.Effect<void, HandlerError> {
+    const { configuration, job, subscription } = this.#delivery
+    const journal = this.#journal()
+    const attempt = Job.attemptOf(subscription, job, { scope: "test", epoch: 1 }, journal)
+    this.#requests = attempt.requests
+    const capabilities = HandlerContext.contextOf({
+      journal,
+      source: this.#untilEnd(TestApi.make(this.#environment, (label) => this.#mayCrash(label))),
+      accounts: { of: () => Effect.succeed("test") },
+      packageLocks: new Map(),
+      store: { identity, ...this.#untilEnd({ readLog: this.#readLog }) },
+      client: this.#client
+    }, attempt)
+    return Job.runWith(this.#withTestHooks(capabilities), identity, attempt, job, configuration)
   }
 
-  // ---- API --------------------------------------------------------------------------------------------------------
+  // ---- ports ------------------------------------------------------------------------------------------------------
 
-  #api(integration: string): UnifiedApi {
-    const environment = this.#environment
-    const read = <A>(on: Fault["on"], answer: () => A): Effect.Effect<A, HandlerError> =>
-      this.#whileRunning(() => {
-        const fault = environment.fault(on, integration)
-        return fault === null ? Effect.sync(answer) : Effect.fail(fault.error)
+  #journal(): AttemptJournal {
+    const { journal, published } = this.#environment.state
+    const stored = MemoryJournal.make(journal, {
+      content: ({ integration, model }, id) =>
+        Effect.sync(() => {
+          const record = published.get(recordKey(integration, model, id))
+          return record === undefined ? null : JSON.stringify(record)
+        }),
+      applicationsOf: (integration, candidate, limit) =>
+        Effect.sync(() => {
+          const ids = this.#environment.applicationsOf(integration, candidate).map(({ id }) => String(id)).toSorted()
+          return ids.length === 0 ? [TestApi.impliedApplication(candidate)] : ids.slice(0, limit)
+        })
+    })
+    return this.#untilEnd({
+      ...stored,
+      finish: Effect.fnUntraced({ self: this }, function*(fence, key, ...rest) {
+        const write = MemoryJournal.writeOf(journal, key)
+        if (write === null) yield* this.#mayCrash(`step "${key.step}": done, result not recorded`)
+        yield* stored.finish(fence, key, ...rest)
+        yield* this.#mayCrash(write === null ? `step "${key.step}": done` : `${write}: done`)
       })
-    const reads: Reads = {
-      attachments: (id) => read("attachments", () => environment.attachments(integration, id)),
-      employeeForm: (id) => read("employeeForm", () => environment.employeeForm(integration, id)),
-      assessmentPackages: () => read("assessmentPackages", () => environment.packages(integration)),
-      tools: () => read("tools", () => environment.tools()),
-      live: <M extends StreamModel>(model: M, id: string) =>
-        read("live", () => environment.apiRecord(integration, model, id) as RecordOf<M> | null)
-    }
-    const writes = writeNames.map((write) => [
-      write,
-      (...request: ReadonlyArray<never>) => this.#journal.write(writeRequestOf(integration, write, request))
-    ])
-    return { integration, ...reads, ...(Object.fromEntries(writes) as Writes) }
-  }
-
-  // ---- log and HTTP -----------------------------------------------------------------------------------------------
-
-  #between<T extends Trigger>(trigger: T, from: string, to: string): Effect.Effect<ReadonlyArray<EventOf<T>>> {
-    const [after, upTo] = [from, to].map((position) => Number(position.split("-").at(-1)))
-    const activation = { _tag: "Event", triggers: [trigger], changed: null } as const
-    return Effect.sync(() =>
-      this.#environment.state.log.slice(after, upTo).flatMap((event) => {
-        const received = eventFor("", { activation, options: { echo: "deliver", origins: [event.origin] } }, event)
-        return received === null || event.integration !== this.#delivery.integration ? [] : [received as EventOf<T>]
-      })
-    )
-  }
-
-  #http(request: HttpClientRequest.HttpClientRequest) {
-    return Effect.gen({ self: this }, function*() {
-      const sent = yield* toSentRequest(request)
-      const what = `${sent.method} ${sent.url}`
-      const step = safeMethods.has(sent.method) ? null : yield* CurrentStep
-      if (step !== null) step.unanswered++
-      yield* this.#mayCrash(`${what}: about to be sent`)
-      const answer = this.#environment.respond(sent)
-      yield* this.#mayCrash(`${what}: answered, response not processed`)
-      if (step !== null && typeof answer === "object" && answer.status < 500) step.unanswered--
-      return yield* toClientResponse(request, answer)
     })
   }
-}
 
-/** The arguments of a write are its id, its body and its options, in this order, as far as the write has them. */
-const writeRequestOf = (integration: string, write: WriteName, request: ReadonlyArray<unknown>): WriteRequest => {
-  const { body, params } = writeSchemas[write]
-  const left = [...request]
-  const id = Object.keys(params).length === 0 ? null : String(left.shift())
-  return {
-    integration,
-    write,
-    id,
-    body: body === writeSchemas.deactivateCourse.body ? {} : left.shift(),
-    options: left.shift() ?? {}
+  readonly #readLog: Store["Service"]["readLog"] = ({ after, integration, limit, model }) =>
+    Effect.sync(() =>
+      this.#environment.state.log
+        .filter((entry) => entry.position > after && entry.integration === integration && entry.model === model)
+        .slice(0, limit)
+    )
+
+  readonly #client = HttpClient.make((request) =>
+    Effect.gen({ self: this }, function*() {
+      const sent = yield* toSentRequest(request)
+      const what = `${sent.method} ${sent.url}`
+      yield* this.#mayCrash(`${what}: about to be sent`)
+      const response = this.#environment.respond(sent)
+      yield* this.#mayCrash(`${what}: answered, response not processed`)
+      return yield* toClientResponse(request, response)
+    })
+  )
+
+  // ---- capabilities -----------------------------------------------------------------------------------------------
+
+  /** Adds the faults of reads, and the crash point before a step. */
+  #withTestHooks(capabilities: Context.Context<Capabilities>): Context.Context<Capabilities> {
+    const api = Context.get(capabilities, Api)
+    const { once, oncePerRecord } = Context.get(capabilities, Journal)
+    const withCrashPoint = (run: Step): Step => (step, schema, effect, options) =>
+      run(step, schema, Effect.andThen(this.#beforeStep, effect), options)
+    return Context.add(capabilities, Api, {
+      ...this.#withFaults(api),
+      for: (integration) => this.#withFaults(api.for(integration))
+    }).pipe(Context.add(Journal, { once: withCrashPoint(once), oncePerRecord: withCrashPoint(oncePerRecord) }))
   }
-}
 
-const isFailure = (error: unknown): error is HandlerError =>
-  error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
+  readonly #beforeStep = Effect.flatMap(
+    CurrentStep,
+    (step) => this.#mayCrash(`step "${step?.path.slice(0, -1)}": about to run`)
+  )
 
-const resultOf = (exit: Exit.Exit<void, unknown>): AttemptResult => {
-  if (Exit.isSuccess(exit)) return { _tag: "Done" }
-  const error = Option.getOrUndefined(Cause.findErrorOption(exit.cause))
-  if (isFailure(error)) return { _tag: "Failed", failure: error }
-  const cause = Cause.squash(exit.cause)
-  const message = cause instanceof Error ? cause.message : String(cause)
-  return { _tag: "Failed", failure: { _tag: "Defect", message, cause } }
+  #withFaults(api: UnifiedApi): UnifiedApi {
+    const reads = [...readNames, "live" as const].map((name: Exclude<Fault["on"], keyof Writes>) => [
+      name,
+      (...request: ReadonlyArray<never>) =>
+        this.#whileRunning(() => {
+          const fault = this.#environment.fault(name, api.integration)
+          if (fault !== null) return Effect.fail(fault.error)
+          this.#environment.requireResponse(name)
+          const read: (...request: ReadonlyArray<never>) => Effect.Effect<unknown, HandlerError> = api[name]
+          return read(...request)
+        })
+    ])
+    return { ...api, ...Object.fromEntries(reads) }
+  }
 }

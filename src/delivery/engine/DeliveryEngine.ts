@@ -25,7 +25,6 @@ import type { Plugin } from "../../plugin/Plugin.ts"
 import { Source } from "../../source/Source.ts"
 import { Deliveries, type Switch } from "../../store/Deliveries.ts"
 import { type Owner, Store, type StoreError } from "../../store/Store.ts"
-import type * as HandlerContext from "../handler/HandlerContext.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
 import type { OpenCircuit } from "./CircuitBreaker.ts"
 import * as Dispatcher from "./Dispatcher.ts"
@@ -104,7 +103,7 @@ const newHandlersOf = (plugins: Options["plugins"]) =>
 const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plugins, retention }: Options) {
   const store = yield* Store
   const deliveries = yield* Deliveries
-  const services: HandlerContext.Services = {
+  const services = {
     store,
     journal: deliveries,
     source: yield* Source,

@@ -53,7 +53,6 @@ const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Se
 
 /** If the attempt's own integration is removed, the delivery is deferred like deliveries that have not started. */
 const deferringIfRemoved = ({ accounts }: Services, { integration: own }: Attempt): Services["accounts"] => ({
-  ...accounts,
   of: (integration) =>
     integration !== own ? accounts.of(integration) : Effect.mapError(
       accounts.of(integration),

@@ -2,10 +2,12 @@
  * Runs a handler for one delivery or for the members of a batch, claimed or in a dry run. Hides which input each kind of
  * handler gets, and how the attempt is identified.
  */
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { formatPosition, type LogIdentity, type Origin } from "../../domain/ChangeEvent.ts"
 import { nextDepth } from "../../domain/Echo.ts"
+import type { Capabilities } from "../../plugin/Capabilities.ts"
 import { eventFor, type PublishedEvent } from "../../plugin/EventMatching.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { AttemptJournal } from "../../store/AttemptJournal.ts"
@@ -70,17 +72,26 @@ export const attemptOf = (
 export const timeoutOf = ({ options }: Subscription["handler"]): Duration.Duration =>
   Duration.fromInputUnsafe(options.timeout ?? defaultTimeout)
 
+/** Runs the handler with these capabilities, without a time limit. */
+export const runWith = (
+  capabilities: Context.Context<Capabilities>,
+  identity: LogIdentity,
+  { subscription }: Attempt.Attempt,
+  job: Job,
+  configuration: unknown
+): Effect.Effect<void, HandlerError> =>
+  Effect.suspend(() => subscription.handler.run(inputOf(identity, subscription, job), configuration)).pipe(
+    Effect.provideContext(capabilities)
+  )
+
 /** Runs the handler with the capabilities of the attempt, and fails with `TimedOut` after its time-out. */
 export const runHandler = (
   services: HandlerContext.Services,
   attempt: Attempt.Attempt,
   job: Job,
   configuration: unknown
-): Effect.Effect<void, HandlerError | TimedOut> => {
-  const { subscription } = attempt
-  const { handler } = subscription
-  return Effect.suspend(() => handler.run(inputOf(services.store.identity, subscription, job), configuration)).pipe(
-    Effect.provideContext(HandlerContext.contextOf(services, attempt)),
-    Effect.raceFirst(attempt.timer.limit(timeoutOf(handler), () => new TimedOut()))
+): Effect.Effect<void, HandlerError | TimedOut> =>
+  Effect.raceFirst(
+    runWith(HandlerContext.contextOf(services, attempt), services.store.identity, attempt, job, configuration),
+    attempt.timer.limit(timeoutOf(attempt.subscription.handler), () => new TimedOut())
   )
-}

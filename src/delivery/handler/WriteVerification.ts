@@ -25,7 +25,7 @@ import type { IntegrationAccounts } from "./IntegrationAccounts.ts"
 export interface Services {
   readonly journal: AttemptJournal
   readonly source: Source["Service"]
-  readonly accounts: IntegrationAccounts
+  readonly accounts: Pick<IntegrationAccounts, "of">
 }
 
 /** A write that a handler requests. */

@@ -15,11 +15,13 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import {
   type AttemptOutcome,
+  batchNameOf,
   type Claimed,
   type ClaimRequest,
   type Deliveries,
   deliveryReader,
   type FailedAttempt,
+  halvesOf,
   type HandlerState,
   isolateAfterCrashes,
   type NewDelivery,
@@ -236,12 +238,11 @@ export const make = (
       }
     }
     if (outcome._tag === "Split") {
-      const middle = Math.ceil(deliveries.length / 2)
-      for (const [half, members] of [deliveries.slice(0, middle), deliveries.slice(middle)].entries()) {
+      for (const { batch, members } of halvesOf(outcome.batch, deliveries)) {
         for (const some of Arr.chunksOf(members, rowsPerStatement)) {
           yield* sql`
             UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = 0,
-              batch = ${`${outcome.batch}.${half}`}, crashes = ${cappedCrashes}
+              batch = ${batch}, crashes = ${cappedCrashes}
             WHERE id IN ${sql.in(some)} AND state = 'running'`
         }
       }
@@ -303,7 +304,7 @@ export const make = (
         const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
         for (const group of groups.slice(0, capacity)) {
           const ids = group.map(({ id }) => Number(id))
-          const batch = BatchTable.nameOf(group[0]?.last ?? null, ids[0] ?? 0)
+          const batch = batchNameOf(group[0]?.last ?? null, ids[0] ?? 0)
           yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
           yield* members.remember(ids)
           claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))

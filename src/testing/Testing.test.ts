@@ -144,6 +144,13 @@ describe("rollcall/testing", () => {
     assert.strictEqual((seen[1] ?? 0) - (seen[0] ?? 0), 60_000)
     assert.deepStrictEqual(await of({ on: "addTag", fail: "Transient", times: 3 }), ["dead", 3, 0, "Transient"])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "RateLimited", times: 9 }), ["done", 10, 1, undefined])
+    const both: ReadonlyArray<Testing.Fault> = [{ on: "addTag", fail: "RateLimited", times: 2 }, {
+      on: "addTag",
+      fail: "Transient",
+      after: 2,
+      times: 2
+    }]
+    assert.deepStrictEqual(await of(...both), ["done", 5, 1, undefined])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "Forbidden" }), ["dead", 1, 0, "Permanent"])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "response lost" }), ["done", 2, 1, undefined])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "request lost" }), ["done", 3, 1, undefined])

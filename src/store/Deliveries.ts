@@ -216,13 +216,13 @@ export type AttemptOutcome =
       readonly _tag: "Retry"
       readonly dueAt: number
       readonly attempts: number
-      readonly attempted: FailedAttempt
+      readonly failedAttempt: FailedAttempt
       /** The attempt ended because all writes are stopped: the delivery is due as soon as they are resumed. */
       readonly stopped?: boolean
     }
-    | { readonly _tag: "Dead"; readonly attempts: number; readonly attempted: FailedAttempt }
+    | { readonly _tag: "Dead"; readonly attempts: number; readonly failedAttempt: FailedAttempt }
     /** The batch becomes two batches. */
-    | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly attempted: FailedAttempt }
+    | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly failedAttempt: FailedAttempt }
   )
 
 // ---- unresolved steps ----------------------------------------------------------------------------------------------
@@ -307,6 +307,10 @@ export type Switch =
   | { readonly _tag: "Writes" }
   | { readonly _tag: "Plugin"; readonly plugin: string; readonly integration: string | null }
 
+/** `integration`: null = everywhere. */
+export const isSwitchedOff = (off: ReadonlyArray<Switch>, plugin: string, integration: string | null): boolean =>
+  off.some((one) => one._tag === "Plugin" && one.plugin === plugin && one.integration === integration)
+
 export class Deliveries extends Context.Service<
   Deliveries,
   AttemptJournal & {
@@ -340,14 +344,14 @@ export class Deliveries extends Context.Service<
     // attempting
     /**
      * In one transaction: settles the attempts that have ended, then claims due deliveries. `next`: when the next delivery will be
-     * due. `alone`: a delivery that must run alone is due, and a request for other deliveries passed over it.
+     * due. `isolatedDue`: a delivery that must run alone is due, and a request for other deliveries passed over it.
      */
     readonly settleAndClaim: (
       owner: Owner,
       outcomes: ReadonlyArray<AttemptOutcome>,
       requests: ReadonlyArray<ClaimRequest>
     ) => Effect.Effect<
-      { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly alone: boolean },
+      { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly isolatedDue: boolean },
       StoreError
     >
     /** Log rows at these positions, however old, in position order; erased rows are missing. */

@@ -20,7 +20,7 @@ import { entryOf, type Model, modelNames } from "../domain/Model.ts"
 import { defaultProcessing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
 import type { AnyEvent, Cause, EventOf, ModelOf, RecordOf, Trigger } from "../plugin/Event.ts"
-import { eventFor, type PublishedEvent } from "../plugin/EventMatching.ts"
+import { eventFor, type PublishedEvent, unfiltered } from "../plugin/EventMatching.ts"
 
 /** The integration of all events and records whose integration the test does not set. */
 export const integration = "sandbox:test"
@@ -180,7 +180,7 @@ export const event = <const T extends Trigger>(trigger: T, fixture: EventFixture
     throw new Error(`an update must change something: "before" and "after" of ${trigger} are equal`)
   }
   const activation = { _tag: "Event", triggers: [trigger], changed: null } as const
-  const received = eventFor("", { activation, options: { origins: [published.origin], echo: "deliver" } }, published)
+  const received = eventFor("", { activation, options: unfiltered }, published)
   if (received === null) {
     const paths = entryOf(published.model).transitions
       .filter(({ name }) => `${published.model}.${name}` === trigger)

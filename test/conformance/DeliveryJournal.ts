@@ -7,7 +7,7 @@ import type { Intent, StepKey } from "../../src/store/AttemptJournal.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { attemptJournalSuite } from "./AttemptJournal.ts"
-import { attempted, fenceOf, operatorAction, setup } from "./Deliveries.ts"
+import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
 import { created, integrationOf } from "./StoreSamples.ts"
 
 /** A claimed delivery with a step. */
@@ -108,7 +108,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         yield* deliveries.finish(fence, ofBatch, "2")
         yield* deliveries.replay([made("a", 1)], operatorAction)
         const batch = String(first.batch)
-        const halved = { _tag: "Split", deliveries: [first.id, second.id], batch, dueAt: 0, attempted } as const
+        const halved = { _tag: "Split", deliveries: [first.id, second.id], batch, dueAt: 0, failedAttempt } as const
         const { claimed: halves } = yield* deliveries.settleAndClaim(owner, [halved], [batches])
         yield* settle(halves.filter(({ id }) => id === first.id))
         const later = (yield* Clock.currentTimeMillis) + 1

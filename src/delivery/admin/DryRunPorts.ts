@@ -14,9 +14,7 @@ import type { HttpBody } from "effect/http/HttpBody"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Schema from "effect/Schema"
-import type { EmployeeForm } from "../../api/Forms.ts"
-import type { ProficiencyScale } from "../../api/Proficiency.ts"
-import { checkWrite } from "../../api/WriteCheck.ts"
+import { checkWrite, type UncheckedWrite } from "../../api/WriteCheck.ts"
 import { type WriteData, type WriteName, writeSchemas } from "../../api/Writes.ts"
 import type { Json } from "../../domain/ChangeEvent.ts"
 import { Invalid, type SendHooks, type Source } from "../../source/Source.ts"
@@ -60,14 +58,7 @@ const httpOf = ({ http }: ReadOnlyPorts, requests: Array<DryRunRequest>): HttpCl
     })
   })
 
-interface Write {
-  readonly integration: string
-  readonly write: WriteName
-  readonly params: Readonly<Record<string, unknown>>
-  readonly body: unknown
-  readonly form?: EmployeeForm
-  readonly scale?: ProficiencyScale
-}
+type Write = UncheckedWrite & { readonly integration: string }
 
 const sourceOf = ({ source: { page, read } }: ReadOnlyPorts, requests: Array<DryRunRequest>): Source["Service"] => {
   const write = Effect.fnUntraced(function*({ integration, ...request }: Write) {

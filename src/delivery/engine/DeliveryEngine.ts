@@ -198,10 +198,10 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       if (unavailable.removed.size > 0) worker.releaseDisabled(off, unavailable)
       const outcomes = worker.outcomes()
       const plan = draining.isOpen() || !isReady ? null : worker.planClaim(now, off, unavailable)
-      const { alone, claimed, next } = yield* deliveries.settleAndClaim(owner, outcomes, plan?.requests ?? [])
+      const { claimed, isolatedDue, next } = yield* deliveries.settleAndClaim(owner, outcomes, plan?.requests ?? [])
       worker.settled(outcomes.length)
       yield* worker.start(claimed, unavailable)
-      const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, alone)
+      const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis

@@ -5,10 +5,10 @@
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { formatPosition, type LogIdentity, type Origin } from "../../domain/ChangeEvent.ts"
+import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import { nextDepth } from "../../domain/Echo.ts"
 import type { Capabilities } from "../../plugin/Capabilities.ts"
-import { eventFor, type PublishedEvent } from "../../plugin/EventMatching.ts"
+import { eventFor, type PublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { AttemptJournal } from "../../store/AttemptJournal.ts"
 import { type Claimed, dedupKeysOf } from "../../store/Deliveries.ts"
@@ -25,13 +25,6 @@ export interface Job {
 }
 
 const defaultTimeout = Duration.seconds(30)
-const origins: ReadonlyArray<Origin> = ["backfill", "poll", "sweep", "refresh"]
-
-/** The options without filters: they were applied when the event was dispatched. */
-const withoutFilters = ({ activation, options }: Subscription["handler"]) => ({
-  activation,
-  options: { ...options, echo: "deliver", origins } as const
-})
 
 const inputOf = (
   identity: LogIdentity,
@@ -48,8 +41,10 @@ const inputOf = (
     }
   }
   // an event that was dispatched is delivered, even if the handler's triggers no longer match it
-  const input = events.map((event) => eventFor(plugin.name, withoutFilters(handler), event) ?? event)
-  return handler.activation._tag === "Batch" ? input : input[0]
+  const { activation } = handler
+  // the handler's filters were applied when the event was dispatched
+  const input = events.map((event) => eventFor(plugin.name, { activation, options: unfiltered }, event) ?? event)
+  return activation._tag === "Batch" ? input : input[0]
 }
 
 export const attemptOf = (

@@ -225,7 +225,7 @@ export const make = (
           break
         }
         case "Dead": {
-          const { failure } = outcome.attempted
+          const { failure } = outcome.failedAttempt
           const dead = yield* sql<OrderingKey>`
             UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
               died_at = ${failure.at}, crashes = ${cappedCrashes}
@@ -248,7 +248,7 @@ export const make = (
       }
       yield* members.remember(deliveries)
     }
-    if (outcome._tag !== "Released") yield* saveFailedAttempt(deliveries, outcome.attempted)
+    if (outcome._tag !== "Released") yield* saveFailedAttempt(deliveries, outcome.failedAttempt)
   })
 
   // ---- claiming
@@ -317,16 +317,16 @@ export const make = (
   })
 
   /**
-   * Considers the handler's deliveries that were running when a process ended. `some`: one of them is due or running; `alone`: one
+   * Considers the handler's deliveries that were running when a process ended. `some`: one of them is due or running; `isolatedDue`: one
    * that is due must run alone.
    */
   const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, now: number) {
-    const [found] = yield* sql<{ some: Integer; alone: Integer | null }>`
-      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS alone
+    const [found] = yield* sql<{ some: Integer; isolated: Integer | null }>`
+      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS isolated
       FROM deliveries
       WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
         ${excluding(want)}`
-    return { some: Number(found?.some) > 0, alone: Number(found?.alone ?? 0) > 0 }
+    return { some: Number(found?.some) > 0, isolatedDue: Number(found?.isolated ?? 0) > 0 }
   })
 
   const settleAndClaim: Deliveries["Service"]["settleAndClaim"] = Effect.fnUntraced(
@@ -337,12 +337,12 @@ export const make = (
       for (const outcome of outcomes) if (outcome._tag !== "Settled") yield* settle(outcome)
       const claimed: Array<Claimed> = []
       let next = Infinity
-      let alone = false
+      let isolatedDue = false
       for (const request of requests) {
         const { maxLead, handler, size } = request
         if (request.isolated === true && claimed.length > 0) break
         const found = yield* crashSuspects(request, now)
-        if (request.isolated !== true && found.alone) alone = true
+        if (request.isolated !== true && found.isolatedDue) isolatedDue = true
         const most = found.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
         const want = { ...request, most: request.isolated === true ? 1 : most }
         yield* sql`
@@ -362,7 +362,7 @@ export const make = (
         if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
       }
       claimed.sort((a, b) => a.id - b.id)
-      return { claimed, next: next === Infinity ? null : next, alone }
+      return { claimed, next: next === Infinity ? null : next, isolatedDue }
     },
     locks.deliveries,
     withRetry("settleAndClaim")

@@ -26,7 +26,7 @@ import { type HandlerError, isHandlerError, Transient } from "../plugin/Failure.
 import type { Plugin } from "../plugin/Plugin.ts"
 import { configurationOf } from "../plugin/PluginConfiguration.ts"
 import { batchNameOf, halvesOf } from "../store/Deliveries.ts"
-import { type CrashPoint, TestAttempt } from "./TestAttempt.ts"
+import * as TestAttempt from "./TestAttempt.ts"
 import type { TestEnvironment } from "./TestEnvironment.ts"
 
 /** A bug in the handler: it threw something other than the three failures. */
@@ -50,7 +50,7 @@ export interface DeliveryResult {
 export interface DeliveryContext {
   readonly plugin: Plugin<unknown>
   readonly environment: TestEnvironment
-  readonly crashPoint: CrashPoint
+  readonly crashPoint: TestAttempt.CrashPoint
   readonly settled: Array<DeliveryResult>
   readonly logs: Array<string>
 }
@@ -110,19 +110,19 @@ const attemptUntilSettled = Effect.fnUntraced(function*(
     const { claim } = environment.claim(delivery)
     const startedAt = environment.state.now
     const job = jobOf(subscription, { ...planned, batch }, createdAt, { id: delivery, claim })
-    const attempt = new TestAttempt(environment, { subscription, job, configuration }, crashPoint, logs)
-    const end = yield* attempt.run
-    if (end === "crashed") continue
-    if (Exit.isSuccess(end)) {
+    const delivered = { subscription, job, configuration }
+    const { exit, requests } = yield* TestAttempt.run(environment, delivered, crashPoint, logs)
+    if (exit === "crashed") continue
+    if (Exit.isSuccess(exit)) {
       settled.push({ handler: handler.name, state: "done", attempts: runs, failure: null })
       return "done"
     }
-    const failure = failureOf(end.cause, timeout, environment.state.now)
+    const failure = failureOf(exit.cause, timeout, environment.state.now)
     const outcome = outcomeOf(
       members.map(() => ({ id: delivery, attempts, batch })),
-      { number: claim, startedAt, failure, requests: attempt.requests },
+      { number: claim, startedAt, failure, requests },
       handler.options,
-      retryAfterOf(end.cause)
+      retryAfterOf(exit.cause)
     )
     if (outcome._tag === "Split") {
       for (const { batch, members } of halvesOf(outcome.batch, planned.events)) {
@@ -131,7 +131,7 @@ const attemptUntilSettled = Effect.fnUntraced(function*(
       return "dead"
     }
     if (outcome._tag !== "Retry" || (failure.reason === "RateLimited" && ++waited >= maxRateLimitWaits)) {
-      settled.push({ handler: handler.name, state: "dead", attempts: runs, failure: shownFailure(end.cause, timeout) })
+      settled.push({ handler: handler.name, state: "dead", attempts: runs, failure: shownFailure(exit.cause, timeout) })
       return "dead"
     }
     environment.state.now = outcome.dueAt

@@ -33,7 +33,7 @@ const outcomeUnknown = new WriteError({
   reason: new OutcomeUnknown({ code: null, message: "it was sent, and its outcome is unknown" })
 })
 
-/** `crashPoint`: see `TestAttempt`. */
+/** `crashPoint`: see `AttemptControl`. */
 export const make = (
   environment: TestEnvironment,
   crashPoint: (label: string) => Effect.Effect<void>

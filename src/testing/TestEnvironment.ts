@@ -15,7 +15,7 @@ import type { WriteBody, WriteName } from "../api/Writes.ts"
 import { toPublishedEvent } from "../delivery/engine/EventCache.ts"
 import type { MatchedEvent } from "../delivery/handler/PlannedDelivery.ts"
 import type { JsonObject, JsonValue } from "../domain/Canonical.ts"
-import type { LogEntry } from "../domain/ChangeEvent.ts"
+import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AnyEvent } from "../plugin/Event.ts"
 import { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "../plugin/Failure.ts"
@@ -106,7 +106,10 @@ interface State {
 
 const startTime = Date.parse("2026-01-01T00:00:00.000Z")
 /** Positions of the log are `test-1-<number>`. */
-export const identity = { store: "test", generation: 1 }
+export const identity: LogIdentity = { store: "test", generation: 1 }
+
+/** The process that delivers. */
+export const owner = { scope: "test", epoch: 1 }
 
 const failureOf = (fail: FailureMode, on: string): HandlerError => {
   if (typeof fail !== "string") return fail
@@ -200,7 +203,7 @@ export class TestEnvironment {
   claim(delivery: number | null): FencingToken {
     const { newest } = this.state.journal
     this.state.journal.newest = { delivery: delivery ?? this.nextDelivery, claim: newest.claim + 1 }
-    return { owner: { scope: "test", epoch: 1 }, ...this.state.journal.newest }
+    return { owner, ...this.state.journal.newest }
   }
 
   apiRecord(integration: string, model: Model, id: string): JsonObject | null {

@@ -21,7 +21,7 @@ import { type WriteBody, type WriteData, type WriteName, writes, writeSchemas } 
 import { createdIds, expectationsOf } from "../../domain/Expectation.ts"
 import type { OnUnknown } from "../../plugin/Capabilities.ts"
 import { type HandlerError, RateLimited } from "../../plugin/Failure.ts"
-import type { WriteRequest } from "../../source/Source.ts"
+import type { Invalid, WriteError, WriteRequest } from "../../source/Source.ts"
 import type { BeginResult, Intent, StepKey } from "../../store/AttemptJournal.ts"
 import type { Attempt } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
@@ -192,30 +192,27 @@ export const make = (services: Services, attempt: Attempt) => {
     const failed = (outcome: "refused" | "unknown", error: HandlerError) =>
       Effect.andThen(attempt.recordRequest(write, integration, outcome), Effect.fail(error))
     const hooks = hooksOf(key, wanted, again)
+    const sendFailed = (
+      error: WriteError | Invalid | HandlerError | NotBegun
+    ): Effect.Effect<never, HandlerError | NotBegun> => {
+      if (error._tag === "NotBegun") return Effect.fail(error)
+      if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
+      const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
+      const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
+      if (isUnknown && isForOneRecord && onUnknownOf(wanted) === "deadLetter") {
+        unansweredWrites.add(unansweredKeyOf(key, wanted))
+      }
+      return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
+    }
     return Effect.uninterruptibleMask((restore) =>
-      restore(request(wanted)).pipe(
-        Effect.matchEffect({
-          onFailure: (error) => failed("refused", error),
-          onSuccess: (request) =>
-            Effect.matchEffect(Effect.ensuring(restore(source.write(request, hooks)), hooks.over), {
-              onFailure: (error): Effect.Effect<never, HandlerError | NotBegun> => {
-                if (error._tag === "NotBegun") return Effect.fail(error)
-                if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
-                const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
-                const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
-                if (isUnknown && isForOneRecord && onUnknownOf(wanted) === "deadLetter") {
-                  unansweredWrites.add(unansweredKeyOf(key, wanted))
-                }
-                return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
-              },
-              onSuccess: (data) =>
-                stored(journal.finish(attempt.fence, key, JSON.stringify(data), createdIds(write, data))).pipe(
-                  Effect.andThen(attempt.recordRequest(write, integration, "done")),
-                  Effect.as(data)
-                )
-            })
-        })
-      )
+      Effect.gen(function*() {
+        const prepared = yield* Effect.catch(restore(request(wanted)), (error) => failed("refused", error))
+        const sent = Effect.ensuring(restore(source.write(prepared, hooks)), hooks.over)
+        const data = yield* Effect.catch(sent, sendFailed)
+        yield* stored(journal.finish(attempt.fence, key, JSON.stringify(data), createdIds(write, data)))
+        yield* attempt.recordRequest(write, integration, "done")
+        return data
+      })
     )
   }
 

@@ -20,7 +20,7 @@ import { Invalid, OutcomeUnknown, type SendHooks, type Source, WriteError } from
 import type { TestEnvironment } from "./TestEnvironment.ts"
 import { recordsOf } from "./WriteEffects.ts"
 
-/** What a test has to provide if the plugin reads a form; it stands for "not checked" where a write would only be checked against it. */
+/** The form of a test that sets none. A write is not checked against it. */
 const noForm: EmployeeForm = { properties: {} }
 
 const impliedPrefix = "application of candidate "

@@ -20,7 +20,7 @@ import { identity, owner, type TestEnvironment } from "./TestEnvironment.ts"
 import * as TestPorts from "./TestPorts.ts"
 import { VirtualClock } from "./VirtualClock.ts"
 
-/** What an attempt runs. */
+/** The delivery that an attempt runs, as a job, and the handler that gets it. */
 export interface TestDelivery {
   readonly subscription: Subscription
   readonly job: Job.Job

@@ -72,7 +72,7 @@ const outcomeOf = async (write: WriteName, fail: FailureMode): Promise<Outcome> 
   return { effects: writes.length, failure: failure === null ? [] : [failure._tag, refusal] }
 }
 
-/** What a resend policy makes of a write: how often it takes effect, and the failure of the dead letter, if it becomes one. */
+/** By resend policy: how often the write takes effect, and the failure of the dead letter, if the delivery becomes one. */
 const outcomes: Readonly<Record<ResendPolicy, Readonly<Record<"response lost" | "request lost", Outcome>>>> = {
   safe: { "response lost": { effects: 2, failure: [] }, "request lost": { effects: 1, failure: [] } },
   look: { "response lost": { effects: 1, failure: [] }, "request lost": { effects: 1, failure: [] } },

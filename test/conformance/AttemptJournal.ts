@@ -64,7 +64,7 @@ export const attemptJournalSuite = <R>(
   )
 
   test(
-    "are begun, completed and withdrawn only by the latest attempt (X16)",
+    "begin, end and are withdrawn only for the latest attempt (X16)",
     Effect.fnUntraced(function*({ fence, following, intent, journal, step }) {
       yield* journal.begin(fence, intent)
       const later = yield* following

@@ -27,7 +27,7 @@ const ports = ["port"]
 const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
-    files: /^(source\/Source|store\/(Store|StoreFault|State|Deliveries|Recovery)|publish\/Sink)\.ts$/,
+    files: /^(source\/Source|store\/(Store|StoreFault|State|Deliveries|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },
@@ -61,7 +61,12 @@ const layers: ReadonlyArray<Layer> = [
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
-  { name: "testing", files: /^testing\//, imports: ["domain", "api", "plugin"], packages: /^node:/ },
+  {
+    name: "testing",
+    files: /^testing\//,
+    imports: [...ports, "domain", "api", "plugin", "delivery"],
+    packages: /^node:/
+  },
   { name: "events", files: /^events\//, imports: ["domain", "schema", "plugin"], packages: none },
   {
     name: "delivery",

@@ -55,6 +55,9 @@ const eventForTrigger = (
   return transition === undefined ? null : { ...envelopeOf(event), transition }
 }
 
+/** Options with which a handler receives every event that matches its triggers. */
+export const unfiltered = { origins: ["backfill", "poll", "sweep", "refresh"], echo: "deliver" } as const
+
 /** The event as a handler of `plugin` receives it, for the first trigger that matches; null if the handler does not receive it. */
 export const eventFor = (
   plugin: string,

@@ -1,11 +1,11 @@
 /**
- * The port to all durable state of deliveries: handlers and their positions, deliveries, the journal of what attempts did,
- * dead letters and switches. Hides the tables, ordering and fencing.
+ * The port to all durable state of deliveries: handlers and their positions, deliveries, dead letters and switches. Includes
+ * `AttemptJournal`, the part that a running attempt uses. Hides the tables, ordering and fencing.
  *
  * Invariants
  * 1. The deliveries of a range of the log, and the handlers' positions after that range, are committed together   (I2)
  * 2. Per handler and ordering key, at most one delivery is claimed at a time: the earliest that is not settled   (I5)
- * 3. An owner or a claim that is no longer the newest can neither settle a delivery nor begin or journal a step   (I10, X16)
+ * 3. An owner or a claim that is no longer the newest cannot settle a delivery   (I10, X16)
  * 4. A log row that an unsettled delivery needs is not pruned
  *
  * Gotchas
@@ -16,8 +16,8 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
-import type { Expectation } from "../domain/Expectation.ts"
-import type { Model, StreamKey } from "../domain/Model.ts"
+import type { Model } from "../domain/Model.ts"
+import type { AttemptJournal } from "./AttemptJournal.ts"
 import type { OperatorAction } from "./State.ts"
 import type { Owner, StoreError } from "./Store.ts"
 
@@ -148,6 +148,19 @@ export const dedupKeysOf = (
   return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
 }
 
+/** Name of a new batch. `last`: the batch in which its events were last delivered, or null; `first`: id of its first delivery. */
+export const batchNameOf = (last: string | null, first: number): string =>
+  last === null ? String(first) : `${last}.r${first}`
+
+/** The two batches into which a failed batch is split. */
+export const halvesOf = <A>(batch: string, members: ReadonlyArray<A>) => {
+  const middle = Math.ceil(members.length / 2)
+  return [members.slice(0, middle), members.slice(middle)].map((half, index) => ({
+    batch: `${batch}.${index}`,
+    members: half
+  }))
+}
+
 /** A delivery that this process may attempt until a later claim exists. */
 export interface Claimed extends Delivery {
   readonly claim: number
@@ -203,75 +216,16 @@ export type AttemptOutcome =
       readonly _tag: "Retry"
       readonly dueAt: number
       readonly attempts: number
-      readonly attempted: FailedAttempt
+      readonly failedAttempt: FailedAttempt
       /** The attempt ended because all writes are stopped: the delivery is due as soon as they are resumed. */
       readonly stopped?: boolean
     }
-    | { readonly _tag: "Dead"; readonly attempts: number; readonly attempted: FailedAttempt }
+    | { readonly _tag: "Dead"; readonly attempts: number; readonly failedAttempt: FailedAttempt }
     /** The batch becomes two batches. */
-    | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly attempted: FailedAttempt }
+    | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly failedAttempt: FailedAttempt }
   )
 
-// ---- the journal --------------------------------------------------------------------------------------------------
-
-/** Identifies the attempt that performs an operation. */
-export interface FencingToken {
-  readonly owner: Owner
-  /** For a batch: its first member. */
-  readonly delivery: number
-  readonly claim: number
-}
-
-export interface StepKey {
-  readonly handler: number
-  /** The keys under which the step runs once, the narrowest first: an event, a batch and the batches that contained it, or a record. */
-  readonly dedupKeys: readonly [string, ...ReadonlyArray<string>]
-  readonly step: string
-  /** The step is never pruned. */
-  readonly keepForever: boolean
-}
-
-/** A request that must be recorded before it is sent. */
-export interface Intent extends StepKey {
-  readonly integration: string
-  /** A plugin's write: refused while writes are stopped or if the hour's budget is used up. Null: not a write. */
-  readonly write: {
-    readonly name: WriteName
-    /** The ids in the write's path, if there are any. */
-    readonly params?: Readonly<Record<string, string>>
-    readonly plugin: string
-    /** Writes allowed per hour; null: an earlier attempt of the same request was already counted. */
-    readonly perHour: number | null
-    /** Depth of the changes that the write causes; see `Author`. */
-    readonly depth: number
-    /** The content that records are expected to show after the write. */
-    readonly expected: ReadonlyArray<Expectation>
-  } | null
-  /**
-   * The outcome is also unknown while it is unknown for a step of an earlier attempt whose name has this prefix: that step is
-   * the same request with other content, and the two must not both be sent.
-   */
-  readonly sameRequestPrefix?: string
-  /** With `sameRequestPrefix`: an operator's answer for the other request also applies to this one. */
-  readonly isSameRequest?: boolean
-  /** How an attempt proceeds if it finds the step started and without a result. Absent: `deadLetter`. */
-  readonly onUnknown?: "repeat" | "verify" | "deadLetter"
-  /** Begin although an earlier attempt began the step: the outcome of that attempt is known, or does not matter. */
-  readonly allowRepeat: boolean
-}
-
-export type BeginResult =
-  | { readonly _tag: "Begun" }
-  | { readonly _tag: "Done"; readonly result: Json }
-  /** An earlier attempt began the step, and its outcome is unknown. */
-  | { readonly _tag: "Unknown"; readonly begunAt: number }
-  /** An operator answered for a request with other content, and it is unclear whether this request is the same. It was not sent. */
-  | { readonly _tag: "Unclear" }
-  /** The writes of all plugins are stopped. */
-  | { readonly _tag: "Stopped" }
-  /** The target integration is not configured any more. */
-  | { readonly _tag: "Removed" }
-  | { readonly _tag: "BudgetExhausted"; readonly until: number }
+// ---- unresolved steps ----------------------------------------------------------------------------------------------
 
 /** A step without a result, or with an operator's result that no handler has received yet. */
 export interface UnresolvedStep {
@@ -305,8 +259,6 @@ export type ResolveResult =
   /** The delivery has no unresolved step with this name, or no longer has one. */
   | { readonly _tag: "Outdated" }
   | { readonly _tag: "Running" }
-/** Why a step cannot begin now. */
-export type BeginRefusal = Exclude<BeginResult, { readonly _tag: "Begun" | "BudgetExhausted" }>
 
 // ---- for operators ------------------------------------------------------------------------------------------------
 
@@ -355,132 +307,108 @@ export type Switch =
   | { readonly _tag: "Writes" }
   | { readonly _tag: "Plugin"; readonly plugin: string; readonly integration: string | null }
 
-export class Deliveries extends Context.Service<Deliveries, {
-  // dispatching
-  /**
-   * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not
-   * kept for them. Deliveries that were running for an earlier owner are due again, batches with the same members; their
-   * claims count as ended by a crash.
-   */
-  readonly registerHandlers: (
-    owner: Owner,
-    handlers: ReadonlyArray<NewHandler>
-  ) => Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
-  /** Adds deliveries and moves `handlers` to `position`. */
-  readonly dispatch: (
-    owner: Owner,
-    dispatched: {
-      readonly deliveries: ReadonlyArray<NewDelivery>
-      readonly handlers: ReadonlyArray<number>
-      readonly position: number
-    }
-  ) => Effect.Effect<void, StoreError>
-  /**
-   * Creates a delivery for each due tick that has none. The delivery spans the log since the previous tick; the first one spans it
-   * since the handler was registered, or since it was switched on. Returns the ticks that must wait, because the previous
-   * tick is neither settled nor dead. While an integration is not active, the span stays open; while a handler is off, no
-   * span grows. The log is kept for neither.
-   */
-  readonly dispatchTicks: (owner: Owner, schedule: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
+/** `integration`: null = everywhere. */
+export const isSwitchedOff = (off: ReadonlyArray<Switch>, plugin: string, integration: string | null): boolean =>
+  off.some((one) => one._tag === "Plugin" && one.plugin === plugin && one.integration === integration)
 
-  // attempting
-  /**
-   * In one transaction: settles the attempts that have ended, then claims due deliveries. `next`: when the next delivery will be
-   * due. `alone`: a delivery that must run alone is due, and a request for other deliveries passed over it.
-   */
-  readonly settleAndClaim: (
-    owner: Owner,
-    outcomes: ReadonlyArray<AttemptOutcome>,
-    requests: ReadonlyArray<ClaimRequest>
-  ) => Effect.Effect<
-    { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly alone: boolean },
-    StoreError
-  >
-  /** Log rows at these positions, however old, in position order; erased rows are missing. */
-  readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
-  /** By position: the batch in which the event was last delivered to the handler, if there was one. */
-  readonly batches: (
-    handler: number,
-    positions: ReadonlyArray<number>
-  ) => Effect.Effect<ReadonlyMap<number, string>, StoreError>
-  /** Fails with `Fenced` if the claim is not the newest. */
-  readonly check: (fence: FencingToken) => Effect.Effect<void, StoreError>
-  /** The result of a step, if it has one. */
-  readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
-  /**
-   * The refusal that `begin` would return now; null: it would begin the step, unless the hour's budget is used up. Does not begin
-   * the step, but, like `begin`, records that this request received an operator's answer or is blocked by one.
-   */
-  readonly checkBegin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginRefusal | null, StoreError>
-  /** Commits the intent, together with the expectations of the write. */
-  readonly begin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginResult, StoreError>
-  /**
-   * Saves the result of a step that has none, whether or not `begin` was called for it. Saves it even if another process owns the
-   * delivery by now, because the effect has happened. `created`: ids of the records that the write created.
-   */
-  readonly finish: (
-    fence: FencingToken,
-    key: StepKey,
-    result: Json,
-    created?: Readonly<Partial<Record<Model, string>>>
-  ) => Effect.Effect<void, StoreError>
-  /** Removes the step that this attempt began, because it certainly had no effect. */
-  readonly withdraw: (fence: FencingToken, key: StepKey) => Effect.Effect<void, StoreError>
-  /** The published content of a record; null if the record is not live, or unknown. */
-  readonly content: (key: StreamKey, id: string) => Effect.Effect<Json | null, StoreError>
-  /** Live applications that show a candidate, in id order. */
-  readonly applicationsOf: (
-    integration: string,
-    candidate: string,
-    limit: number
-  ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+export class Deliveries extends Context.Service<
+  Deliveries,
+  AttemptJournal & {
+    // dispatching
+    /**
+     * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not
+     * kept for them. Deliveries that were running for an earlier owner are due again, batches with the same members; their
+     * claims count as ended by a crash.
+     */
+    readonly registerHandlers: (
+      owner: Owner,
+      handlers: ReadonlyArray<NewHandler>
+    ) => Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
+    /** Adds deliveries and moves `handlers` to `position`. */
+    readonly dispatch: (
+      owner: Owner,
+      dispatched: {
+        readonly deliveries: ReadonlyArray<NewDelivery>
+        readonly handlers: ReadonlyArray<number>
+        readonly position: number
+      }
+    ) => Effect.Effect<void, StoreError>
+    /**
+     * Creates a delivery for each due tick that has none. The delivery spans the log since the previous tick; the first one spans it
+     * since the handler was registered, or since it was switched on. Returns the ticks that must wait, because the previous
+     * tick is neither settled nor dead. While an integration is not active, the span stays open; while a handler is off, no
+     * span grows. The log is kept for neither.
+     */
+    readonly dispatchTicks: (owner: Owner, schedule: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
-  // operating
-  readonly handlers: Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
-  readonly backlog: Effect.Effect<ReadonlyArray<Backlog>, StoreError>
-  /** In id order. */
-  readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
-  readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
-  /**
-   * Retries dead letters from `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: by id, only those
-   * that died at this time. Returns how many were dead.
-   */
-  readonly redrive: (
-    ids: ReadonlyArray<number>,
-    how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
-    action: OperatorAction
-  ) => Effect.Effect<number, StoreError>
-  /** Deletes dead letters; the deliveries that they park continue. `died`: as for `redrive`. Returns how many were dead. */
-  readonly discard: (
-    ids: ReadonlyArray<number>,
-    action: OperatorAction,
-    died?: ReadonlyMap<number, number>
-  ) => Effect.Effect<number, StoreError>
-  /** Unresolved steps with these keys that an attempt at this dead letter would not simply repeat, the oldest first. */
-  readonly unresolvedSteps: (
-    delivery: number,
-    dedupKeys: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<UnresolvedStep>, StoreError>
-  /** Answers the unresolved step with this name. If it was the last one, the dead letter is retried from `dueAt`. */
-  readonly resolve: (
-    delivery: number,
-    dedupKeys: ReadonlyArray<string>,
-    name: string,
-    resolution: Resolution,
-    dueAt: number,
-    action: OperatorAction
-  ) => Effect.Effect<ResolveResult, StoreError>
-  /** Adds deliveries again, after those that already have the same ordering key. */
-  readonly replay: (deliveries: ReadonlyArray<NewDelivery>, action: OperatorAction) => Effect.Effect<void, StoreError>
-  /** All switches that are off. */
-  readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
-  /** Resuming all writes makes the deliveries due that waited because writes were stopped. */
-  readonly setSwitch: (which: Switch, on: boolean, action: OperatorAction) => Effect.Effect<void, StoreError>
-  /** Waits until this process has committed more than `seen` operator commands; returns how many it has committed. */
-  readonly awaitCommand: (seen: number) => Effect.Effect<number>
-  /**
-   * Deletes journal rows of steps that began before `before` and that neither a delivery nor a replay can need: a replay can need
-   * them while the log still has the event, which is longer while a reader is behind. Returns how many.
-   */
-  readonly prune: (before: number) => Effect.Effect<number, StoreError>
-}>()("rollcall/store/Deliveries") {}
+    // attempting
+    /**
+     * In one transaction: settles the attempts that have ended, then claims due deliveries. `next`: when the next delivery will be
+     * due. `isolatedDue`: a delivery that must run alone is due, and a request for other deliveries passed over it.
+     */
+    readonly settleAndClaim: (
+      owner: Owner,
+      outcomes: ReadonlyArray<AttemptOutcome>,
+      requests: ReadonlyArray<ClaimRequest>
+    ) => Effect.Effect<
+      { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly isolatedDue: boolean },
+      StoreError
+    >
+    /** Log rows at these positions, however old, in position order; erased rows are missing. */
+    readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
+    /** By position: the batch in which the event was last delivered to the handler, if there was one. */
+    readonly batches: (
+      handler: number,
+      positions: ReadonlyArray<number>
+    ) => Effect.Effect<ReadonlyMap<number, string>, StoreError>
+
+    // operating
+    readonly handlers: Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
+    readonly backlog: Effect.Effect<ReadonlyArray<Backlog>, StoreError>
+    /** In id order. */
+    readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
+    readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
+    /**
+     * Retries dead letters from `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: by id, only those
+     * that died at this time. Returns how many were dead.
+     */
+    readonly redrive: (
+      ids: ReadonlyArray<number>,
+      how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
+      action: OperatorAction
+    ) => Effect.Effect<number, StoreError>
+    /** Deletes dead letters; the deliveries that they park continue. `died`: as for `redrive`. Returns how many were dead. */
+    readonly discard: (
+      ids: ReadonlyArray<number>,
+      action: OperatorAction,
+      died?: ReadonlyMap<number, number>
+    ) => Effect.Effect<number, StoreError>
+    /** Unresolved steps with these keys that an attempt at this dead letter would not simply repeat, the oldest first. */
+    readonly unresolvedSteps: (
+      delivery: number,
+      dedupKeys: ReadonlyArray<string>
+    ) => Effect.Effect<ReadonlyArray<UnresolvedStep>, StoreError>
+    /** Answers the unresolved step with this name. If it was the last one, the dead letter is retried from `dueAt`. */
+    readonly resolve: (
+      delivery: number,
+      dedupKeys: ReadonlyArray<string>,
+      name: string,
+      resolution: Resolution,
+      dueAt: number,
+      action: OperatorAction
+    ) => Effect.Effect<ResolveResult, StoreError>
+    /** Adds deliveries again, after those that already have the same ordering key. */
+    readonly replay: (deliveries: ReadonlyArray<NewDelivery>, action: OperatorAction) => Effect.Effect<void, StoreError>
+    /** All switches that are off. */
+    readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
+    /** Resuming all writes makes the deliveries due that waited because writes were stopped. */
+    readonly setSwitch: (which: Switch, on: boolean, action: OperatorAction) => Effect.Effect<void, StoreError>
+    /** Waits until this process has committed more than `seen` operator commands; returns how many it has committed. */
+    readonly awaitCommand: (seen: number) => Effect.Effect<number>
+    /**
+     * Deletes journal rows of steps that began before `before` and that neither a delivery nor a replay can need: a replay can need
+     * them while the log still has the event, which is longer while a reader is behind. Returns how many.
+     */
+    readonly prune: (before: number) => Effect.Effect<number, StoreError>
+  }
+>()("rollcall/store/Deliveries") {}

@@ -6,13 +6,21 @@
  *   trigger are rejected.
  */
 import { canonicalHash, isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
-import { type DeleteReason, eventIdOf, type Kind, type Origin } from "../domain/ChangeEvent.ts"
+import {
+  type DeleteReason,
+  eventIdOf,
+  genesis,
+  type Json,
+  type Kind,
+  type LogEntry,
+  type Origin
+} from "../domain/ChangeEvent.ts"
 import { diff } from "../domain/Diff.ts"
 import { entryOf, type Model, modelNames } from "../domain/Model.ts"
 import { defaultProcessing } from "../domain/Processing.ts"
 import { transitionsOf } from "../domain/Transition.ts"
 import type { AnyEvent, Cause, EventOf, ModelOf, RecordOf, Trigger } from "../plugin/Event.ts"
-import { eventFor, type PublishedEvent } from "../plugin/EventMatching.ts"
+import { eventFor, type PublishedEvent, unfiltered } from "../plugin/EventMatching.ts"
 
 /** The integration of all events and records whose integration the test does not set. */
 export const integration = "sandbox:test"
@@ -63,6 +71,8 @@ const isKind = (name: string): name is Kind => ["created", "updated", "deleted"]
 
 /** Converts to plain JSON, in which records arrive from the API. */
 const json = (content: object): JsonObject => JSON.parse(JSON.stringify(content))
+
+const textOf = (value: object | null | undefined): Json | null => value == null ? null : JSON.stringify(value)
 
 const asObject = (value: JsonValue | undefined): JsonObject => isObject(value) ? value : {}
 
@@ -130,32 +140,33 @@ const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
   }
 }
 
-/** Converts an event from the form that a handler receives to the form in the event log. */
-export const toPublishedEvent = (event: AnyEvent): PublishedEvent => {
-  const { after, before, changes, id, integration, kind, generation, model, origin, position, recordId, version } =
-    event
-  const was = before === null ? null : json(before)
-  const is = after === null ? null : json(after)
+/** Converts an event from the form that a handler receives to a row of the event log. */
+export const toLogEntry = (event: AnyEvent, position: number): LogEntry => {
+  const { generation, integration, kind, model, origin, reason, recordId, remoteId, restored, version } = event
+  const [before, after] = [event.before, event.after].map((content) => content === null ? null : json(content))
   return {
-    id,
+    eventId: event.id,
     model,
     integration,
-    recordId,
+    id: recordId,
+    remoteId,
     generation,
     version,
     kind,
     origin,
-    changes,
-    position,
-    before: was,
-    after: is,
-    remoteId: event.remoteId,
-    reason: event.reason,
-    restored: event.restored,
+    reason,
+    restored,
+    before: textOf(before),
+    after: textOf(after),
+    changes: JSON.stringify(event.changes),
+    transitions: JSON.stringify(
+      after == null || origin === "backfill" ? [] : transitionsOf(model, before ?? null, after)
+    ),
     changedAt: event.changedAt,
-    detectedAt: event.detectedAt,
-    cause: event.cause,
-    transitions: is === null || origin === "backfill" ? [] : transitionsOf(model, was, is)
+    detectedAt: event.detectedAt.getTime(),
+    cause: textOf(event.cause),
+    position,
+    chain: genesis
   }
 }
 
@@ -169,7 +180,7 @@ export const event = <const T extends Trigger>(trigger: T, fixture: EventFixture
     throw new Error(`an update must change something: "before" and "after" of ${trigger} are equal`)
   }
   const activation = { _tag: "Event", triggers: [trigger], changed: null } as const
-  const received = eventFor("", { activation, options: { origins: [published.origin], echo: "deliver" } }, published)
+  const received = eventFor("", { activation, options: unfiltered }, published)
   if (received === null) {
     const paths = entryOf(published.model).transitions
       .filter(({ name }) => `${published.model}.${name}` === trigger)

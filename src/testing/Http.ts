@@ -22,9 +22,6 @@ export type MockResponse =
   | "unreachable"
   | "response lost"
 
-/** Methods of requests that change nothing on the server. */
-export const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"])
-
 const withoutBody: ReadonlySet<number> = new Set([204, 205, 304])
 /** Tracing headers, which the HTTP client adds itself. */
 const tracingHeaders = /^(traceparent|b3|x-b3-.*)$/

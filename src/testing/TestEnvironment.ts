@@ -1,28 +1,28 @@
 /**
- * The environment of a plugin under test, in memory: published records, the simulated API with its records, the journal, and
- * the faults that the test sets.
+ * The environment of a plugin under test, in memory: published records, the log, the records of the simulated API, the journal,
+ * and the faults that the test sets.
  *
  * Invariants
- * 1. A write that violates its schema, form or scale is rejected as in the service, and has no effect
- * 2. Every write that took effect is stored with its intent, so a test always sees a write that took effect twice
+ * 1. Every write that took effect is stored, so a test always sees a write that took effect twice
  *
  * Gotchas
  * - Writes change the records of the simulated API (`live`), not the published ones (`Records`), because nothing polls here.
- * - Business rules of the API (the employee already exists, the job is closed) are not simulated; a test sets them as faults.
  */
 import * as Duration from "effect/Duration"
-import * as Schema from "effect/Schema"
 import type { EmployeeForm } from "../api/Forms.ts"
-import { type ReadName, readSchemas } from "../api/Reads.ts"
-import { checkWrite } from "../api/WriteCheck.ts"
-import { type WriteBody, type WriteName, writeSchemas } from "../api/Writes.ts"
+import type { ReadName, readSchemas } from "../api/Reads.ts"
+import type { WriteBody, WriteName } from "../api/Writes.ts"
+import { toPublishedEvent } from "../delivery/engine/EventCache.ts"
+import type { MatchedEvent } from "../delivery/handler/PlannedDelivery.ts"
 import type { JsonObject, JsonValue } from "../domain/Canonical.ts"
+import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
-import type { WriteOptions } from "../plugin/Capabilities.ts"
-import type { PublishedEvent } from "../plugin/EventMatching.ts"
+import type { AnyEvent } from "../plugin/Event.ts"
 import { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "../plugin/Failure.ts"
-import type { RecordFixture } from "./Fixtures.ts"
+import type { FencingToken } from "../store/AttemptJournal.ts"
+import { type RecordFixture, toLogEntry } from "./Fixtures.ts"
 import type { MockResponse, Request } from "./Http.ts"
+import type { JournalState } from "./MemoryJournal.ts"
 import { type ApiRecords, applyWrite, recordKey, recordsOf } from "./WriteEffects.ts"
 
 /** A write that took effect. `id` is the id in its path; null if it has none. */
@@ -77,21 +77,6 @@ export interface Setup {
   readonly http?: ((request: Request) => MockResponse) | ReadonlyArray<MockResponse>
 }
 
-/** A write that a handler requests. */
-export interface WriteRequest {
-  readonly integration: string
-  readonly write: WriteName
-  readonly id: string | null
-  readonly body: unknown
-  readonly options: WriteOptions<"createEmployee"> & WriteOptions<"rateSkill">
-}
-
-/**
- * Keys under which a step is done once: the key of the event or tick; or the key of the batch, followed by the keys of the
- * larger batches that contained it.
- */
-export type DedupKeys = readonly [string, ...ReadonlyArray<string>]
-
 /** A step in the journal. A step without a result was started, and its outcome is unknown. */
 export interface Step {
   readonly handler: string
@@ -106,22 +91,25 @@ interface State {
   now: number
   readonly published: ApiRecords
   readonly apiRecords: ApiRecords
-  readonly appliedWrites: Array<{ readonly intent: string; readonly write: Write; readonly data: JsonValue }>
+  readonly appliedWrites: Array<Write>
   readonly requests: Array<Request>
   responsesUsed: number
-  readonly log: Array<PublishedEvent>
-  readonly journal: Map<string, Step>
-  /** Intent of a write → `data` of its response; without `data` its outcome is unknown. `startedAt`: ms. */
-  readonly intents: Map<string, { readonly startedAt: number; readonly data?: JsonValue }>
+  readonly log: Array<LogEntry>
+  readonly journal: JournalState
   readonly calls: Array<number>
   readonly parked: Set<string>
-  /** Handler and event → keys of the batch in which the event was last delivered. */
-  readonly batches: Map<string, DedupKeys>
+  /** Handler → position of an event → the batch in which it was last delivered. */
+  readonly batches: Map<number, Map<number, string>>
   /** Handler and integration → length of the log at the handler's last tick. */
   readonly ticks: Map<string, number>
 }
 
 const startTime = Date.parse("2026-01-01T00:00:00.000Z")
+/** Positions of the log are `test-1-<number>`. */
+export const identity: LogIdentity = { store: "test", generation: 1 }
+
+/** The process that delivers. */
+export const owner = { scope: "test", epoch: 1 }
 
 const failureOf = (fail: FailureMode, on: string): HandlerError => {
   if (typeof fail !== "string") return fail
@@ -132,10 +120,6 @@ const failureOf = (fail: FailureMode, on: string): HandlerError => {
   }
   return new Permanent({ message: `${on} was rejected, as set by the test`, refusal: fail })
 }
-
-const decodePackages = Schema.decodeUnknownSync(readSchemas.assessmentPackages)
-
-const paramOf = (write: WriteName): string | undefined => Object.keys(writeSchemas[write].params)[0]
 
 export class TestEnvironment {
   readonly #setup: Setup
@@ -151,8 +135,7 @@ export class TestEnvironment {
       requests: [],
       responsesUsed: 0,
       log: [],
-      journal: new Map(),
-      intents: new Map(),
+      journal: { rows: [], newest: { delivery: 0, claim: 0 } },
       calls: (setup.faults ?? []).map(() => 0),
       parked: new Set(),
       batches: new Map(),
@@ -167,26 +150,60 @@ export class TestEnvironment {
     }
   }
 
+  get reads(): ReadResponses {
+    return this.#setup.reads ?? {}
+  }
+
   /** An independent copy of the environment. */
   copy(): TestEnvironment {
     return new TestEnvironment(this.#setup, structuredClone(this.state))
   }
 
-  /** Appends an event to the log, and updates the published records and those of the API. */
-  publish(event: PublishedEvent): PublishedEvent {
+  /**
+   * Appends an event to the log, and updates the published records and those of the API. If the event is in the log already, its
+   * entry is the earlier one: the journal recognizes it, as in a replay.
+   */
+  publish(event: AnyEvent): MatchedEvent {
     const { log, published, apiRecords } = this.state
-    const positioned = { ...event, position: `test-1-${log.length + 1}` }
-    log.push(positioned)
+    const appended = toLogEntry(event, log.length + 1)
+    log.push(appended)
     const at = recordKey(event.integration, event.model, event.recordId)
     for (const records of [published, apiRecords]) {
-      if (event.after === null) records.delete(at)
-      else records.set(at, event.after)
+      if (appended.after === null) records.delete(at)
+      else records.set(at, JSON.parse(appended.after))
     }
-    return positioned
+    return { entry: this.#entryOf(event.id) ?? appended, event: toPublishedEvent(identity, appended) }
   }
 
-  publishedRecord(integration: string, model: Model, id: string): JsonObject | null {
-    return this.state.published.get(recordKey(integration, model, id)) ?? null
+  #entryOf(event: string): LogEntry | undefined {
+    return this.state.log.find(({ eventId }) => eventId === event)
+  }
+
+  /** By position: the batch in which the event was last delivered to the handler. */
+  batchesOf(handler: number): Map<number, string> {
+    const { batches } = this.state
+    const own = batches.get(handler) ?? new Map<number, string>()
+    batches.set(handler, own)
+    return own
+  }
+
+  rememberBatch(handler: number, events: ReadonlyArray<{ readonly id: string }>, batch: string | null): void {
+    for (const { id } of events) {
+      const position = this.#entryOf(id)?.position
+      if (batch !== null && position !== undefined) this.batchesOf(handler).set(position, batch)
+    }
+  }
+
+  /** Id of the delivery that is claimed next. */
+  get nextDelivery(): number {
+    return this.state.journal.newest.delivery + 1
+  }
+
+  /** Claims the delivery for its next attempt, or, if it is null, a new delivery. */
+  claim(delivery: number | null): FencingToken {
+    const { newest } = this.state.journal
+    this.state.journal.newest = { delivery: delivery ?? this.nextDelivery, claim: newest.claim + 1 }
+    return { owner, ...this.state.journal.newest }
   }
 
   apiRecord(integration: string, model: Model, id: string): JsonObject | null {
@@ -213,69 +230,25 @@ export class TestEnvironment {
     return found === null ? null : { fail: found, error: failureOf(found, on) }
   }
 
-  // ---- reads ------------------------------------------------------------------------------------------------------
-
-  employeeForm(integration: string, staffingEntityId: string | undefined): EmployeeForm {
-    const { employeeForm } = this.#setup.reads ?? {}
-    if (employeeForm === undefined) throw new Error("the test has no form: pass `reads: { employeeForm: … }`")
-    return typeof employeeForm === "function" ? employeeForm({ integration, staffingEntityId }) : employeeForm
-  }
-
-  attachments(integration: string, applicationId: string): ReadResponse<"attachments"> {
-    const { attachments = [] } = this.#setup.reads ?? {}
-    return { results: typeof attachments === "function" ? attachments({ integration, applicationId }) : attachments }
-  }
-
-  tools(): ReadResponse<"tools"> {
-    const { tools } = this.#setup.reads ?? {}
-    if (tools === undefined) throw new Error("the test has no tools: pass `reads: { tools: … }`")
-    return tools
-  }
-
-  packages(integration: string): ReadResponse<"assessmentPackages"> {
-    return decodePackages({ packages: recordsOf(this.state.apiRecords, integration, "assessment.package") })
-  }
-
-  // ---- writes -----------------------------------------------------------------------------------------------------
-
-  /**
-   * The failure of a write that is rejected before it is sent; null if the write is valid. Without a `form` option, a new
-   * employee is checked against the test's form.
-   */
-  rejectionOf({ body, id, integration, options, write }: WriteRequest): Permanent | null {
-    const param = paramOf(write)
-    const { scale } = options
-    const form = options.form ?? (write === "createEmployee" && this.#setup.reads?.employeeForm !== undefined
-      ? this.employeeForm(integration, entityOf(body))
-      : undefined)
-    const faults = checkWrite({
-      write,
-      params: param === undefined ? {} : { [param]: id },
-      body,
-      ...(form === undefined ? {} : { form }),
-      ...(scale === undefined ? {} : { scale })
-    }).filter(({ rule }) => rule !== "pattern_unsupported")
-    if (faults.length === 0) return null
-    const message = faults.map(({ message, path }) => `${path}: ${message}`).join("; ")
-    return new Permanent({ message: `${write}: ${message}`, refusal: "Invalid", faults })
-  }
-
-  /** The write that an intent made, if it took effect. */
-  appliedWrite(intent: string): { readonly data: JsonValue } | undefined {
-    return this.state.appliedWrites.find((effect) => effect.intent === intent)
-  }
-
   /** Makes the write take effect; returns `data` of its response. */
-  apply(intent: string, { body, id, integration, write }: WriteRequest): JsonValue {
+  apply(integration: string, write: WriteName, id: string | null, body: unknown): JsonValue {
+    const { apiRecords, appliedWrites } = this.state
     const json: JsonObject = JSON.parse(JSON.stringify(body))
-    const nth = this.state.appliedWrites.filter((effect) => effect.write.write === write).length + 1
-    const data = applyWrite(this.state.apiRecords, { integration, write, id: id ?? "", body: json }, `${write}-${nth}`)
-    this.state.appliedWrites.push({ intent, write: { integration, write, id, body: json } as Write, data })
+    const nth = appliedWrites.filter((one) => one.write === write).length + 1
+    const data = applyWrite(apiRecords, { integration, write, id: id ?? "", body: json }, `${write}-${nth}`)
+    appliedWrites.push({ integration, write, id, body: json } as Write)
     return data
   }
 
-  // ---- HTTP -------------------------------------------------------------------------------------------------------
+  /** Fails, as a mistake in the test, if the test has no response to this read. */
+  requireResponse(read: Fault["on"]): void {
+    if (read !== "employeeForm" && read !== "tools") return
+    if (this.reads[read] !== undefined) return
+    const what = read === "tools" ? "tools" : "form"
+    throw new Error(`the test has no ${what}: pass \`reads: { ${read}: … }\``)
+  }
 
+  /** The response to an HTTP request. */
   respond(request: Request): MockResponse {
     const { http = [] } = this.#setup
     const response = typeof http === "function" ? http(request) : http[this.state.responsesUsed++]
@@ -287,11 +260,4 @@ export class TestEnvironment {
     if (response !== "unreachable") this.state.requests.push(request)
     return response
   }
-}
-
-const entityOf = (body: unknown): string | undefined => {
-  const entity = typeof body === "object" && body !== null && "staffing_entity_id" in body
-    ? body.staffing_entity_id
-    : null
-  return typeof entity === "string" ? entity : undefined
 }

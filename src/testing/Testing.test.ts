@@ -4,6 +4,7 @@ import * as Config from "effect/Config"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Schema from "effect/Schema"
 import * as Plugin from "../plugin/Plugin.ts"
 import * as Testing from "./Testing.ts"
@@ -144,6 +145,13 @@ describe("rollcall/testing", () => {
     assert.strictEqual((seen[1] ?? 0) - (seen[0] ?? 0), 60_000)
     assert.deepStrictEqual(await of({ on: "addTag", fail: "Transient", times: 3 }), ["dead", 3, 0, "Transient"])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "RateLimited", times: 9 }), ["done", 10, 1, undefined])
+    const both: ReadonlyArray<Testing.Fault> = [{ on: "addTag", fail: "RateLimited", times: 2 }, {
+      on: "addTag",
+      fail: "Transient",
+      after: 2,
+      times: 2
+    }]
+    assert.deepStrictEqual(await of(...both), ["done", 5, 1, undefined])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "Forbidden" }), ["dead", 1, 0, "Permanent"])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "response lost" }), ["done", 2, 1, undefined])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "request lost" }), ["done", 3, 1, undefined])
@@ -185,6 +193,45 @@ describe("rollcall/testing", () => {
     const setting: Testing.Setup = { faults: [{ on: "addTag", fail: "response lost" }] }
     const { deliveries, writes } = await Testing.make(plugin, setting).deliver(Testing.event("ats.tag.created", {}))
     assert.deepStrictEqual([deliveries[0]?.attempts, writes.length], [1, 1])
+  })
+
+  it("sends two equal writes of one attempt twice, and repeats neither in the next attempt", async () => {
+    const plugin = Plugin.make("twice").on(
+      "ats.tag.created",
+      {},
+      Effect.fnUntraced(function*(event) {
+        const api = yield* Plugin.Api
+        const link = api.addResultLink(event.recordId, { label: "x", url: "https://x.example" })
+        yield* link
+        yield* link
+        yield* api.addTag(event.recordId, { tag: { name: "x" } })
+      })
+    )
+    const setup: Testing.Setup = { faults: [{ on: "addTag", fail: "Transient" }] }
+    const run = await Testing.make(plugin, setup).deliver(Testing.event("ats.tag.created", {}))
+    assert.deepStrictEqual(namesOf(run), ["addResultLink", "addResultLink", "addTag"])
+  })
+
+  it("a step that must not be repeated has an unknown outcome after a request without a response, except a GET (L5)", async () => {
+    const pluginOf = (method: "GET" | "POST") =>
+      Plugin.make("hook").on("ats.tag.created", {}, () =>
+        Effect.asVoid(Plugin.Journal.once(
+          "send",
+          Schema.Number,
+          HttpClient.execute(HttpClientRequest.make(method)("https://hooks.example/in")).pipe(
+            Effect.map(({ status }) => status),
+            Effect.catchTag("HttpClientError", () => new Plugin.Transient({ message: "no answer" }))
+          ),
+          { onUnknown: "deadLetter" }
+        )))
+    const of = async (method: "GET" | "POST", first: Testing.MockResponse) => {
+      const http = [first, { status: 200 }]
+      const { failure } = await Testing.make(pluginOf(method), { http }).deliver(Testing.event("ats.tag.created", {}))
+      return failure?._tag === "Permanent" ? failure.refusal : failure
+    }
+    assert.strictEqual(await of("POST", "response lost"), "OutcomeUnknown")
+    assert.strictEqual(await of("POST", "unreachable"), "OutcomeUnknown")
+    assert.isNull(await of("GET", "response lost"))
   })
 
   it("answers HTTP requests, and returns them", async () => {

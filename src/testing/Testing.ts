@@ -17,7 +17,7 @@ import type { Request } from "./Http.ts"
 import type { CrashPoint } from "./TestAttempt.ts"
 import { type Setup, type Step, TestEnvironment, type Write } from "./TestEnvironment.ts"
 
-export type { DeliveryResult } from "./DeliveryLoop.ts"
+export type { Defect, DeliveryResult } from "./DeliveryLoop.ts"
 export {
   event,
   type EventFixture,
@@ -28,7 +28,6 @@ export {
   type RecordFixture
 } from "./Fixtures.ts"
 export type { MockResponse, Request } from "./Http.ts"
-export type { Defect } from "./TestAttempt.ts"
 export type { FailureMode, Fault, ReadResponses, Setup, Step, Write } from "./TestEnvironment.ts"
 
 /** The result of one call of `deliver` or `tick`. Writes, requests and logs are those of this call only. */
@@ -85,6 +84,17 @@ export interface Testing {
 
 const inOrder = (events: Events): ReadonlyArray<AnyEvent> => "model" in events ? [events] : events
 
+/** The steps in the journal, without those that are writes. */
+const stepsOf = (
+  { handlers }: { readonly handlers: ReadonlyArray<{ readonly name: string }> },
+  { state }: TestEnvironment
+): ReadonlyArray<Step> =>
+  state.journal.rows.filter(({ write }) => write === null).map(({ handler, result, step }) => ({
+    handler: handlers[handler]?.name ?? "",
+    step,
+    ...(result === null ? {} : { result: JSON.parse(result) })
+  }))
+
 /** Limit that stops `crashes` for a handler that never ends. */
 const maxCrashPoints = 10_000
 
@@ -95,7 +105,7 @@ export const make = <C>(plugin: Plugin<C>, setup: Setup = {}): Testing => {
   }
   const environment = new TestEnvironment(setup)
 
-  type Deliver = (context: DeliveryLoop.DeliveryContext<C>) => Effect.Effect<void>
+  type Deliver = (context: DeliveryLoop.DeliveryContext) => Effect.Effect<void>
 
   const run = Effect.fnUntraced(function*(
     environment: TestEnvironment,
@@ -103,25 +113,31 @@ export const make = <C>(plugin: Plugin<C>, setup: Setup = {}): Testing => {
     deliver: Deliver
   ) {
     const crashPoint: CrashPoint = { target, passed: 0, label: null }
-    const context: DeliveryLoop.DeliveryContext<C> = { plugin, environment, crashPoint, settled: [], logs: [] }
-    const { appliedWrites, journal, requests } = environment.state
+    const context: DeliveryLoop.DeliveryContext = {
+      plugin: plugin as Plugin<unknown>,
+      environment,
+      crashPoint,
+      settled: [],
+      logs: []
+    }
+    const { appliedWrites, requests } = environment.state
     const [writesBefore, requestsBefore] = [appliedWrites.length, requests.length]
     yield* deliver(context)
     const result: Result = {
       deliveries: context.settled,
       failure: context.settled.find(({ failure }) => failure !== null)?.failure ?? null,
-      writes: appliedWrites.slice(writesBefore).map(({ write }) => write),
+      writes: appliedWrites.slice(writesBefore),
       requests: requests.slice(requestsBefore),
-      journal: [...journal.values()],
+      journal: stepsOf(plugin, environment),
       logs: context.logs
     }
     return { result, at: crashPoint.label }
   })
 
-  const deliveryOf = (what: Events | DueTick) => (context: DeliveryLoop.DeliveryContext<C>) =>
+  const deliveryOf = (what: Events | DueTick) => (context: DeliveryLoop.DeliveryContext) =>
     "tick" in what
       ? DeliveryLoop.tick(context, what.tick, what.integration ?? Fixtures.integration)
-      : DeliveryLoop.deliver(context, inOrder(what).map(Fixtures.toPublishedEvent))
+      : DeliveryLoop.deliver(context, inOrder(what))
   const runOnce = (what: Events | DueTick) =>
     Effect.map(run(environment, null, deliveryOf(what)), ({ result }) => result)
 

@@ -40,9 +40,10 @@ const change = (records: ApiRecords, at: string, changed: Change): void => {
   if (record !== undefined) records.set(at, changed(record))
 }
 
-/** Changes the candidate in each of its applications, and its own record, if the test has one. */
+/** Changes the candidate, and its copy in each of its applications. */
 const changeCandidate = (records: ApiRecords, integration: string, id: string, changed: Change): void => {
-  change(records, recordKey(integration, "ats.candidate", id), changed)
+  const at = recordKey(integration, "ats.candidate", id)
+  records.set(at, changed(records.get(at) ?? { id }))
   for (const application of recordsOf(records, integration, "ats.application")) {
     if (application["candidate_id"] !== id) continue
     const candidate = changed({ id, ...asObject(application["candidate"]) })

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
 import {
   type Claimed,
   type ClaimRequest,
@@ -9,10 +10,8 @@ import {
   deliveryReader,
   type FailedAttempt,
   type Failure,
-  type FencingToken,
   type NewDelivery,
-  type NewHandler,
-  type StepKey
+  type NewHandler
 } from "../../src/store/Deliveries.ts"
 import type { Owner, Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"
@@ -26,7 +25,7 @@ const handler = (name: string, details: Partial<NewHandler> = {}): NewHandler =>
   ...details
 })
 const failure: Failure = { reason: "Transient", message: "not yet", refusal: null, faults: [], at: 1 }
-export const attempted: FailedAttempt = { number: 1, startedAt: 0, failure, requests: [] }
+export const failedAttempt: FailedAttempt = { number: 1, startedAt: 0, failure, requests: [] }
 export const operatorAction = { at: 0, command: "test", target: "", detail: "" }
 
 /** One handler, and a delivery for each ordering key, with positions 1, 2, 3 … */
@@ -156,7 +155,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         Effect.gen(function*() {
           const { claim, deliveries, owner } = yield* setup(["a", "a"], { skipsDeadLetters })
           const [first] = yield* claim
-          const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, attempted } as const
+          const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, failedAttempt } as const
           yield* deliveries.settleAndClaim(owner, [dead], [])
           assert.deepStrictEqual(placesOf(yield* claim), skipsDeadLetters ? ["a2"] : [])
           assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 10 })).map(({ parked }) => parked), [
@@ -173,7 +172,13 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       Effect.gen(function*() {
         const { claim, deliveries, owner, want } = yield* setup(["a"])
         const [first] = yield* claim
-        const again = { _tag: "Retry", deliveries: [first?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
+        const again = {
+          _tag: "Retry",
+          deliveries: [first?.id ?? 0],
+          dueAt: 60_000,
+          attempts: 1,
+          failedAttempt
+        } as const
         const { claimed, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
         assert.deepStrictEqual([placesOf(claimed), next], [[], 60_000])
       })
@@ -186,7 +191,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         const patient = { ...want, maxLead: 1e16 }
         const switchWrites = (on: boolean) => deliveries.setSwitch({ _tag: "Writes" }, on, operatorAction)
         const [first, second] = yield* claim
-        const far = { dueAt: 1e15, attempts: 0, attempted }
+        const far = { dueAt: 1e15, attempts: 0, failedAttempt }
         const again = (id: number | undefined, stopped: boolean) =>
           ({ _tag: "Retry", deliveries: [id ?? 0], ...far, stopped }) as const
         yield* switchWrites(false)

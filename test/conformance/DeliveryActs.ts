@@ -6,7 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { Deliveries, deliveryReader, type Tick, type TickSchedule } from "../../src/store/Deliveries.ts"
 import type { IntegrationState } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { attempted, operatorAction, placesOf, setup } from "./Deliveries.ts"
+import { failedAttempt, operatorAction, placesOf, setup } from "./Deliveries.ts"
 import { created, integrationOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
@@ -44,7 +44,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         yield* open(owner)
         assert.deepStrictEqual(placesOf(yield* claim), placesOf(whole))
         const batch = whole[0]?.batch ?? ""
-        const halved = { _tag: "Split", batch, dueAt: 0, attempted, deliveries: whole.map(({ id }) => id) } as const
+        const halved = { _tag: "Split", batch, dueAt: 0, failedAttempt, deliveries: whole.map(({ id }) => id) } as const
         yield* deliveries.settleAndClaim(owner, [halved], [])
         const halves = [yield* claim, yield* claim]
         assert.deepStrictEqual(halves.map(placesOf).sort(), [["a1", "b2"], ["c3", "d4"]])
@@ -71,7 +71,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         )
         const [a, b, ...rest] = first.claimed
         if (a === undefined || b === undefined) return assert.fail("nothing claimed")
-        const halved = { _tag: "Split", batch: whole, dueAt: 0, attempted, deliveries: [a.id, b.id] } as const
+        const halved = { _tag: "Split", batch: whole, dueAt: 0, failedAttempt, deliveries: [a.id, b.id] } as const
         yield* deliveries.settleAndClaim(owner, [halved], [])
         yield* settle(rest)
         yield* settle((yield* claim(2)).claimed)
@@ -107,7 +107,11 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
           ({ claimed: [one] }) => one ?? assert.fail("nothing claimed")
         )
         const first = yield* claim
-        yield* deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: [first.id], attempts: 1, attempted }], [])
+        yield* deliveries.settleAndClaim(
+          owner,
+          [{ _tag: "Dead", deliveries: [first.id], attempts: 1, failedAttempt }],
+          []
+        )
         yield* deliveries.replay([made("a", 1)], operatorAction)
         const second = yield* claim
         assert.strictEqual(second.batch, `${first.batch}.r${second.id}`)
@@ -272,7 +276,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const claimed = yield* claim
         yield* deliveries.settleAndClaim(
           owner,
-          claimed.map(({ id }) => ({ _tag: "Dead", deliveries: [id], attempts: 1, attempted })),
+          claimed.map(({ id }) => ({ _tag: "Dead", deliveries: [id], attempts: 1, failedAttempt })),
           []
         )
         assert.deepStrictEqual(yield* deliveries.backlog, [
@@ -291,7 +295,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         ])
         assert.deepStrictEqual(yield* deliveries.deadLetters({ reason: "Permanent", limit: 9 }), [])
         const detail = yield* deliveries.deadLetterDetail(claimed[0]?.id ?? 0)
-        assert.deepStrictEqual(detail?.failedAttempts, [attempted])
+        assert.deepStrictEqual(detail?.failedAttempts, [failedAttempt])
         const count = yield* deliveries.redrive(
           claimed.map(({ id }) => id),
           { dueAt: 0, fresh: "again" },
@@ -320,7 +324,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
                 _tag: "Dead",
                 deliveries: [id],
                 attempts: 1,
-                attempted: { ...attempted, failure: { ...attempted.failure, at } }
+                failedAttempt: { ...failedAttempt, failure: { ...failedAttempt.failure, at } }
               })),
               []
             ))

@@ -4,9 +4,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { expectationsOf } from "../../src/domain/Expectation.ts"
-import { type Claimed, Deliveries, type Intent, type Resolution } from "../../src/store/Deliveries.ts"
+import type { Intent } from "../../src/store/AttemptJournal.ts"
+import { type Claimed, Deliveries, type Resolution } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError, StreamTx } from "../../src/store/Store.ts"
-import { attempted, fenceOf, operatorAction, setup } from "./Deliveries.ts"
+import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
 import { stateOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
@@ -46,7 +47,7 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
   const fence = fenceOf(owner, claimed)
   yield* deliveries.begin(fence, intent)
   const die = ({ id }: Claimed) =>
-    deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: [id], attempts: 1, attempted }], [])
+    deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: [id], attempts: 1, failedAttempt }], [])
   yield* die(claimed)
   const openSteps = (id = claimed.id) => deliveries.unresolvedSteps(id, dedupKeys)
   const name = Effect.map(openSteps(), ([step]) => step?.name ?? "")

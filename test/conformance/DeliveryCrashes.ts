@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { type Claimed, type Deliveries, isolateAfterCrashes } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { attempted, placesOf, setup } from "./Deliveries.ts"
+import { failedAttempt, placesOf, setup } from "./Deliveries.ts"
 
 const crashesOf = (claimed: ReadonlyArray<Claimed>) =>
   claimed.map(({ crashes, orderingKey }) => `${orderingKey}${crashes}`)
@@ -31,7 +31,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
         const { claimed: [a, b, c] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, most: 3 }])
         yield* deliveries.settleAndClaim(owner, [
           { _tag: "Released", deliveries: [b?.id ?? 0] },
-          { _tag: "Retry", deliveries: [c?.id ?? 0], dueAt: 0, attempts: 1, attempted }
+          { _tag: "Retry", deliveries: [c?.id ?? 0], dueAt: 0, attempts: 1, failedAttempt }
         ], [])
         yield* open(owner)
         assert.strictEqual(a?.crashes, 0)
@@ -66,13 +66,13 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
         const { claim, deliveries, dispatch, made, owner, settle, want } = yield* suspected(["a", "b"])
         yield* dispatch(owner, [made("c", 3)], 3)
         const usual = yield* deliveries.settleAndClaim(owner, [], [want])
-        assert.deepStrictEqual([placesOf(usual.claimed), usual.alone], [["c3"], true])
+        assert.deepStrictEqual([placesOf(usual.claimed), usual.isolatedDue], [["c3"], true])
         yield* settle(usual.claimed)
         const alone = { ...want, isolated: true }
         const first = yield* deliveries.settleAndClaim(owner, [], [alone, alone])
-        assert.deepStrictEqual([crashesOf(first.claimed), first.alone], [["a3"], false])
+        assert.deepStrictEqual([crashesOf(first.claimed), first.isolatedDue], [["a3"], false])
         yield* settle(first.claimed)
-        assert.isTrue((yield* deliveries.settleAndClaim(owner, [], [want])).alone)
+        assert.isTrue((yield* deliveries.settleAndClaim(owner, [], [want])).isolatedDue)
         assert.deepStrictEqual(placesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["b2"])
         assert.deepStrictEqual(yield* claim, [])
       })
@@ -83,9 +83,9 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
       Effect.gen(function*() {
         const { deliveries, owner, want } = yield* suspected(["a"])
         const { claimed: [a] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])
-        const again = { _tag: "Retry", deliveries: [a?.id ?? 0], dueAt: 60_000, attempts: 1, attempted } as const
-        const { alone, claimed, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
-        assert.deepStrictEqual([claimed, alone, next], [[], false, 60_000])
+        const again = { _tag: "Retry", deliveries: [a?.id ?? 0], dueAt: 60_000, attempts: 1, failedAttempt } as const
+        const { claimed, isolatedDue, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
+        assert.deepStrictEqual([claimed, isolatedDue, next], [[], false, 60_000])
       })
     )
 
@@ -98,7 +98,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
         const given = yield* claim
         assert.deepStrictEqual(crashesOf(given), ["a4"])
         const ids = given.map(({ id }) => id)
-        yield* deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: ids, attempts: 1, attempted }], [])
+        yield* deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: ids, attempts: 1, failedAttempt }], [])
         yield* deliveries.redrive(ids, { dueAt: 0, fresh: null }, { at: 0, command: "test", target: "", detail: "" })
         assert.deepStrictEqual(yield* claim, [])
         assert.deepStrictEqual(
@@ -130,7 +130,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
           deliveries: deliveriesOf,
           batch,
           dueAt: 0,
-          attempted
+          failedAttempt
         }], [])
         assert.deepStrictEqual((yield* deliveries.settleAndClaim(owner, [], [batches])).claimed, [])
         assert.deepStrictEqual(crashesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["a3"])

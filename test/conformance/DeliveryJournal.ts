@@ -3,10 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Deliveries, type FencingToken, type Intent, type StepKey } from "../../src/store/Deliveries.ts"
+import type { Intent, StepKey } from "../../src/store/AttemptJournal.ts"
+import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { attempted, fenceOf, operatorAction, setup } from "./Deliveries.ts"
-import { created, ids, integrationOf, reasonOf } from "./StoreSamples.ts"
+import { attemptJournalSuite } from "./AttemptJournal.ts"
+import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
+import { created, integrationOf } from "./StoreSamples.ts"
 
 /** A claimed delivery with a step. */
 const attempting = Effect.gen(function*() {
@@ -27,47 +29,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
       it.effect(title, () => Effect.provide(body, layer))
 
-    test(
-      "have an unknown outcome until they are finished, begin again only on request, and are deleted if they had no effect (L5)",
-      Effect.gen(function*() {
-        const { deliveries, fence, intent, step } = yield* attempting
-        const begin = Effect.map(deliveries.begin(fence, intent), ({ _tag }) => _tag)
-        assert.strictEqual(yield* begin, "Begun")
-        assert.strictEqual(yield* begin, "Unknown")
-        assert.strictEqual((yield* deliveries.begin(fence, { ...intent, allowRepeat: true }))._tag, "Begun")
-        yield* deliveries.withdraw(fence, step)
-        assert.strictEqual(yield* begin, "Begun")
-        yield* deliveries.finish(fence, step, '{"id":"x"}')
-        yield* deliveries.withdraw(fence, step)
-        assert.strictEqual(yield* deliveries.result({ ...step, dedupKeys: ["e2", "e1"] }), '{"id":"x"}')
-        assert.deepStrictEqual(yield* deliveries.begin(fence, intent), { _tag: "Done", result: '{"id":"x"}' })
-      })
-    )
-
-    test(
-      "have an unknown outcome while the same request with other content has one (L5)",
-      Effect.gen(function*() {
-        const { deliveries, fence, following, intent } = yield* attempting
-        yield* deliveries.begin(fence, { ...intent, step: "hire 100%_a" })
-        const later = yield* following
-        const begin = (step: string, sameRequestPrefix: string) =>
-          Effect.map(deliveries.begin(later, { ...intent, step, sameRequestPrefix }), ({ _tag }) => _tag)
-        assert.strictEqual(yield* begin("hire 100%_b", "hire 100%_"), "Unknown")
-        assert.strictEqual(yield* begin("hire 100_b", "hire 100_"), "Begun")
-      })
-    )
-
-    test(
-      "begin for one of two concurrent calls (X16)",
-      Effect.gen(function*() {
-        const { deliveries, fence, intent } = yield* attempting
-        for (const step of ids(20)) {
-          const begin = deliveries.begin(fence, { ...intent, step })
-          const both = yield* Effect.all([begin, begin], { concurrency: "unbounded" })
-          assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Begun", "Unknown"])
-        }
-      })
-    )
+    attemptJournalSuite(Effect.map(attempting, ({ deliveries, ...all }) => ({ ...all, journal: deliveries })), layer)
 
     test(
       "are refused while writes are stopped, and after the hour's budget is used up",
@@ -76,6 +38,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const begin = (step: string) =>
           Effect.map(deliveries.begin(fence, { ...intent, step, write }), ({ _tag }) => _tag)
         yield* deliveries.setSwitch({ _tag: "Writes" }, false, operatorAction)
+        assert.deepStrictEqual(yield* deliveries.checkBegin(fence, { ...intent, write }), { _tag: "Stopped" })
         assert.strictEqual(yield* begin("a"), "Stopped")
         yield* deliveries.setSwitch({ _tag: "Writes" }, true, operatorAction)
         assert.deepStrictEqual([yield* begin("a"), yield* begin("b"), yield* begin("c")], [
@@ -83,27 +46,6 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
           "Begun",
           "BudgetExhausted"
         ])
-      })
-    )
-
-    test(
-      "`checkBegin` returns the refusal that `begin` would return, and begins no step",
-      Effect.gen(function*() {
-        const { deliveries, fence, following, intent, step, write } = yield* attempting
-        const check = (fence: FencingToken, details: Partial<Intent> = {}) =>
-          Effect.map(deliveries.checkBegin(fence, { ...intent, write, ...details }), (refused) => refused?._tag ?? null)
-        assert.isNull(yield* check(fence))
-        assert.isNull(yield* check(fence))
-        yield* deliveries.setSwitch({ _tag: "Writes" }, false, operatorAction)
-        assert.strictEqual(yield* check(fence), "Stopped")
-        yield* deliveries.setSwitch({ _tag: "Writes" }, true, operatorAction)
-        yield* deliveries.begin(fence, intent)
-        assert.deepStrictEqual([yield* check(fence), yield* check(fence, { allowRepeat: true })], ["Unknown", null])
-        const later = yield* following
-        assert.strictEqual(reasonOf(yield* Effect.exit(check(fence))), "Fenced")
-        yield* deliveries.begin(later, { ...intent, allowRepeat: true })
-        yield* deliveries.finish(later, step, "1")
-        assert.strictEqual(yield* check(later), "Done")
       })
     )
 
@@ -166,7 +108,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         yield* deliveries.finish(fence, ofBatch, "2")
         yield* deliveries.replay([made("a", 1)], operatorAction)
         const batch = String(first.batch)
-        const halved = { _tag: "Split", deliveries: [first.id, second.id], batch, dueAt: 0, attempted } as const
+        const halved = { _tag: "Split", deliveries: [first.id, second.id], batch, dueAt: 0, failedAttempt } as const
         const { claimed: halves } = yield* deliveries.settleAndClaim(owner, [halved], [batches])
         yield* settle(halves.filter(({ id }) => id === first.id))
         const later = (yield* Clock.currentTimeMillis) + 1

@@ -5,11 +5,9 @@
  * Gotchas
  * - Each delivery is tried once and in isolation: it does not see the changes that an earlier one would have made.
  */
-import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { PublishedEvent } from "../../plugin/EventMatching.ts"
 import { Permanent } from "../../plugin/Failure.ts"
 import { configurationOf } from "../../plugin/PluginConfiguration.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
@@ -18,72 +16,15 @@ import { containUncaught } from "../engine/UncaughtErrors.ts"
 import { failureOf, TimedOut } from "../handler/AttemptFailure.ts"
 import type { IntegrationAccounts } from "../handler/IntegrationAccounts.ts"
 import * as Job from "../handler/Job.ts"
+import { jobOf, plannedDeliveriesOf, type PlannedDelivery } from "../handler/PlannedDelivery.ts"
 import * as Ports from "./DryRunPorts.ts"
 import type { DryRunDelivery, DryRunResult, PluginRequestError, ReplayRequest } from "./PluginAdmin.ts"
-import { forEachMatch, type MatchedEvent, resolveRange } from "./Replay.ts"
+import { forEachMatch, resolveRange } from "./Replay.ts"
 
 export interface Services extends Ports.ReadOnlyPorts {
   readonly accounts: IntegrationAccounts
   readonly store: Pick<Store["Service"], "identity" | "readLog">
 }
-
-/** A delivery that the dry run tries, in one integration: one event, the events of a batch, or a tick. */
-interface PlannedDelivery {
-  readonly integration: string
-  /** Empty: a tick. */
-  readonly events: ReadonlyArray<PublishedEvent>
-  /** The batch in which its events were last delivered; null if they were in none. */
-  readonly batch: string | null
-  /** For a tick: the span after `from`, up to and including `to`. */
-  readonly from: number
-  readonly to: number
-}
-
-/** The deliveries that a replay would create for these events. `batches`: the batch in which an event was last delivered, by position. */
-const plannedDeliveriesOf = (
-  { handler: { activation } }: Subscription,
-  found: ReadonlyArray<MatchedEvent>,
-  batches: ReadonlyMap<number, string>
-): ReadonlyArray<PlannedDelivery> => {
-  const batchOf = ({ entry }: MatchedEvent) => batches.get(entry.position) ?? null
-  return [...Map.groupBy(found, (one) => JSON.stringify([one.entry.integration, batchOf(one)])).values()]
-    .flatMap((own) =>
-      Arr.chunksOf(own, activation._tag === "Batch" ? activation.size : 1).map((some): PlannedDelivery => ({
-        integration: some[0].entry.integration,
-        events: some.map(({ event }) => event),
-        batch: batchOf(some[0]),
-        from: some[0].entry.position,
-        to: Arr.lastNonEmpty(some).entry.position
-      }))
-    )
-    .toSorted((a, b) => a.from - b.from)
-}
-
-/** The job of a delivery, as if it had been claimed. */
-const jobOf = (
-  { key }: Subscription,
-  { batch, events, from, integration, to }: PlannedDelivery,
-  now: number,
-  fresh: string | null
-): Job.Job => ({
-  members: [{
-    id: 0,
-    claim: 0,
-    crashes: 0,
-    handler: key,
-    integration,
-    orderingKey: "",
-    subject: events.length === 0
-      ? { _tag: "Tick", scheduledAt: now, from, to }
-      : { _tag: "Event", position: from },
-    dueAt: now,
-    createdAt: now,
-    attempts: 0,
-    batch,
-    fresh
-  }],
-  events
-})
 
 /** A placeholder, because a dry run writes nothing to the store. */
 const noOwner = { scope: "dry run", epoch: 0 }
@@ -99,8 +40,8 @@ const tryDelivery = Effect.fn("DryRun.tryDelivery")(function*(
   const { events, from, integration } = delivery
   const { requests, ...ports } = Ports.ports(services)
   const now = yield* Clock.currentTimeMillis
-  const job = jobOf(subscription, delivery, now, fresh ? "dry run" : null)
-  const attempt = Job.attemptOf(subscription, job, noOwner, ports.deliveries)
+  const job = jobOf(subscription, delivery, now, { fresh: fresh ? "dry run" : null })
+  const attempt = Job.attemptOf(subscription, job, noOwner, ports.journal)
   const { accounts, store } = services
   const exit = yield* configurationOf(plugin, integration).pipe(
     Effect.mapError(({ message }) => new Permanent({ message })),
@@ -150,7 +91,7 @@ export const dryRun = Effect.fn("DryRun.dryRun")(function*(
         subscription.handler.activation._tag === "Batch"
           ? services.deliveries.batches(subscription.key, found.map(({ entry }) => entry.position))
           : Effect.succeed<ReadonlyMap<number, string>>(new Map()),
-        (batches) => take(plannedDeliveriesOf(subscription, found, batches))
+        (batches) => take(plannedDeliveriesOf(subscription, found, batches).toSorted((a, b) => a.from - b.from))
       ))
   const results = yield* Effect.forEach(planned, (delivery) => tryDelivery(services, subscription, delivery, fresh))
   return { ...range, deliveries, results, omitted: deliveries - results.length }

@@ -14,13 +14,12 @@ import type { HttpBody } from "effect/http/HttpBody"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Schema from "effect/Schema"
-import type { EmployeeForm } from "../../api/Forms.ts"
-import type { ProficiencyScale } from "../../api/Proficiency.ts"
-import { checkWrite } from "../../api/WriteCheck.ts"
+import { checkWrite, type UncheckedWrite } from "../../api/WriteCheck.ts"
 import { type WriteData, type WriteName, writeSchemas } from "../../api/Writes.ts"
 import type { Json } from "../../domain/ChangeEvent.ts"
 import { Invalid, type SendHooks, type Source } from "../../source/Source.ts"
-import type { BeginRefusal, BeginResult, Deliveries, StepKey } from "../../store/Deliveries.ts"
+import type { AttemptJournal, BeginRefusal, BeginResult, StepKey } from "../../store/AttemptJournal.ts"
+import type { Deliveries } from "../../store/Deliveries.ts"
 import type { DryRunRequest } from "./PluginAdmin.ts"
 
 /** Everything that a dry run can access. */
@@ -59,14 +58,7 @@ const httpOf = ({ http }: ReadOnlyPorts, requests: Array<DryRunRequest>): HttpCl
     })
   })
 
-interface Write {
-  readonly integration: string
-  readonly write: WriteName
-  readonly params: Readonly<Record<string, unknown>>
-  readonly body: unknown
-  readonly form?: EmployeeForm
-  readonly scale?: ProficiencyScale
-}
+type Write = UncheckedWrite & { readonly integration: string }
 
 const sourceOf = ({ source: { page, read } }: ReadOnlyPorts, requests: Array<DryRunRequest>): Source["Service"] => {
   const write = Effect.fnUntraced(function*({ integration, ...request }: Write) {
@@ -87,19 +79,15 @@ const sourceOf = ({ source: { page, read } }: ReadOnlyPorts, requests: Array<Dry
 
 const nameOf = ({ dedupKeys, step }: StepKey, dedupKey = dedupKeys[0]): string => JSON.stringify([dedupKey, step])
 
-/** Reads the stored journal and keeps new results in memory. Methods that a dry run does not need die. */
-const deliveriesOf = ({ deliveries }: ReadOnlyPorts): Deliveries["Service"] => {
+/** Reads the stored journal and keeps new results in memory. */
+const journalOf = ({ deliveries }: ReadOnlyPorts): AttemptJournal => {
   const results = new Map<string, Json>()
   const resultOf = (key: StepKey) =>
     Effect.suspend(() => {
       const own = key.dedupKeys.map((dedupKey) => results.get(nameOf(key, dedupKey))).find((one) => one !== undefined)
       return own === undefined ? deliveries.result(key) : Effect.succeed(own)
     })
-  const unavailable = Effect.die(new Error("this method of Deliveries is not available in a dry run"))
-  const unavailableMethod = () => unavailable
   return {
-    entries: deliveries.entries,
-    batches: deliveries.batches,
     content: deliveries.content,
     applicationsOf: deliveries.applicationsOf,
     check: () => Effect.void,
@@ -112,24 +100,7 @@ const deliveriesOf = ({ deliveries }: ReadOnlyPorts): Deliveries["Service"] => {
         (result): BeginResult => result === null ? { _tag: "Begun" } : { _tag: "Done", result }
       ),
     finish: (_, key, result) => Effect.sync(() => void results.set(nameOf(key), result)),
-    withdraw: () => Effect.void,
-    registerHandlers: unavailableMethod,
-    dispatch: unavailableMethod,
-    dispatchTicks: unavailableMethod,
-    settleAndClaim: unavailableMethod,
-    handlers: unavailable,
-    backlog: unavailable,
-    deadLetters: unavailableMethod,
-    deadLetterDetail: unavailableMethod,
-    redrive: unavailableMethod,
-    discard: unavailableMethod,
-    unresolvedSteps: unavailableMethod,
-    resolve: unavailableMethod,
-    replay: unavailableMethod,
-    switchedOff: unavailable,
-    setSwitch: unavailableMethod,
-    awaitCommand: unavailableMethod,
-    prune: unavailableMethod
+    withdraw: () => Effect.void
   }
 }
 
@@ -139,7 +110,7 @@ export const ports = (readable: ReadOnlyPorts) => {
   return {
     requests: requests as ReadonlyArray<DryRunRequest>,
     source: sourceOf(readable, requests),
-    deliveries: deliveriesOf(readable),
+    journal: journalOf(readable),
     client: httpOf(readable, requests)
   }
 }

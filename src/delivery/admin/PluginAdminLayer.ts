@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 import { Source } from "../../source/Source.ts"
-import { type Backlog, Deliveries, type HandlerState, type Switch } from "../../store/Deliveries.ts"
+import { type Backlog, Deliveries, type HandlerState, isSwitchedOff, type Switch } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { DeliveryEngine, type DeliveryStatus } from "../engine/DeliveryEngine.ts"
 import { batchWindowOf, type Subscription } from "../engine/Subscription.ts"
@@ -37,9 +37,6 @@ const triggerOf = ({ activation }: Handler<unknown>): NonNullable<HandlerView["t
   }
   return { kind: activation._tag === "Batch" ? "batch" : "event", of: activation.triggers.join(", ") }
 }
-
-const isOff = (off: ReadonlyArray<Switch>, plugin: string, integration: string | null): boolean =>
-  off.some((one) => one._tag === "Plugin" && one.plugin === plugin && one.integration === integration)
 
 /** A snapshot of the data from the engine and the store. */
 interface AdminSnapshot {
@@ -94,8 +91,10 @@ const usedIn = (plugin: Plugin<unknown>, { integrations, off, status }: AdminSna
       one.plugin === plugin.name && one.integration === integration
     )
     if (!isEnabledIn(plugin, integration)) return { integration, state: "off", reason: "in the configuration" }
-    if (isOff(off, plugin.name, null)) return { integration, state: "off", reason: "by an operator, everywhere" }
-    if (isOff(off, plugin.name, integration)) return { integration, state: "off", reason: "by an operator" }
+    if (isSwitchedOff(off, plugin.name, null)) {
+      return { integration, state: "off", reason: "by an operator, everywhere" }
+    }
+    if (isSwitchedOff(off, plugin.name, integration)) return { integration, state: "off", reason: "by an operator" }
     if (unconfigured !== undefined) return { integration, state: "unconfigured", reason: unconfigured.message }
     return { integration, state: "on", reason: null }
   })
@@ -118,7 +117,7 @@ const pluginsView = (configured: Configured, snapshot: AdminSnapshot): ReadonlyA
     ...configured.map((plugin): PluginView => ({
       plugin: plugin.name,
       configured: true,
-      on: !isOff(snapshot.off, plugin.name, null),
+      on: !isSwitchedOff(snapshot.off, plugin.name, null),
       handlers: [
         ...plugin.handlers.map((handler) => handlerView(snapshot, plugin.name, handler.name, triggerOf(handler))),
         ...leftoverHandlers(snapshot, plugin.name, plugin.handlers.map(({ name }) => name))
@@ -201,7 +200,7 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
         "switch it on in the configuration, in `integrations` or `others` of its `with({ … })`, and restart"
       )
     }
-    if (isOff(yield* deliveries.switchedOff, plugin.name, null)) {
+    if (isSwitchedOff(yield* deliveries.switchedOff, plugin.name, null)) {
       return yield* conflict(
         `${plugin.name} is switched off everywhere`,
         `switch it on first: rollcall plugins on ${plugin.name}`

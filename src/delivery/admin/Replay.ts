@@ -8,13 +8,13 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { type LogEntry, parsePosition } from "../../domain/ChangeEvent.ts"
-import type { PublishedEvent } from "../../plugin/EventMatching.ts"
+import { parsePosition } from "../../domain/ChangeEvent.ts"
 import { Deliveries, type NewDelivery } from "../../store/Deliveries.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { deliveriesOf } from "../engine/Dispatcher.ts"
 import { toPublishedEvent } from "../engine/EventCache.ts"
 import { matchEvent, type Subscription } from "../engine/Subscription.ts"
+import type { MatchedEvent } from "../handler/PlannedDelivery.ts"
 import { PluginRequestError, type ReplayRequest, type ReplayResult } from "./PluginAdmin.ts"
 
 /** The first and the last position of a range. */
@@ -93,12 +93,6 @@ export const resolveRange = Effect.fnUntraced(function*(
   }
   return range
 })
-
-/** An event that the handler accepts. */
-export interface MatchedEvent {
-  readonly entry: LogEntry
-  readonly event: PublishedEvent
-}
 
 /** Calls `take` with the events that the handler accepts in these integrations, a page at a time and in order. */
 export const forEachMatch = Effect.fnUntraced(function*<E, R>(

@@ -36,16 +36,16 @@ export const make = () => {
       return state === "none" ? "others" : isFree ? "isolated" : "nothing"
     },
     /**
-     * Takes the result of a claim. `claimed`: a delivery was claimed. `found`: an isolated delivery is due. Returns whether to
+     * Takes the result of a claim. `claimed`: a delivery was claimed. `isolatedDue`: an isolated delivery is due. Returns whether to
      * claim again at once.
      */
-    onClaimed: (now: number, mode: ClaimMode, claimed: boolean, found: boolean, isFree: boolean): boolean => {
+    onClaimed: (now: number, mode: ClaimMode, claimed: boolean, isolatedDue: boolean, isFree: boolean): boolean => {
       if (mode === "nothing") return false
       if (mode === "isolated") {
         state = claimed ? "runs" : "none"
         return !claimed
       }
-      state = found && (isFree || !isCoolingDown(now)) ? "waits" : "none"
+      state = isolatedDue && (isFree || !isCoolingDown(now)) ? "waits" : "none"
       until = now + limits.wait
       return state === "waits" && isFree
     },

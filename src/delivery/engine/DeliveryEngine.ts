@@ -26,7 +26,6 @@ import { Source } from "../../source/Source.ts"
 import { Deliveries, type Switch } from "../../store/Deliveries.ts"
 import * as Recovery from "../../store/Recovery.ts"
 import { type Owner, Store, type StoreError } from "../../store/Store.ts"
-import type * as HandlerContext from "../handler/HandlerContext.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
 import type { OpenCircuit } from "./CircuitBreaker.ts"
 import * as Dispatcher from "./Dispatcher.ts"
@@ -101,9 +100,9 @@ const newHandlersOf = (plugins: Options["plugins"]) =>
 const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plugins, retention }: Options) {
   const store = yield* Store
   const deliveries = yield* Deliveries
-  const services: HandlerContext.Services = {
+  const services = {
     store,
-    deliveries,
+    journal: deliveries,
     source: yield* Source,
     client: yield* HttpClient.HttpClient,
     accounts: IntegrationAccounts.make(store),
@@ -154,7 +153,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     )
     const eventSubscriptions = subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
     const dispatcher = Dispatcher.make({ store, deliveries }, eventCache, owner, eventSubscriptions)
-    const worker = Worker.make(services, eventCache, watchdog, owner, subscriptions, attempts)
+    const worker = Worker.make({ ...services, deliveries }, eventCache, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
     let commandsSeen = yield* deliveries.awaitCommand(-1)
     let off: ReadonlyArray<Switch> = yield* retryWhileStoreUnavailable(deliveries.switchedOff)
@@ -192,10 +191,10 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       if (unavailable.removed.size > 0) worker.releaseDisabled(off, unavailable)
       const outcomes = worker.outcomes()
       const plan = draining.isOpen() || !isReady ? null : worker.planClaim(now, off, unavailable)
-      const { alone, claimed, next } = yield* deliveries.settleAndClaim(owner, outcomes, plan?.requests ?? [])
+      const { claimed, isolatedDue, next } = yield* deliveries.settleAndClaim(owner, outcomes, plan?.requests ?? [])
       worker.settled(outcomes.length)
       yield* worker.start(claimed, unavailable)
-      const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, alone)
+      const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis

@@ -12,21 +12,14 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
-import type { Deliveries, Failure, NewDelivery } from "../../store/Deliveries.ts"
+import type { Deliveries, NewDelivery } from "../../store/Deliveries.ts"
 import type { Owner, Store, StoreError } from "../../store/Store.ts"
+import { loopFailure } from "../handler/AttemptFailure.ts"
 import type { EventCache } from "./EventCache.ts"
 import { matchEvent, maxCauseDepth, type Subscription } from "./Subscription.ts"
 
 /** Rows of the log per step. */
 const rows = 500
-
-const loopFailure = (at: number): Failure => ({
-  reason: "LoopDetected",
-  message: `more than ${maxCauseDepth} plugins in a row reacted to each other's writes before this event`,
-  refusal: null,
-  faults: [],
-  at
-})
 
 export const deliveriesOf = (
   subscriptions: ReadonlyArray<Subscription>,
@@ -43,7 +36,7 @@ export const deliveriesOf = (
       orderingKey: partitionKey(entry),
       subject: { _tag: "Event", position: entry.position },
       dueAt: now + subscription.batchWindow,
-      dead: accepted === "loop" ? loopFailure(now) : null,
+      dead: accepted === "loop" ? loopFailure(maxCauseDepth, now) : null,
       fresh: null
     }]
   })

@@ -30,12 +30,12 @@ const notRetryable: ReadonlySet<Failure["reason"]> = new Set(["Permanent", "Loop
 export const outcomeOf = (
   /** Members of one batch, or one delivery. */
   members: ReadonlyArray<{ readonly id: number; readonly attempts: number; readonly batch: string | null }>,
-  attempted: FailedAttempt,
+  failedAttempt: FailedAttempt,
   options: HandlerOptions,
   /** Used for `RateLimited`, ms. */
   retryAfter: number
 ): AttemptOutcome => {
-  const { failure } = attempted
+  const { failure } = failedAttempt
   const deliveries = members.map(({ id }) => id)
   const before = members[0]?.attempts ?? 0
   if (failure.reason === "RateLimited") {
@@ -44,15 +44,15 @@ export const outcomeOf = (
       deliveries,
       dueAt: failure.at + Math.min(retryAfter, longestWait),
       attempts: before,
-      attempted
+      failedAttempt
     }
   }
   const attempts = before + 1
   if (!notRetryable.has(failure.reason) && attempts < (options.attempts ?? defaults.attempts)) {
-    return { _tag: "Retry", deliveries, dueAt: failure.at + backoff(options, attempts), attempts, attempted }
+    return { _tag: "Retry", deliveries, dueAt: failure.at + backoff(options, attempts), attempts, failedAttempt }
   }
   const batch = members[0]?.batch ?? null
   return batch !== null && members.length > 1
-    ? { _tag: "Split", deliveries, batch, dueAt: failure.at, attempted }
-    : { _tag: "Dead", deliveries, attempts, attempted }
+    ? { _tag: "Split", deliveries, batch, dueAt: failure.at, failedAttempt }
+    : { _tag: "Dead", deliveries, attempts, failedAttempt }
 }

@@ -8,6 +8,7 @@
  * Gotchas
  * - The worker claims more deliveries than it runs at once, so that each store transaction settles and claims many.
  */
+import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -15,6 +16,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { identity } from "effect/Function"
 import * as Metric from "effect/Metric"
+import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
 import { configurationOf, type IncompleteConfiguration } from "../../plugin/PluginConfiguration.ts"
@@ -22,8 +24,10 @@ import {
   type AttemptOutcome,
   type Claimed,
   type ClaimRequest,
+  type Deliveries,
   type Failure,
   isolateAfterCrashes,
+  isSwitchedOff,
   type Switch
 } from "../../store/Deliveries.ts"
 import type { Owner, StoreError } from "../../store/Store.ts"
@@ -80,7 +84,7 @@ interface HandlerQueue extends Subscription {
 }
 
 export const make = (
-  services: HandlerContext.Services,
+  services: HandlerContext.Services & { readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch"> },
   eventCache: EventCache,
   watchdog: Watchdog,
   owner: Owner,
@@ -104,8 +108,8 @@ export const make = (
     }]
   }))
   const outcomes: Array<AttemptOutcome> = []
-  const unconfigured = new Map<string, IncompleteConfiguration>()
-  const configured = new Map<string, unknown>()
+  /** By plugin and integration. */
+  const configurations = new Map<string, Result.Result<unknown, IncompleteConfiguration>>()
   let ended = Deferred.makeUnsafe<void>()
   let stopping = false
   const isolation = CrashIsolation.make()
@@ -131,24 +135,22 @@ export const make = (
 
   // ---- configuration
 
-  const configurationKeyOf = (plugin: string, integration: string) => `${plugin} in ${integration}`
-
-  /** null: the configuration is incomplete. The deliveries wait for a process with a complete one. */
+  /** If the configuration is incomplete, the deliveries wait for a process with a complete one. */
   const configurationFor = Effect.fnUntraced(function*({ plugin }: Subscription, integration: string) {
-    const key = configurationKeyOf(plugin.name, integration)
-    if (configured.has(key)) return { value: configured.get(key) }
-    if (unconfigured.has(key)) return null
+    const key = `${plugin.name} in ${integration}`
+    const known = configurations.get(key)
+    if (known !== undefined) return known
     const found = yield* Effect.result(configurationOf(plugin, integration))
-    if (found._tag === "Success") {
-      configured.set(key, found.success)
-      return { value: found.success }
+    configurations.set(key, found)
+    if (found._tag === "Failure") {
+      yield* Effect.logError("plugin configuration is incomplete: its deliveries in this integration wait").pipe(
+        Effect.annotateLogs({ plugin: plugin.name, integration, why: found.failure.message })
+      )
     }
-    unconfigured.set(key, found.failure)
-    yield* Effect.logError("plugin configuration is incomplete: its deliveries in this integration wait").pipe(
-      Effect.annotateLogs({ plugin: plugin.name, integration, why: found.failure.message })
-    )
-    return null
+    return found
   })
+
+  const unconfigured = (): ReadonlyArray<IncompleteConfiguration> => Arr.getFailures(configurations.values())
 
   // ---- one attempt
 
@@ -234,17 +236,17 @@ export const make = (
   const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: Job.Job) {
     const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
-    const attempt = Job.attemptOf(handlerQueue, job, owner, services.deliveries)
+    const attempt = Job.attemptOf(handlerQueue, job, owner, services.journal)
     if (crashes > isolateAfterCrashes) {
       return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
     }
     const configuration = yield* configurationFor(handlerQueue, integration)
-    if (configuration === null) return finishJob(handlerQueue, released(job.members))
+    if (configuration._tag === "Failure") return finishJob(handlerQueue, released(job.members))
     const { handler, plugin } = handlerQueue
     runningAttempts.add(attempt)
     if (draining) attempt.timer.abandonWaits()
     const timeout = Job.timeoutOf(handler)
-    const exit = yield* Job.runHandler(services, attempt, job, configuration.value).pipe(
+    const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
       containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.allAnswered),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
       // all other deliveries wait for an isolated one, so its waits end at its time-out
@@ -347,9 +349,6 @@ export const make = (
     }
   })
 
-  const isOff = (off: ReadonlyArray<Switch>, plugin: string) =>
-    off.some((each) => each._tag === "Plugin" && each.plugin === plugin && each.integration === null)
-
   const exceptFor = (
     off: ReadonlyArray<Switch>,
     plugin: string,
@@ -359,13 +358,13 @@ export const make = (
     ...off.flatMap((each) =>
       each._tag === "Plugin" && each.plugin === plugin && each.integration !== null ? [each.integration] : []
     ),
-    ...[...unconfigured.values()].flatMap((fault) => fault.plugin === plugin ? [fault.integration] : [])
+    ...unconfigured().flatMap((one) => one.plugin === plugin ? [one.integration] : [])
   ]
 
   /** Releases queued deliveries whose plugin has been switched off, or whose integration has been removed. */
   const releaseDisabled = (off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations) => {
     for (const handlerQueue of queues.values()) {
-      const except = isOff(off, handlerQueue.plugin.name)
+      const except = isSwitchedOff(off, handlerQueue.plugin.name, null)
         ? null
         : new Set(exceptFor(off, handlerQueue.plugin.name, unavailable))
       for (const job of handlerQueue.queued.splice(0)) {
@@ -390,7 +389,7 @@ export const make = (
         inFlight,
         now
       )
-      if (most <= 0 || isOff(off, plugin.name)) return []
+      if (most <= 0 || isSwitchedOff(off, plugin.name, null)) return []
       return [{
         handler: key,
         most,
@@ -411,8 +410,12 @@ export const make = (
   }
 
   /** Takes the claimed deliveries. Returns whether to claim again at once. */
-  const onClaimed = (now: number, { mode }: ClaimPlan, claimed: ReadonlyArray<Claimed>, found: boolean): boolean =>
-    isolation.onClaimed(now, mode, claimed.length > 0, found, isFree())
+  const onClaimed = (
+    now: number,
+    { mode }: ClaimPlan,
+    claimed: ReadonlyArray<Claimed>,
+    isolatedDue: boolean
+  ): boolean => isolation.onClaimed(now, mode, claimed.length > 0, isolatedDue, isFree())
 
   return {
     planClaim,
@@ -461,7 +464,7 @@ export const make = (
         running: inFlight - queued.length,
         circuitOpen: breaker.circuitOpen()
       })),
-    unconfigured: () => [...unconfigured.values()]
+    unconfigured
   }
 }
 

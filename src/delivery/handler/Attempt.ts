@@ -14,7 +14,8 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type { Model } from "../../domain/Model.ts"
 import { type HandlerError, Transient } from "../../plugin/Failure.ts"
-import type { Deliveries, FencingToken, SentRequest } from "../../store/Deliveries.ts"
+import type { AttemptJournal, FencingToken } from "../../store/AttemptJournal.ts"
+import type { SentRequest } from "../../store/Deliveries.ts"
 import type { Subscription } from "../engine/Subscription.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import * as HandlerTimer from "./HandlerTimer.ts"
@@ -55,7 +56,7 @@ export interface AttemptInfo {
 export const recordDedupKeyOf = (integration: string, record: NonNullable<AttemptInfo["record"]>): string =>
   record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
 
-export const make = (info: AttemptInfo, deliveries: Deliveries["Service"]) => {
+export const make = (info: AttemptInfo, journal: Pick<AttemptJournal, "check">) => {
   const requests: Array<SentRequest> = []
   const locks = new Map<string, Semaphore.Semaphore>()
   const completed = new Map<string, number>()
@@ -70,7 +71,7 @@ export const make = (info: AttemptInfo, deliveries: Deliveries["Service"]) => {
   /** Fails unless this attempt still holds the claim of the delivery. */
   const ensureClaimed: Effect.Effect<void, HandlerError> = Effect.andThen(
     ensureRunning,
-    Effect.mapError(deliveries.check(info.fence), ErrorMapping.fromStore)
+    Effect.mapError(journal.check(info.fence), ErrorMapping.fromStore)
   )
 
   const recordRequest = (

@@ -25,54 +25,55 @@ const describeDefect = (defect: unknown): string => {
   return `${defect.name}${message}${place === undefined ? "" : ` at ${place}`}`
 }
 
+const failure = (reason: Failure["reason"], message: string, at: number): Failure => ({
+  reason,
+  message,
+  refusal: null,
+  faults: [],
+  at
+})
+
 export const failureOf = (
   cause: Cause.Cause<HandlerError | TimedOut>,
   timeout: Duration.Duration,
   at: number
 ): Failure => {
-  const failure = { refusal: null, faults: [], at }
   const reason = cause.reasons.find(({ _tag }) => _tag !== "Interrupt")
   if (reason?._tag === "Fail") {
     const { error } = reason
     switch (error._tag) {
       case "TimedOut":
-        return {
-          ...failure,
-          reason: "TimedOut",
-          message: `the handler did not finish within ${Duration.format(timeout)}`
-        }
+        return failure("TimedOut", `the handler did not finish within ${Duration.format(timeout)}`, at)
       case "RateLimited":
-        return { ...failure, reason: "RateLimited", message: "rate limited; the delivery is tried again later" }
+        return failure("RateLimited", "rate limited; the delivery is tried again later", at)
       case "Permanent":
         return { reason: "Permanent", message: error.message, refusal: error.refusal, faults: error.faults, at }
       case "Transient":
-        return { ...failure, reason: "Transient", message: error.message }
+        return failure("Transient", error.message, at)
     }
   }
-  return {
-    ...failure,
-    reason: "Defect",
-    message: reason?._tag === "Die" ? describeDefect(reason.defect) : "the handler interrupted itself"
-  }
+  return failure(
+    "Defect",
+    reason?._tag === "Die" ? describeDefect(reason.defect) : "the handler interrupted itself",
+    at
+  )
 }
 
 /** For a delivery that was running each time the process ended, the last time isolated. It is not run again. */
-export const processEndedFailure = (times: number, at: number): Failure => ({
-  reason: "ProcessEnded",
-  message: `the process ended ${times} times while this delivery ran, the last time with no other delivery running`,
-  refusal: null,
-  faults: [],
-  at
-})
+export const processEndedFailure = (times: number, at: number): Failure =>
+  failure(
+    "ProcessEnded",
+    `the process ended ${times} times while this delivery ran, the last time with no other delivery running`,
+    at
+  )
 
 /** For an isolated delivery that waited for a request slot for longer than the other deliveries can wait. */
-export const isolatedWaitFailure = (at: number): Failure => ({
-  reason: "RateLimited",
-  message: "an isolated delivery waited too long for a request slot; it is tried again later",
-  refusal: null,
-  faults: [],
-  at
-})
+export const isolatedWaitFailure = (at: number): Failure =>
+  failure("RateLimited", "an isolated delivery waited too long for a request slot; it is tried again later", at)
+
+/** For a delivery of an event that a chain of more than `plugins` plugins caused. It is not run. */
+export const loopFailure = (plugins: number, at: number): Failure =>
+  failure("LoopDetected", `more than ${plugins} plugins in a row reacted to each other's writes before this event`, at)
 
 /** The wait of a `RateLimited` failure, ms; 0 for other failures. */
 export const retryAfterOf = (cause: Cause.Cause<HandlerError | TimedOut>): number => {

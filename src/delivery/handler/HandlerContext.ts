@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientError from "effect/http/HttpClientError"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
+import type { ReadName } from "../../api/Reads.ts"
 import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../../api/Writes.ts"
 import { isObject } from "../../domain/Canonical.ts"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
@@ -22,9 +23,9 @@ import {
   type Writes
 } from "../../plugin/Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "../../plugin/Event.ts"
-import { eventFor } from "../../plugin/EventMatching.ts"
+import { eventFor, unfiltered } from "../../plugin/EventMatching.ts"
 import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
-import { type Invalid, SlotWait, type Source, type SourceError } from "../../source/Source.ts"
+import { type Invalid, type ReadRequest, SlotWait, type Source, type SourceError } from "../../source/Source.ts"
 import type { Store } from "../../store/Store.ts"
 import { toPublishedEvent } from "../engine/EventCache.ts"
 import { type Attempt, CurrentStep } from "./Attempt.ts"
@@ -39,7 +40,6 @@ export interface Services extends WriteBack.Services {
 }
 
 const rowsAtOnce = 500
-const everything = { origins: ["backfill", "poll", "sweep", "refresh"], echo: "deliver" } as const
 
 /** Pauses the handler's timer while a request waits for a slot at the API. */
 const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Service"] => {
@@ -53,7 +53,6 @@ const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Se
 
 /** If the attempt's own integration is removed, the delivery is deferred like deliveries that have not started. */
 const deferringIfRemoved = ({ accounts }: Services, { integration: own }: Attempt): Services["accounts"] => ({
-  ...accounts,
   of: (integration) =>
     integration !== own ? accounts.of(integration) : Effect.mapError(
       accounts.of(integration),
@@ -95,6 +94,11 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
       Effect.tap(attempt.recordRequest(what, integration, "done"))
     )
   const priority = "write"
+  const read = <R extends ReadName>(name: R, params: ReadRequest<R>["params"]) =>
+    callApi(name, (account) => {
+      const where = (name === "tools" ? null : integration) as ReadRequest<R>["integration"]
+      return source.read({ account, integration: where, read: name, params, priority })
+    })
   const live = <M extends StreamModel>(model: M, id: string) =>
     callApi(`live ${model}`, (account) =>
       Effect.gen(function*() {
@@ -118,30 +122,11 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
       }))
   return {
     live,
-    attachments: (application_id) =>
-      callApi(
-        "attachments",
-        (account) => source.read({ account, integration, read: "attachments", params: { application_id }, priority })
-      ),
+    attachments: (application_id) => read("attachments", { application_id }),
     employeeForm: (staffing_entity_id) =>
-      callApi("employeeForm", (account) =>
-        source.read({
-          account,
-          integration,
-          read: "employeeForm",
-          params: staffing_entity_id === undefined ? {} : { staffing_entity_id },
-          priority
-        })),
-    assessmentPackages: () =>
-      callApi(
-        "assessmentPackages",
-        (account) => source.read({ account, integration, read: "assessmentPackages", params: {}, priority })
-      ),
-    tools: (category) =>
-      callApi(
-        "tools",
-        (account) => source.read({ account, integration: null, read: "tools", params: { category }, priority })
-      )
+      read("employeeForm", staffing_entity_id === undefined ? {} : { staffing_entity_id }),
+    assessmentPackages: () => read("assessmentPackages", {}),
+    tools: (category) => read("tools", { category })
   }
 }
 
@@ -160,17 +145,17 @@ const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
 /** The most applications that are read for one candidate. */
 const maxApplications = 50
 
-const recordsOf = ({ deliveries }: Services, attempt: Attempt): Records["Service"] => ({
+const recordsOf = ({ journal }: Services, attempt: Attempt): Records["Service"] => ({
   get: (model, id, integration = attempt.integration) =>
-    deliveries.content({ integration, model }, id).pipe(
+    journal.content({ integration, model }, id).pipe(
       Effect.map((content) => content === null ? null : JSON.parse(content)),
       Effect.mapError(ErrorMapping.fromStore)
     ),
   applicationsOf: Effect.fnUntraced(function*(candidate, integration = attempt.integration) {
-    const ids = yield* deliveries.applicationsOf(integration, candidate, maxApplications)
+    const ids = yield* journal.applicationsOf(integration, candidate, maxApplications)
     const contents = yield* Effect.forEach(
       ids,
-      (id) => deliveries.content({ integration, model: "ats.application" }, id)
+      (id) => journal.content({ integration, model: "ats.application" }, id)
     )
     return contents.flatMap((content) => content === null ? [] : [JSON.parse(content)])
   }, Effect.mapError(ErrorMapping.fromStore))
@@ -188,7 +173,7 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
       const model = trigger.slice(0, trigger.lastIndexOf("."))
       const subscription = {
         activation: { _tag: "Event", triggers: [trigger], changed: null },
-        options: everything
+        options: unfiltered
       } as const
       const end = yield* at(to)
       const events: Array<EventOf<T>> = []
@@ -241,7 +226,7 @@ export const contextOf = (all: Services, attempt: Attempt): Context.Context<Capa
   return Context.make(Api, apiOf(services, attempt)).pipe(
     Context.add(Records, recordsOf(services, attempt)),
     Context.add(Events, eventsOf(services, attempt)),
-    Context.add(Journal, StepJournal.make(services.deliveries, attempt)),
+    Context.add(Journal, StepJournal.make(services.journal, attempt)),
     Context.add(HttpClient.HttpClient, clientOf(services, attempt))
   )
 }

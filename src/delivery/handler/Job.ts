@@ -2,13 +2,16 @@
  * Runs a handler for one delivery or for the members of a batch, claimed or in a dry run. Hides which input each kind of
  * handler gets, and how the attempt is identified.
  */
+import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { formatPosition, type LogIdentity, type Origin } from "../../domain/ChangeEvent.ts"
+import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import { nextDepth } from "../../domain/Echo.ts"
-import { eventFor, type PublishedEvent } from "../../plugin/EventMatching.ts"
+import type { Capabilities } from "../../plugin/Capabilities.ts"
+import { eventFor, type PublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
-import { type Claimed, dedupKeysOf, type Deliveries } from "../../store/Deliveries.ts"
+import type { AttemptJournal } from "../../store/AttemptJournal.ts"
+import { type Claimed, dedupKeysOf } from "../../store/Deliveries.ts"
 import type { Owner } from "../../store/Store.ts"
 import type { Subscription } from "../engine/Subscription.ts"
 import * as Attempt from "./Attempt.ts"
@@ -22,13 +25,6 @@ export interface Job {
 }
 
 const defaultTimeout = Duration.seconds(30)
-const origins: ReadonlyArray<Origin> = ["backfill", "poll", "sweep", "refresh"]
-
-/** The options without filters: they were applied when the event was dispatched. */
-const withoutFilters = ({ activation, options }: Subscription["handler"]) => ({
-  activation,
-  options: { ...options, echo: "deliver", origins } as const
-})
 
 const inputOf = (
   identity: LogIdentity,
@@ -45,15 +41,17 @@ const inputOf = (
     }
   }
   // an event that was dispatched is delivered, even if the handler's triggers no longer match it
-  const input = events.map((event) => eventFor(plugin.name, withoutFilters(handler), event) ?? event)
-  return handler.activation._tag === "Batch" ? input : input[0]
+  const { activation } = handler
+  // the handler's filters were applied when the event was dispatched
+  const input = events.map((event) => eventFor(plugin.name, { activation, options: unfiltered }, event) ?? event)
+  return activation._tag === "Batch" ? input : input[0]
 }
 
 export const attemptOf = (
   subscription: Subscription,
   { events, members: [first] }: Job,
   owner: Owner,
-  deliveries: Deliveries["Service"]
+  journal: Pick<AttemptJournal, "check">
 ): Attempt.Attempt => {
   const [event] = events
   return Attempt.make({
@@ -63,11 +61,23 @@ export const attemptOf = (
     dedupKeys: dedupKeysOf(first),
     record: event === undefined ? "tick" : events.length > 1 ? null : { model: event.model, id: event.recordId },
     depth: nextDepth(events.map(({ cause }) => cause))
-  }, deliveries)
+  }, journal)
 }
 
 export const timeoutOf = ({ options }: Subscription["handler"]): Duration.Duration =>
   Duration.fromInputUnsafe(options.timeout ?? defaultTimeout)
+
+/** Runs the handler with these capabilities, without a time limit. */
+export const runWith = (
+  capabilities: Context.Context<Capabilities>,
+  identity: LogIdentity,
+  { subscription }: Attempt.Attempt,
+  job: Job,
+  configuration: unknown
+): Effect.Effect<void, HandlerError> =>
+  Effect.suspend(() => subscription.handler.run(inputOf(identity, subscription, job), configuration)).pipe(
+    Effect.provideContext(capabilities)
+  )
 
 /** Runs the handler with the capabilities of the attempt, and fails with `TimedOut` after its time-out. */
 export const runHandler = (
@@ -75,11 +85,8 @@ export const runHandler = (
   attempt: Attempt.Attempt,
   job: Job,
   configuration: unknown
-): Effect.Effect<void, HandlerError | TimedOut> => {
-  const { subscription } = attempt
-  const { handler } = subscription
-  return Effect.suspend(() => handler.run(inputOf(services.store.identity, subscription, job), configuration)).pipe(
-    Effect.provideContext(HandlerContext.contextOf(services, attempt)),
-    Effect.raceFirst(attempt.timer.limit(timeoutOf(handler), () => new TimedOut()))
+): Effect.Effect<void, HandlerError | TimedOut> =>
+  Effect.raceFirst(
+    runWith(HandlerContext.contextOf(services, attempt), services.store.identity, attempt, job, configuration),
+    attempt.timer.limit(timeoutOf(attempt.subscription.handler), () => new TimedOut())
   )
-}

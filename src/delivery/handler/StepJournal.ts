@@ -9,14 +9,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Journal } from "../../plugin/Capabilities.ts"
 import { Permanent } from "../../plugin/Failure.ts"
-import type { Deliveries, StepKey } from "../../store/Deliveries.ts"
+import type { AttemptJournal, StepKey } from "../../store/AttemptJournal.ts"
 import type { StoreError } from "../../store/Store.ts"
 import { type Attempt, CurrentStep, recordDedupKeyOf, type StepContext } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 
 type Step = Journal["Service"]["once"]
 
-export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journal["Service"] => {
+export const make = (journal: AttemptJournal, attempt: Attempt): Journal["Service"] => {
   const stored = <A>(effect: Effect.Effect<A, StoreError>) => Effect.mapError(effect, ErrorMapping.fromStore)
 
   const stepIn = (contextOf: (current: StepContext) => StepContext): Step =>
@@ -38,7 +38,7 @@ export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journ
         )
       const runsAtMostOnce = options?.onUnknown === "deadLetter"
       const run = Effect.gen(function*() {
-        const result = yield* stored(deliveries.result(key))
+        const result = yield* stored(journal.result(key))
         if (result !== null) return yield* decoded(result)
         if (runsAtMostOnce) {
           const intent = {
@@ -48,21 +48,21 @@ export const make = (deliveries: Deliveries["Service"], attempt: Attempt): Journ
             onUnknown: "deadLetter",
             allowRepeat: false
           } as const
-          const outcome = yield* stored(deliveries.begin(attempt.fence, intent))
+          const outcome = yield* stored(journal.begin(attempt.fence, intent))
           if (outcome._tag === "Done") return yield* decoded(outcome.result)
           if (outcome._tag === "Unknown") return yield* ErrorMapping.outcomeUnknown(`step "${name}"`)
         }
         const within: StepContext = { ...context, path: `${name}/`, unanswered: 0 }
         const value = yield* Effect.provideService(effect, CurrentStep, within).pipe(
           Effect.tapError(() =>
-            runsAtMostOnce && within.unanswered === 0 ? stored(deliveries.withdraw(attempt.fence, key)) : Effect.void
+            runsAtMostOnce && within.unanswered === 0 ? stored(journal.withdraw(attempt.fence, key)) : Effect.void
           )
         )
         const text = yield* Effect.mapError(
           Schema.encodeEffect(codec)(value),
           () => new Permanent({ message: `the result of step "${name}" does not match its schema` })
         )
-        yield* stored(deliveries.finish(attempt.fence, key, text))
+        yield* stored(journal.finish(attempt.fence, key, text))
         return value
       })
       // concurrent calls of the same step run it once

@@ -21,8 +21,8 @@ import { type WriteBody, type WriteData, type WriteName, writes, writeSchemas } 
 import { createdIds, expectationsOf } from "../../domain/Expectation.ts"
 import type { OnUnknown } from "../../plugin/Capabilities.ts"
 import { type HandlerError, RateLimited } from "../../plugin/Failure.ts"
-import type { WriteRequest } from "../../source/Source.ts"
-import type { BeginResult, Intent, StepKey } from "../../store/Deliveries.ts"
+import type { Invalid, WriteError, WriteRequest } from "../../source/Source.ts"
+import type { BeginResult, Intent, StepKey } from "../../store/AttemptJournal.ts"
 import type { Attempt } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import * as WriteVerification from "./WriteVerification.ts"
@@ -68,7 +68,7 @@ const requestIdentityOf = <W extends WriteName>(
 ): string => `${write}:${digest([integration, params])}:`
 
 export const make = (services: Services, attempt: Attempt) => {
-  const { accounts, deliveries, packageLocks, source } = services
+  const { accounts, journal, packageLocks, source } = services
   const { plugin } = attempt.subscription
   /** Identities of writes of this attempt that must not be repeated and whose outcome is unknown. */
   const unansweredWrites = new Set<string>()
@@ -126,7 +126,7 @@ export const make = (services: Services, attempt: Attempt) => {
 
   /** The transaction before a write is sent. It checks claim, write switch and budget, and commits the intent and the expected changes. */
   const begin = (intent: Intent): Effect.Effect<BeginResult, HandlerError> =>
-    Effect.andThen(attempt.ensureRunning, stored(deliveries.begin(attempt.fence, intent)))
+    Effect.andThen(attempt.ensureRunning, stored(journal.begin(attempt.fence, intent)))
 
   /** Reads the form that `createEmployee` is checked against, unless the handler has passed it. */
   const withForm = <W extends WriteName>(
@@ -155,7 +155,7 @@ export const make = (services: Services, attempt: Attempt) => {
 
   /** Commits the intent each time the write is about to be sent, and withdraws it if the request had no effect. */
   const hooksOf = <W extends WriteName>(key: StepKey, wanted: WriteVerification.RequestedWrite<W>, again: boolean) => {
-    const withdraw = stored(deliveries.withdraw(attempt.fence, key))
+    const withdraw = stored(journal.withdraw(attempt.fence, key))
     let hasIntent = false
     let counted = false
     let isSending = false
@@ -192,30 +192,27 @@ export const make = (services: Services, attempt: Attempt) => {
     const failed = (outcome: "refused" | "unknown", error: HandlerError) =>
       Effect.andThen(attempt.recordRequest(write, integration, outcome), Effect.fail(error))
     const hooks = hooksOf(key, wanted, again)
+    const sendFailed = (
+      error: WriteError | Invalid | HandlerError | NotBegun
+    ): Effect.Effect<never, HandlerError | NotBegun> => {
+      if (error._tag === "NotBegun") return Effect.fail(error)
+      if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
+      const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
+      const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
+      if (isUnknown && isForOneRecord && onUnknownOf(wanted) === "deadLetter") {
+        unansweredWrites.add(unansweredKeyOf(key, wanted))
+      }
+      return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
+    }
     return Effect.uninterruptibleMask((restore) =>
-      restore(request(wanted)).pipe(
-        Effect.matchEffect({
-          onFailure: (error) => failed("refused", error),
-          onSuccess: (request) =>
-            Effect.matchEffect(Effect.ensuring(restore(source.write(request, hooks)), hooks.over), {
-              onFailure: (error): Effect.Effect<never, HandlerError | NotBegun> => {
-                if (error._tag === "NotBegun") return Effect.fail(error)
-                if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
-                const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
-                const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
-                if (isUnknown && isForOneRecord && onUnknownOf(wanted) === "deadLetter") {
-                  unansweredWrites.add(unansweredKeyOf(key, wanted))
-                }
-                return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
-              },
-              onSuccess: (data) =>
-                stored(deliveries.finish(attempt.fence, key, JSON.stringify(data), createdIds(write, data))).pipe(
-                  Effect.andThen(attempt.recordRequest(write, integration, "done")),
-                  Effect.as(data)
-                )
-            })
-        })
-      )
+      Effect.gen(function*() {
+        const prepared = yield* Effect.catch(restore(request(wanted)), (error) => failed("refused", error))
+        const sent = Effect.ensuring(restore(source.write(prepared, hooks)), hooks.over)
+        const data = yield* Effect.catch(sent, sendFailed)
+        yield* stored(journal.finish(attempt.fence, key, JSON.stringify(data), createdIds(write, data)))
+        yield* attempt.recordRequest(write, integration, "done")
+        return data
+      })
     )
   }
 
@@ -229,7 +226,7 @@ export const make = (services: Services, attempt: Attempt) => {
     }
     // if the result or the refusal is already known, do not wait for a request slot
     const intent = intentOf(key, wanted, { allowRepeat: again, counted: false })
-    const refusal = yield* Effect.andThen(attempt.ensureRunning, stored(deliveries.checkBegin(attempt.fence, intent)))
+    const refusal = yield* Effect.andThen(attempt.ensureRunning, stored(journal.checkBegin(attempt.fence, intent)))
     return refusal === null
       ? yield* Effect.catch(
         send(key, wanted, again),
@@ -290,7 +287,7 @@ export const make = (services: Services, attempt: Attempt) => {
         const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
         if (outcome._tag === "Begun") {
           yield* stored(
-            deliveries.finish(
+            journal.finish(
               attempt.fence,
               key,
               JSON.stringify(verification.data),

@@ -18,14 +18,14 @@ import { type WriteBody, type WriteData, type WriteName, type WriteParams, write
 import type { WriteOptions } from "../../plugin/Capabilities.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { Page, PageRequest, Source } from "../../source/Source.ts"
-import type { Deliveries } from "../../store/Deliveries.ts"
+import type { AttemptJournal } from "../../store/AttemptJournal.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import type { IntegrationAccounts } from "./IntegrationAccounts.ts"
 
 export interface Services {
-  readonly deliveries: Deliveries["Service"]
+  readonly journal: AttemptJournal
   readonly source: Source["Service"]
-  readonly accounts: IntegrationAccounts
+  readonly accounts: Pick<IntegrationAccounts, "of">
 }
 
 /** A write that a handler requests. */
@@ -138,7 +138,7 @@ const inspect = Effect.fnUntraced(function*(
     case "removeTag": {
       const { candidate_id } = params as { readonly candidate_id: string }
       const ids = yield* Effect.mapError(
-        services.deliveries.applicationsOf(integration, candidate_id, limits.applications),
+        services.journal.applicationsOf(integration, candidate_id, limits.applications),
         ErrorMapping.fromStore
       )
       if (ids.length === 0) return { found: "unknown", data: null }

@@ -248,8 +248,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "const { before, ...rest } = hooksOf(key, wanted, again)\n    const hooks = { before: Effect.void, ...rest }\n"
   ], [
     "delivery/handler/WriteBack.ts",
-    "restore(source.write(request, hooks))",
-    "restore(Effect.andThen(before, source.write(request, hooks)))"
+    "restore(source.write(prepared, hooks))",
+    "restore(Effect.andThen(before, source.write(prepared, hooks)))"
   ]),
   mutant("sent-however-late", "a process that froze after the check does not send", [
     "source/SendAttempt.ts",

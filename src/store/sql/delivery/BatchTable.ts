@@ -16,10 +16,6 @@ import type { Deliveries } from "../../Deliveries.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
 import { withRetry } from "../SqlRetry.ts"
 
-/** Name of a new batch. `last`: the batch in which its events were last delivered, or null; `first`: id of its first delivery. */
-export const nameOf = (last: string | null, first: number): string =>
-  last === null ? String(first) : `${last}.r${first}`
-
 export const make = (sql: SqlClient) => {
   /** Inside a transaction: saves the batch of these deliveries as the last batch of their events. */
   const remember = Effect.fnUntraced(function*(deliveries: ReadonlyArray<number>) {

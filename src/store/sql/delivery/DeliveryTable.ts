@@ -15,11 +15,13 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import {
   type AttemptOutcome,
+  batchNameOf,
   type Claimed,
   type ClaimRequest,
   type Deliveries,
   deliveryReader,
   type FailedAttempt,
+  halvesOf,
   type HandlerState,
   isolateAfterCrashes,
   type NewDelivery,
@@ -223,7 +225,7 @@ export const make = (
           break
         }
         case "Dead": {
-          const { failure } = outcome.attempted
+          const { failure } = outcome.failedAttempt
           const dead = yield* sql<OrderingKey>`
             UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
               died_at = ${failure.at}, crashes = ${cappedCrashes}
@@ -236,18 +238,17 @@ export const make = (
       }
     }
     if (outcome._tag === "Split") {
-      const middle = Math.ceil(deliveries.length / 2)
-      for (const [half, members] of [deliveries.slice(0, middle), deliveries.slice(middle)].entries()) {
+      for (const { batch, members } of halvesOf(outcome.batch, deliveries)) {
         for (const some of Arr.chunksOf(members, rowsPerStatement)) {
           yield* sql`
             UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = 0,
-              batch = ${`${outcome.batch}.${half}`}, crashes = ${cappedCrashes}
+              batch = ${batch}, crashes = ${cappedCrashes}
             WHERE id IN ${sql.in(some)} AND state = 'running'`
         }
       }
       yield* members.remember(deliveries)
     }
-    if (outcome._tag !== "Released") yield* saveFailedAttempt(deliveries, outcome.attempted)
+    if (outcome._tag !== "Released") yield* saveFailedAttempt(deliveries, outcome.failedAttempt)
   })
 
   // ---- claiming
@@ -303,7 +304,7 @@ export const make = (
         const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
         for (const group of groups.slice(0, capacity)) {
           const ids = group.map(({ id }) => Number(id))
-          const batch = BatchTable.nameOf(group[0]?.last ?? null, ids[0] ?? 0)
+          const batch = batchNameOf(group[0]?.last ?? null, ids[0] ?? 0)
           yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
           yield* members.remember(ids)
           claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
@@ -316,16 +317,16 @@ export const make = (
   })
 
   /**
-   * Considers the handler's deliveries that were running when a process ended. `some`: one of them is due or running; `alone`: one
+   * Considers the handler's deliveries that were running when a process ended. `some`: one of them is due or running; `isolatedDue`: one
    * that is due must run alone.
    */
   const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, now: number) {
-    const [found] = yield* sql<{ some: Integer; alone: Integer | null }>`
-      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS alone
+    const [found] = yield* sql<{ some: Integer; isolated: Integer | null }>`
+      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS isolated
       FROM deliveries
       WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
         ${excluding(want)}`
-    return { some: Number(found?.some) > 0, alone: Number(found?.alone ?? 0) > 0 }
+    return { some: Number(found?.some) > 0, isolatedDue: Number(found?.isolated ?? 0) > 0 }
   })
 
   const settleAndClaim: Deliveries["Service"]["settleAndClaim"] = Effect.fnUntraced(
@@ -336,12 +337,12 @@ export const make = (
       for (const outcome of outcomes) if (outcome._tag !== "Settled") yield* settle(outcome)
       const claimed: Array<Claimed> = []
       let next = Infinity
-      let alone = false
+      let isolatedDue = false
       for (const request of requests) {
         const { maxLead, handler, size } = request
         if (request.isolated === true && claimed.length > 0) break
         const found = yield* crashSuspects(request, now)
-        if (request.isolated !== true && found.alone) alone = true
+        if (request.isolated !== true && found.isolatedDue) isolatedDue = true
         const most = found.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
         const want = { ...request, most: request.isolated === true ? 1 : most }
         yield* sql`
@@ -361,7 +362,7 @@ export const make = (
         if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
       }
       claimed.sort((a, b) => a.id - b.id)
-      return { claimed, next: next === Infinity ? null : next, alone }
+      return { claimed, next: next === Infinity ? null : next, isolatedDue }
     },
     locks.deliveries,
     withRetry("settleAndClaim")

@@ -16,7 +16,8 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import type { BeginRefusal, BeginResult, Deliveries, FencingToken, Intent, StepKey } from "../../Deliveries.ts"
+import type { AttemptJournal, BeginRefusal, BeginResult, FencingToken, Intent, StepKey } from "../../AttemptJournal.ts"
+import type { Deliveries } from "../../Deliveries.ts"
 import type { StoreError } from "../../Store.ts"
 import * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
@@ -51,10 +52,9 @@ export const make = (
     if (row === undefined) return yield* Fencing.fencedError({ scope: `delivery ${delivery}`, epoch: claim })
   }, toStoreError("check"))
 
-  const check: Deliveries["Service"]["check"] = (fence) =>
-    requireClaim(fence).pipe(locks.deliveries, withRetry("check"))
+  const check: AttemptJournal["check"] = (fence) => requireClaim(fence).pipe(locks.deliveries, withRetry("check"))
 
-  const result: Deliveries["Service"]["result"] = (key) =>
+  const result: AttemptJournal["result"] = (key) =>
     sql<{ result: string }>`SELECT result FROM journal WHERE ${of(key)} AND done = 1`.pipe(
       Effect.map(([row]) => row?.result ?? null),
       withRetry("result")
@@ -155,10 +155,10 @@ export const make = (
     }
   )
 
-  const checkBegin: Deliveries["Service"]["checkBegin"] = (fence, intent) =>
+  const checkBegin: AttemptJournal["checkBegin"] = (fence, intent) =>
     refusal(fence, intent).pipe(Effect.map(({ refused }) => refused), locks.deliveries, withRetry("checkBegin"))
 
-  const begin: Deliveries["Service"]["begin"] = Effect.fnUntraced(
+  const begin: AttemptJournal["begin"] = Effect.fnUntraced(
     function*(fence, intent): Effect.fn.Return<BeginResult, StoreError | SqlError> {
       const { known, refused } = yield* refusal(fence, intent)
       if (refused !== null) return refused
@@ -194,7 +194,7 @@ export const make = (
     withRetry("begin")
   )
 
-  const finish: Deliveries["Service"]["finish"] = Effect.fnUntraced(
+  const finish: AttemptJournal["finish"] = Effect.fnUntraced(
     function*(fence, key, result, created = {}) {
       const finished = yield* sql<{ dedup_key: string; write_name: string | null }>`
         UPDATE journal SET done = 1, result = ${result} WHERE ${of(key)} AND done = 0 AND ${by(fence)}
@@ -211,7 +211,7 @@ export const make = (
     withRetry("finish")
   )
 
-  const withdraw: Deliveries["Service"]["withdraw"] = Effect.fnUntraced(
+  const withdraw: AttemptJournal["withdraw"] = Effect.fnUntraced(
     function*(fence, key) {
       const withdrawn = yield* sql<{ dedup_key: string; write_name: string | null }>`
         DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)} RETURNING dedup_key, write_name`

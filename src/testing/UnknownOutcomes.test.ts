@@ -1,16 +1,12 @@
-/** The test kit and the engine give the same results for the same plugin. */
+/** Each of the twelve writes, with each kind of failure, ends as the table of writes says. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as TestClock from "effect/testing/TestClock"
 import { writeExamples } from "../../test/support/api/Examples.ts"
-import { acme, make, notSent, rateLimited, unknownOutcome } from "../../test/support/delivery/Rig.ts"
-import { type WriteName, writeNames, writeSchemas } from "../api/Writes.ts"
+import { type ResendPolicy, type WriteName, writeNames, writes, writeSchemas } from "../api/Writes.ts"
 import type { JsonObject } from "../domain/Canonical.ts"
 import type { Model } from "../domain/Model.ts"
 import * as Plugin from "../plugin/Plugin.ts"
-import * as SourcePort from "../source/Source.ts"
 import * as Testing from "./Testing.ts"
-import { type ApiRecords, applyWrite, recordKey, recordsOf } from "./WriteEffects.ts"
 
 type FailureMode = "Transient" | "RateLimited" | "Forbidden" | "response lost" | "request lost"
 const failureModes: ReadonlyArray<FailureMode> = [
@@ -58,16 +54,16 @@ interface Outcome {
   readonly effects: number
   readonly failure: ReadonlyArray<string | null>
 }
+const unknown = ["Permanent", "OutcomeUnknown"]
 
-const byKit = async (write: WriteName, fail: FailureMode): Promise<Outcome> => {
+const outcomeOf = async (write: WriteName, fail: FailureMode): Promise<Outcome> => {
   const records = recordsFor(write)
   const testing = Testing.make(pluginOf(write), {
-    records: records.map(([model, record]) => Testing.record(model, record, acme)),
+    records: records.map(([model, record]) => Testing.record(model, record)),
     faults: [{ on: write, fail }]
   })
   const { failure, writes } = await testing.deliver(
     Testing.event("ats.application.updated", {
-      integration: acme,
       before: { ...records[0]?.[1], remote_url: "before" },
       after: { remote_url: "after" }
     })
@@ -76,61 +72,32 @@ const byKit = async (write: WriteName, fail: FailureMode): Promise<Outcome> => {
   return { effects: writes.length, failure: failure === null ? [] : [failure._tag, refusal] }
 }
 
-const failures = {
-  "Transient": notSent,
-  "RateLimited": rateLimited(60_000),
-  "Forbidden": Effect.fail(
-    new SourcePort.WriteError({ reason: new SourcePort.Forbidden({ code: null, message: "no" }) })
-  ),
-  "response lost": unknownOutcome,
-  "request lost": unknownOutcome
-} as const
+/** By resend policy: how often the write takes effect, and the failure of the dead letter, if the delivery becomes one. */
+const outcomes: Readonly<Record<ResendPolicy, Readonly<Record<"response lost" | "request lost", Outcome>>>> = {
+  safe: { "response lost": { effects: 2, failure: [] }, "request lost": { effects: 1, failure: [] } },
+  look: { "response lost": { effects: 1, failure: [] }, "request lost": { effects: 1, failure: [] } },
+  find: { "response lost": { effects: 1, failure: [] }, "request lost": { effects: 0, failure: unknown } },
+  never: { "response lost": { effects: 1, failure: unknown }, "request lost": { effects: 0, failure: unknown } }
+}
 
-const byEngine = Effect.fnUntraced(function*(write: WriteName, fail: FailureMode) {
-  const rig = yield* make
-  const shown: ApiRecords = new Map()
-  for (const [model, record] of recordsFor(write)) shown.set(recordKey(acme, model, record.id), { ...record })
-  const show = () => {
-    rig.script.rows = recordsOf(shown, acme, "ats.application")
+const expectedOf = (write: WriteName, fail: FailureMode): Outcome => {
+  switch (fail) {
+    case "Transient":
+    case "RateLimited":
+      return { effects: 1, failure: [] }
+    case "Forbidden":
+      return { effects: 0, failure: ["Permanent", "Forbidden"] }
+    default:
+      return outcomes[writes[write].resendPolicy][fail]
   }
-  show()
-  let effects = 0
-  rig.script.answer = (_, count) => {
-    const failed = count === 1 ? failures[fail] : null
-    if (failed !== null && fail !== "response lost") return failed
-    const data = applyWrite(
-      shown,
-      { integration: acme, write, id: idOf(write), body: bodyOf(write) },
-      `made-${++effects}`
-    )
-    show()
-    return failed ?? Effect.succeed(data)
-  }
-  yield* rig.start([pluginOf(write)])
-  yield* rig.append(application.id, { shows: candidate })
-  yield* rig.append(application.id, { shows: candidate })
-  for (let round = 0; round < 6; round++) {
-    let rounds = 0
-    yield* rig.until(() => ++rounds > 30)
-    yield* TestClock.adjust("10 minutes")
-  }
-  const [letter] = yield* rig.deliveries.deadLetters({ limit: 10 })
-  const outcome: Outcome = {
-    effects,
-    failure: letter === undefined ? [] : [letter.failure.reason, letter.failure.refusal]
-  }
-  if (letter === undefined) yield* rig.empty
-  return outcome
-}, Effect.scoped)
+}
 
-describe("the test kit and the engine", () => {
+describe("the test kit", () => {
   for (const write of writeNames) {
-    it.effect(`the test kit and the engine agree on ${write} for every kind of failure (L5)`, () =>
-      Effect.gen(function*() {
-        for (const fail of failureModes) {
-          const kit = yield* Effect.promise(() => byKit(write, fail))
-          assert.deepStrictEqual(yield* byEngine(write, fail), kit, fail)
-        }
-      }))
+    it(`a ${write} that fails is sent again, verified or becomes a dead letter, as the table of writes says (L5)`, async () => {
+      for (const fail of failureModes) {
+        assert.deepStrictEqual(await outcomeOf(write, fail), expectedOf(write, fail), fail)
+      }
+    })
   }
 })

@@ -1,0 +1,110 @@
+/**
+ * The port to what a running attempt needs of the store: the journal of its steps, and the published records. Hides the tables and fencing.
+ *
+ * Invariants
+ * 1. An owner or a claim that is no longer the newest can begin no step   (I10, X16)
+ * 2. Only the attempt that began a step last can complete or withdraw it
+ * 3. A step that has a result never begins again; a step that began and has no result begins again only on request   (L5)
+ */
+import type * as Effect from "effect/Effect"
+import type { WriteName } from "../api/Writes.ts"
+import type { Json } from "../domain/ChangeEvent.ts"
+import type { Expectation } from "../domain/Expectation.ts"
+import type { Model, StreamKey } from "../domain/Model.ts"
+import type { Owner, StoreError } from "./Store.ts"
+
+/** Identifies the attempt that performs an operation. */
+export interface FencingToken {
+  readonly owner: Owner
+  /** For a batch: its first member. */
+  readonly delivery: number
+  readonly claim: number
+}
+
+export interface StepKey {
+  readonly handler: number
+  /** The keys under which the step runs once, the narrowest first: an event, a batch and the batches that contained it, or a record. */
+  readonly dedupKeys: readonly [string, ...ReadonlyArray<string>]
+  readonly step: string
+  /** The step is never pruned. */
+  readonly keepForever: boolean
+}
+
+/** A request that must be recorded before it is sent. */
+export interface Intent extends StepKey {
+  readonly integration: string
+  /** A plugin's write: refused while writes are stopped or if the hour's budget is used up. Null: not a write. */
+  readonly write: {
+    readonly name: WriteName
+    /** The ids in the write's path, if there are any. */
+    readonly params?: Readonly<Record<string, string>>
+    readonly plugin: string
+    /** Writes allowed per hour; null: an earlier attempt of the same request was already counted. */
+    readonly perHour: number | null
+    /** Depth of the changes that the write causes; see `Author`. */
+    readonly depth: number
+    /** The content that records are expected to show after the write. */
+    readonly expected: ReadonlyArray<Expectation>
+  } | null
+  /**
+   * The outcome is also unknown while it is unknown for a step of an earlier attempt whose name has this prefix: that step is
+   * the same request with other content, and the two must not both be sent.
+   */
+  readonly sameRequestPrefix?: string
+  /** With `sameRequestPrefix`: an operator's answer for the other request also applies to this one. */
+  readonly isSameRequest?: boolean
+  /** How an attempt proceeds if it finds the step started and without a result. Absent: `deadLetter`. */
+  readonly onUnknown?: "repeat" | "verify" | "deadLetter"
+  /** Begin although an earlier attempt began the step: the outcome of that attempt is known, or does not matter. */
+  readonly allowRepeat: boolean
+}
+
+export type BeginResult =
+  | { readonly _tag: "Begun" }
+  | { readonly _tag: "Done"; readonly result: Json }
+  /** An earlier attempt began the step, and its outcome is unknown. */
+  | { readonly _tag: "Unknown"; readonly begunAt: number }
+  /** An operator answered for a request with other content, and it is unclear whether this request is the same. It was not sent. */
+  | { readonly _tag: "Unclear" }
+  /** The writes of all plugins are stopped. */
+  | { readonly _tag: "Stopped" }
+  /** The target integration is not configured any more. */
+  | { readonly _tag: "Removed" }
+  | { readonly _tag: "BudgetExhausted"; readonly until: number }
+
+/** Why a step cannot begin now. */
+export type BeginRefusal = Exclude<BeginResult, { readonly _tag: "Begun" | "BudgetExhausted" }>
+
+export interface AttemptJournal {
+  /** Fails with `Fenced` if the claim is not the newest. */
+  readonly check: (fence: FencingToken) => Effect.Effect<void, StoreError>
+  /** The result of a step, if it has one. */
+  readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
+  /**
+   * The refusal that `begin` would return now; null: it would begin the step, unless the hour's budget is used up. Does not begin
+   * the step, but, like `begin`, records that this request received an operator's answer or is blocked by one.
+   */
+  readonly checkBegin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginRefusal | null, StoreError>
+  /** Commits the intent, together with the expectations of the write. */
+  readonly begin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginResult, StoreError>
+  /**
+   * Saves the result of a step that has none, whether or not `begin` was called for it. Saves it even if another process owns the
+   * delivery by now, because the effect has happened. `created`: ids of the records that the write created.
+   */
+  readonly finish: (
+    fence: FencingToken,
+    key: StepKey,
+    result: Json,
+    created?: Readonly<Partial<Record<Model, string>>>
+  ) => Effect.Effect<void, StoreError>
+  /** Removes the step that this attempt began, because it certainly had no effect. */
+  readonly withdraw: (fence: FencingToken, key: StepKey) => Effect.Effect<void, StoreError>
+  /** The published content of a record; null if the record is not live, or unknown. */
+  readonly content: (key: StreamKey, id: string) => Effect.Effect<Json | null, StoreError>
+  /** Live applications that show a candidate, in id order. */
+  readonly applicationsOf: (
+    integration: string,
+    candidate: string,
+    limit: number
+  ) => Effect.Effect<ReadonlyArray<string>, StoreError>
+}

@@ -1,13 +1,12 @@
 /** `rollcall plugins new`: creates a plugin from a template. Hides that a clone of Rollcall imports its modules by other names. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { print } from "./Flags.ts"
-import { withTerminalErrors } from "./Process.ts"
+import { switchFlag } from "./Flags.ts"
+import { print, withTerminalErrors } from "./Process.ts"
 
 class PluginNotCreated
   extends Schema.TaggedError<PluginNotCreated>()("PluginNotCreated", { message: Schema.String, hint: Schema.String })
@@ -76,10 +75,7 @@ const createPlugin = (name: string, effect: boolean) => {
 
 export const newPlugin = Command.make("new", {
   name,
-  effect: Flag.Boolean("effect").pipe(
-    Flag.withDescription("Write the handler as an Effect instead of an async function"),
-    Flag.withDefault(false)
-  )
+  effect: switchFlag("effect", "Write the handler as an Effect instead of an async function")
 }, ({ effect, name }) =>
   Effect.try({
     try: () => createPlugin(name, effect),

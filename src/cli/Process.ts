@@ -11,6 +11,9 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Logging from "../telemetry/Logging.ts"
 
+/** Prints a line on standard output. */
+export const print = (text: string): Effect.Effect<void> => Effect.sync(() => process.stdout.write(`${text}\n`))
+
 /** A command failed, and its error is already reported. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {}) {}
 

@@ -24,7 +24,7 @@ import { isStreamModel, type Model, type StreamModel, streamModels } from "../..
 import type { SinkError, SinkInspection } from "../../publish/Sink.ts"
 import { type Page, Source } from "../../source/Source.ts"
 import type { StoreError } from "../../store/Store.ts"
-import { print } from "../Flags.ts"
+import { print } from "../Process.ts"
 import { paint } from "../terminal/Terminal.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 import * as PluginChecks from "./PluginChecks.ts"

@@ -1,17 +1,17 @@
 /**
- * `store adopt`: shows what adopting the store would do, asks for confirmation, and adopts it. Hides how the confirmation
- * is obtained.
+ * `store adopt`: shows what adopting the store would do, asks for confirmation, and adopts it.
  *
  * Gotchas
  * - The command refuses to run while a process answers at the configured address. A process that it cannot see is fenced:
  *   it can no longer commit, but until it notices, its responses carry the old generation.
  */
-import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as StoreAdoption from "../../capture/commit/StoreAdoption.ts"
 import type { SinkCheckpoint, SinkError } from "../../publish/Sink.ts"
-import { print } from "../Flags.ts"
+import { confirm } from "../Confirmation.ts"
+import { print } from "../Process.ts"
+import { formatPlural } from "../terminal/Terminal.ts"
 
 /** The store was not adopted; nothing was changed. */
 export class NotAdopted extends Schema.TaggedError<NotAdopted>()("NotAdopted", {
@@ -31,9 +31,6 @@ export interface AdoptOptions {
   readonly json: boolean
 }
 
-const count = (number: number, one: string, many = `${one}s`) =>
-  `${number.toLocaleString("en")} ${number === 1 ? one : many}`
-
 const planText = (store: string, plan: StoreAdoption.Plan, published: SinkCheckpoint | null): string =>
   [
     `store         ${store}`,
@@ -41,14 +38,14 @@ const planText = (store: string, plan: StoreAdoption.Plan, published: SinkCheckp
     ...(published === null
       ? []
       : [`in Kafka      generation ${published.generation} up to position ${published.position}`]),
-    `republished   ${count(plan.live, "live record")} of ${count(plan.streams, "stream")}, each as created, version 1`,
-    `kept          watermarks, ${count(plan.pending, "pending row")}, ${count(plan.quarantined, "quarantined row")}`,
+    `republished   ${formatPlural(plan.live, "live record")} of ${
+      formatPlural(plan.streams, "stream")
+    }, each as created, version 1`,
+    `kept          watermarks, ${formatPlural(plan.pending, "pending row")}, ${
+      formatPlural(plan.quarantined, "quarantined row")
+    }`,
     `discarded     the event log up to position ${plan.newest}; readers with a position in it must start over`
   ].join("\n")
-
-const askConfirmation = Prompt.run(Prompt.Confirm({ message: "Adopt this store?", initial: false })).pipe(
-  Effect.catch(() => Effect.succeed(false))
-)
 
 export const adopt = Effect.fn("Adopt.run")(
   function*({ json, processingOf, running, store, yes, ...options }: AdoptOptions) {
@@ -62,13 +59,7 @@ export const adopt = Effect.fn("Adopt.run")(
     const published = options.published === null ? null : yield* options.published
     const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
     if (!json) yield* print(planText(store, plan, published))
-    const confirmed = yes || (!json && process.stdin.isTTY && (yield* askConfirmation))
-    if (!confirmed) {
-      return yield* new NotAdopted({
-        message: "not confirmed, so nothing was changed",
-        hint: "Pass --yes to adopt the store."
-      })
-    }
+    yield* confirm({ yes, json, question: "Adopt this store?", hint: "Pass --yes to adopt the store." })
     yield* StoreAdoption.adopt(plan, processingOf)
     yield* print(
       json

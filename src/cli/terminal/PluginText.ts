@@ -6,12 +6,7 @@ import type {
   PlanView
 } from "../../http/deadletters/DeadLetterApi.ts"
 import type { PluginList, PluginView, ReplayView } from "../../http/plugins/PluginApi.ts"
-import { paint, table } from "./Terminal.ts"
-
-const formatMinute = (instant: string | null): string => instant === null ? "–" : instant.slice(0, 16).replace("T", " ")
-const formatCount = (count: number): string => count.toLocaleString("en")
-const formatPlural = (count: number, one: string, several = `${one}s`): string =>
-  `${formatCount(count)} ${count === 1 ? one : several}`
+import { formatCount, formatMinute, formatPlural, paint, table } from "./Terminal.ts"
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
 

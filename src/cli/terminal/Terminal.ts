@@ -36,6 +36,17 @@ export interface WriteView {
 /** Adds colors unless `NO_COLOR` is set or standard output is not a terminal. */
 export const paint = (color: Color, text: string): string => styleText(color, text, { stream: process.stdout })
 
+/** `12,345` */
+export const formatCount = (count: number): string => count.toLocaleString("en")
+
+/** `1 delivery`, `12 deliveries` */
+export const formatPlural = (count: number, one: string, several = `${one}s`): string =>
+  `${formatCount(count)} ${count === 1 ? one : several}`
+
+/** `2026-03-01 12:00` */
+export const formatMinute = (instant: string | null): string =>
+  instant === null ? "–" : instant.slice(0, 16).replace("T", " ")
+
 // ---- names --------------------------------------------------------------------------------------------------------
 
 const valueAt = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
@@ -157,8 +168,8 @@ export const progressLine = (name: string, done: number, total: number, elapsedS
     name,
     paint("green", "█".repeat(full)) + paint("gray", "░".repeat(24 - full)),
     `${String(Math.floor(share * 100)).padStart(3)} %`,
-    `${done.toLocaleString("en")} of ${total.toLocaleString("en")} records`,
-    `${Math.round(rate).toLocaleString("en")}/s`,
+    `${formatCount(done)} of ${formatCount(total)} records`,
+    `${formatCount(Math.round(rate))}/s`,
     left
   ].join("  ")
 }
@@ -174,9 +185,9 @@ export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyA
 
 /** `sweep: 3,050 read, 1,220/s, 2 s left` */
 const progressText = ({ kind, pass, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
-  const rate = `${Math.round(progress.records_per_second).toLocaleString("en")}/s`
+  const rate = `${formatCount(Math.round(progress.records_per_second))}/s`
   const left = progress.seconds_left === null ? "" : `, ${formatSeconds(progress.seconds_left)} left`
-  return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${records.toLocaleString("en")} read, ${rate}${left}`
+  return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${formatCount(records)} read, ${rate}${left}`
 }
 
 const streamCondition = (stream: StreamView): string => {
@@ -194,7 +205,7 @@ export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
       stream.integration,
       stream.model,
       streamCondition(stream),
-      stream.records_live.toLocaleString("en"),
+      formatCount(stream.records_live),
       String(Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)),
       String(stream.quarantined),
       stream.freshness_seconds === null ? "–" : formatSeconds(stream.freshness_seconds)
@@ -209,8 +220,8 @@ export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
       hold.stream,
       hold.kind,
       hold.state,
-      hold.records.toLocaleString("en"),
-      hold.opened_at.slice(0, 16).replace("T", " "),
+      formatCount(hold.records),
+      formatMinute(hold.opened_at),
       hold.waiting_reason ?? hold.reason
     ])
   )
@@ -226,6 +237,6 @@ export const integrationTable = (integrations: ReadonlyArray<IntegrationView>): 
       integration.models === "auto" ? "auto" : integration.models.join(","),
       integration.backfill,
       String(integration.streams),
-      integration.records_live.toLocaleString("en")
+      formatCount(integration.records_live)
     ])
   )

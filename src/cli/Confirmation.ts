@@ -1,0 +1,28 @@
+/** How commands that change much are confirmed: with --yes, or with a prompt on a terminal. */
+import * as Prompt from "effect/cli/Prompt"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+
+/** Not confirmed: --yes was not passed, and the prompt was not answered with yes. Nothing was changed. */
+export class NotConfirmed extends Schema.TaggedError<NotConfirmed>()("NotConfirmed", { hint: Schema.String }) {
+  override get message(): string {
+    return "not confirmed, so nothing was changed"
+  }
+}
+
+export interface ConfirmationOptions {
+  readonly yes: boolean
+  /** With --json nobody is asked, because the output is read by a program. */
+  readonly json: boolean
+  readonly question: string
+  /** How the command is confirmed without a prompt. */
+  readonly hint: string
+}
+
+/** Returns once the operator has confirmed. */
+export const confirm = Effect.fnUntraced(function*({ hint, json, question, yes }: ConfirmationOptions) {
+  if (yes) return
+  const ask = Prompt.run(Prompt.Confirm({ message: question, initial: false }))
+  const confirmed = !json && process.stdin.isTTY && (yield* Effect.catch(ask, () => Effect.succeed(false)))
+  if (!confirmed) return yield* new NotConfirmed({ hint })
+})

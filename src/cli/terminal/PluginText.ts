@@ -1,11 +1,12 @@
 /** The terminal output for plugins, dry runs and dead letters. Pure. */
+import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import type {
   DeadLetterDetailView,
   DeadLetterView,
   OutcomeView,
   PlanView
 } from "../../http/deadletters/DeadLetterApi.ts"
-import type { PluginList, PluginView, ReplayView } from "../../http/plugins/PluginApi.ts"
+import type { PluginList, ReplayView } from "../../http/plugins/PluginApi.ts"
 import { formatCount, formatMinute, formatPlural, paint, table } from "./Terminal.ts"
 
 // ---- plugins ------------------------------------------------------------------------------------------------------

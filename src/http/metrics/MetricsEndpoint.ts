@@ -9,6 +9,8 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Metric from "effect/Metric"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { Store } from "../../store/Store.ts"
@@ -99,7 +101,7 @@ const updateStoreGauge = Effect.gen(function*() {
 })
 
 /** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
-export const renderMetrics = Effect.gen(function*() {
+const renderMetrics = Effect.gen(function*() {
   const { overview, plugins } = yield* OverviewCache
   const own = yield* PrometheusMetrics.format()
   const stored = yield* Effect.gen(function*() {
@@ -113,3 +115,12 @@ export const renderMetrics = Effect.gen(function*() {
   }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   return own + stored
 })
+
+export const layer = HttpRouter.add(
+  "GET",
+  "/metrics",
+  Effect.map(
+    renderMetrics,
+    (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+  )
+)

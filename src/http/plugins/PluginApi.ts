@@ -3,66 +3,10 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { failureReasons } from "../../store/Deliveries.ts"
 import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "../Problem.ts"
-import { Instant, Model } from "../Schemas.ts"
-
-const HandlerView = Schema.Struct({
-  handler: Schema.String,
-  /** null if the configuration no longer has the handler. */
-  trigger: Schema.NullOr(Schema.Struct({ kind: Schema.Literals(["event", "batch", "tick"]), of: Schema.String })),
-  /** Deliveries exist for every event up to this position; null before the first one. */
-  position: Schema.NullOr(Schema.String),
-  lag_events: Schema.Number,
-  running: Schema.Number,
-  /** Deliveries that wait for their next attempt, for a free slot, or for a dead letter before them. */
-  waiting: Schema.Number,
-  due: Schema.Number,
-  dead: Schema.Number,
-  /** When the oldest delivery that is neither settled nor dead was made. */
-  oldest_at: Instant,
-  /** Set if too many records failed one after another: the handler is then only probed until one delivery succeeds. */
-  circuit_open: Schema.NullOr(Schema.Struct({ until: Schema.String, failures: Schema.Number }))
-})
-
-export const PluginView = Schema.Struct({
-  plugin: Schema.String,
-  configured: Schema.Boolean,
-  on: Schema.Boolean,
-  handlers: Schema.Array(HandlerView),
-  integrations: Schema.Array(Schema.Struct({
-    integration: Schema.String,
-    /**
-     * `unconfigured`: the plugin lacks configuration here; deliveries wait until it has it. `removed`: the integration is no
-     * longer configured; deliveries wait until it is added again.
-     */
-    state: Schema.Literals(["on", "off", "unconfigured", "removed"]),
-    reason: Schema.NullOr(Schema.String)
-  }))
-}).annotate({
-  examples: [{
-    plugin: "welcome-new-hire",
-    configured: true,
-    on: true,
-    handlers: [{
-      handler: "ats.application.hired",
-      trigger: { kind: "event", of: "ats.application.hired" },
-      position: "k3v9-1-10482",
-      lag_events: 0,
-      running: 1,
-      waiting: 3,
-      due: 0,
-      dead: 1,
-      oldest_at: "2026-03-01T12:00:00.000Z",
-      circuit_open: null
-    }],
-    integrations: [
-      { integration: "greenhouse:acme", state: "on", reason: null },
-      { integration: "lever:acme", state: "off", reason: "by an operator" }
-    ]
-  }]
-})
-export type PluginView = typeof PluginView.Type
+import { Model } from "../Schemas.ts"
 
 export const PluginList = Schema.Struct({
   items: Schema.Array(PluginView),

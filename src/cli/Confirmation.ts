@@ -1,14 +1,7 @@
 /** How commands that change much are confirmed: with --yes, or with a prompt on a terminal. */
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
-
-/** Not confirmed: --yes was not passed, and the prompt was not answered with yes. Nothing was changed. */
-export class NotConfirmed extends Schema.TaggedError<NotConfirmed>()("NotConfirmed", { hint: Schema.String }) {
-  override get message(): string {
-    return "not confirmed, so nothing was changed"
-  }
-}
+import { CommandError } from "./Process.ts"
 
 export interface ConfirmationOptions {
   readonly yes: boolean
@@ -19,10 +12,10 @@ export interface ConfirmationOptions {
   readonly hint: string
 }
 
-/** Returns once the operator has confirmed. */
+/** Returns once the operator has confirmed; fails otherwise. */
 export const confirm = Effect.fnUntraced(function*({ hint, json, question, yes }: ConfirmationOptions) {
   if (yes) return
   const ask = Prompt.run(Prompt.Confirm({ message: question, initial: false }))
   const confirmed = !json && process.stdin.isTTY && (yield* Effect.catch(ask, () => Effect.succeed(false)))
-  if (!confirmed) return yield* new NotConfirmed({ hint })
+  if (!confirmed) return yield* new CommandError({ message: "not confirmed, so nothing was changed", hint })
 })

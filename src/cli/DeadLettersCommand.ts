@@ -8,7 +8,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
+import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { DiscardView, RedriveView } from "../http/deadletters/DeadLetterApi.ts"
 import { failureReasons } from "../store/Deliveries.ts"
@@ -16,15 +16,9 @@ import type { ApiClient } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { given, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
-import { print } from "./Process.ts"
+import { CommandError, print } from "./Process.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
 import { formatCount } from "./terminal/Terminal.ts"
-
-/** The resolution is contradictory or not JSON, or it is unclear which outcome it is for. */
-export class ResolutionUnclear extends Schema.TaggedError<ResolutionUnclear>()("ResolutionUnclear", {
-  message: Schema.String,
-  hint: Schema.String
-}) {}
 
 const instantFlag = (name: string, description: string) =>
   Flag.Date(name).pipe(
@@ -103,13 +97,13 @@ const chooseOutcome = Effect.fnUntraced(function*(
   const unknown = outcomes.filter(({ state }) => state !== "answered")
   const [one, ...others] = unknown.length === 0 ? outcomes : unknown
   if (one === undefined) {
-    return yield* new ResolutionUnclear({
+    return yield* new CommandError({
       message: `dead letter ${id} has no unknown outcome`,
       hint: `\`rollcall deadletters show ${id}\` shows why it failed; redrive or discard it.`
     })
   }
   if (others.length > 0) {
-    return yield* new ResolutionUnclear({
+    return yield* new CommandError({
       message: `dead letter ${id} has ${others.length + 1} unknown outcomes`,
       hint: `Choose one: ${
         [one, ...others].map(({ outcome, write }) => `--outcome ${outcome} (${write ?? "a step"})`).join(", ")
@@ -249,7 +243,7 @@ const resolve = clientCommand("resolve", {
   request: (client, { created, didNotHappen, happened, id, outcome, result, yes }, { json }) =>
     Effect.gen(function*() {
       if (happened === didNotHappen) {
-        return yield* new ResolutionUnclear({
+        return yield* new CommandError({
           message: "it is unclear whether the write or step happened",
           hint: "Pass either --happened or --did-not-happen."
         })
@@ -258,7 +252,7 @@ const resolve = clientCommand("resolve", {
         Result.try({
           try: (): Option.Option<Schema.Json> => Option.map(result, (text) => JSON.parse(text)),
           catch: () =>
-            new ResolutionUnclear({ message: "--result is not JSON", hint: `Write it like --result '{"id":"…"}'.` })
+            new CommandError({ message: "--result is not JSON", hint: `Write it like --result '{"id":"…"}'.` })
         })
       )
       const question = happened

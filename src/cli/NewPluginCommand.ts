@@ -2,15 +2,10 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { switchFlag } from "./Flags.ts"
-import { print, withTerminalErrors } from "./Process.ts"
-
-class PluginNotCreated
-  extends Schema.TaggedError<PluginNotCreated>()("PluginNotCreated", { message: Schema.String, hint: Schema.String })
-{}
+import { CommandError, print, withTerminalErrors } from "./Process.ts"
 
 /** The folder `templates` is next to `src/` in a clone, and next to `dist/` in the package. */
 const template = (name: string): string =>
@@ -35,7 +30,7 @@ const camelCase = (name: string): string => name.replaceAll(/-+(.?)/g, (_, lette
 const createPlugin = (name: string, effect: boolean) => {
   const folder = `plugins/${name}`
   if (existsSync(folder)) {
-    throw new PluginNotCreated({
+    throw new CommandError({
       message: `${folder} already exists; nothing was changed`,
       hint: "Choose another name."
     })
@@ -80,9 +75,9 @@ export const newPlugin = Command.make("new", {
   Effect.try({
     try: () => createPlugin(name, effect),
     catch: (error) =>
-      error instanceof PluginNotCreated
+      error instanceof CommandError
         ? error
-        : new PluginNotCreated({
+        : new CommandError({
           message: error instanceof Error ? error.message : String(error),
           hint: "Run the command in the folder of your project, and check that you may write there."
         })

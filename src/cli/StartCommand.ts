@@ -3,7 +3,6 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import { pipelineLayer, resolveConfig, type ResolvedConfig, serverLayer, sourceLayer } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
@@ -14,7 +13,7 @@ import * as Server from "../http/Server.ts"
 import { Relay } from "../publish/Relay.ts"
 import { Store } from "../store/Store.ts"
 import { config, switchFlag } from "./Flags.ts"
-import { awaitShutdownSignal, withLoggedErrors } from "./Process.ts"
+import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./Process.ts"
 import { version } from "./Version.ts"
 
 const logStarted = Effect.fnUntraced(function*({ kafka, store: { name } }: ResolvedConfig, url: string | null) {
@@ -47,8 +46,6 @@ const runForever = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   yield* logStarted(plan, url)
   yield* Effect.raceFirst(capture.run, failWhenStoreIsLost)
 })
-
-class RunIncomplete extends Schema.TaggedError<RunIncomplete>()("RunIncomplete", { message: Schema.String }) {}
 
 /** Describes the deliveries that are still waiting, and the dead letters that are new since `before`. */
 const describeUndelivered = (before: PluginAdmin.PluginsView, after: PluginAdmin.PluginsView): ReadonlyArray<string> =>
@@ -88,7 +85,7 @@ const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   })
   for (const problem of problems) yield* Effect.logError(problem)
   if (problems.length > 0) {
-    return yield* new RunIncomplete({
+    return yield* new CommandError({
       message: "not everything was read, published and delivered; the errors above name each problem"
     })
   }

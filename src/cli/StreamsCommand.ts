@@ -5,17 +5,14 @@ import * as Flag from "effect/cli/Flag"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import type { streamCommands } from "../capture/schedule/StreamCommands.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AuditView, StreamView } from "../http/streams/StreamApi.ts"
 import { clientCommand } from "./ClientCommand.ts"
+import { CommandError } from "./Process.ts"
 import { formatCount, paint, streamTable, table } from "./terminal/Terminal.ts"
 
-/** The audit found differences that are neither published nor pending. */
-export class AuditDiffers extends Schema.TaggedError<AuditDiffers>()("AuditDiffers", { message: Schema.String }) {
-  readonly hint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
-}
+const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
 
 /** The parts of a stream name. The running process checks the model. */
 const parseStreamName = (name: string): Option.Option<{ readonly integration: string; readonly model: Model }> => {
@@ -101,7 +98,9 @@ const audit = clientCommand("audit", {
   verify: ({ differing }) =>
     differing === 0
       ? Effect.void
-      : Effect.fail(new AuditDiffers({ message: `${differing} records differ from their published content` }))
+      : Effect.fail(
+        new CommandError({ message: `${differing} records differ from their published content`, hint: auditHint })
+      )
 })
 
 export const streams = Command.make("streams").pipe(

@@ -11,7 +11,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { WriteName } from "../../api/Writes.ts"
 import { Capture } from "../../capture/schedule/Capture.ts"
@@ -24,7 +23,7 @@ import type { StreamView } from "../../http/streams/StreamApi.ts"
 import { Source, type WriteRequest } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 import { type ApiClient, parseEvent } from "../ApiClient.ts"
-import { print } from "../Process.ts"
+import { CommandError, print } from "../Process.ts"
 import { eventLine, formatCount, lagOf, paint, progressLine, writeLine } from "../terminal/Terminal.ts"
 import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
 
@@ -85,12 +84,6 @@ export interface Summary {
     readonly differences: ReadonlyArray<Difference>
   }
 }
-
-/** The final check found a difference. */
-export class CheckFailed extends Schema.TaggedError<CheckFailed>()("CheckFailed", {
-  message: Schema.String,
-  hint: Schema.String
-}) {}
 
 const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${line}`))
 
@@ -357,7 +350,7 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
   }
   yield* print(options.json ? JSON.stringify(summary) : summaryText(summary))
   if (summary.check.passed) return
-  return yield* new CheckFailed({
+  return yield* new CommandError({
     message: "the final check failed: the events do not reproduce the simulated world",
     hint: `this is a bug in Rollcall; please report it with the summary above and seed ${options.seed}`
   })

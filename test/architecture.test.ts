@@ -94,7 +94,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "cli",
     files: /^cli\//,
-    imports: [...ports, "domain", "api", "configuration", "capture", "delivery", "http", "telemetry"],
+    imports: [...ports, "domain", "api", "configuration", "capture", "delivery", "http", "schema", "telemetry"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
   {

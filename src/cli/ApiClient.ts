@@ -20,6 +20,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Api } from "../http/Api.ts"
 import { Fault, NotReady } from "../http/Problem.ts"
+import type { EventData } from "../publish/EventSchema.ts"
 import type { EventView } from "./terminal/Terminal.ts"
 
 /** The process does not answer, refused the request, or is not Rollcall. */
@@ -31,7 +32,7 @@ export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiCli
 /** One event as the API lists it. */
 export interface FeedEvent {
   readonly position: string
-  readonly data: EventView & { readonly integration: string; readonly generation: number }
+  readonly data: EventView & Pick<EventData, "integration" | "generation">
 }
 
 /** Parses an event without validation, because it comes from our own API. */

@@ -44,12 +44,16 @@ const show = clientCommand("show", {
   },
   text: ({ held, ...hold }) => {
     const shown = held.slice(0, maxRecordsShown)
-    const rows = shown.map((record) => [record.id, record.reason ?? "changed", record.changed_at ?? "–"])
+    const records = table(shown, {
+      RECORD: ({ id }) => id,
+      WHY: ({ reason }) => reason ?? "changed",
+      CHANGED: ({ changed_at }) => changed_at ?? "–"
+    })
     const rest = hold.records - shown.length
     return [
       holdTable([hold]),
       ...(hold.paths.length > 0 ? [`\npaths that keep their published value: ${hold.paths.join(", ")}`] : []),
-      ...(shown.length > 0 ? [`\n${table(["RECORD", "WHY", "CHANGED"], rows)}`] : []),
+      ...(shown.length > 0 ? [`\n${records}`] : []),
       ...(shown.length > 0 && rest > 0 ? [`and ${formatCount(rest)} more; --json lists all`] : [])
     ].join("\n")
   }

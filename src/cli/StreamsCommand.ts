@@ -47,11 +47,13 @@ const auditText = ({ differences, differing, pending, quarantined, read, stream 
     ...(waiting.length === 0 ? [] : [`pending: ${waiting.join(", ")}`]),
     ...(quarantined === 0 ? [] : [`quarantined: ${quarantined}`])
   ].join("; ")
-  return differences.length === 0
-    ? summary
-    : `${summary}\n\n${
-      table(["RECORD", "DIFFERENCE", "PATHS"], differences.map(({ id, paths, what }) => [id, what, paths.join(" ")]))
-    }`
+  if (differences.length === 0) return summary
+  const records = table(differences, {
+    RECORD: ({ id }) => id,
+    DIFFERENCE: ({ what }) => what,
+    PATHS: ({ paths }) => paths.join(" ")
+  })
+  return `${summary}\n\n${records}`
 }
 
 const streamCommand = (command: (typeof streamCommands)[number], description: string) =>

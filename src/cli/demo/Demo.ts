@@ -20,11 +20,19 @@ import { derivedRegistry, type StreamModel, streamModels, streamName } from "../
 
 import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
-import { Source, type WriteRequest } from "../../source/Source.ts"
+import { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 import { type ApiClient, parseEvent } from "../ApiClient.ts"
 import { CommandError, print } from "../Process.ts"
-import { eventLine, formatCount, lagOf, paint, progressLine, writeLine } from "../terminal/Terminal.ts"
+import {
+  eventLine,
+  formatCount,
+  lagOf,
+  paint,
+  type PluginWrite,
+  progressLine,
+  writeLine
+} from "../terminal/Terminal.ts"
 import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
 
 /** The simulated world behind the API that is read. */
@@ -34,14 +42,6 @@ export interface DemoWorld {
   readonly truth: (integration: string, model: StreamModel) => ReadonlyMap<string, unknown>
   /** How often each kind of mutation happened. */
   readonly mutations: Readonly<Record<string, number>>
-}
-
-/** A write of a plugin that took effect. */
-export interface PluginWrite {
-  /** Our clock, ms. */
-  readonly at: number
-  readonly plugin: string
-  readonly request: WriteRequest<WriteName>
 }
 
 /** The writes of all plugins, oldest first. */

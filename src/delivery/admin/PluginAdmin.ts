@@ -6,7 +6,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import type { Failure, HandlerName, Switch } from "../../store/Deliveries.ts"
+import { failureReasons, type HandlerName, type Switch } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { DeliveryStatus } from "../engine/DeliveryEngine.ts"
 
@@ -98,27 +98,38 @@ export interface ReplayResult {
   readonly to: number
 }
 
-/** A write, or another request, that a handler would have made. */
-export interface DryRunRequest {
-  /** `addTag`, `POST https://hooks.example/in` */
-  readonly what: string
-  readonly integration: string | null
-  /** For a write: the ids in its path. */
-  readonly params: Readonly<Record<string, unknown>>
-  readonly body: unknown
+/** Why a delivery failed. */
+export const failureFields = {
+  reason: Schema.Literals(failureReasons),
+  message: Schema.String,
+  /** For the reason `Permanent`: the kind of refusal. */
+  refusal: Schema.NullOr(Schema.String),
+  faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String }))
 }
 
+/** A write, or another request, that a handler would have made. */
+export const DryRunRequest = Schema.Struct({
+  /** `addTag`, `POST https://hooks.example/in` */
+  what: Schema.String,
+  integration: Schema.NullOr(Schema.String),
+  /** For a write: the ids in its path. */
+  params: Schema.Record(Schema.String, Schema.Unknown),
+  body: Schema.Unknown
+})
+export type DryRunRequest = typeof DryRunRequest.Type
+
 /** One delivery that was tried in a dry run. */
-export interface DryRunDelivery {
-  readonly integration: string
+export const DryRunDelivery = Schema.Struct({
+  integration: Schema.String,
   /** The position of the event, of the first event of a batch, or the position after which the span of a tick starts. */
-  readonly position: number
-  /** As `model/id`. */
-  readonly records: ReadonlyArray<string>
-  readonly requests: ReadonlyArray<DryRunRequest>
-  /** null: the delivery would succeed. */
-  readonly failure: Pick<Failure, "reason" | "message" | "refusal" | "faults"> | null
-}
+  position: Schema.Number,
+  /** `<model>/<id>` */
+  records: Schema.Array(Schema.String),
+  requests: Schema.Array(DryRunRequest),
+  /** null if the delivery would succeed. */
+  failure: Schema.NullOr(Schema.Struct(failureFields))
+})
+export type DryRunDelivery = typeof DryRunDelivery.Type
 
 export interface DryRunResult extends ReplayResult {
   readonly results: ReadonlyArray<DryRunDelivery>

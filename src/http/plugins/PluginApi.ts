@@ -3,8 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { PluginView } from "../../delivery/admin/PluginAdmin.ts"
-import { failureReasons } from "../../store/Deliveries.ts"
+import { DryRunDelivery, PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "../Problem.ts"
 import { Model } from "../Schemas.ts"
 
@@ -69,22 +68,6 @@ const ReplayRequest = Schema.Struct({
   }]
 })
 
-/** Why a delivery failed. */
-export const failureFields = {
-  reason: Schema.Literals(failureReasons),
-  message: Schema.String,
-  /** For the reason `Permanent`: the kind of refusal. */
-  refusal: Schema.NullOr(Schema.String),
-  faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String }))
-}
-
-const DryRunRequest = Schema.Struct({
-  what: Schema.String,
-  integration: Schema.NullOr(Schema.String),
-  params: Schema.Record(Schema.String, Schema.Unknown),
-  body: Schema.Unknown
-})
-
 export const ReplayView = Schema.Struct({
   dry_run: Schema.Boolean,
   plugin: Schema.String,
@@ -94,15 +77,7 @@ export const ReplayView = Schema.Struct({
   from: Schema.String,
   to: Schema.String,
   /** Dry runs only. */
-  results: Schema.Array(Schema.Struct({
-    integration: Schema.String,
-    position: Schema.String,
-    /** `<model>/<id>` */
-    records: Schema.Array(Schema.String),
-    requests: Schema.Array(DryRunRequest),
-    /** null if the delivery would succeed. */
-    failure: Schema.NullOr(Schema.Struct(failureFields))
-  })),
+  results: Schema.Array(Schema.Struct({ ...DryRunDelivery.fields, position: Schema.String })),
   /** Number of deliveries that a dry run left out because of its limit. */
   omitted: Schema.Number
 }).annotate({

@@ -7,7 +7,7 @@ import { writes } from "../../api/Writes.ts"
 import * as DeadLetters from "../../delivery/admin/DeadLetters.ts"
 import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
-import { type DeadLetter, Deliveries, type Failure, type UnresolvedStep } from "../../store/Deliveries.ts"
+import { type DeadLetter, Deliveries, type UnresolvedStep } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { NotFound, ResolutionMalformed, toConflict } from "../Problem.ts"
@@ -17,29 +17,17 @@ import type { DeadLetterView, OutcomeView } from "./DeadLetterApi.ts"
 
 const defaultLimit = 100
 
-const failureOf = ({ faults, message, reason, refusal }: Failure) => ({ reason, message, refusal, faults })
-
+/** Contains more properties than the schema names. Encoding the response drops them. */
 const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
   const { event, failure, subject } = letter
   return {
-    id: letter.id,
-    plugin: letter.plugin,
-    handler: letter.handler,
-    integration: letter.integration,
-    event: event && {
-      id: event.eventId,
-      model: event.model,
-      record: event.id,
-      version: event.version,
-      kind: event.kind
-    },
+    ...letter,
+    ...failure,
+    event: event && { ...event, id: event.eventId, record: event.id },
     position: formatPosition(identity, subject._tag === "Event" ? subject.position : subject.from),
     scheduled_at: subject._tag === "Tick" ? instant(subject.scheduledAt) : null,
-    ...failureOf(failure),
-    attempts: letter.attempts,
     created_at: instant(letter.createdAt),
     died_at: instant(failure.at),
-    parked: letter.parked,
     fresh: letter.fresh !== null
   }
 }
@@ -121,7 +109,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
             number,
             started_at: instant(startedAt),
             failed_at: instant(failure.at),
-            ...failureOf(failure),
+            ...failure,
             requests: requests.map((request) => ({ ...request, at: instant(request.at) }))
           })),
           journal: found.journal.map(({ begunAt, ...step }) => ({ ...step, begun_at: instant(begunAt) })),

@@ -46,9 +46,9 @@ export interface ClientCommand<Flags extends Command.Command.Config, A, E, R, E2
     input: Input<Flags>,
     options: { readonly json: boolean }
   ) => Effect.Effect<A, E, R>
-  /** What is printed without --json; null if nothing is printed. */
+  /** The output without --json; null for no output. */
   readonly text: (result: A, input: Input<Flags>) => string | null
-  /** What is printed with --json; by default the result. */
+  /** The output with --json; by default the result. */
   readonly json?: (result: A) => unknown
   /** Whether the command succeeds, decided after the result is printed. */
   readonly verify?: (result: A) => Effect.Effect<void, E2>

@@ -5,7 +5,7 @@ import { CommandError } from "./Process.ts"
 
 export interface ConfirmationOptions {
   readonly yes: boolean
-  /** With --json nobody is asked, because the output is read by a program. */
+  /** With --json there is no prompt, because a program reads the output. */
   readonly json: boolean
   readonly question: string
   /** How the command is confirmed without a prompt. */

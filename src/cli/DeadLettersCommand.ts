@@ -14,7 +14,7 @@ import type { DiscardView, RedriveView } from "../http/deadletters/DeadLetterApi
 import { failureReasons } from "../store/Deliveries.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
-import { confirm } from "./Confirmation.ts"
+import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
 import { given, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
 import { CommandError, print } from "./Process.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
@@ -58,11 +58,7 @@ const plan = textFlag(
 )
 const id = numberArgument("id", "dead letter", "Number of the dead letter, as `rollcall deadletters list` shows it")
 
-interface Confirmation {
-  readonly yes: boolean
-  readonly json: boolean
-  readonly question: string
-}
+type Confirmation = Omit<ConfirmationOptions, "hint">
 
 /** Returns the given plan, or makes a plan and asks for confirmation; null if no dead letter matches. */
 const confirmPlan = Effect.fnUntraced(function*(

@@ -21,9 +21,14 @@ export const config = textFlag(
 export const json = switchFlag("json", "Print JSON")
 export const yes = switchFlag("yes", "Do not ask for confirmation")
 
-export const seed = Flag.Int("seed").pipe(
-  Flag.withDescription("Seed of the simulated world; the same seed gives the same world (default: 1)"),
-  Flag.withDefault(1)
+/** A flag with a default value, which its description names. */
+export const withFallback = <const A>(flag: Flag.Flag<A>, description: string, fallback: NoInfer<A>) =>
+  flag.pipe(Flag.withDescription(`${description} (default: ${fallback})`), Flag.withDefault(fallback))
+
+export const seed = withFallback(
+  Flag.Int("seed"),
+  "Seed of the simulated world; the same seed gives the same world",
+  1
 )
 
 /** A name that becomes a segment of a path; `.` and `..` would change the path. */

@@ -3,7 +3,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { clientCommand } from "./ClientCommand.ts"
-import { given, nameArgument, switchFlag, textFlag } from "./Flags.ts"
+import { given, nameArgument, switchFlag, textFlag, withFallback } from "./Flags.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
 import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
 
@@ -81,10 +81,7 @@ const replay = clientCommand("replay", {
       "fresh",
       "Use a new journal: steps that are already done for these events are done again, except those done once per record"
     ),
-    limit: Flag.Int("limit").pipe(
-      Flag.withDescription("With --dry-run: maximum number of deliveries to try (default: 100)"),
-      Flag.withDefault(100)
-    )
+    limit: withFallback(Flag.Int("limit"), "With --dry-run: maximum number of deliveries to try", 100)
   },
   request: (client, { dryRun, fresh, handler, limit, plugin, range }) =>
     client.plugins.replay({

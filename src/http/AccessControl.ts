@@ -1,5 +1,5 @@
 /**
- * Who may use the operating API.
+ * Refuses requests to the operating API without the token or, if none is configured, from another host or web page.
  *
  * Invariants
  * 1. If a token is configured, a request without the token gets an answer only from `/health/*`   (I11)

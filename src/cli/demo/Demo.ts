@@ -53,8 +53,6 @@ export interface DemoOptions {
   /** Makes every kind of mutation happen that has not happened yet, and stops the world. */
   readonly settle: Effect.Effect<void>
   readonly client: ApiClient
-  /** URL of the operating API. */
-  readonly url: string
   readonly seed: number
   /** Returns when the demo should end. */
   readonly until: Effect.Effect<void>
@@ -211,7 +209,8 @@ const watchPluginWrites = ({ writes }: DemoOptions) => {
 
 const watch = (options: DemoOptions) =>
   Effect.gen(function*() {
-    yield* print(`Status ${options.url}/   events ${options.url}/v1/events   documentation ${options.url}/docs\n`)
+    const { url } = options.client
+    yield* print(`Status ${url}/   events ${url}/v1/events   documentation ${url}/docs\n`)
     yield* watchBackfill(options)
     yield* print("\nEvents as they happen:")
     yield* Effect.all([watchEvents(options), watchPluginWrites(options)], { concurrency: 2, discard: true })

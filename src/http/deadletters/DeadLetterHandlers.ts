@@ -120,8 +120,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
       DeadLetters.plan(filterOf(payload)).pipe(
         Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
         Effect.catchTags({
-          UnknownLetters: ({ hint, message }: DeadLetters.UnknownLetters) =>
-            Effect.fail(new NotFound({ detail: `${message}: ${hint}` })),
+          UnknownLetters: ({ hint, message }) => new NotFound({ detail: `${message}: ${hint}` }),
           StoreError: toStoreUnavailable
         })
       ))
@@ -147,9 +146,9 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         Effect.map(({ left }) => ({ outcome, happened: report.happened, redriven: left === 0, remaining: left })),
         Effect.catchTags({
           DeadLetterNotFound: () =>
-            Effect.fail(notFound(id)),
-          InvalidOutcome: ({ hint, message }: UnknownOutcomes.InvalidOutcome) =>
-            Effect.fail(new ResolutionMalformed({ detail: message, hint })),
+            notFound(id),
+          InvalidOutcome: ({ hint, message }) =>
+            new ResolutionMalformed({ detail: message, hint }),
           OutcomeRejected: toConflict,
           StoreError: toStoreUnavailable
         })

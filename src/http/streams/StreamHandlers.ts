@@ -44,12 +44,14 @@ const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCo
   yield* execute(key, command).pipe(
     Effect.catchTags({
       CommandRefused: toConflict,
-      UnknownStream: () => Effect.fail(notFound(key)),
+      UnknownStream: () => notFound(key),
       StoreError: toStoreUnavailable
     })
   )
   return yield* find(key, yield* Effect.catchTag(overview, "StoreError", toStoreUnavailable))
 })
+
+const toSourceUnavailable = ({ message }: Error) => new SourceUnavailable({ detail: message })
 
 const streams = HttpApiBuilder.group(Api, "streams", (handlers) =>
   handlers
@@ -71,10 +73,10 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
         const report = yield* audit(params).pipe(
           Effect.catchTags({
             UnknownStream: () =>
-              Effect.fail(notFound(params)),
+              notFound(params),
             StoreError: toStoreUnavailable,
-            SourceError: (error) => Effect.fail(new SourceUnavailable({ detail: error.message })),
-            RunAborted: (error) => Effect.fail(new SourceUnavailable({ detail: error.message }))
+            SourceError: toSourceUnavailable,
+            RunAborted: toSourceUnavailable
           })
         )
         return { stream: streamName(params), ...report }

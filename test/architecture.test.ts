@@ -89,10 +89,17 @@ const layers: ReadonlyArray<Layer> = [
     imports: [...ports, "domain", "api", "capture", "delivery"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
+  // the commands that run adapters, instead of calling a running process
+  {
+    name: "main",
+    files: /^(main|app\/.*|cli\/(.*\/)?(Doctor|(Demo|Doctor|Sandbox|Schema|Start|Store)Command))\.ts$/,
+    imports: "all",
+    packages: /./
+  },
   {
     name: "cli",
-    files: /^cli\/(?!demo\/DemoCommand)/,
-    imports: [...ports, "domain", "api", "capture", "delivery", "http", "telemetry"],
+    files: /^cli\//,
+    imports: [...ports, "domain", "api", "configuration", "capture", "delivery", "http", "schema", "telemetry"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
   {
@@ -100,8 +107,7 @@ const layers: ReadonlyArray<Layer> = [
     files: /^config\//,
     imports: ["domain", "api", "plugin"],
     packages: /^node:/
-  },
-  { name: "main", files: /^(main|app\/.*|cli\/demo\/DemoCommand)\.ts$/, imports: "all", packages: /./ }
+  }
 ]
 
 const longest = 600

@@ -21,8 +21,8 @@ import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
+import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
-import type { Dependency } from "../http/status/Overview.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
 import type { Source } from "../source/Source.ts"
@@ -42,10 +42,11 @@ export interface ResolvedConfig extends Config.Settings {
 export const sourceLayer = (options: UnifiedApi.Options) =>
   Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
-const processingFor = ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">, model: Model) => {
-  const settings = models[model] ?? { remoteData: "drop", redact: {} }
-  return Processing.make(model, { ...settings, key: redactKey === null ? "" : Redacted.value(redactKey) })
-}
+export const processingByStream =
+  ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">) => ({ model }: Pick<StreamKey, "model">) => {
+    const settings = models[model] ?? { remoteData: "drop", redact: {} }
+    return Processing.make(model, { ...settings, key: redactKey === null ? "" : Redacted.value(redactKey) })
+  }
 
 /** Determines the models of integrations with `models: "auto"` from the API's tool catalog. */
 export const resolveConfig = Effect.fnUntraced(function*(settings: Config.Settings, rawConfig: RawConfig) {
@@ -68,9 +69,6 @@ const logReadersOf = ({ kafka, plugins }: ResolvedConfig) => [
   ...plugins.length === 0 ? [] : [deliveryReader]
 ]
 
-export const processingByStream = (settings: Pick<Config.Settings, "models" | "redactKey">) => ({ model }: StreamKey) =>
-  processingFor(settings, model)
-
 const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, ...settings }: ResolvedConfig) =>
   Capture.layer({
     overlapMin,
@@ -85,7 +83,7 @@ const integrationsLayer = (plan: ResolvedConfig) =>
     declared: plan.integrations,
     discovered: plan.discovered,
     readers: logReadersOf(plan),
-    processing: (model) => processingFor(plan, model)
+    processing: (model) => processingByStream(plan)({ model })
   })
 
 const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"))
@@ -147,15 +145,10 @@ const pluginsLayer = (
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))
 
-const pluginsDependency = ({ engineState }: PluginAdmin.PluginAdmin["Service"]): Dependency => ({
-  name: "plugins",
-  problem: Effect.map(engineState, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
-})
-
-const relayDependency = (relay: Relay["Service"]): Dependency => ({
-  name: "kafka",
-  problem: Effect.map(relay.status, ({ reason }) => reason === null ? null : `${reason.message}; ${reason.hint}`)
-})
+const dependency = (
+  name: string,
+  status: Effect.Effect<{ readonly reason: { readonly message: string; readonly hint: string } | null }>
+): Dependency => ({ name, problem: Effect.map(status, ({ reason }) => reason && `${reason.message}; ${reason.hint}`) })
 
 export const serverLayer = ({ accounts, http, rawConfig }: ResolvedConfig) =>
   Layer.unwrap(
@@ -165,8 +158,8 @@ export const serverLayer = ({ accounts, http, rawConfig }: ResolvedConfig) =>
         Server.layer({
           ...http,
           dependencies: [
-            ...Option.toArray(Option.map(relay, relayDependency)),
-            pluginsDependency(plugins)
+            ...Option.toArray(Option.map(relay, ({ status }) => dependency("kafka", status))),
+            dependency("plugins", plugins.engineState)
           ],
           checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
         })

@@ -1,17 +1,11 @@
 /** `rollcall plugins new`: creates a plugin from a template. Hides that a clone of Rollcall imports its modules by other names. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { print } from "./Flags.ts"
-import { withTerminalErrors } from "./Process.ts"
-
-class PluginNotCreated
-  extends Schema.TaggedError<PluginNotCreated>()("PluginNotCreated", { message: Schema.String, hint: Schema.String })
-{}
+import { switchFlag } from "./Flags.ts"
+import { CommandError, print, withTerminalErrors } from "./Process.ts"
 
 /** The folder `templates` is next to `src/` in a clone, and next to `dist/` in the package. */
 const template = (name: string): string =>
@@ -36,7 +30,7 @@ const camelCase = (name: string): string => name.replaceAll(/-+(.?)/g, (_, lette
 const createPlugin = (name: string, effect: boolean) => {
   const folder = `plugins/${name}`
   if (existsSync(folder)) {
-    throw new PluginNotCreated({
+    throw new CommandError({
       message: `${folder} already exists; nothing was changed`,
       hint: "Choose another name."
     })
@@ -76,17 +70,14 @@ const createPlugin = (name: string, effect: boolean) => {
 
 export const newPlugin = Command.make("new", {
   name,
-  effect: Flag.Boolean("effect").pipe(
-    Flag.withDescription("Write the handler as an Effect instead of an async function"),
-    Flag.withDefault(false)
-  )
+  effect: switchFlag("effect", "Write the handler as an Effect instead of an async function")
 }, ({ effect, name }) =>
   Effect.try({
     try: () => createPlugin(name, effect),
     catch: (error) =>
-      error instanceof PluginNotCreated
+      error instanceof CommandError
         ? error
-        : new PluginNotCreated({
+        : new CommandError({
           message: error instanceof Error ? error.message : String(error),
           hint: "Run the command in the folder of your project, and check that you may write there."
         })

@@ -11,19 +11,29 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Logging from "../telemetry/Logging.ts"
 
+/** Prints a line on standard output. */
+export const print = (text: string): Effect.Effect<void> => Effect.sync(() => process.stdout.write(`${text}\n`))
+
 /** A command failed, and its error is already reported. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {}) {}
 
-interface CommandError {
+/** Why a command did not do what it was asked to do, for the person who ran it. */
+export class CommandError extends Schema.TaggedError<CommandError>()("CommandError", {
+  message: Schema.String,
+  /** What to do; absent if the message or an earlier line says it. */
+  hint: Schema.optionalKey(Schema.String)
+}) {}
+
+interface ReportedError {
   readonly message: string
 }
 
 /** The hint of an error, unless its message already contains the hint. */
-const hintOf = (error: CommandError): string | null =>
+const hintOf = (error: ReportedError): string | null =>
   "hint" in error && typeof error.hint === "string" && !error.message.includes(error.hint) ? error.hint : null
 
 /** For commands that people run: writes the error as text to standard error, and logs only errors. */
-export const withTerminalErrors = <A, E extends CommandError, R>(
+export const withTerminalErrors = <A, E extends ReportedError, R>(
   command: Effect.Effect<A, E, R>
 ): Effect.Effect<A, CommandFailed, R> =>
   command.pipe(
@@ -38,7 +48,7 @@ export const withTerminalErrors = <A, E extends CommandError, R>(
 /** For commands that run as a service: writes the error as a line of the log. */
 export const withLoggedErrors =
   (log: { readonly level: Logging.Level; readonly format: Logging.Format | null }) =>
-  <A, E extends CommandError, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, CommandFailed, R> =>
+  <A, E extends ReportedError, R>(command: Effect.Effect<A, E, R>): Effect.Effect<A, CommandFailed, R> =>
     command.pipe(
       Effect.catch((error) => {
         const hint = hintOf(error)

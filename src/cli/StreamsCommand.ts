@@ -2,26 +2,27 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
-import { AuditView, StreamView } from "../http/streams/StreamApi.ts"
-import { type ConfigFlag, type ConnectClient, json, print, runClientCommand } from "./Flags.ts"
-import { paint, streamTable, table } from "./terminal/Terminal.ts"
+import type { streamCommands } from "../capture/schedule/StreamCommands.ts"
+import type { Model } from "../domain/Model.ts"
+import type { AuditView, StreamView } from "../http/streams/StreamApi.ts"
+import { clientCommand } from "./ClientCommand.ts"
+import { CommandError } from "./Process.ts"
+import { formatCount, paint, streamTable, table } from "./terminal/Terminal.ts"
 
-/** The audit found differences that are neither published nor pending. */
-export class AuditDiffers extends Schema.TaggedError<AuditDiffers>()("AuditDiffers", { message: Schema.String }) {
-  readonly hint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
+const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
+
+/** The parts of a stream name. The running process checks the model. */
+const parseStreamName = (name: string): Option.Option<{ readonly integration: string; readonly model: Model }> => {
+  const [, integration, model] = /^(?!\.\.?\/)([^/]+)\/([^/]+)$/.exec(name) ?? []
+  return integration === undefined ? Option.none() : Option.some({ integration, model: model as Model })
 }
-
-const pathOf = (stream: string) =>
-  /^[^/]+\/[^/]+$/.test(stream)
-    ? Option.some(`/v1/streams/${stream.split("/").map(encodeURIComponent).join("/")}`)
-    : Option.none()
 
 const stream = Argument.String("stream").pipe(
   Argument.filterMap(
-    pathOf,
+    parseStreamName,
     () => "Expected <integration>/<model>, such as greenhouse:acme/ats.application"
   ),
   Argument.withDescription("<integration>/<model>, such as greenhouse:acme/ats.application")
@@ -42,87 +43,79 @@ const streamDetails = (view: StreamView): string => {
 const auditText = ({ differences, differing, pending, quarantined, read, stream }: AuditView): string => {
   const waiting = Object.entries(pending).map(([status, rows]) => `${rows} ${status}`)
   const summary = [
-    `${stream}: ${read.toLocaleString("en")} records read, ${differing.toLocaleString("en")} differ`,
+    `${stream}: ${formatCount(read)} records read, ${formatCount(differing)} differ`,
     ...(waiting.length === 0 ? [] : [`pending: ${waiting.join(", ")}`]),
     ...(quarantined === 0 ? [] : [`quarantined: ${quarantined}`])
   ].join("; ")
-  return differences.length === 0
-    ? summary
-    : `${summary}\n\n${
-      table(["RECORD", "DIFFERENCE", "PATHS"], differences.map(({ id, paths, what }) => [id, what, paths.join(" ")]))
-    }`
+  if (differences.length === 0) return summary
+  const records = table(differences, {
+    RECORD: ({ id }) => id,
+    DIFFERENCE: ({ what }) => what,
+    PATHS: ({ paths }) => paths.join(" ")
+  })
+  return `${summary}\n\n${records}`
 }
 
-export const streams = <E extends Error>(config: ConfigFlag, connect: ConnectClient<E>) => {
-  const streamCommand = (name: string, description: string) =>
-    Command.make(name, { stream, json, config }, ({ config, json, stream }) =>
-      Effect.gen(function*() {
-        const { post } = yield* connect(config)
-        const view = yield* post(`${stream}/${name}`, {}, StreamView)
-        yield* print(json ? JSON.stringify(view) : streamTable([view]))
-      }).pipe(runClientCommand)).pipe(Command.withDescription(description))
+const streamCommand = (command: (typeof streamCommands)[number], description: string) =>
+  clientCommand(command, {
+    description,
+    flags: { stream },
+    request: (client, { stream }) => client.streamCommands.command({ params: { ...stream, command } }),
+    text: (view) => streamTable([view])
+  })
 
-  const list = Command.make("list", { json, config }, ({ config, json }) =>
-    Effect.gen(function*() {
-      const { streams } = yield* connect(config)
-      const views = yield* streams
-      yield* print(json ? JSON.stringify(views) : streamTable(views))
-    }).pipe(runClientCommand)).pipe(Command.withDescription("List all streams"))
+const list = clientCommand("list", {
+  description: "List all streams",
+  flags: {},
+  request: (client) => Effect.map(client.streams.streams(), ({ items }) => items),
+  text: streamTable
+})
 
-  const show = Command.make("show", { stream, json, config }, ({ config, json, stream }) =>
-    Effect.gen(function*() {
-      const { get } = yield* connect(config)
-      const view = yield* get(stream, StreamView)
-      yield* print(json ? JSON.stringify(view) : `${streamTable([view])}\n\n${streamDetails(view)}`)
-    }).pipe(runClientCommand)).pipe(
-      Command.withDescription("Show one stream: watermark, last poll and sweep, and errors")
-    )
+const show = clientCommand("show", {
+  description: "Show one stream: watermark, last poll and sweep, and errors",
+  flags: { stream },
+  request: (client, { stream }) => client.streams.stream({ params: stream }),
+  text: (view) => `${streamTable([view])}\n\n${streamDetails(view)}`
+})
 
-  const rewind = Command.make("rewind", {
+const rewind = clientCommand("rewind", {
+  description: "Read a stream's changes again from a point in time; changes that are already published cause no event",
+  flags: {
     stream,
     to: Flag.Date("to").pipe(
       Flag.withDescription("API server time from which changes are read again, such as 2026-03-01T12:00:00Z"),
-      Flag.withMetavar("instant")
-    ),
-    json,
-    config
-  }, ({ config, json, stream, to }) =>
-    Effect.gen(function*() {
-      const { post } = yield* connect(config)
-      const view = yield* post(`${stream}/rewind`, { to: to.toISOString() }, StreamView)
-      yield* print(json ? JSON.stringify(view) : streamTable([view]))
-    }).pipe(runClientCommand)).pipe(
-      Command.withDescription(
-        "Read a stream's changes again from a point in time; changes that are already published cause no event"
-      )
+      Flag.withMetavar("instant"),
+      Flag.map(DateTime.fromDateUnsafe)
     )
+  },
+  request: (client, { stream, to }) => client.streamCommands.rewind({ params: stream, payload: { to } }),
+  text: (view) => streamTable([view])
+})
 
-  const audit = Command.make("audit", { stream, json, config }, ({ config, json, stream }) =>
-    Effect.gen(function*() {
-      const { post } = yield* connect(config)
-      const report = yield* post(`${stream}/audit`, {}, AuditView)
-      yield* print(json ? JSON.stringify(report) : auditText(report))
-      if (report.differing > 0) {
-        return yield* new AuditDiffers({ message: `${report.differing} records differ from their published content` })
-      }
-    }).pipe(runClientCommand)).pipe(
-      Command.withDescription(
-        "Read a whole stream and compare it with its published records; the exit code is 1 if they differ"
+const audit = clientCommand("audit", {
+  description: "Read a whole stream and compare it with its published records; the exit code is 1 if they differ",
+  flags: { stream },
+  request: (client, { stream }) => client.streamCommands.audit({ params: stream }),
+  text: auditText,
+  verify: ({ differing }) =>
+    differing === 0
+      ? Effect.void
+      : Effect.fail(
+        new CommandError({ message: `${differing} records differ from their published content`, hint: auditHint })
       )
-    )
+})
 
-  return Command.make("streams").pipe(
-    Command.withDescription("List the streams of the running process, and poll, sweep, pause or audit them"),
-    Command.withSubcommands([
-      list,
-      show,
-      streamCommand("pause", "Stop reading a stream until it is resumed"),
-      streamCommand("resume", "Read a paused stream again, or retry a blocked stream now"),
-      streamCommand("poll", "Poll a stream now"),
-      streamCommand("sweep", "Start a sweep of a stream now"),
-      streamCommand("backfill", "Start a sweep whose events have the origin backfill"),
-      rewind,
-      audit
-    ])
-  )
-}
+export const streams = Command.make("streams").pipe(
+  Command.withDescription("List the streams of the running process, and poll, sweep, pause or audit them"),
+  Command.withSubcommands([
+    list,
+    show,
+    streamCommand("pause", "Stop reading a stream until it is resumed"),
+    streamCommand("resume", "Read a paused stream again, or retry a blocked stream now"),
+    streamCommand("poll", "Poll a stream now"),
+    streamCommand("sweep", "Start a sweep of a stream now"),
+    streamCommand("backfill", "Start a sweep whose events have the origin backfill"),
+    rewind,
+    audit
+  ])
+)

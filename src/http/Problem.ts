@@ -7,121 +7,101 @@
 import * as HttpApiError from "effect/http-api/HttpApiError"
 import * as Schema from "effect/Schema"
 
+/** A class of problems whose `type` is made of its name: `PositionGone` becomes `urn:rollcall:problem:position-gone`. */
+const problem =
+  <Self>() =>
+  <const Tag extends string, const Status extends number, Fields extends HttpApiError.ProblemExtensionFields = {}>(
+    tag: Tag,
+    status: Status,
+    title: string,
+    fields?: Fields
+  ) => {
+    const type = `urn:rollcall:problem:${tag.replaceAll(/\B[A-Z]/g, "-$&").toLowerCase()}`
+    return HttpApiError.Problem<Self>()(tag, { type, status, title }, fields)
+  }
+
+const withHint = { hint: Schema.String }
+
 /** 400: `after` or `Last-Event-ID` is not a position. */
-export class PositionMalformed extends HttpApiError.Problem<PositionMalformed>()("PositionMalformed", {
-  type: "urn:rollcall:problem:position-malformed",
-  status: 400,
-  title: "Invalid position"
-}) {}
+export class PositionMalformed extends problem<PositionMalformed>()("PositionMalformed", 400, "Invalid position") {}
 
 /** 400: `errors` lists each fault. The first item of its `path` is the part of the request: `query`, `params` or `payload`. */
-export class RequestMalformed extends HttpApiError.Problem<RequestMalformed>()("RequestMalformed", {
-  type: "urn:rollcall:problem:request-malformed",
-  status: 400,
-  title: "Invalid request"
-}, { hint: Schema.String, errors: Schema.Array(HttpApiError.ProblemIssue) }) {}
+export class RequestMalformed extends problem<RequestMalformed>()("RequestMalformed", 400, "Invalid request", {
+  hint: Schema.String,
+  errors: Schema.Array(HttpApiError.ProblemIssue)
+}) {}
 
 /** 415 */
-export class UnsupportedMediaType extends HttpApiError.Problem<UnsupportedMediaType>()("UnsupportedMediaType", {
-  type: "urn:rollcall:problem:unsupported-media-type",
-  status: 415,
-  title: "Unsupported media type"
-}, { hint: Schema.String }) {}
+export class UnsupportedMediaType
+  extends problem<UnsupportedMediaType>()("UnsupportedMediaType", 415, "Unsupported media type", withHint)
+{}
 
 /** 410: the position belongs to another log, or the events after it are no longer retained. */
-export class PositionGone extends HttpApiError.Problem<PositionGone>()("PositionGone", {
-  type: "urn:rollcall:problem:position-gone",
-  status: 410,
-  title: "The event log cannot be resumed from this position"
-}, { hint: Schema.String }) {}
+export class PositionGone
+  extends problem<PositionGone>()("PositionGone", 410, "The event log cannot be resumed from this position", withHint)
+{}
 
 /** 401 */
-export class TokenRequired extends HttpApiError.Problem<TokenRequired>()("TokenRequired", {
-  type: "urn:rollcall:problem:token-required",
-  status: 401,
-  title: "Token required"
-}) {}
+export class TokenRequired extends problem<TokenRequired>()("TokenRequired", 401, "Token required") {}
 
 /** 403: without a token the API serves only this machine, under its loopback names. */
-export class HostNotAllowed extends HttpApiError.Problem<HostNotAllowed>()("HostNotAllowed", {
-  type: "urn:rollcall:problem:host-not-allowed",
-  status: 403,
-  title: "Host name not allowed without a token"
-}) {}
+export class HostNotAllowed
+  extends problem<HostNotAllowed>()("HostNotAllowed", 403, "Host name not allowed without a token")
+{}
 
 /** 403: a web page of another origin, open in a browser on this machine, must not send commands. */
-export class OriginNotAllowed extends HttpApiError.Problem<OriginNotAllowed>()("OriginNotAllowed", {
-  type: "urn:rollcall:problem:origin-not-allowed",
-  status: 403,
-  title: "Commands from a page of another origin are not allowed"
-}) {}
+export class OriginNotAllowed
+  extends problem<OriginNotAllowed>()("OriginNotAllowed", 403, "Commands from a page of another origin are not allowed")
+{}
 
 /** 404 */
-export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
-  type: "urn:rollcall:problem:not-found",
-  status: 404,
-  title: "Not found"
-}) {}
+export class NotFound extends problem<NotFound>()("NotFound", 404, "Not found") {}
 
 /** 405 */
-export class MethodNotAllowed extends HttpApiError.Problem<MethodNotAllowed>()("MethodNotAllowed", {
-  type: "urn:rollcall:problem:method-not-allowed",
-  status: 405,
-  title: "Method not allowed"
-}, { hint: Schema.String }) {}
+export class MethodNotAllowed
+  extends problem<MethodNotAllowed>()("MethodNotAllowed", 405, "Method not allowed", withHint)
+{}
 
 /** One error in a request. */
 export const Fault = Schema.Struct({ where: Schema.String, message: Schema.String, hint: Schema.String })
 export type Fault = typeof Fault.Type
 
 /** 400: the integration cannot be added; `faults` lists every error. */
-export class IntegrationInvalid extends HttpApiError.Problem<IntegrationInvalid>()("IntegrationInvalid", {
-  type: "urn:rollcall:problem:integration-invalid",
-  status: 400,
-  title: "Invalid integration"
-}, { faults: Schema.Array(Fault) }) {}
+export class IntegrationInvalid
+  extends problem<IntegrationInvalid>()("IntegrationInvalid", 400, "Invalid integration", {
+    faults: Schema.Array(Fault)
+  })
+{}
 
 /** 400: `from` and `to` of the replay are not a range of the event log. */
-export class ReplayMalformed extends HttpApiError.Problem<ReplayMalformed>()("ReplayMalformed", {
-  type: "urn:rollcall:problem:replay-malformed",
-  status: 400,
-  title: "Invalid replay request"
-}, { hint: Schema.String }) {}
+export class ReplayMalformed
+  extends problem<ReplayMalformed>()("ReplayMalformed", 400, "Invalid replay request", withHint)
+{}
 
 /** 400: the resolution of an unknown outcome does not fit the write. */
-export class ResolutionMalformed extends HttpApiError.Problem<ResolutionMalformed>()("ResolutionMalformed", {
-  type: "urn:rollcall:problem:resolution-malformed",
-  status: 400,
-  title: "The resolution does not fit the write"
-}, { hint: Schema.String }) {}
+export class ResolutionMalformed
+  extends problem<ResolutionMalformed>()("ResolutionMalformed", 400, "The resolution does not fit the write", withHint)
+{}
 
 /** 409: the request is valid, but not in the current state. */
-export class Conflict extends HttpApiError.Problem<Conflict>()("Conflict", {
-  type: "urn:rollcall:problem:conflict",
-  status: 409,
-  title: "Not possible in the current state"
-}, { hint: Schema.String }) {}
+export class Conflict extends problem<Conflict>()("Conflict", 409, "Not possible in the current state", withHint) {}
+
+/** The 409 of a refusal that says why and what to do. */
+export const toConflict = ({ hint, message }: { readonly hint: string; readonly message: string }): Conflict =>
+  new Conflict({ detail: message, hint })
 
 /** 502: the unified API did not answer, or refused the request. */
-export class SourceUnavailable extends HttpApiError.Problem<SourceUnavailable>()("SourceUnavailable", {
-  type: "urn:rollcall:problem:source-unavailable",
-  status: 502,
-  title: "The unified API could not be read"
-}) {}
+export class SourceUnavailable
+  extends problem<SourceUnavailable>()("SourceUnavailable", 502, "The unified API could not be read")
+{}
 
 /** 500: a defect; the log has the details. */
-export class InternalError extends HttpApiError.Problem<InternalError>()("InternalError", {
-  type: "urn:rollcall:problem:internal-error",
-  status: 500,
-  title: "Internal error"
-}) {}
+export class InternalError extends problem<InternalError>()("InternalError", 500, "Internal error") {}
 
 /** 503: the store did not answer. */
-export class StoreUnavailable extends HttpApiError.Problem<StoreUnavailable>()("StoreUnavailable", {
-  type: "urn:rollcall:problem:store-unavailable",
-  status: 503,
-  title: "The store is unavailable"
-}) {}
+export class StoreUnavailable
+  extends problem<StoreUnavailable>()("StoreUnavailable", 503, "The store is unavailable")
+{}
 
 export const ReadinessCheck = Schema.Struct({
   name: Schema.String,
@@ -131,8 +111,6 @@ export const ReadinessCheck = Schema.Struct({
 })
 
 /** 503: a readiness check fails. */
-export class NotReady extends HttpApiError.Problem<NotReady>()("NotReady", {
-  type: "urn:rollcall:problem:not-ready",
-  status: 503,
-  title: "Rollcall is not ready"
-}, { checks: Schema.Array(ReadinessCheck) }) {}
+export class NotReady
+  extends problem<NotReady>()("NotReady", 503, "Rollcall is not ready", { checks: Schema.Array(ReadinessCheck) })
+{}

@@ -3,9 +3,9 @@
  * and with a hint.
  */
 import * as Effect from "effect/Effect"
-import type { HttpApiSchemaError } from "effect/http-api/HttpApiError"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
+import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import { InternalError, RequestMalformed } from "./Problem.ts"
 
@@ -26,25 +26,21 @@ const keyOf = (segment: PropertyKey | { readonly key: PropertyKey }): string | n
   return typeof key === "number" ? key : String(key)
 }
 
-const issuesOf = ({ cause, kind }: HttpApiSchemaError) =>
-  formatIssues(cause.issue).issues.map(({ message, path = [] }) => ({
-    part: kind.toLowerCase(),
-    keys: path.map(keyOf),
-    message
-  }))
+const pathText = (keys: ReadonlyArray<string | number>): string => keys.length === 0 ? "" : `, ${keys.join(".")}`
 
-type RequestIssue = ReturnType<typeof issuesOf>[number]
-
-/** Describes a fault without quoting the value that was sent. */
-const describe = ({ keys, message, part }: RequestIssue): string =>
-  `in the ${partNames[part] ?? part}${keys.length === 0 ? "" : `, ${keys.join(".")}`}: ${message}`
+/** The faults that a schema found, without the values that were sent. */
+export const issuesOf = (error: Schema.SchemaError) =>
+  formatIssues(error.issue).issues.map(({ message, path = [] }) => ({ keys: path.map(keyOf), message }))
 
 export const layer = HttpApiMiddleware.layerSchemaErrorTransform(
   RequestValidation,
-  (error, { endpoint: { method, path } }) => {
-    const faults = issuesOf(error)
-    const detail = faults.map(describe).join("; ")
-    if (error.kind === "Body" || error.kind === "ResponseHeaders") {
+  ({ cause, kind }, { endpoint: { method, path } }) => {
+    const part = kind.toLowerCase()
+    const faults = issuesOf(cause)
+    // never quotes the value that was sent
+    const detail = faults.map(({ keys, message }) => `in the ${partNames[part] ?? part}${pathText(keys)}: ${message}`)
+      .join("; ")
+    if (kind === "Body" || kind === "ResponseHeaders") {
       return Effect.logError("response does not match the API contract").pipe(
         Effect.annotateLogs({ path, error: detail }),
         Effect.andThen(
@@ -56,7 +52,7 @@ export const layer = HttpApiMiddleware.layerSchemaErrorTransform(
       new RequestMalformed({
         detail,
         hint: `correct the request; GET /docs describes ${method} ${path}`,
-        errors: faults.map(({ keys, message, part }) => ({ path: [part, ...keys], message }))
+        errors: faults.map(({ keys, message }) => ({ path: [part, ...keys], message }))
       })
     )
   }

@@ -14,3 +14,14 @@ export const DurationText = Schema.String.annotate({ description: "A number and 
 
 export const page = <S extends Schema.Top>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) })
+
+/** A time of our clock in milliseconds as RFC 3339 text. */
+export const instant = (millis: number): string => new Date(millis).toISOString()
+export const instantOrNull = (millis: number | null | undefined): string | null =>
+  millis === null || millis === undefined ? null : instant(millis)
+
+/** A page of rows with ids; `next` is the last id if more rows may follow. */
+export const pageOf = <A extends { readonly id: number }>(items: ReadonlyArray<A>, limit: number) => ({
+  items,
+  next: items.length < limit ? null : String(items.at(-1)?.id)
+})

@@ -1,11 +1,6 @@
 /**
- * The HTTP server of the operating API. It checks the token on every route, turns every failure into a problem response
- * and listens on one address.
- *
- * Invariants
- * 1. If a token is configured, a request without the token gets an answer only from `/health/*`   (I11)
- * 2. If no token is configured, only this machine is served, and only under its loopback names. A web page that makes a
- *    local browser send a request gets no data (DNS rebinding) and cannot run a command (forged POST)
+ * The HTTP server of the operating API: joins its routes, turns every failure into a problem response and listens on one
+ * address.
  *
  * Gotchas
  * - The documentation page has 3 MB, so it is loaded on the first request for it.
@@ -18,39 +13,31 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
-import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
+import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { createHash, timingSafeEqual } from "node:crypto"
 import { createServer } from "node:http"
 import type { Capture } from "../capture/schedule/Capture.ts"
 import type { Integrations as Control } from "../capture/schedule/Integrations.ts"
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
-import { Store } from "../store/Store.ts"
+import type { Store } from "../store/Store.ts"
+import * as AccessControl from "./AccessControl.ts"
 import { Api } from "./Api.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
 import * as FeedHandlers from "./feed/FeedHandlers.ts"
+import * as HealthHandlers from "./health/HealthHandlers.ts"
 import * as HoldHandlers from "./holds/HoldHandlers.ts"
 import * as IntegrationHandlers from "./integrations/IntegrationHandlers.ts"
-import { renderMetrics } from "./metrics/MetricsEndpoint.ts"
+import * as MetricsEndpoint from "./metrics/MetricsEndpoint.ts"
 import * as PluginHandlers from "./plugins/PluginHandlers.ts"
-import {
-  HostNotAllowed,
-  InternalError,
-  NotReady,
-  OriginNotAllowed,
-  TokenRequired,
-  UnsupportedMediaType
-} from "./Problem.ts"
+import { InternalError, UnsupportedMediaType } from "./Problem.ts"
 import * as RequestValidation from "./RequestValidation.ts"
 import * as RouteNotFound from "./RouteNotFound.ts"
-import { checkReadiness, type Dependency, outageText } from "./status/Overview.ts"
 import { OverviewCache } from "./status/OverviewCache.ts"
-import { statusPage } from "./status/StatusPage.ts"
+import * as StatusPage from "./status/StatusPage.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
 
 export interface ServerOptions {
@@ -59,7 +46,7 @@ export interface ServerOptions {
   readonly port: number
   readonly token: Redacted.Redacted | null
   /** Further dependencies of readiness, in addition to the store and the streams. */
-  readonly dependencies: ReadonlyArray<Dependency>
+  readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
   /** Checks the body of a request to add an integration. */
   readonly checkIntegration: IntegrationHandlers.IntegrationValidator
 }
@@ -76,47 +63,7 @@ export class Server extends Context.Service<Server, {
   readonly url: string
 }>()("rollcall/http/Server") {}
 
-// ---- access -------------------------------------------------------------------------------------------------------
-
-const digest = (text: string) => createHash("sha256").update(text).digest()
-
-/** Compares in constant time, so that the duration reveals nothing about the token. */
-const isToken = (token: Redacted.Redacted, authorization: string | undefined): boolean =>
-  timingSafeEqual(
-    digest(`Bearer ${Redacted.value(token)}`),
-    digest((authorization ?? "").replace(/^bearer +/i, "Bearer "))
-  )
-
-const loopbackHost = /^(localhost|127(\.\d+){3}|\[::1\])(:\d+)?$/i
-
-const isLoopbackOrigin = (origin: string): boolean => loopbackHost.test(origin.replace(/^https?:\/\//, ""))
-
-const requireAccess = (token: Redacted.Redacted | null) =>
-  HttpRouter.middleware((handler) =>
-    Effect.gen(function*() {
-      const request = yield* HttpServerRequest
-      if (request.url.startsWith("/health/")) return yield* handler
-      if (token === null && !loopbackHost.test(request.headers["host"] ?? "localhost")) {
-        return yield* HttpServerRespondable.toResponse(
-          new HostNotAllowed({ detail: "use 127.0.0.1 or localhost as the host name, or set ROLLCALL_HTTP_TOKEN" })
-        )
-      }
-      const { origin } = request.headers
-      if (token === null && request.method === "POST" && origin !== undefined && !isLoopbackOrigin(origin)) {
-        return yield* HttpServerRespondable.toResponse(
-          new OriginNotAllowed({ detail: "send the request from outside a browser, or set ROLLCALL_HTTP_TOKEN" })
-        )
-      }
-      if (token !== null && !isToken(token, request.headers["authorization"])) {
-        const problem = new TokenRequired({
-          detail:
-            "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`; the rollcall command does this if that variable is set"
-        })
-        const response = yield* HttpServerRespondable.toResponse(problem)
-        return HttpServerResponse.setHeader(response, "www-authenticate", "Bearer")
-      }
-      return yield* handler
-    }), { global: true })
+// ---- problems ------------------------------------------------------------------------------------------------------
 
 const withUnsupportedMediaType = (response: HttpServerResponse.HttpServerResponse) =>
   response.status === 415
@@ -145,79 +92,30 @@ const errorsAsProblems = HttpRouter.middleware(
 
 // ---- routes -------------------------------------------------------------------------------------------------------
 
-const streamHandlers = HttpApiBuilder.group(Api, "streams", (handlers) =>
-  handlers
-    .handle("streams", () =>
-      Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
-        Effect.map(({ at, value: { streams } }) => ({ items: streams, next: null, as_of: new Date(at).toISOString() })),
-        Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)
-      ))
-    .handle("stream", ({ params }) => StreamHandlers.viewOf(params)))
-
-const health = (dependencies: ReadonlyArray<Dependency>) =>
-  HttpApiBuilder.group(Api, "health", (handlers) =>
-    handlers
-      .handle("live", () => Effect.succeed({ status: "live" as const }))
-      .handle("ready", () =>
-        Effect.flatMap(
-          Effect.flatMap(OverviewCache, ({ overview }) => checkReadiness(overview, dependencies)),
-          (checks) => {
-            const failed = checks.filter((check) => !check.ok)
-            return failed.length === 0
-              ? Effect.succeed({ status: "ready" as const, checks })
-              : Effect.fail(new NotReady({ detail: failed.map((check) => check.reason).join("; "), checks }))
-          }
-        )))
-
-const metrics = HttpRouter.add(
-  "GET",
-  "/metrics",
-  Effect.map(
-    renderMetrics,
-    (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
-  )
-)
-
 /** Builds the page on the first request. Its temporary router is discarded; the page is cached. */
 const documentation = HttpRouter.use(Effect.fnUntraced(function*(router) {
   const page = yield* Effect.cached(HttpRouter.toHttpEffect(HttpApiScalar.layer(Api, { path: "/docs" })))
   yield* router.add("GET", "/docs", Effect.flatten(page))
 }))
 
-const statusPageRoute = HttpRouter.add(
-  "GET",
-  "/",
-  Effect.gen(function*() {
-    const { overview, plugins } = yield* OverviewCache
-    const [streams, delivering] = yield* Effect.all([overview, plugins], { concurrency: "unbounded" })
-    return statusPage(streams.value, delivering.value, outageText(yield* (yield* Store).outage))
-  }).pipe(
-    Effect.catchTag(
-      "StoreError",
-      (error) => Effect.flatMap(Effect.flip(FeedHandlers.toStoreUnavailable(error)), HttpServerRespondable.toResponse)
-    )
-  )
-)
-
 const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
       Layer.provide([
         FeedHandlers.layer,
-        streamHandlers,
         IntegrationHandlers.layer(checkIntegration),
         StreamHandlers.layer,
         HoldHandlers.layer,
         PluginHandlers.layer,
         DeadLetterHandlers.layer,
-        health(dependencies)
+        HealthHandlers.layer(dependencies)
       ]),
       Layer.provide(RequestValidation.layer)
     ),
-    metrics,
+    MetricsEndpoint.layer,
     documentation,
-    statusPageRoute,
-    requireAccess(token),
+    StatusPage.layer,
+    AccessControl.layer(token),
     errorsAsProblems
   )
 

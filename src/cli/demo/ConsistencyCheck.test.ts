@@ -2,7 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import type { FeedEvent } from "../ApiClient.ts"
 import { findDifferences, Fold } from "./ConsistencyCheck.ts"
 
-const event = (version: number, kind: "created" | "updated" | "deleted", after: unknown, id = "1"): FeedEvent => ({
+const event = (
+  version: number,
+  kind: "created" | "updated" | "deleted",
+  after: FeedEvent["data"]["after"],
+  id = "1"
+): FeedEvent => ({
   position: `p-1-${version}`,
   data: {
     integration: "greenhouse:acme",

@@ -11,7 +11,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { WriteName } from "../../api/Writes.ts"
 import { Capture } from "../../capture/schedule/Capture.ts"
@@ -21,10 +20,19 @@ import { derivedRegistry, type StreamModel, streamModels, streamName } from "../
 
 import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
-import { Source, type WriteRequest } from "../../source/Source.ts"
+import { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 import { type ApiClient, parseEvent } from "../ApiClient.ts"
-import { eventLine, lagOf, paint, progressLine, writeLine } from "../terminal/Terminal.ts"
+import { CommandError, print } from "../Process.ts"
+import {
+  eventLine,
+  formatCount,
+  lagOf,
+  paint,
+  type PluginWrite,
+  progressLine,
+  writeLine
+} from "../terminal/Terminal.ts"
 import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
 
 /** The simulated world behind the API that is read. */
@@ -36,14 +44,6 @@ export interface DemoWorld {
   readonly mutations: Readonly<Record<string, number>>
 }
 
-/** A write of a plugin that took effect. */
-export interface PluginWrite {
-  /** Our clock, ms. */
-  readonly at: number
-  readonly plugin: string
-  readonly request: WriteRequest<WriteName>
-}
-
 /** The writes of all plugins, oldest first. */
 export type PluginWrites = Array<PluginWrite>
 
@@ -53,8 +53,6 @@ export interface DemoOptions {
   /** Makes every kind of mutation happen that has not happened yet, and stops the world. */
   readonly settle: Effect.Effect<void>
   readonly client: ApiClient
-  /** URL of the operating API. */
-  readonly url: string
   readonly seed: number
   /** Returns when the demo should end. */
   readonly until: Effect.Effect<void>
@@ -85,18 +83,11 @@ export interface Summary {
   }
 }
 
-/** The final check found a difference. */
-export class CheckFailed extends Schema.TaggedError<CheckFailed>()("CheckFailed", {
-  message: Schema.String,
-  hint: Schema.String
-}) {}
-
-const printLine = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
 const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${line}`))
 
 /** Printed before anything that takes time. */
 export const printIntroduction = (seed: number) =>
-  printLine(
+  print(
     `${paint("bold", "Rollcall demo: reads a simulated HR world over HTTP and turns its changes into events.")}\n` +
       `Seed ${seed}. Two plugins react to the events: welcome-new-hire and stage-tags (→ marks their writes).\n` +
       `Ctrl-C ends the demo with a check that no change was lost, and a summary.`
@@ -192,24 +183,24 @@ const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions
   const startedAt = yield* Clock.currentTimeMillis
   const moving = process.stdout.isTTY
   const look = Effect.gen(function*() {
-    const streams = yield* client.streams
+    const { items: streams } = yield* client.streams.streams()
     const live = streams.length > 0 && streams.every((view) => view.phase === "live" || view.blocked !== null)
     const elapsed = ((yield* Clock.currentTimeMillis) - startedAt) / 1000
     const line = progressLine("backfill", live ? total : readOf(streams, truth), total, elapsed)
-    yield* moving ? overwrite(line) : printLine(line)
+    yield* moving ? overwrite(line) : print(line)
     return live
   })
   yield* Effect.repeat(look, { until: (live) => live, schedule: Schedule.spaced(moving ? "100 millis" : "2 seconds") })
-  if (moving) yield* printLine("")
+  if (moving) yield* print("")
 })
 
 const watchEvents = ({ client }: DemoOptions) =>
-  Stream.runForEach(client.follow("latest"), (text) => printLine(eventLine(parseEvent(text).data)))
+  Stream.runForEach(client.follow("latest"), (text) => print(eventLine(parseEvent(text).data)))
 
 const watchPluginWrites = ({ writes }: DemoOptions) => {
   let shown = 0
   const show = Effect.suspend(() =>
-    Effect.forEach(writes.slice(shown, shown = writes.length), (write) => printLine(writeLine(write)), {
+    Effect.forEach(writes.slice(shown, shown = writes.length), (write) => print(writeLine(write)), {
       discard: true
     })
   )
@@ -218,9 +209,10 @@ const watchPluginWrites = ({ writes }: DemoOptions) => {
 
 const watch = (options: DemoOptions) =>
   Effect.gen(function*() {
-    yield* printLine(`Status ${options.url}/   events ${options.url}/v1/events   documentation ${options.url}/docs\n`)
+    const { url } = options.client
+    yield* print(`Status ${url}/   events ${url}/v1/events   documentation ${url}/docs\n`)
     yield* watchBackfill(options)
-    yield* printLine("\nEvents as they happen:")
+    yield* print("\nEvents as they happen:")
     yield* Effect.all([watchEvents(options), watchPluginWrites(options)], { concurrency: 2, discard: true })
   })
 
@@ -311,24 +303,24 @@ const check = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
 
 // ---- the summary --------------------------------------------------------------------------------------------------
 
-const number = (value: number) => value.toLocaleString("en")
-
 const summaryText = ({ check, detection_seconds: lag, events, mutations, plugins, ...summary }: Summary): string =>
   [
     "",
     paint("bold", `Summary of ${summary.seconds.toFixed(0)} s`),
-    `  records read   ${number(summary.records_read)}`,
-    `  events         ${Object.entries(events).map(([kind, count]) => `${number(count)} ${kind}`).join(", ")}`,
+    `  records read   ${formatCount(summary.records_read)}`,
+    `  events         ${Object.entries(events).map(([kind, count]) => `${formatCount(count)} ${kind}`).join(", ")}`,
     `  detection lag  ${lag === null ? "–" : `p50 ${lag.p50.toFixed(1)} s, p95 ${lag.p95.toFixed(1)} s`}`,
-    `  mutations      ${Object.entries(mutations).map(([kind, count]) => `${kind} ${number(count)}`).join(", ")}`,
+    `  mutations      ${Object.entries(mutations).map(([kind, count]) => `${kind} ${formatCount(count)}`).join(", ")}`,
     ...Object.entries(plugins).map(([plugin, writes]) =>
-      `  ${plugin.padEnd(16)} ${Object.entries(writes).map(([write, count]) => `${write} ${number(count)}`).join(", ")}`
+      `  ${plugin.padEnd(16)} ${
+        Object.entries(writes).map(([write, count]) => `${write} ${formatCount(count)}`).join(", ")
+      }`
     ),
-    `  pending        ${number(check.pending)} records wait for confirmation and are left out of the check`,
+    `  pending        ${formatCount(check.pending)} records wait for confirmation and are left out of the check`,
     check.passed
       ? paint(
         "green",
-        `  check          passed: the events reproduce all ${number(check.compared)} records of the world`
+        `  check          passed: the events reproduce all ${formatCount(check.compared)} records of the world`
       )
       : paint("red", "  check          FAILED"),
     ...check.missing.map((kind) => `    the mutation "${kind}" never happened`),
@@ -343,7 +335,7 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
   const watching = Effect.andThen(options.json ? Effect.never : watch(options), Effect.never)
   yield* Effect.raceFirst(Effect.raceFirst(watching, Fiber.join(capturing)), options.until)
   if (!options.json) {
-    yield* printLine("\nFinal check: the world is stopped, and every stream is polled twice and swept …")
+    yield* print("\nFinal check: the world is stopped, and every stream is polled twice and swept …")
   }
   yield* Fiber.interrupt(capturing)
   yield* options.settle
@@ -355,9 +347,9 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
     plugins: countsOf(options.writes),
     ...(yield* check(options))
   }
-  yield* printLine(options.json ? JSON.stringify(summary) : summaryText(summary))
+  yield* print(options.json ? JSON.stringify(summary) : summaryText(summary))
   if (summary.check.passed) return
-  return yield* new CheckFailed({
+  return yield* new CommandError({
     message: "the final check failed: the events do not reproduce the simulated world",
     hint: `this is a bug in Rollcall; please report it with the summary above and seed ${options.seed}`
   })

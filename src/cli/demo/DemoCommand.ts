@@ -125,7 +125,7 @@ export const demo = Command.make("demo", {
       const { url } = yield* Server.Server
       const client = yield* ApiClient.make({ url, token: null })
       const settle = applyMissingMutations(sandbox)
-      yield* Demo.run({ world: sandbox.world, writes, settle, client, url, seed, until: stop, json })
+      yield* Demo.run({ world: sandbox.world, writes, settle, client, seed, until: stop, json })
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
     yield* Effect.gen(function*() {
       const plan = { ...(yield* resolveConfig(settings, input)), plugins }

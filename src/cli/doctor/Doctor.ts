@@ -13,51 +13,32 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { identity } from "effect/Function"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
 import { existsSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { createServer } from "node:net"
 import { dirname, resolve } from "node:path"
+import { kafkaOptions, loadKafka, resolveConfig, storeInspector } from "../../app/Composition.ts"
 import { discoverModels } from "../../capture/schedule/ModelDiscovery.ts"
-import { isStreamModel, type Model, type StreamModel, streamModels } from "../../domain/Model.ts"
-import type { SinkError, SinkInspection } from "../../publish/Sink.ts"
+import * as Config from "../../config/Config.ts"
+import type { KafkaSettings } from "../../config/DeploymentSettings.ts"
+import type { Integration } from "../../config/IntegrationSettings.ts"
+import type { Fault, RawConfig } from "../../config/RawConfig.ts"
+import type { StoreLocation } from "../../config/StoreSettings.ts"
+import { isStreamModel, type StreamModel, streamModels } from "../../domain/Model.ts"
+import { findDivergence } from "../../publish/ResumePoint.ts"
+import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import { type Page, Source } from "../../source/Source.ts"
-import type { StoreError } from "../../store/Store.ts"
-import { print } from "../Flags.ts"
+import { CommandError, print } from "../Process.ts"
 import { paint } from "../terminal/Terminal.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 import * as PluginChecks from "./PluginChecks.ts"
 
-interface Integration {
-  readonly id: string
-  readonly account: string
-  readonly models: "auto" | ReadonlyArray<Model>
-}
-
-export interface KafkaInspection extends Omit<SinkInspection, "published"> {
-  /** Why the events in Kafka cannot come from this store; null if they do. */
-  readonly divergence: string | null
-}
-
-export interface DoctorInput {
-  /** Name → base URL. */
-  readonly accounts: Readonly<Record<string, { readonly url: string }>>
-  readonly integrations: ReadonlyArray<Integration>
-  readonly store: {
-    readonly name: string
-    /** Absent if the store is not a file on this machine. */
-    readonly file?: string
-    readonly inspect: Effect.Effect<{ readonly exists: boolean; readonly locked: boolean }, StoreError>
-  }
-  /** The address on which the operating API listens. */
-  readonly http: { readonly host: string; readonly port: number }
-  /** null if Kafka is not configured. */
-  readonly kafka: {
-    readonly brokers: ReadonlyArray<string>
-    readonly inspect: Effect.Effect<KafkaInspection, SinkError | StoreError, Source>
-  } | null
-  readonly plugins: PluginChecks.Plugins
+/** The configuration to check, with the integrations in which each plugin is on. */
+interface DoctorInput extends Config.Settings {
+  readonly rawConfig: RawConfig
+  readonly uses: ReadonlyArray<Config.PluginUse>
 }
 
 const noticeableSkew = Duration.seconds(5)
@@ -66,13 +47,7 @@ const freeSpace = { enough: 1024 * mebibyte, least: 100 * mebibyte }
 
 // ---- configuration ------------------------------------------------------------------------------------------------
 
-interface ConfigurationFault {
-  readonly where: string
-  readonly message: string
-  readonly hint: string
-}
-
-const faultResult = ({ hint, message, where }: ConfigurationFault): CheckResult =>
+const faultResult = ({ hint, message, where }: Fault): CheckResult =>
   problem("configuration", `${where} ${message}`, hint)
 
 const checkConfiguration = ({ accounts, integrations }: DoctorInput): CheckResult =>
@@ -156,25 +131,27 @@ const checkAccountAndIntegrations = Effect.fnUntraced(function*(input: DoctorInp
   const own = yield* checkAccountAccess(name, url)
   if (own.status === "problem") return [own]
   const ids = input.integrations.flatMap(({ account, id }) => account === name ? [id] : [])
-  const reads = yield* PluginChecks.checkReads(input.plugins, name, ids)
+  const reads = yield* PluginChecks.checkReads(input, name, ids)
   return [own, ...(yield* checkIntegrations(input, name)), ...reads]
 })
 
 // ---- store, disk, port, Kafka -------------------------------------------------------------------------------------
 
-const checkStore = ({ inspect, name }: DoctorInput["store"]) =>
-  Effect.match(inspect, {
-    onFailure: ({ reason }) => problem("store", `${name} cannot be used`, reason.hint),
+const checkStore = (store: StoreLocation) =>
+  Effect.match(Effect.flatMap(storeInspector(store), ({ inspect }) => inspect), {
+    onFailure: ({ reason }) => problem("store", `${store.name} cannot be used`, reason.hint),
     onSuccess: ({ exists, locked }) =>
       locked
         ? problem(
           "store",
-          `${name} is locked by another program`,
+          `${store.name} is locked by another program`,
           "Stop the program that locks it, such as a shell or a backup"
         )
         : ok(
           "store",
-          exists ? `${name} can be read and written` : `there is no store at ${name} yet; it will be created`
+          exists
+            ? `${store.name} can be read and written`
+            : `there is no store at ${store.name} yet; it will be created`
         )
   })
 
@@ -210,18 +187,35 @@ const checkPort = ({ host, port }: DoctorInput["http"]) =>
     )
   })
 
+/** Compares the topics in Kafka with the store. Reads only the log state and one chain value from the store. */
+const inspectKafka = (input: DoctorInput, own: KafkaSettings) =>
+  Effect.gen(function*() {
+    const kafka = yield* loadKafka
+    const { chainAt, inspect } = yield* storeInspector(input.store)
+    const log = yield* Effect.option(Effect.map(inspect, ({ log }) => log))
+    const { published, ...topics } = yield* kafka.inspect(
+      kafkaOptions(own, (yield* resolveConfig(input, input.rawConfig)).streams),
+      Option.getOrElse(log, () => "unknown" as const)
+    )
+    if (Option.isNone(log) || log.value === null || topics.blocker !== null) return { ...topics, divergence: null }
+    // a store that is not migrated yet has no chain; the comparison is made after its migration
+    const chain = yield* Effect.option(chainAt(published?.position ?? 0))
+    const diverged = Option.isNone(chain) ? null : findDivergence(published, { ...log.value, chain: chain.value })
+    return { ...topics, divergence: diverged ?? findPublishedElsewhere(log.value, published, log.value) }
+  })
+
 const adoptHint = "Restore the store that published last, or stop Rollcall and run `rollcall store adopt`"
 const unusedPartitionsHint =
   "This keeps the events of each record in order. To use all partitions, stop Rollcall and run `rollcall store " +
   "adopt`, which publishes every record again"
 
-const checkKafka = ({ brokers, inspect }: NonNullable<DoctorInput["kafka"]>) =>
-  Effect.match(inspect, {
+const checkKafka = (input: DoctorInput, own: KafkaSettings) =>
+  Effect.match(inspectKafka(input, own), {
     onFailure: ({ reason }): ReadonlyArray<CheckResult> => [problem("kafka", reason.message, reason.hint)],
     onSuccess: ({ divergence, missing, blocker, unusedPartitions }) => [
       missing.length === 0
-        ? ok("kafka", `${brokers.join(",")} answers and has every topic`)
-        : ok("kafka", `${brokers.join(",")} answers; missing topics that will be created: ${missing.join(", ")}`),
+        ? ok("kafka", `${own.brokers.join(",")} answers and has every topic`)
+        : ok("kafka", `${own.brokers.join(",")} answers; missing topics that will be created: ${missing.join(", ")}`),
       ...unusedPartitions.map(({ partitions, topic, used }) =>
         warning("kafka", `topic ${topic} has ${partitions} partitions, of which ${used} are used`, unusedPartitionsHint)
       ),
@@ -237,20 +231,13 @@ const checkKafka = ({ brokers, inspect }: NonNullable<DoctorInput["kafka"]>) =>
 /** The groups in which results are reported, each as soon as it is complete. */
 const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyArray<CheckResult>, never, Source>> => [
   Effect.succeed([checkConfiguration(input)]),
-  Effect.succeed(PluginChecks.checkConfigurations(input.plugins)),
+  Effect.succeed(PluginChecks.checkConfigurations(input)),
   ...Object.entries(input.accounts).map(([name, { url }]) => checkAccountAndIntegrations(input, name, url)),
   Effect.map(checkStore(input.store), (result) => [result]),
-  ...(input.store.file === undefined ? [] : [checkDisk(input.store.file)]),
+  ...(input.store._tag === "Sqlite" ? [checkDisk(input.store.file)] : []),
   Effect.map(checkPort(input.http), (result) => [result]),
-  ...(input.kafka === null ? [] : [checkKafka(input.kafka)])
+  ...(input.kafka === null ? [] : [checkKafka(input, input.kafka)])
 ]
-
-/** At least one check found a problem; the problems are already reported. */
-export class ProblemsFound extends Schema.TaggedError<ProblemsFound>()("ProblemsFound", { problems: Schema.Number }) {
-  override get message(): string {
-    return this.problems === 1 ? "1 check found a problem" : `${this.problems} checks found problems`
-  }
-}
 
 const colors = { ok: "green", warning: "yellow", problem: "red" } as const
 const sentence = (text: string): string =>
@@ -268,7 +255,7 @@ interface Options {
 const report = Effect.fnUntraced(function*<R>(
   groups: ReadonlyArray<Effect.Effect<ReadonlyArray<CheckResult>, never, R>>,
   { json }: Options
-): Effect.fn.Return<void, ProblemsFound, R> {
+): Effect.fn.Return<void, CommandError, R> {
   const results: Array<CheckResult> = []
   for (const group of groups) {
     const finished = yield* group
@@ -277,15 +264,21 @@ const report = Effect.fnUntraced(function*<R>(
   }
   const problems = results.filter(({ status }) => status === "problem").length
   if (json) yield* print(JSON.stringify({ ok: problems === 0, checks: results }))
-  if (problems > 0) yield* new ProblemsFound({ problems })
+  if (problems === 0) return
+  const message = problems === 1 ? "1 check found a problem" : `${problems} checks found problems`
+  return yield* new CommandError({ message })
 })
 
 /** Runs all checks. */
-export const runChecks = (input: DoctorInput, options: Options): Effect.Effect<void, ProblemsFound, Source> =>
-  report(checkGroups(input), options)
+export const runChecks = Effect.fnUntraced(
+  function*(settings: Config.Settings, rawConfig: RawConfig, options: Options) {
+    const uses = yield* Config.findPluginUses(settings)
+    yield* report(checkGroups({ ...settings, rawConfig, uses }), options)
+  }
+)
 
 /** Reports the faults of an invalid configuration, which make all other checks impossible. */
 export const reportInvalidConfig = (
-  faults: ReadonlyArray<ConfigurationFault>,
+  faults: ReadonlyArray<Fault>,
   options: Options
-): Effect.Effect<void, ProblemsFound> => report([Effect.succeed(faults.map(faultResult))], options)
+): Effect.Effect<void, CommandError> => report([Effect.succeed(faults.map(faultResult))], options)

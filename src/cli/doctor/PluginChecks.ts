@@ -11,34 +11,24 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { permissions } from "../../api/Permissions.ts"
 import type { ReadName } from "../../api/Reads.ts"
-import type { WriteName } from "../../api/Writes.ts"
+import type * as Config from "../../config/Config.ts"
 import { Source } from "../../source/Source.ts"
 import { checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 
-export interface Needs {
-  readonly plugin: string
-  readonly reads: ReadonlyArray<ReadName>
-  readonly writes: ReadonlyArray<WriteName>
+/** The configured plugins, and the integrations in which each is on. */
+interface PluginInput {
+  readonly plugins: Config.Settings["plugins"]
+  readonly uses: ReadonlyArray<Config.PluginUse>
 }
 
-export interface Plugins {
-  /** The integrations in which each plugin is on, with the fault of its configuration there. */
-  readonly used: ReadonlyArray<{
-    readonly plugin: string
-    readonly integration: string
-    readonly fault: { readonly message: string; readonly hint: string } | null
-  }>
-  readonly needs: ReadonlyArray<Needs>
-}
-
-const describeWritePermissions = ({ plugin, writes }: Needs): ReadonlyArray<CheckResult> => {
-  const named = writes.flatMap((write) => {
+const describeWritePermissions = ({ definition, name }: PluginInput["plugins"][number]): ReadonlyArray<CheckResult> => {
+  const named = (definition.needs?.writes ?? []).flatMap((write) => {
     const permission = permissions[write]
     return permission === null ? [] : [{ permission, write }]
   })
   return [...Map.groupBy(named, ({ permission }) => permission)].map(([permission, group]) =>
     ok(
-      `plugin ${plugin}`,
+      `plugin ${name}`,
       `needs the permission "${permission}" for ${
         group.map(({ write }) => write).join(", ")
       }; not checked, because only a write would show it`
@@ -47,12 +37,12 @@ const describeWritePermissions = ({ plugin, writes }: Needs): ReadonlyArray<Chec
 }
 
 /** The checks that send no request. */
-export const checkConfigurations = ({ needs, used }: Plugins): ReadonlyArray<CheckResult> => [
-  ...used.map(({ fault, integration, plugin }) => {
+export const checkConfigurations = ({ plugins, uses }: PluginInput): ReadonlyArray<CheckResult> => [
+  ...uses.map(({ fault, integration, plugin }) => {
     const check = `plugin ${plugin} in ${integration}`
     return fault === null ? ok(check, "is configured") : problem(check, fault.message, fault.hint)
   }),
-  ...needs.flatMap(describeWritePermissions)
+  ...plugins.flatMap(describeWritePermissions)
 ]
 
 /** Reads that need no id. Attachments are not among them, because they belong to an application. */
@@ -86,12 +76,15 @@ const describeUncheckedRead = (plugin: string, read: ReadName): ReadonlyArray<Ch
 
 /** Tries the declared reads of all plugins in every integration of an account. */
 export const checkReads = Effect.fnUntraced(function*(
-  { needs, used }: Plugins,
+  { plugins, uses }: PluginInput,
   account: string,
   integrations: ReadonlyArray<string>
 ): Effect.fn.Return<ReadonlyArray<CheckResult>, never, Source> {
   const results: Array<CheckResult> = []
-  for (const { plugin, read } of needs.flatMap(({ plugin, reads }) => reads.map((read) => ({ plugin, read })))) {
+  const reads = plugins.flatMap(({ definition: { needs }, name: plugin }) =>
+    (needs?.reads ?? []).map((read) => ({ plugin, read }))
+  )
+  for (const { plugin, read } of reads) {
     const name = checkableReads.find((name) => name === read)
     if (name === undefined) {
       results.push(...describeUncheckedRead(plugin, read))
@@ -102,7 +95,7 @@ export const checkReads = Effect.fnUntraced(function*(
     })
     const offered = responses.filter((response) => response !== null)
     results.push(...offered)
-    if (offered.length > 0 || !used.some((use) => use.plugin === plugin && integrations.includes(use.integration))) {
+    if (offered.length > 0 || !uses.some((use) => use.plugin === plugin && integrations.includes(use.integration))) {
       continue
     }
     const message = `no integration of account ${account} offers ${read}`

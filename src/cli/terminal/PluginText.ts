@@ -1,17 +1,13 @@
 /** The terminal output for plugins, dry runs and dead letters. Pure. */
+import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import type {
   DeadLetterDetailView,
   DeadLetterView,
   OutcomeView,
   PlanView
 } from "../../http/deadletters/DeadLetterApi.ts"
-import type { PluginList, PluginView, ReplayView } from "../../http/plugins/PluginApi.ts"
-import { paint, table } from "./Terminal.ts"
-
-const formatMinute = (instant: string | null): string => instant === null ? "–" : instant.slice(0, 16).replace("T", " ")
-const formatCount = (count: number): string => count.toLocaleString("en")
-const formatPlural = (count: number, one: string, several = `${one}s`): string =>
-  `${formatCount(count)} ${count === 1 ? one : several}`
+import type { PluginList, ReplayView } from "../../http/plugins/PluginApi.ts"
+import { formatCount, formatMinute, formatPlural, paint, table } from "./Terminal.ts"
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
 
@@ -22,22 +18,17 @@ const handlerState = (plugin: PluginView, { trigger, circuit_open }: PluginView[
 }
 
 const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>
-  table(
-    ["PLUGIN", "HANDLER", "STATE", "LAG", "RUNNING", "DUE", "WAITING", "DEAD", "OLDEST"],
-    plugins.flatMap((plugin) =>
-      plugin.handlers.map((handler) => [
-        plugin.plugin,
-        handler.handler,
-        handlerState(plugin, handler),
-        formatCount(handler.lag_events),
-        String(handler.running),
-        formatCount(handler.due),
-        formatCount(handler.waiting),
-        formatCount(handler.dead),
-        formatMinute(handler.oldest_at)
-      ])
-    )
-  )
+  table(plugins.flatMap((plugin) => plugin.handlers.map((handler) => ({ plugin, ...handler }))), {
+    PLUGIN: ({ plugin }) => plugin.plugin,
+    HANDLER: ({ handler }) => handler,
+    STATE: ({ plugin, ...handler }) => handlerState(plugin, handler),
+    LAG: ({ lag_events }) => formatCount(lag_events),
+    RUNNING: ({ running }) => String(running),
+    DUE: ({ due }) => formatCount(due),
+    WAITING: ({ waiting }) => formatCount(waiting),
+    DEAD: ({ dead }) => formatCount(dead),
+    OLDEST: ({ oldest_at }) => formatMinute(oldest_at)
+  })
 
 /** Problems that affect all plugins come first. */
 export const pluginListText = ({ delivering, items, writes }: PluginList): string =>
@@ -52,10 +43,11 @@ export const pluginListText = ({ delivering, items, writes }: PluginList): strin
 export const pluginText = (plugin: PluginView): string =>
   [
     pluginTable([plugin]),
-    table(
-      ["INTEGRATION", "STATE", "WHY"],
-      plugin.integrations.map(({ integration, reason, state }) => [integration, state, reason ?? ""])
-    )
+    table(plugin.integrations, {
+      INTEGRATION: ({ integration }) => integration,
+      STATE: ({ state }) => state,
+      WHY: ({ reason }) => reason ?? ""
+    })
   ].join("\n\n")
 
 // ---- replay -------------------------------------------------------------------------------------------------------
@@ -107,20 +99,17 @@ const describeFailure = ({ message, reason, refusal }: DeadLetterView): string =
   `${reason}${refusal === null ? "" : ` (${refusal})`}: ${message}`
 
 export const deadLetterTable = (letters: ReadonlyArray<DeadLetterView>): string =>
-  table(
-    ["ID", "PLUGIN", "HANDLER", "INTEGRATION", "DELIVERY", "FAILED", "ATTEMPTS", "PARKED", "REASON"],
-    letters.map((letter) => [
-      String(letter.id),
-      letter.plugin,
-      letter.handler,
-      letter.integration,
-      deliveredItem(letter),
-      formatMinute(letter.died_at),
-      String(letter.attempts),
-      String(letter.parked),
-      describeFailure(letter)
-    ])
-  )
+  table(letters, {
+    ID: ({ id }) => String(id),
+    PLUGIN: ({ plugin }) => plugin,
+    HANDLER: ({ handler }) => handler,
+    INTEGRATION: ({ integration }) => integration,
+    DELIVERY: deliveredItem,
+    FAILED: ({ died_at }) => formatMinute(died_at),
+    ATTEMPTS: ({ attempts }) => String(attempts),
+    PARKED: ({ parked }) => String(parked),
+    REASON: describeFailure
+  })
 
 const attemptText = (
   { faults, message, number, reason, requests, started_at }: DeadLetterDetailView["failed_attempts"][number]
@@ -179,10 +168,12 @@ export const planText = ({ count, parked, plan, shares, unknown }: PlanView): st
   count === 0
     ? "no dead letter matches"
     : [
-      table(
-        ["PLUGIN", "HANDLER", "REASON", "DEAD"],
-        shares.map(({ count, handler, plugin, reason }) => [plugin, handler, reason, formatCount(count)])
-      ),
+      table(shares, {
+        PLUGIN: ({ plugin }) => plugin,
+        HANDLER: ({ handler }) => handler,
+        REASON: ({ reason }) => reason,
+        DEAD: ({ count }) => formatCount(count)
+      }),
       `plan ${paint("bold", plan)}: ${formatPlural(count, "dead letter")}, ${formatCount(parked)} parked behind them`,
       ...(unknown === 0 ? [] : [
         `${

@@ -2,39 +2,39 @@
  * The terminal output for events, streams and progress. Pure: returns text, with colors if standard output shows them.
  */
 import { styleText } from "node:util"
+import type { WriteName } from "../../api/Writes.ts"
 import type { IntegrationView } from "../../http/Api.ts"
 import type { HoldView } from "../../http/holds/HoldApi.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
+import type { EventData } from "../../publish/EventSchema.ts"
+import type { WriteRequest } from "../../source/Source.ts"
 
 /** The properties of an event of the HTTP API that the terminal output uses. */
-export interface EventView {
-  readonly model: string
-  readonly id: string
-  readonly version: number
-  readonly kind: "created" | "updated" | "deleted"
-  readonly origin: string
-  readonly before: unknown
-  readonly after: unknown
-  readonly changes: ReadonlyArray<{ readonly path: string; readonly before: unknown; readonly after: unknown }>
-  readonly transitions: ReadonlyArray<{ readonly name: string; readonly from: unknown; readonly to: unknown }>
-  readonly reason: string | null
-  readonly restored: boolean
-  readonly changed_at: string | null
-  readonly detected_at: string
-}
+export type EventView = Omit<EventData, "integration" | "generation" | "remote_id" | "cause" | "stub" | "log">
 
 type Color = "green" | "yellow" | "red" | "gray" | "cyan" | "bold"
 
-/** A write of a plugin. */
-export interface WriteView {
+/** A write of a plugin that took effect. */
+export interface PluginWrite {
   /** Our clock, ms. */
   readonly at: number
   readonly plugin: string
-  readonly request: { readonly write: string; readonly body: unknown }
+  readonly request: WriteRequest<WriteName>
 }
 
 /** Adds colors unless `NO_COLOR` is set or standard output is not a terminal. */
 export const paint = (color: Color, text: string): string => styleText(color, text, { stream: process.stdout })
+
+/** `12,345` */
+export const formatCount = (count: number): string => count.toLocaleString("en")
+
+/** `1 delivery`, `12 deliveries` */
+export const formatPlural = (count: number, one: string, several = `${one}s`): string =>
+  `${formatCount(count)} ${count === 1 ? one : several}`
+
+/** `2026-03-01 12:00` */
+export const formatMinute = (instant: string | null): string =>
+  instant === null ? "–" : instant.slice(0, 16).replace("T", " ")
 
 // ---- names --------------------------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ export const eventLine = (event: EventView): string => {
 }
 
 /** `14:02:12  → stage-tags        addTag          Stage: Interview` */
-export const writeLine = ({ at: time, plugin, request: { body, write } }: WriteView): string => {
+export const writeLine = ({ at: time, plugin, request: { body, write } }: PluginWrite): string => {
   const summary = text(valueAt(body, "tag", "name")) ?? text(valueAt(body, "properties", "work_email")) ??
     text(valueAt(body, "document", "name")) ?? text(valueAt(body, "url")) ?? ""
   return [
@@ -157,15 +157,21 @@ export const progressLine = (name: string, done: number, total: number, elapsedS
     name,
     paint("green", "█".repeat(full)) + paint("gray", "░".repeat(24 - full)),
     `${String(Math.floor(share * 100)).padStart(3)} %`,
-    `${done.toLocaleString("en")} of ${total.toLocaleString("en")} records`,
-    `${Math.round(rate).toLocaleString("en")}/s`,
+    `${formatCount(done)} of ${formatCount(total)} records`,
+    `${formatCount(Math.round(rate))}/s`,
     left
   ].join("  ")
 }
 
 // ---- tables -------------------------------------------------------------------------------------------------------
 
-export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+/** A table with a row per item. `columns`: heading → text of the cell. */
+export const table = <A>(
+  items: ReadonlyArray<A>,
+  columns: Readonly<Record<string, (item: A) => string>>
+): string => {
+  const head = Object.keys(columns)
+  const rows = items.map((item) => Object.values(columns).map((cell) => cell(item)))
   const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column]?.length ?? 0)))
   const line = (row: ReadonlyArray<string>) =>
     row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()
@@ -174,9 +180,9 @@ export const table = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyA
 
 /** `sweep: 3,050 read, 1,220/s, 2 s left` */
 const progressText = ({ kind, pass, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
-  const rate = `${Math.round(progress.records_per_second).toLocaleString("en")}/s`
+  const rate = `${formatCount(Math.round(progress.records_per_second))}/s`
   const left = progress.seconds_left === null ? "" : `, ${formatSeconds(progress.seconds_left)} left`
-  return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${records.toLocaleString("en")} read, ${rate}${left}`
+  return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${formatCount(records)} read, ${rate}${left}`
 }
 
 const streamCondition = (stream: StreamView): string => {
@@ -188,44 +194,35 @@ const streamCondition = (stream: StreamView): string => {
 }
 
 export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
-  table(
-    ["INTEGRATION", "MODEL", "CONDITION", "RECORDS", "PENDING", "QUARANTINED", "FRESH"],
-    streams.map((stream) => [
-      stream.integration,
-      stream.model,
-      streamCondition(stream),
-      stream.records_live.toLocaleString("en"),
-      String(Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)),
-      String(stream.quarantined),
-      stream.freshness_seconds === null ? "–" : formatSeconds(stream.freshness_seconds)
-    ])
-  )
+  table(streams, {
+    INTEGRATION: ({ integration }) => integration,
+    MODEL: ({ model }) => model,
+    CONDITION: streamCondition,
+    RECORDS: ({ records_live }) => formatCount(records_live),
+    PENDING: ({ pending }) => String(Object.values(pending).reduce((sum, rows) => sum + rows, 0)),
+    QUARANTINED: ({ quarantined }) => String(quarantined),
+    FRESH: ({ freshness_seconds: seconds }) => seconds === null ? "–" : formatSeconds(seconds)
+  })
 
 export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
-  table(
-    ["HOLD", "STREAM", "KIND", "STATE", "RECORDS", "SINCE", "REASON"],
-    holds.map((hold) => [
-      String(hold.id),
-      hold.stream,
-      hold.kind,
-      hold.state,
-      hold.records.toLocaleString("en"),
-      hold.opened_at.slice(0, 16).replace("T", " "),
-      hold.waiting_reason ?? hold.reason
-    ])
-  )
+  table(holds, {
+    HOLD: ({ id }) => String(id),
+    STREAM: ({ stream }) => stream,
+    KIND: ({ kind }) => kind,
+    STATE: ({ state }) => state,
+    RECORDS: ({ records }) => formatCount(records),
+    SINCE: ({ opened_at }) => formatMinute(opened_at),
+    REASON: ({ reason, waiting_reason }) => waiting_reason ?? reason
+  })
 
 export const integrationTable = (integrations: ReadonlyArray<IntegrationView>): string =>
-  table(
-    ["INTEGRATION", "ACCOUNT", "STATE", "FROM", "MODELS", "BACKFILL", "STREAMS", "RECORDS"],
-    integrations.map((integration) => [
-      integration.id,
-      integration.account,
-      integration.state,
-      integration.declared ? "configuration" : "run time",
-      integration.models === "auto" ? "auto" : integration.models.join(","),
-      integration.backfill,
-      String(integration.streams),
-      integration.records_live.toLocaleString("en")
-    ])
-  )
+  table(integrations, {
+    INTEGRATION: ({ id }) => id,
+    ACCOUNT: ({ account }) => account,
+    STATE: ({ state }) => state,
+    FROM: ({ declared }) => declared ? "configuration" : "run time",
+    MODELS: ({ models }) => models === "auto" ? "auto" : models.join(","),
+    BACKFILL: ({ backfill }) => backfill,
+    STREAMS: ({ streams }) => String(streams),
+    RECORDS: ({ records_live }) => formatCount(records_live)
+  })

@@ -6,50 +6,73 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import type { Failure, HandlerName, Switch } from "../../store/Deliveries.ts"
+import { failureReasons, type HandlerName, type Switch } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
-import type { DeliveryStatus, HandlerStatus } from "../engine/DeliveryEngine.ts"
+import type { DeliveryStatus } from "../engine/DeliveryEngine.ts"
 
-/** Positions are positions of the log. Times are our clock, ms. */
-
-export interface HandlerView {
-  readonly handler: string
-  /** The handler's triggers, or its interval; null: the handler is no longer configured. */
-  readonly trigger: { readonly kind: "event" | "batch" | "tick"; readonly of: string } | null
-  /** Deliveries have been created for all events up to this position; null: the handler was never registered. */
-  readonly position: number | null
+export const HandlerView = Schema.Struct({
+  handler: Schema.String,
+  /** null if the configuration no longer has the handler. */
+  trigger: Schema.NullOr(Schema.Struct({ kind: Schema.Literals(["event", "batch", "tick"]), of: Schema.String })),
+  /** Deliveries exist for every event up to this position; null before the first one. */
+  position: Schema.NullOr(Schema.String),
   /** Events of the log after that position. */
-  readonly lag: number
-  readonly running: number
+  lag_events: Schema.Number,
+  running: Schema.Number,
   /** Deliveries that wait for their next attempt, for an earlier delivery of their record, or behind a dead letter. */
-  readonly waiting: number
-  readonly due: number
-  readonly dead: number
-  /** When the oldest delivery that is not dead was created. */
-  readonly oldest: number | null
-  readonly circuitOpen: HandlerStatus["circuitOpen"]
-}
+  waiting: Schema.Number,
+  due: Schema.Number,
+  dead: Schema.Number,
+  /** When the oldest delivery that is neither settled nor dead was made. */
+  oldest_at: Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" }),
+  /** Set if too many records failed one after another: the handler is then only probed until one delivery succeeds. */
+  circuit_open: Schema.NullOr(Schema.Struct({ until: Schema.String, failures: Schema.Number }))
+})
 
-export interface PluginIntegration {
-  readonly integration: string
-  /**
-   * `unconfigured`: the plugin's configuration is incomplete. `removed`: the integration is no longer configured. In both states
-   * the deliveries wait.
-   */
-  readonly state: "on" | "off" | "unconfigured" | "removed"
-  /** Why the plugin is not on in this integration. */
-  readonly reason: string | null
-}
+export type HandlerView = typeof HandlerView.Type
 
-export interface PluginView {
-  readonly plugin: string
+export const PluginView = Schema.Struct({
+  plugin: Schema.String,
   /** False: the plugin is no longer configured, but some of its deliveries remain. */
-  readonly configured: boolean
+  configured: Schema.Boolean,
   /** False: an operator has switched off the whole plugin. */
-  readonly on: boolean
-  readonly handlers: ReadonlyArray<HandlerView>
-  readonly integrations: ReadonlyArray<PluginIntegration>
-}
+  on: Schema.Boolean,
+  handlers: Schema.Array(HandlerView),
+  integrations: Schema.Array(Schema.Struct({
+    integration: Schema.String,
+    /**
+     * `unconfigured`: the plugin lacks configuration here; deliveries wait until it has it. `removed`: the integration is no
+     * longer configured; deliveries wait until it is added again.
+     */
+    state: Schema.Literals(["on", "off", "unconfigured", "removed"]),
+    /** Why the plugin is not on in this integration. */
+    reason: Schema.NullOr(Schema.String)
+  }))
+}).annotate({
+  examples: [{
+    plugin: "welcome-new-hire",
+    configured: true,
+    on: true,
+    handlers: [{
+      handler: "ats.application.hired",
+      trigger: { kind: "event", of: "ats.application.hired" },
+      position: "k3v9-1-10482",
+      lag_events: 0,
+      running: 1,
+      waiting: 3,
+      due: 0,
+      dead: 1,
+      oldest_at: "2026-03-01T12:00:00.000Z",
+      circuit_open: null
+    }],
+    integrations: [
+      { integration: "greenhouse:acme", state: "on", reason: null },
+      { integration: "lever:acme", state: "off", reason: "by an operator" }
+    ]
+  }]
+})
+export type PluginView = typeof PluginView.Type
+export type PluginIntegration = PluginView["integrations"][number]
 
 /** The state of the delivery engine. */
 export type EngineState = Pick<DeliveryStatus, "state" | "reason">
@@ -75,27 +98,38 @@ export interface ReplayResult {
   readonly to: number
 }
 
-/** A write, or another request, that a handler would have made. */
-export interface DryRunRequest {
-  /** `addTag`, `POST https://hooks.example/in` */
-  readonly what: string
-  readonly integration: string | null
-  /** For a write: the ids in its path. */
-  readonly params: Readonly<Record<string, unknown>>
-  readonly body: unknown
+/** Why a delivery failed. */
+export const failureFields = {
+  reason: Schema.Literals(failureReasons),
+  message: Schema.String,
+  /** For the reason `Permanent`: the kind of refusal. */
+  refusal: Schema.NullOr(Schema.String),
+  faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String }))
 }
 
+/** A write, or another request, that a handler would have made. */
+export const DryRunRequest = Schema.Struct({
+  /** `addTag`, `POST https://hooks.example/in` */
+  what: Schema.String,
+  integration: Schema.NullOr(Schema.String),
+  /** For a write: the ids in its path. */
+  params: Schema.Record(Schema.String, Schema.Unknown),
+  body: Schema.Unknown
+})
+export type DryRunRequest = typeof DryRunRequest.Type
+
 /** One delivery that was tried in a dry run. */
-export interface DryRunDelivery {
-  readonly integration: string
+export const DryRunDelivery = Schema.Struct({
+  integration: Schema.String,
   /** The position of the event, of the first event of a batch, or the position after which the span of a tick starts. */
-  readonly position: number
-  /** As `model/id`. */
-  readonly records: ReadonlyArray<string>
-  readonly requests: ReadonlyArray<DryRunRequest>
-  /** null: the delivery would succeed. */
-  readonly failure: Pick<Failure, "reason" | "message" | "refusal" | "faults"> | null
-}
+  position: Schema.Number,
+  /** `<model>/<id>` */
+  records: Schema.Array(Schema.String),
+  requests: Schema.Array(DryRunRequest),
+  /** null if the delivery would succeed. */
+  failure: Schema.NullOr(Schema.Struct(failureFields))
+})
+export type DryRunDelivery = typeof DryRunDelivery.Type
 
 export interface DryRunResult extends ReplayResult {
   readonly results: ReadonlyArray<DryRunDelivery>

@@ -9,6 +9,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
+import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 import { Source } from "../../source/Source.ts"
@@ -38,8 +39,11 @@ const triggerOf = ({ activation }: Handler<unknown>): NonNullable<HandlerView["t
   return { kind: activation._tag === "Batch" ? "batch" : "event", of: activation.triggers.join(", ") }
 }
 
+const instant = (millis: number): string => new Date(millis).toISOString()
+
 /** A snapshot of the data from the engine and the store. */
 interface AdminSnapshot {
+  readonly identity: LogIdentity
   readonly status: DeliveryStatus
   readonly newest: number
   readonly states: ReadonlyArray<HandlerState>
@@ -49,7 +53,7 @@ interface AdminSnapshot {
 }
 
 const handlerView = (
-  { backlog, newest, states, status }: AdminSnapshot,
+  { backlog, identity, newest, states, status }: AdminSnapshot,
   plugin: string,
   handler: string,
   trigger: HandlerView["trigger"]
@@ -60,18 +64,19 @@ const handlerView = (
   const sum = (count: (one: Backlog) => number) => own.reduce((total, one) => total + count(one), 0)
   const position = states.find(is)?.position ?? null
   const made = own.flatMap(({ oldest }) => oldest === null ? [] : [oldest])
+  const circuitOpen = status.handlers.find(is)?.circuitOpen ?? null
   return {
     handler,
     trigger,
-    position,
+    position: position === null ? null : formatPosition(identity, position),
     // a scheduled handler does not read the log
-    lag: position === null || trigger === null || trigger.kind === "tick" ? 0 : Math.max(0, newest - position),
+    lag_events: position === null || trigger === null || trigger.kind === "tick" ? 0 : Math.max(0, newest - position),
     running: sum(({ running }) => running),
     waiting: sum(({ later, waiting }) => later + waiting),
     due: sum(({ due }) => due),
     dead: sum(({ dead }) => dead),
-    oldest: made.length === 0 ? null : Math.min(...made),
-    circuitOpen: status.handlers.find(is)?.circuitOpen ?? null
+    oldest_at: made.length === 0 ? null : instant(Math.min(...made)),
+    circuit_open: circuitOpen === null ? null : { ...circuitOpen, until: instant(circuitOpen.until) }
   }
 }
 
@@ -159,6 +164,7 @@ const make = Effect.fnUntraced(function*(configured: Configured) {
 
   const view: PluginAdmin["Service"]["view"] = Effect.gen(function*() {
     const snapshot: AdminSnapshot = {
+      identity,
       status: yield* engine.status,
       newest: (yield* store.logRange).newest,
       states: yield* deliveries.handlers,

@@ -5,7 +5,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { failureFields } from "../plugins/PluginApi.ts"
+import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
 import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "../Problem.ts"
 import { DurationText, Instant, Limit, Model, page, PositiveInt } from "../Schemas.ts"
 

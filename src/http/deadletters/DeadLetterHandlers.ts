@@ -7,39 +7,27 @@ import { writes } from "../../api/Writes.ts"
 import * as DeadLetters from "../../delivery/admin/DeadLetters.ts"
 import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
-import { type DeadLetter, Deliveries, type Failure, type UnresolvedStep } from "../../store/Deliveries.ts"
+import { type DeadLetter, Deliveries, type UnresolvedStep } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
-import * as FeedHandlers from "../feed/FeedHandlers.ts"
-import { Conflict, NotFound, ResolutionMalformed } from "../Problem.ts"
+import { NotFound, ResolutionMalformed, toConflict } from "../Problem.ts"
+import { instant, pageOf } from "../Schemas.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { DeadLetterView, OutcomeView } from "./DeadLetterApi.ts"
 
 const defaultLimit = 100
-const instant = (millis: number): string => new Date(millis).toISOString()
 
-const failureOf = ({ faults, message, reason, refusal }: Failure) => ({ reason, message, refusal, faults })
-
+/** Contains more properties than the schema names. Encoding the response drops them. */
 const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
   const { event, failure, subject } = letter
   return {
-    id: letter.id,
-    plugin: letter.plugin,
-    handler: letter.handler,
-    integration: letter.integration,
-    event: event && {
-      id: event.eventId,
-      model: event.model,
-      record: event.id,
-      version: event.version,
-      kind: event.kind
-    },
+    ...letter,
+    ...failure,
+    event: event && { ...event, id: event.eventId, record: event.id },
     position: formatPosition(identity, subject._tag === "Event" ? subject.position : subject.from),
     scheduled_at: subject._tag === "Tick" ? instant(subject.scheduledAt) : null,
-    ...failureOf(failure),
-    attempts: letter.attempts,
     created_at: instant(letter.createdAt),
     died_at: instant(failure.at),
-    parked: letter.parked,
     fresh: letter.fresh !== null
   }
 }
@@ -99,10 +87,6 @@ const filterOf = <F extends { readonly since?: DateTime.Utc; readonly until?: Da
   until: until && DateTime.toEpochMillis(until)
 })
 
-const toConflict = (
-  { hint, message }: DeadLetters.PlanOutdated | DeadLetters.Unresolved | UnknownOutcomes.OutcomeRejected
-) => Effect.fail(new Conflict({ detail: message, hint }))
-
 export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
   handlers
     .handle("list", ({ query: { limit = defaultLimit, ...query } }) =>
@@ -110,12 +94,8 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         const { identity } = yield* Store
         const { deadLetters } = yield* Deliveries
         const letters = yield* deadLetters({ ...filterOf(query), limit })
-        const last = letters.length < limit ? undefined : letters.at(-1)
-        return {
-          items: letters.map((letter) => viewOf(identity, letter)),
-          next: last === undefined ? null : String(last.id)
-        }
-      }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)))
+        return pageOf(letters.map((letter) => viewOf(identity, letter)), limit)
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("show", ({ params: { id } }) =>
       Effect.gen(function*() {
         const { identity } = yield* Store
@@ -129,20 +109,19 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
             number,
             started_at: instant(startedAt),
             failed_at: instant(failure.at),
-            ...failureOf(failure),
+            ...failure,
             requests: requests.map((request) => ({ ...request, at: instant(request.at) }))
           })),
           journal: found.journal.map(({ begunAt, ...step }) => ({ ...step, begun_at: instant(begunAt) })),
           outcomes: outcomes.map((step) => outcomeOf(id, step))
         }
-      }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)))
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("plan", ({ payload }) =>
       DeadLetters.plan(filterOf(payload)).pipe(
         Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
         Effect.catchTags({
-          UnknownLetters: ({ hint, message }: DeadLetters.UnknownLetters) =>
-            Effect.fail(new NotFound({ detail: `${message}: ${hint}` })),
-          StoreError: FeedHandlers.toStoreUnavailable
+          UnknownLetters: ({ hint, message }) => new NotFound({ detail: `${message}: ${hint}` }),
+          StoreError: toStoreUnavailable
         })
       ))
     .handle("redrive", ({ payload: { fresh = false, over = "0 seconds", plan, ...filter } }) =>
@@ -154,23 +133,23 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         Effect.catchTags({
           PlanOutdated: toConflict,
           Unresolved: toConflict,
-          StoreError: FeedHandlers.toStoreUnavailable
+          StoreError: toStoreUnavailable
         })
       ))
     .handle("discard", ({ payload: { plan, ...filter } }) =>
       DeadLetters.discard(filterOf(filter), plan).pipe(
         Effect.map((count) => ({ count })),
-        Effect.catchTags({ PlanOutdated: toConflict, StoreError: FeedHandlers.toStoreUnavailable })
+        Effect.catchTags({ PlanOutdated: toConflict, StoreError: toStoreUnavailable })
       ))
     .handle("resolve", ({ params: { id }, payload: { outcome, ...report } }) =>
       UnknownOutcomes.resolve(id, outcome, report).pipe(
         Effect.map(({ left }) => ({ outcome, happened: report.happened, redriven: left === 0, remaining: left })),
         Effect.catchTags({
           DeadLetterNotFound: () =>
-            Effect.fail(notFound(id)),
-          InvalidOutcome: ({ hint, message }: UnknownOutcomes.InvalidOutcome) =>
-            Effect.fail(new ResolutionMalformed({ detail: message, hint })),
+            notFound(id),
+          InvalidOutcome: ({ hint, message }) =>
+            new ResolutionMalformed({ detail: message, hint }),
           OutcomeRejected: toConflict,
-          StoreError: FeedHandlers.toStoreUnavailable
+          StoreError: toStoreUnavailable
         })
       )))

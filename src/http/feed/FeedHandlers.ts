@@ -27,7 +27,8 @@ import {
 import type { StreamKey } from "../../domain/Model.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
-import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "../Problem.ts"
+import { NotFound, PositionGone, PositionMalformed } from "../Problem.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import * as ResponsePage from "./ResponsePage.ts"
 
 /** Proxies close a connection without traffic after 30 to 60 seconds. */
@@ -221,16 +222,6 @@ const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | u
 const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
-
-/** Answers 503. An outage of the store is logged once, where it is detected. Other store errors are logged here. */
-export const toStoreUnavailable = (error: StoreError) =>
-  Effect.fail(new StoreUnavailable({ detail: error.reason.hint })).pipe(
-    error.reason.retryable ?
-      (response) => response :
-      Effect.tapError(() =>
-        Effect.annotateLogs(Effect.logError("request failed: store error"), { error: error.message })
-      )
-  )
 
 export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
   handlers

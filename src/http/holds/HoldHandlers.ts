@@ -11,12 +11,12 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import type { Hold } from "../../store/State.ts"
 import { type ListedHold, Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
-import * as FeedHandlers from "../feed/FeedHandlers.ts"
 import { Conflict, NotFound } from "../Problem.ts"
+import { instant, pageOf } from "../Schemas.ts"
 import { holdView } from "../status/Overview.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
 const defaultLimit = 100
-const instant = (millis: number): string => new Date(millis).toISOString()
 
 const find = Effect.fnUntraced(function*(id: number) {
   const store = yield* Store
@@ -71,9 +71,8 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
         const limit = query.limit ?? defaultLimit
         const states = query.state === undefined ? undefined : [query.state]
         const holds = yield* store.holds({ states, before: query.after, limit })
-        const last = holds.length < limit ? undefined : holds.at(-1)
-        return { items: yield* Effect.forEach(holds, viewOf), next: last === undefined ? null : String(last.id) }
-      }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)))
+        return pageOf(yield* Effect.forEach(holds, viewOf), limit)
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("show", ({ params, query }) =>
       Effect.gen(function*() {
         const store = yield* Store
@@ -88,11 +87,11 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
           detected_at: instant(detectedAt)
         }))
         return { hold: yield* viewOf(hold), records, next: rows.length < limit ? null : rows.at(-1)!.id }
-      }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)))
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("approve", ({ params, query }) =>
       decide(params.id, {
         state: "approving",
         release: { origin: query.origin ?? null, silent: query.silent === "true" }
-      }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable)))
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("reject", ({ params }) =>
-      decide(params.id, { state: "rejected" }).pipe(Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable))))
+      decide(params.id, { state: "rejected" }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))))

@@ -9,17 +9,12 @@ import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
-import {
-  type DataPolicy,
-  type IntegrationRefused,
-  Integrations,
-  type IntegrationSettings
-} from "../../capture/schedule/Integrations.ts"
+import { type DataPolicy, Integrations, type IntegrationSettings } from "../../capture/schedule/Integrations.ts"
 import type { IntegrationState } from "../../store/State.ts"
 import { Api } from "../Api.ts"
-import { toStoreUnavailable } from "../feed/FeedHandlers.ts"
-import { Conflict, type Fault, IntegrationInvalid, NotFound } from "../Problem.ts"
+import { type Conflict, type Fault, IntegrationInvalid, NotFound, toConflict } from "../Problem.ts"
 import { integrationView, overview } from "../status/Overview.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
 /** Turns a request body into the settings of an integration, or returns every fault of the body. */
 export type IntegrationValidator = (
@@ -42,8 +37,6 @@ const viewOf = Effect.fnUntraced(function*(integration: IntegrationState) {
   const [view] = integrationView(integration, (yield* overview).streams)
   return view ?? (yield* Effect.die(new Error(`${integration.id} was erased by the request that should return it`)))
 })
-
-const toConflict = ({ hint, message }: IntegrationRefused) => new Conflict({ detail: message, hint })
 
 const add = (check: IntegrationValidator) =>
   Effect.gen(function*() {

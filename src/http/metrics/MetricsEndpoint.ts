@@ -9,6 +9,8 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Metric from "effect/Metric"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { Store } from "../../store/Store.ts"
@@ -57,10 +59,11 @@ const unavailable = Metric.gauge("rollcall_store_unavailable_seconds", {
   description: "How long the store has not answered or not accepted writes; 0 while it is available"
 })
 
+const set = (gauge: Metric.Gauge<number>, value: number, labels: Readonly<Record<string, string>> = {}) =>
+  Metric.update(Metric.withAttributes(gauge, labels), value)
+
 const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: PluginList) {
   const now = yield* Clock.currentTimeMillis
-  const set = (gauge: Metric.Gauge<number>, value: number, labels: Record<string, string> = {}) =>
-    Metric.update(Metric.withAttributes(gauge, labels), value)
   if (items.length > 0) yield* set(stopped, writes === "stopped" ? 1 : 0)
   for (const { handlers, plugin } of items) {
     for (const { handler, ...view } of handlers) {
@@ -79,27 +82,26 @@ const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: Plugin
 
 const updateStreamGauges = ({ holds, streams }: Overview) =>
   Effect.forEach(streams, ({ integration, model, ...view }) => {
-    const set = (gauge: Metric.Gauge<number>, value: number, labels: Record<string, string> = {}) =>
-      Metric.update(Metric.withAttributes(gauge, { integration, model, ...labels }), value)
+    const labels = { integration, model }
     return Effect.all([
-      set(freshness, view.freshness_seconds ?? Infinity),
-      set(live, view.records_live),
-      set(quarantined, view.quarantined),
-      set(openHolds, holds.filter(({ stream }) => stream === view.stream).length),
-      set(staleRecords, view.stale_records),
-      ...Object.entries(view.pending).map(([reason, rows]) => set(pending, rows, { reason })),
-      ...(view.blocked === null ? [] : [set(blocked, 1, { reason: view.blocked.reason })])
+      set(freshness, view.freshness_seconds ?? Infinity, labels),
+      set(live, view.records_live, labels),
+      set(quarantined, view.quarantined, labels),
+      set(openHolds, holds.filter(({ stream }) => stream === view.stream).length, labels),
+      set(staleRecords, view.stale_records, labels),
+      ...Object.entries(view.pending).map(([reason, rows]) => set(pending, rows, { ...labels, reason })),
+      ...(view.blocked === null ? [] : [set(blocked, 1, { ...labels, reason: view.blocked.reason })])
     ])
   })
 
 const updateStoreGauge = Effect.gen(function*() {
   const { outage } = yield* Store
   const [now, found] = [yield* Clock.currentTimeMillis, yield* outage]
-  yield* Metric.update(unavailable, found === null ? 0 : Math.max(0, now - found.since) / 1000)
+  yield* set(unavailable, found === null ? 0 : Math.max(0, now - found.since) / 1000)
 })
 
 /** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
-export const renderMetrics = Effect.gen(function*() {
+const renderMetrics = Effect.gen(function*() {
   const { overview, plugins } = yield* OverviewCache
   const own = yield* PrometheusMetrics.format()
   const stored = yield* Effect.gen(function*() {
@@ -113,3 +115,12 @@ export const renderMetrics = Effect.gen(function*() {
   }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   return own + stored
 })
+
+export const layer = HttpRouter.add(
+  "GET",
+  "/metrics",
+  Effect.map(
+    renderMetrics,
+    (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+  )
+)

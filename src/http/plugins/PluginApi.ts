@@ -3,66 +3,9 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { failureReasons } from "../../store/Deliveries.ts"
+import { DryRunDelivery, PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "../Problem.ts"
-import { Instant, Model } from "../Schemas.ts"
-
-const HandlerView = Schema.Struct({
-  handler: Schema.String,
-  /** null if the configuration no longer has the handler. */
-  trigger: Schema.NullOr(Schema.Struct({ kind: Schema.Literals(["event", "batch", "tick"]), of: Schema.String })),
-  /** Deliveries exist for every event up to this position; null before the first one. */
-  position: Schema.NullOr(Schema.String),
-  lag_events: Schema.Number,
-  running: Schema.Number,
-  /** Deliveries that wait for their next attempt, for a free slot, or for a dead letter before them. */
-  waiting: Schema.Number,
-  due: Schema.Number,
-  dead: Schema.Number,
-  /** When the oldest delivery that is neither settled nor dead was made. */
-  oldest_at: Instant,
-  /** Set if too many records failed one after another: the handler is then only probed until one delivery succeeds. */
-  circuit_open: Schema.NullOr(Schema.Struct({ until: Schema.String, failures: Schema.Number }))
-})
-
-export const PluginView = Schema.Struct({
-  plugin: Schema.String,
-  configured: Schema.Boolean,
-  on: Schema.Boolean,
-  handlers: Schema.Array(HandlerView),
-  integrations: Schema.Array(Schema.Struct({
-    integration: Schema.String,
-    /**
-     * `unconfigured`: the plugin lacks configuration here; deliveries wait until it has it. `removed`: the integration is no
-     * longer configured; deliveries wait until it is added again.
-     */
-    state: Schema.Literals(["on", "off", "unconfigured", "removed"]),
-    reason: Schema.NullOr(Schema.String)
-  }))
-}).annotate({
-  examples: [{
-    plugin: "welcome-new-hire",
-    configured: true,
-    on: true,
-    handlers: [{
-      handler: "ats.application.hired",
-      trigger: { kind: "event", of: "ats.application.hired" },
-      position: "k3v9-1-10482",
-      lag_events: 0,
-      running: 1,
-      waiting: 3,
-      due: 0,
-      dead: 1,
-      oldest_at: "2026-03-01T12:00:00.000Z",
-      circuit_open: null
-    }],
-    integrations: [
-      { integration: "greenhouse:acme", state: "on", reason: null },
-      { integration: "lever:acme", state: "off", reason: "by an operator" }
-    ]
-  }]
-})
-export type PluginView = typeof PluginView.Type
+import { Model } from "../Schemas.ts"
 
 export const PluginList = Schema.Struct({
   items: Schema.Array(PluginView),
@@ -125,22 +68,6 @@ const ReplayRequest = Schema.Struct({
   }]
 })
 
-/** Why a delivery failed. */
-export const failureFields = {
-  reason: Schema.Literals(failureReasons),
-  message: Schema.String,
-  /** For the reason `Permanent`: the kind of refusal. */
-  refusal: Schema.NullOr(Schema.String),
-  faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String }))
-}
-
-const DryRunRequest = Schema.Struct({
-  what: Schema.String,
-  integration: Schema.NullOr(Schema.String),
-  params: Schema.Record(Schema.String, Schema.Unknown),
-  body: Schema.Unknown
-})
-
 export const ReplayView = Schema.Struct({
   dry_run: Schema.Boolean,
   plugin: Schema.String,
@@ -150,15 +77,7 @@ export const ReplayView = Schema.Struct({
   from: Schema.String,
   to: Schema.String,
   /** Dry runs only. */
-  results: Schema.Array(Schema.Struct({
-    integration: Schema.String,
-    position: Schema.String,
-    /** `<model>/<id>` */
-    records: Schema.Array(Schema.String),
-    requests: Schema.Array(DryRunRequest),
-    /** null if the delivery would succeed. */
-    failure: Schema.NullOr(Schema.Struct(failureFields))
-  })),
+  results: Schema.Array(Schema.Struct({ ...DryRunDelivery.fields, position: Schema.String })),
   /** Number of deliveries that a dry run left out because of its limit. */
   omitted: Schema.Number
 }).annotate({

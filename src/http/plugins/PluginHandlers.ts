@@ -1,49 +1,29 @@
 /** Handlers for plugins: their state, switches and replays. Refusals become problem responses. */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import {
-  PluginAdmin,
-  type PluginRequestError,
-  type PluginsView,
-  unknownPlugin
-} from "../../delivery/admin/PluginAdmin.ts"
+import { PluginAdmin, type PluginRequestError, unknownPlugin } from "../../delivery/admin/PluginAdmin.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
 import type { Switch } from "../../store/Deliveries.ts"
-import { Store, type StoreError } from "../../store/Store.ts"
+import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
-import * as FeedHandlers from "../feed/FeedHandlers.ts"
-import { Conflict, NotFound, ReplayMalformed } from "../Problem.ts"
-import type { PluginList, PluginView, UnconfirmedList } from "./PluginApi.ts"
+import { type Conflict, NotFound, ReplayMalformed, toConflict } from "../Problem.ts"
+import { instant } from "../Schemas.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
+import type { PluginList, UnconfirmedList } from "./PluginApi.ts"
 
 const defaultDryRunLimit = 100
 const maxUnconfirmed = 100
-const instant = (millis: number): string => new Date(millis).toISOString()
 
-const listOf = Effect.fnUntraced(function*({ plugins, reason, state, writesStopped }: PluginsView) {
-  const { identity } = yield* Store
-  const items = plugins.map(({ handlers, ...plugin }): PluginView => ({
-    ...plugin,
-    handlers: handlers.map(({ lag, oldest, position, circuitOpen, ...handler }) => ({
-      ...handler,
-      position: position === null ? null : formatPosition(identity, position),
-      lag_events: lag,
-      oldest_at: oldest === null ? null : instant(oldest),
-      circuit_open: circuitOpen && { until: instant(circuitOpen.until), failures: circuitOpen.failures }
-    }))
-  }))
+/** Every plugin, as `GET /v1/plugins` lists them. */
+export const list = Effect.gen(function*() {
+  const { plugins, reason, state, writesStopped } = yield* Effect.flatMap(PluginAdmin, ({ view }) => view)
   const list: PluginList = {
-    items,
+    items: plugins,
     next: null,
     writes: writesStopped ? "stopped" : "on",
     delivering: { state, reason: reason && `${reason.message}; ${reason.hint}` }
   }
   return list
-})
-
-/** Every plugin, as `GET /v1/plugins` lists them. */
-export const list = Effect.gen(function*() {
-  const { view } = yield* PluginAdmin
-  return yield* Effect.flatMap(view, listOf)
 })
 
 const find = Effect.fnUntraced(function*(plugin: string) {
@@ -53,11 +33,10 @@ const find = Effect.fnUntraced(function*(plugin: string) {
 })
 
 const toNotFound = ({ hint, message }: PluginRequestError) => new NotFound({ detail: `${message}: ${hint}` })
-const toUnavailable = (error: StoreError) => FeedHandlers.toStoreUnavailable(error)
 
 const toNotFoundOrConflict = (refusal: PluginRequestError): Effect.Effect<never, NotFound | Conflict> =>
   Effect.fail(
-    refusal.reason === "conflict" ? new Conflict({ detail: refusal.message, hint: refusal.hint }) : toNotFound(refusal)
+    refusal.reason === "conflict" ? toConflict(refusal) : toNotFound(refusal)
   )
 
 const toReplayProblem = (refusal: PluginRequestError): Effect.Effect<never, NotFound | Conflict | ReplayMalformed> =>
@@ -70,13 +49,16 @@ const setSwitch = (which: Switch, on: boolean) => Effect.flatMap(PluginAdmin, ({
 const switchPlugin = (plugin: string, integration: string | undefined, on: boolean) =>
   setSwitch({ _tag: "Plugin", plugin, integration: integration ?? null }, on).pipe(
     Effect.andThen(find(plugin)),
-    Effect.catchTags({ PluginRequestError: toNotFoundOrConflict, StoreError: toUnavailable })
+    Effect.catchTags({ PluginRequestError: toNotFoundOrConflict, StoreError: toStoreUnavailable })
   )
 
 const switchWrites = (on: boolean) =>
   setSwitch({ _tag: "Writes" }, on).pipe(
     Effect.andThen(list),
-    Effect.catchTags({ PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)), StoreError: toUnavailable })
+    Effect.catchTags({
+      PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
+      StoreError: toStoreUnavailable
+    })
   )
 
 /** L2: writes whose effect was never seen. */
@@ -95,16 +77,16 @@ const unconfirmed = Effect.gen(function*() {
 
 export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
   handlers
-    .handle("list", () => Effect.catchTag(list, "StoreError", toUnavailable))
+    .handle("list", () => Effect.catchTag(list, "StoreError", toStoreUnavailable))
     .handle("show", ({ params }) =>
       Effect.catchTags(find(params.plugin), {
         PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
-        StoreError: toUnavailable
+        StoreError: toStoreUnavailable
       }))
     .handle("on", ({ params, query }) => switchPlugin(params.plugin, query.integration, true))
     .handle("off", ({ params, query }) => switchPlugin(params.plugin, query.integration, false))
     .handle("stop", () => switchWrites(false))
-    .handle("unconfirmed", () => Effect.catchTag(unconfirmed, "StoreError", toUnavailable))
+    .handle("unconfirmed", () => Effect.catchTag(unconfirmed, "StoreError", toStoreUnavailable))
     .handle("resume", () => switchWrites(true))
     .handle(
       "replay",
@@ -126,5 +108,5 @@ export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
             results: outcome.results.map((one) => ({ ...one, position: formatPosition(identity, one.position) })),
             omitted: outcome.omitted
           }
-        }).pipe(Effect.catchTags({ PluginRequestError: toReplayProblem, StoreError: toUnavailable }))
+        }).pipe(Effect.catchTags({ PluginRequestError: toReplayProblem, StoreError: toStoreUnavailable }))
     ))

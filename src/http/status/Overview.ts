@@ -1,10 +1,10 @@
 /**
- * The state of the process, read from the store: every stream with its counts, every integration, open holds and the
- * readiness checks. The HTTP API, the metrics, the status page and readiness all use this overview. Streams that are no
+ * The state of the process, read from the store: every stream with its counts, every integration and open holds. The HTTP
+ * API, the metrics, the status page and readiness all use this overview. Streams that are no
  * longer configured and derived streams are left out: they are not read, so they must not raise an alert.
  *
  * Gotchas
- * - A blocked stream counts as started, because the broken connection of one customer must not fail a rollout.
+ * - The views contain more properties of the stored states than their schemas name. Encoding a response drops them.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -13,10 +13,10 @@ import { formatPosition } from "../../domain/ChangeEvent.ts"
 import { streamName } from "../../domain/Model.ts"
 import { completeTo, knownOffset } from "../../domain/Watermark.ts"
 import type { IntegrationState, StreamState } from "../../store/State.ts"
-import { type ListedHold, type Outage, Store, type StoreError } from "../../store/Store.ts"
+import { type ListedHold, type Outage, Store } from "../../store/Store.ts"
 import type { IntegrationView } from "../Api.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
-import type { ReadinessCheck } from "../Problem.ts"
+import { instant, instantOrNull } from "../Schemas.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 
 export interface Overview {
@@ -25,10 +25,6 @@ export interface Overview {
   /** Holds that wait for a decision, newest first. */
   readonly holds: ReadonlyArray<HoldView>
 }
-
-const instant = (millis: number): string => new Date(millis).toISOString()
-const instantOrNull = (millis: number | null | undefined) =>
-  millis === null || millis === undefined ? null : instant(millis)
 
 const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: number): StreamView["progress"] => {
   if (sweep === null) return null
@@ -51,24 +47,14 @@ const waitingReason = (hold: ListedHold, stream: StreamState | null): string | n
     ? `${streamName(hold)} is no longer read; its changes are released once it is configured or added again`
     : null
 
-export const holdView = (listed: ListedHold, stream: StreamState | null): HoldView => {
-  const { integration, model, openedAt, decidedAt, rows, ...hold } = listed
-  return {
-    id: hold.id,
-    stream: streamName({ integration, model }),
-    integration,
-    model,
-    kind: hold.kind,
-    state: hold.state,
-    reason: hold.reason,
-    paths: hold.paths,
-    opened_at: instant(openedAt),
-    decided_at: instantOrNull(decidedAt),
-    records: rows,
-    released: hold.released,
-    waiting_reason: waitingReason(listed, stream)
-  }
-}
+export const holdView = (hold: ListedHold, stream: StreamState | null): HoldView => ({
+  ...hold,
+  stream: streamName(hold),
+  opened_at: instant(hold.openedAt),
+  decided_at: instantOrNull(hold.decidedAt),
+  records: hold.rows,
+  waiting_reason: waitingReason(hold, stream)
+})
 
 const maxHolds = 1_000
 
@@ -77,16 +63,12 @@ export const integrationView = (
   integration: IntegrationState,
   streams: ReadonlyArray<StreamView>
 ): ReadonlyArray<IntegrationView> => {
-  const { account, backfill, declared, id, interval, generation, models, state, sweepInterval } = integration
+  const { id, interval, generation, state, sweepInterval } = integration
   if (state === "erased") return []
   const own = streams.filter((stream) => stream.integration === id)
   return [{
-    id,
-    account,
+    ...integration,
     state,
-    declared,
-    models,
-    backfill,
     interval_seconds: interval / 1000,
     sweep_interval_seconds: sweepInterval / 1000,
     generation: Math.max(generation, ...own.map((stream) => stream.generation)),
@@ -114,17 +96,13 @@ const read = Effect.gen(function*() {
   const streams = states.map((state): StreamView => {
     const stream = streamName(state)
     const count = counts.get(stream)
-    const { blocked, failing, integration, model, paused, phase } = state
+    const { blocked, failing } = state
     return {
+      ...state,
       stream,
-      integration,
-      model,
-      phase,
-      paused,
-      blocked: blocked && { reason: blocked.reason, message: blocked.message, since: instant(blocked.since) },
-      failing: failing && { count: failing.count, message: failing.message, since: instant(failing.since) },
+      blocked: blocked && { ...blocked, since: instant(blocked.since) },
+      failing: failing && { ...failing, since: instant(failing.since) },
       watermark: instantOrNull(state.watermark),
-      generation: state.generation,
       complete_to: instantOrNull(completeTo(state)),
       position,
       freshness_seconds: freshnessOf(state, now),
@@ -150,55 +128,6 @@ const read = Effect.gen(function*() {
 
 export const overview = Effect.flatMap(Store, ({ batchReads }) => batchReads(read))
 
-/** A dependency of readiness. `problem`: why it is not ready; null if it is ready. */
-export interface Dependency {
-  readonly name: string
-  readonly problem: Effect.Effect<string | null>
-}
-
-const hasStarted = (stream: StreamView): boolean =>
-  stream.phase !== "starting" || stream.blocked !== null || stream.paused
-
-const describeWaiting = (stream: StreamView): string =>
-  stream.failing === null
-    ? `${stream.stream} waits for its first response from the API`
-    : `${stream.stream} failed ${stream.failing.count} times since ${stream.failing.since}: ${stream.failing.message}`
-
 /** Why the store cannot be used and since when, as text; null while the store answers. */
 export const outageText = (outage: Outage | null): string | null =>
   outage === null ? null : `${outage.message}, since ${instant(outage.since)}; ${outage.hint}`
-
-/**
- * Checks the store, the streams and then the given dependencies. `cached`: the overview, or the last one that was read if
- * the store does not answer. A slow read (a large store, a slow disk) does not make the store unready: only
- * `Store.outage` decides whether the store answers.
- */
-export const checkReadiness = Effect.fnUntraced(function*(
-  cached: Effect.Effect<{ readonly value: Overview; readonly stale: StoreError | null }, StoreError>,
-  dependencies: ReadonlyArray<Dependency>
-) {
-  const { outage } = yield* Store
-  const storeIs = Effect.fnUntraced(function*(fault: StoreError | null) {
-    const reason = outageText(yield* outage) ?? (fault === null ? null : fault.reason.hint)
-    return { name: "store", ok: reason === null, reason }
-  })
-  const checks: Array<typeof ReadinessCheck.Type> = yield* Effect.matchEffect(cached, {
-    onFailure: (error) => Effect.map(storeIs(error), (store) => [store]),
-    onSuccess: ({ stale, value: { streams } }) =>
-      Effect.map(storeIs(stale?.reason._tag === "Unavailable" ? null : stale), (store) => [
-        store,
-        ...streams.filter((stream) => !hasStarted(stream) || stream.blocked !== null).map((stream) => ({
-          name: `stream ${stream.stream}`,
-          ok: hasStarted(stream),
-          reason: stream.blocked === null
-            ? describeWaiting(stream)
-            : `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
-        }))
-      ])
-  })
-  for (const { name, problem } of dependencies) {
-    const reason = yield* problem
-    checks.push({ name, ok: reason === null, reason })
-  }
-  return checks
-})

@@ -1,9 +1,16 @@
 /** The page at `/`: the state of every stream and plugin, without scripts, reloaded by the browser every five seconds. */
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import { Store } from "../../store/Store.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
-import type { PluginList, PluginView } from "../plugins/PluginApi.ts"
+import type { PluginList } from "../plugins/PluginApi.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
-import type { Overview } from "./Overview.ts"
+import { outageText, type Overview } from "./Overview.ts"
+import { OverviewCache } from "./OverviewCache.ts"
 
 const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
@@ -67,7 +74,7 @@ const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
   }</ul>
 `
 
-export const statusPage = (
+const statusPage = (
   { holds, streams }: Overview,
   plugins: PluginList,
   /** Why the store does not answer; the page then shows the data that was last read. null while the store answers. */
@@ -100,3 +107,18 @@ ${
 <tbody>${streams.map(row).join("\n")}</tbody>
 </table>
 ${pluginsOf(plugins)}`)
+
+export const layer = HttpRouter.add(
+  "GET",
+  "/",
+  Effect.gen(function*() {
+    const { overview, plugins } = yield* OverviewCache
+    const [streams, delivering] = yield* Effect.all([overview, plugins], { concurrency: "unbounded" })
+    return statusPage(streams.value, delivering.value, outageText(yield* (yield* Store).outage))
+  }).pipe(
+    Effect.catchTag(
+      "StoreError",
+      (error) => Effect.flatMap(Effect.flip(toStoreUnavailable(error)), HttpServerRespondable.toResponse)
+    )
+  )
+)

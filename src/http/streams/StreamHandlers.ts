@@ -1,16 +1,17 @@
-/** Handlers for commands to streams (`Server.ts` has those of `GET /v1/streams`): passes them to capture and turns refusals into problem responses. */
+/** Handlers for streams: their state, and commands, which are passed to capture. Refusals become problem responses. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as Layer from "effect/Layer"
 import { Capture } from "../../capture/schedule/Capture.ts"
-import type { CommandRefused, StreamCommand } from "../../capture/schedule/StreamCommands.ts"
+import type { StreamCommand } from "../../capture/schedule/StreamCommands.ts"
 import { derivedRegistry, isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
-import type { StoreError } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
-import * as FeedHandlers from "../feed/FeedHandlers.ts"
-import { Conflict, NotFound, SourceUnavailable } from "../Problem.ts"
+import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
+import { instant } from "../Schemas.ts"
 import { type Overview, overview } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
 const notFound = (key: StreamKey): NotFound => {
   const { integration, model } = key
@@ -31,10 +32,10 @@ const find = (key: StreamKey, { streams }: Overview) => {
 }
 
 /** The current state of the stream. Fails within a second if the store does not answer. */
-export const viewOf = (key: StreamKey) =>
+const viewOf = (key: StreamKey) =>
   Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
     Effect.flatMap(({ stale, value }) => stale === null ? Effect.succeed(value) : Effect.fail(stale)),
-    Effect.catchTag("StoreError", FeedHandlers.toStoreUnavailable),
+    Effect.catchTag("StoreError", toStoreUnavailable),
     Effect.flatMap((all) => find(key, all))
   )
 
@@ -42,15 +43,26 @@ const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCo
   const { execute } = yield* Capture
   yield* execute(key, command).pipe(
     Effect.catchTags({
-      CommandRefused: ({ hint, message }: CommandRefused) => Effect.fail(new Conflict({ detail: message, hint })),
-      UnknownStream: () => Effect.fail(notFound(key)),
-      StoreError: (error: StoreError) => FeedHandlers.toStoreUnavailable(error)
+      CommandRefused: toConflict,
+      UnknownStream: () => notFound(key),
+      StoreError: toStoreUnavailable
     })
   )
-  return yield* find(key, yield* Effect.catchTag(overview, "StoreError", FeedHandlers.toStoreUnavailable))
+  return yield* find(key, yield* Effect.catchTag(overview, "StoreError", toStoreUnavailable))
 })
 
-export const layer = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
+const toSourceUnavailable = ({ message }: Error) => new SourceUnavailable({ detail: message })
+
+const streams = HttpApiBuilder.group(Api, "streams", (handlers) =>
+  handlers
+    .handle("streams", () =>
+      Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
+        Effect.map(({ at, value: { streams } }) => ({ items: streams, next: null, as_of: instant(at) })),
+        Effect.catchTag("StoreError", toStoreUnavailable)
+      ))
+    .handle("stream", ({ params }) => viewOf(params)))
+
+const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
   handlers
     .handle("command", ({ params: { command, ...key } }) => runCommand(key, { kind: command }))
     .handle("rewind", ({ params, payload }) =>
@@ -61,11 +73,13 @@ export const layer = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
         const report = yield* audit(params).pipe(
           Effect.catchTags({
             UnknownStream: () =>
-              Effect.fail(notFound(params)),
-            StoreError: (error) => FeedHandlers.toStoreUnavailable(error),
-            SourceError: (error) => Effect.fail(new SourceUnavailable({ detail: error.message })),
-            RunAborted: (error) => Effect.fail(new SourceUnavailable({ detail: error.message }))
+              notFound(params),
+            StoreError: toStoreUnavailable,
+            SourceError: toSourceUnavailable,
+            RunAborted: toSourceUnavailable
           })
         )
         return { stream: streamName(params), ...report }
       })))
+
+export const layer = Layer.merge(streams, commands)

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { OlderCopy, type Outage, Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
-import { checkReadiness, type Overview } from "./Overview.ts"
+import type { Overview } from "../status/Overview.ts"
+import { checkReadiness } from "./HealthHandlers.ts"
 
 const nothing: Overview = { streams: [], integrations: [], holds: [] }
 const late = new Unavailable({ operation: "overview", cause: new StoreFault("silent", "the store") })

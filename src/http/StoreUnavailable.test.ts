@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import { Damaged, OlderCopy, StoreError, Unavailable } from "../../store/Store.ts"
-import { toStoreUnavailable } from "./FeedHandlers.ts"
+import { Damaged, OlderCopy, StoreError, Unavailable } from "../store/Store.ts"
+import { toStoreUnavailable } from "./StoreUnavailable.ts"
 
 describe("a request that the store does not answer", () => {
   it.effect.each([

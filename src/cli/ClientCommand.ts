@@ -1,0 +1,85 @@
+/** Commands that call the running process: how they find it, print what it returns and report errors. */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Config from "../config/Config.ts"
+import { loadRawConfig } from "../config/RawConfig.ts"
+import { issuesOf } from "../http/RequestValidation.ts"
+import * as ApiClient from "./ApiClient.ts"
+import { config, json } from "./Flags.ts"
+import { print, withTerminalErrors } from "./Process.ts"
+
+/** A client of the process that listens at the configured address. */
+export const connect = Effect.fnUntraced(function*(file: Option.Option<string>) {
+  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* loadRawConfig(file)))
+  return yield* ApiClient.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
+})
+
+/** Names each part of a request that the contract does not allow, such as the name of a model that does not exist. */
+const explainInvalidRequest = <E>(error: E) =>
+  Schema.isSchemaError(error)
+    ? new ApiClient.ApiClientError({
+      message: "the request is invalid",
+      hint: issuesOf(error).map(({ keys, message }) => `${keys.join(".")}: ${message}`).join("; ")
+    })
+    : error
+
+/** Provides the HTTP client and reports errors on standard error. */
+export const runClientCommand = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
+  command.pipe(
+    Effect.mapError(explainInvalidRequest),
+    Effect.provide(NodeHttpClient.layerNodeHttp),
+    withTerminalErrors
+  )
+
+type Input<Flags extends Command.Command.Config> = Command.Command.Config.InferValue<Flags>
+
+export interface ClientCommand<Flags extends Command.Command.Config, A, E, R, E2> {
+  readonly description: string
+  readonly examples?: ReadonlyArray<Command.Command.Example>
+  readonly flags: Flags
+  /** Sends the requests of the command. */
+  readonly request: (
+    client: ApiClient.ApiClient,
+    input: Input<Flags>,
+    options: { readonly json: boolean }
+  ) => Effect.Effect<A, E, R>
+  /** The output without --json; null for no output. */
+  readonly text: (result: A, input: Input<Flags>) => string | null
+  /** The output with --json; by default the result. */
+  readonly json?: (result: A) => unknown
+  /** Whether the command succeeds, decided after the result is printed. */
+  readonly verify?: (result: A) => Effect.Effect<void, E2>
+}
+
+/** A command of the running process, with the flags --json and --config. */
+export const clientCommand = <
+  const Flags extends Command.Command.Config,
+  A,
+  E extends Error,
+  R,
+  E2 extends Error = never
+>(
+  name: string,
+  { description, examples = [], flags, request, verify = () => Effect.void, ...output }: ClientCommand<
+    Flags,
+    A,
+    E,
+    R,
+    E2
+  >
+) =>
+  Command.make(name, { input: flags, json, config }, ({ config, input, json }) =>
+    Effect.gen(function*() {
+      const result = yield* request(yield* connect(config), input, { json })
+      const shown = json
+        ? JSON.stringify(output.json === undefined ? result : output.json(result))
+        : output.text(result, input)
+      if (shown !== null) yield* print(shown)
+      yield* verify(result)
+    }).pipe(runClientCommand)).pipe(
+      Command.withDescription(description),
+      Command.withExamples(examples)
+    )

@@ -1,0 +1,21 @@
+/** `rollcall schema`: the AsyncAPI document of the events in Kafka. */
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Config from "../config/Config.ts"
+import { loadRawConfig } from "../config/RawConfig.ts"
+import { modelNames } from "../domain/Model.ts"
+import { config } from "./Flags.ts"
+import { print, withTerminalErrors } from "./Process.ts"
+import { version } from "./Version.ts"
+
+export const schema = Command.make("schema", { config }, ({ config }) =>
+  Effect.gen(function*() {
+    const { asyncApiOf } = yield* Effect.promise(() => import("../publish/AsyncApi.ts"))
+    const checked = Config.check(yield* loadRawConfig(config))
+    const kafka = Result.isSuccess(checked) ? checked.success.kafka : null
+    const { state, topic } = { state: false, topic: "rollcall.{model}", ...kafka }
+    yield* print(JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state }), null, 2))
+  }).pipe(withTerminalErrors)).pipe(
+    Command.withDescription("Print the AsyncAPI document of the events in Kafka, with the configured topics")
+  )

@@ -1,0 +1,124 @@
+/** `rollcall start`: runs the service until it is interrupted, or reads every stream once. */
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { pipelineLayer, resolveConfig, type ResolvedConfig, serverLayer, sourceLayer } from "../app/Composition.ts"
+import { Capture } from "../capture/schedule/Capture.ts"
+import * as Config from "../config/Config.ts"
+import { defaultFile, loadRawConfig } from "../config/RawConfig.ts"
+import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
+import { isStreamModel } from "../domain/Model.ts"
+import * as Server from "../http/Server.ts"
+import { Relay } from "../publish/Relay.ts"
+import { Store } from "../store/Store.ts"
+import { config, switchFlag } from "./Flags.ts"
+import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./Process.ts"
+import { version } from "./Version.ts"
+
+const logStarted = Effect.fnUntraced(function*({ kafka, store: { name } }: ResolvedConfig, url: string | null) {
+  const store = yield* Store
+  const streams = (yield* store.streams).filter(({ model, retired }) => retired !== true && isStreamModel(model))
+  yield* Effect.annotateLogs(Effect.logInfo("started"), {
+    version,
+    streams: streams.length,
+    store: name,
+    sink: kafka === null ? "event log" : `kafka ${kafka.topic}`,
+    ...(url === null ? {} : { url })
+  })
+  if (streams.length > 0) return
+  yield* Effect.annotateLogs(Effect.logWarning("no stream to read: no integration is configured"), {
+    hint: "set ROLLCALL_INTEGRATIONS to ids such as greenhouse:acme, or run `rollcall integrations add greenhouse:acme`"
+  })
+})
+
+/** Fails once the store can no longer be used, even while no stream is read or written. */
+const failWhenStoreIsLost = Effect.flatMap(Store, (store) =>
+  store.logRange.pipe(
+    Effect.catch((error) => error.reason.retryable ? Effect.void : Effect.fail(error)),
+    Effect.delay("1 second"),
+    Effect.forever
+  ))
+
+const runForever = Effect.fnUntraced(function*(plan: ResolvedConfig) {
+  const capture = yield* Capture
+  const { url } = yield* Server.Server
+  yield* logStarted(plan, url)
+  yield* Effect.raceFirst(capture.run, failWhenStoreIsLost)
+})
+
+/** Describes the deliveries that are still waiting, and the dead letters that are new since `before`. */
+const describeUndelivered = (before: PluginAdmin.PluginsView, after: PluginAdmin.PluginsView): ReadonlyArray<string> =>
+  after.plugins.flatMap(({ handlers, plugin }) =>
+    handlers.flatMap(({ dead, due, handler, running, waiting }) => {
+      const earlier = before.plugins.find((one) => one.plugin === plugin)?.handlers
+        .find((one) => one.handler === handler)
+      const died = dead - (earlier?.dead ?? 0)
+      const left = due + running + waiting
+      const parts = [
+        ...(left > 0 ? [left === 1 ? "1 delivery is waiting" : `${left} deliveries are waiting`] : []),
+        ...(died > 0 ? [died === 1 ? "1 delivery became a dead letter" : `${died} deliveries became dead letters`] : [])
+      ]
+      return parts.length === 0 ? [] : [`plugin ${plugin}, ${handler}: ${parts.join(", ")}`]
+    })
+  )
+
+const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
+  const capture = yield* Capture
+  const store = yield* Store
+  const plugins = yield* PluginAdmin.PluginAdmin
+  yield* logStarted(plan, null)
+  const before = yield* plugins.view
+  const problems = (yield* capture.once).map(({ integration, model, problem }) => `${integration}/${model}: ${problem}`)
+  const { newest } = yield* store.logRange
+  const relay = yield* Effect.serviceOption(Relay)
+  if (Option.isSome(relay)) {
+    const { position, reason } = yield* relay.value.awaitPosition(newest)
+    if (position < newest) problems.push(`publishing to Kafka stopped: ${reason?.message} (${reason?.hint})`)
+  }
+  const { reason } = yield* plugins.awaitDrained(newest)
+  if (reason !== null) problems.push(`delivery to plugins stopped: ${reason.message} (${reason.hint})`)
+  problems.push(...describeUndelivered(before, yield* plugins.view))
+  yield* Effect.annotateLogs(Effect.logInfo("every stream was read once"), {
+    events: newest,
+    problems: problems.length
+  })
+  for (const problem of problems) yield* Effect.logError(problem)
+  if (problems.length > 0) {
+    return yield* new CommandError({
+      message: "not everything was read, published and delivered; the errors above name each problem"
+    })
+  }
+})
+
+const stopOnSignal = Effect.raceFirst(
+  Effect.andThen(
+    awaitShutdownSignal,
+    Effect.logInfo("stopping: open pages and running handlers are finished, no new ones are started")
+  )
+)
+
+export const start = Command.make("start", {
+  config,
+  once: switchFlag(
+    "once",
+    "Read each stream once, publish the changes, deliver them to plugins, and exit; the exit code is 1 if any step failed"
+  )
+}, ({ config, once }) =>
+  Effect.flatMap(loadRawConfig(config), (input) =>
+    Effect.gen(function*() {
+      const settings = yield* Effect.fromResult(Config.check(input))
+      yield* Config.checkPlugins(settings)
+      yield* Effect.gen(function*() {
+        if (!once) yield* Server.checkAddress(settings.http)
+        const plan = yield* resolveConfig(settings, input)
+        yield* once
+          ? Effect.provide(runOnce(plan), pipelineLayer(plan))
+          : Effect.provide(runForever(plan), Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
+      }).pipe(Effect.provide(sourceLayer(settings)), stopOnSignal)
+    }).pipe(withLoggedErrors(Config.parseLogSettings(input))))).pipe(
+    Command.withDescription("Read every stream and publish its changes until interrupted"),
+    Command.withExamples([
+      { command: "rollcall start", description: `Use the environment and ${defaultFile}, if it exists` }
+    ])
+  )

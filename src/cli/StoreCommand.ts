@@ -1,0 +1,80 @@
+/**
+ * `rollcall store adopt`: shows what adopting the store would do, asks for confirmation, and adopts it.
+ *
+ * Gotchas
+ * - The command refuses to run while a process answers at the configured address. A process that it cannot see is fenced:
+ *   it can no longer commit, but until it notices, its responses carry the old generation.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Command from "effect/cli/Command"
+import * as Effect from "effect/Effect"
+import { kafkaOptions, loadKafka, processingByStream, storeInspector, storeLayer } from "../app/Composition.ts"
+import type { Plan } from "../capture/commit/StoreAdoption.ts"
+import * as Config from "../config/Config.ts"
+import { loadRawConfig } from "../config/RawConfig.ts"
+import type { SinkCheckpoint } from "../publish/Sink.ts"
+import { connect } from "./ClientCommand.ts"
+import { confirm } from "./Confirmation.ts"
+import { config, json, yes } from "./Flags.ts"
+import { CommandError, print, withTerminalErrors } from "./Process.ts"
+import { formatPlural } from "./terminal/Terminal.ts"
+
+const planText = (store: string, plan: Plan, published: SinkCheckpoint | null): string =>
+  [
+    `store         ${store}`,
+    `generation    ${plan.from} becomes ${plan.to}`,
+    ...(published === null
+      ? []
+      : [`in Kafka      generation ${published.generation} up to position ${published.position}`]),
+    `republished   ${formatPlural(plan.live, "live record")} of ${
+      formatPlural(plan.streams, "stream")
+    }, each as created, version 1`,
+    `kept          watermarks, ${formatPlural(plan.pending, "pending row")}, ${
+      formatPlural(plan.quarantined, "quarantined row")
+    }`,
+    `discarded     the event log up to position ${plan.newest}; readers with a position in it must start over`
+  ].join("\n")
+
+const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes }) =>
+  Effect.gen(function*() {
+    const StoreAdoption = yield* Effect.promise(() => import("../capture/commit/StoreAdoption.ts"))
+    const settings = yield* Effect.fromResult(Config.check(yield* loadRawConfig(config)))
+    const { kafka, store } = settings
+    const { log } = yield* Effect.flatMap(storeInspector(store), ({ inspect }) => inspect)
+    if (log === null) {
+      return yield* new CommandError({
+        message: `there is no store at ${store.name}`,
+        hint: "Set ROLLCALL_STORE to the URL of the store to adopt."
+      })
+    }
+    const { readiness, url } = yield* connect(config)
+    yield* Effect.gen(function*() {
+      if (yield* Effect.isSuccess(readiness)) {
+        return yield* new CommandError({
+          message: `a Rollcall process is running at ${url}; nothing was changed`,
+          hint: "Stop it and every other process that uses this store."
+        })
+      }
+      const published = kafka === null
+        ? null
+        : (yield* (yield* loadKafka).inspect(kafkaOptions(kafka, []), log)).published
+      const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
+      if (!json) yield* print(planText(store.name, plan, published))
+      yield* confirm({ yes, json, question: "Adopt this store?", hint: "Pass --yes to adopt the store." })
+      yield* StoreAdoption.adopt(plan, processingByStream(settings))
+      yield* print(
+        json
+          ? JSON.stringify({ store: store.name, published, ...plan })
+          : `the store is adopted: start Rollcall, which publishes generation ${plan.to}`
+      )
+    }).pipe(Effect.provide(storeLayer(store, { patient: false })))
+  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), withTerminalErrors)).pipe(
+    Command.withDescription(
+      "Accept a restored or replaced store: publish every live record again, in a new generation"
+    )
+  )
+
+export const store = Command.make("store").pipe(
+  Command.withDescription("Commands for the whole store; stop Rollcall before you use them"),
+  Command.withSubcommands([adopt])
+)

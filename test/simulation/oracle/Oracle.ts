@@ -146,8 +146,8 @@ export class Oracle implements ProcessObserver {
     for (const [id, row] of written.pending) {
       if (row === null) stream.pending.delete(id)
       else {
-        stream.pending.set(id, row)
         checkAbsence(stream, row, report)
+        stream.pending.set(id, row)
       }
     }
     for (const { kind } of released) stream.waves.approved(kind)
@@ -324,9 +324,12 @@ const checkWaves = (stream: ObservedStream, changes: ReadonlyArray<PublishedChan
   for (const what of stream.waves.findUnheld(changes, live, absent.length)) report("D6", what)
 }
 
-/** An absence is an inference even before it is published: it must not concern a record that existed all the time (I7). */
+/**
+ * An absence is an inference even before it is published: it must not concern a record that existed all the time (I7). An older copy
+ * of the store can contain an absence that ended since; only a further confirmation counts against it.
+ */
 const checkAbsence = (stream: ObservedStream, pending: Pending, report: ReportViolation): void => {
-  if (pending.status !== "absent" || pending.confirms === 0) return
+  if (pending.status !== "absent" || pending.confirms <= (stream.pending.get(pending.id)?.confirms ?? 0)) return
   const row = stream.table.byId.get(pending.id)
   const seen = stream.newestLiveState.get(pending.id)
   if (row === undefined || seen === undefined) return

@@ -214,7 +214,7 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
         const file = join(yield* folder, "rollcall.db")
         yield* Effect.gen(function*() {
           const store = yield* Store
-          yield* append(20_000)
+          yield* append(8_000)
           const child = yield* spawned(file, topic)
           yield* past(0)
           yield* child.signal("SIGTERM")
@@ -230,20 +230,20 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
           const topic = template()
           const directory = yield* folder
           const [file, copy] = [join(directory, "rollcall.db"), join(directory, "copy.db")] as const
-          yield* Effect.provide(append(20_000), Sqlite.layer({ file }))
+          yield* Effect.provide(append(8_000), Sqlite.layer({ file }))
           yield* Effect.promise(() => copyFile(file, copy))
           const frozen = yield* spawned(copy, topic)
           yield* Effect.provide(past(0), Sqlite.layer({ file: copy }))
           yield* frozen.signal("SIGSTOP")
           yield* Effect.gen(function*() {
             const relay = yield* start(topic)
-            yield* relay.awaitPosition(10_000)
+            yield* relay.awaitPosition(4_000)
             yield* frozen.signal("SIGCONT")
             yield* append(500)
-            yield* relay.awaitPosition(20_500)
+            yield* relay.awaitPosition(8_500)
             assert.strictEqual((yield* relay.status).state, "running")
           }).pipe(Effect.provide(Sqlite.layer({ file })))
-          assert.deepStrictEqual(yield* readBack(topic), upTo(20_500))
+          assert.deepStrictEqual(yield* readBack(topic), upTo(8_500))
         }),
       patience
     )

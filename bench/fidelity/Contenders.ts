@@ -1,6 +1,5 @@
 /**
- * Runs one contender in a world of the simulation: same plan, same faulty API, same times. Hides how the service,
- * a poller and an ideal reader are run there.
+ * Runs one contender in a world of the simulation: same plan, same faulty API, same times.
  *
  * Gotchas
  * - No process is killed here, and no store or sink becomes unavailable: of the service's troubles only the changed clock

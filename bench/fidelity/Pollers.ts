@@ -1,6 +1,6 @@
 /**
- * Common ways to detect changes in a list with `updated_after`: each poller is as small as in a typical blog post, and
- * correct in itself. Hides how they page.
+ * Common ways to detect changes in a list with `updated_after`: each poller is as small as in a typical blog post, and correct in
+ * itself.
  *
  * Gotchas
  * - All of them keep the last state of each record and report only differences: better than most, so that their

@@ -1,6 +1,5 @@
 /**
- * Sends one message per day and integration: the hires and declines by job, and the openings that were posted. Hides how
- * events are summarized in a few lines.
+ * Sends one message per day and integration: the hires and declines by job, and the openings that were posted.
  *
  * Invariants
  * 1. The message contains no personal data unless `DIGEST_NAMES` is set

@@ -1,5 +1,5 @@
 /**
- * Levels on a skill's proficiency scale. Hides the two kinds of scale.
+ * Levels on a skill's proficiency scale.
  *
  * Invariants
  * 1. A computed level is valid on the scale: within its bounds and on a step, or one of its options

@@ -1,6 +1,6 @@
 /**
  * Derives skills from the HR system: a rated review rates skills of the reviewee, and a new opening gets the skills that are
- * configured for its title and groups. Hides how a rating or a level maps to each skill's own scale.
+ * configured for its title and groups.
  *
  * Invariants
  * 1. Every level that is sent is valid on the skill's scale

@@ -1,6 +1,5 @@
 /**
- * Gives each candidate the tags of the stages of their open applications, and removes other stage tags. Hides how many
- * applications a candidate has, and which tags the candidate already has.
+ * Gives each candidate the tags of the stages of their open applications, and removes other stage tags.
  *
  * Invariants
  * 1. A candidate's tags are computed from all their current applications, not only from the one that moved

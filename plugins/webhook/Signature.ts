@@ -1,5 +1,5 @@
 /**
- * Signs messages as Standard Webhooks 1.0 specifies. Hides the format of secrets, and which bytes are signed.
+ * Signs messages as Standard Webhooks 1.0 specifies.
  *
  * Gotchas
  * - Every secret signs each message: during a rotation the receiver may have either the old or the new one.

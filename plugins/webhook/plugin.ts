@@ -1,5 +1,5 @@
 /**
- * Sends events to a URL in the format of Standard Webhooks 1.0. Hides the format of a message and the handling of responses.
+ * Sends events to a URL in the format of Standard Webhooks 1.0.
  *
  * Invariants
  * 1. The messages of a record are sent one after another; a failed message delays the later ones   (I5)

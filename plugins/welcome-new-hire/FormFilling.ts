@@ -1,5 +1,5 @@
 /**
- * Fills in an employee form. Hides which property of an application answers each field, and the format of each field's value.
+ * Fills in an employee form.
  *
  * Invariants
  * 1. A configured answer is always used; a default answer that does not fit is left out, unless its field is required

@@ -1,6 +1,5 @@
 /**
- * Creates an employee in the HR system for each applicant who is hired in the applicant tracking system. Hides how the form
- * is filled in, which files are uploaded, and the link that the recruiter sees on the application.
+ * Creates an employee in the HR system for each applicant who is hired in the applicant tracking system.
  *
  * Invariants
  * 1. One application makes at most one employee, however often it is hired and whenever the process crashes   (T1, L5)

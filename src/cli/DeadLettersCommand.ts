@@ -1,7 +1,4 @@
-/**
- * `rollcall deadletters list | show | plan | redrive | discard | resolve`. Hides that redriving, discarding and resolving
- * first show what is affected and ask for confirmation, unless the plan or the outcome is given.
- */
+/** `rollcall deadletters list | show | plan | redrive | discard | resolve`. */
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as DateTime from "effect/DateTime"

@@ -1,4 +1,4 @@
-/** `rollcall plugins new`: creates a plugin from a template. Hides that a clone of Rollcall imports its modules by other names. */
+/** `rollcall plugins new`: creates a plugin from a template. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,5 @@
 /**
- * Turns the raw configuration into one checked value. Hides the names of variables and properties, which of the two takes
- * precedence, and the defaults.
+ * Turns the raw configuration into one checked value.
  *
  * Invariants
  * 1. Every fault of the environment and of the file is reported, not only the first. Each names the location, the problem

@@ -1,6 +1,5 @@
 /**
- * One configuration value together with its location, which error messages name. Hides that a variable, a list in a
- * variable and a property of the file are read in the same way, and how faults are collected.
+ * One configuration value together with its location, which error messages name.
  *
  * Invariants
  * 1. A method that reports a fault still returns, so that one run finds all faults.

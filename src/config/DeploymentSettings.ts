@@ -1,7 +1,4 @@
-/**
- * The settings of one deployment: the operating API, Kafka and the log. Hides how their addresses and credentials are
- * written.
- */
+/** The settings of one deployment: the operating API, Kafka and the log. */
 import * as Redacted from "effect/Redacted"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
 

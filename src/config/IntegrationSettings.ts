@@ -1,6 +1,5 @@
 /**
- * The settings of accounts and integrations, and how the records of each model are processed. Hides how the settings of
- * an integration are merged from the file, the environment and the defaults.
+ * The settings of accounts and integrations, and how the records of each model are processed.
  *
  * Gotchas
  * - `ROLLCALL_API_KEY` alone does not add an account `default` to the accounts of the file: one of them may use that

@@ -1,5 +1,5 @@
 /**
- * Loads the configuration before any check: variables, secrets and the file. Hides where each of them comes from.
+ * Loads the configuration before any check: variables, secrets and the file.
  *
  * Invariants
  * 1. Secrets leave this module only as `Redacted`   (I11)

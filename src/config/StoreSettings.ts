@@ -1,5 +1,5 @@
 /**
- * The location of the store. Hides how the URL of a database is parsed (like libpq does) and checked.
+ * The location of the store.
  *
  * Invariants
  * 1. No fault quotes a URL or a part of one: the misspelled part may be the password   (I11)

@@ -1,7 +1,4 @@
-/**
- * Answers requests that do not match the contract. Hides how faults are described: each with its location in the request,
- * and with a hint.
- */
+/** Answers requests that do not match the contract. */
 import * as Effect from "effect/Effect"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"

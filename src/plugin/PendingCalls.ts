@@ -1,6 +1,5 @@
 /**
- * The capability calls that one run of an async function (a handler or a step) has made. Hides how a call that is never
- * awaited is detected.
+ * The capability calls that one run of an async function (a handler or a step) has made.
  *
  * Invariants
  * 1. A run ends only after all its calls have ended

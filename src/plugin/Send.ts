@@ -1,5 +1,5 @@
 /**
- * Sends HTTP requests to servers other than the unified API. Hides which HTTP responses lead to which failure.
+ * Sends HTTP requests to servers other than the unified API.
  *
  * Gotchas
  * - Messages name only the host: the rest of the URL may contain a secret.

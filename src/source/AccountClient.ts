@@ -1,5 +1,5 @@
 /**
- * Sends the requests of one account. Hides the key, slots, circuits, time limits and retries.
+ * Sends the requests of one account.
  *
  * Invariants
  * 1. After a rate-limit response arrived, no request is sent until the requested wait is over   (R1)

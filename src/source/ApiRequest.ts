@@ -1,6 +1,5 @@
 /**
- * Builds a request to the API (method, path, query, body), or lists everything that is wrong with it. Hides how
- * parameters become paths and query strings, and which checks run before a request is sent.
+ * Builds a request to the API (method, path, query, body), or lists everything that is wrong with it.
  *
  * Invariants
  * 1. A list request carries all its filters on every page, in addition to the cursor

@@ -1,6 +1,5 @@
 /**
- * Turns one HTTP response of the API into its data or into an error with a reason. Hides size limits, compression,
- * encoding, JSON, envelopes and header formats.
+ * Turns one HTTP response of the API into its data or into an error with a reason.
  *
  * Invariants
  * 1. At most `maxBytes` are kept in memory, before and after decompression

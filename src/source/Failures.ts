@@ -1,6 +1,5 @@
 /**
- * Classifies requests that got no usable response. Hides which network errors prove that the API never saw the request,
- * and which error a failed write attempt becomes.
+ * Classifies requests that got no usable response.
  *
  * Gotchas
  * - A broken connection proves nothing, however early it broke: the request may have arrived. A status proves nothing

@@ -1,6 +1,5 @@
 /**
- * Decides when each request of one account may be sent: every request needs a slot. Hides queues, concurrency limits
- * and pauses.
+ * Decides when each request of one account may be sent: every request needs a slot.
  *
  * Invariants
  * 1. While the account is paused no slot is granted, so no request is sent   (R1)

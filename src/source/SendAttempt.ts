@@ -1,6 +1,5 @@
 /**
- * Sends one attempt of a write and calls its hooks. Hides when it is too late to send, and which failures prove that the
- * write had no effect.
+ * Sends one attempt of a write and calls its hooks.
  *
  * Invariants
  * 1. After `before` succeeded, the attempt gets a response, or its outcome is unknown, or `onNoEffect` runs

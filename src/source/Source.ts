@@ -1,6 +1,5 @@
 /**
- * The port for reading and writing the unified API. Hides HTTP, authentication, retries, rate limits and the order of
- * requests.
+ * The port for reading and writing the unified API.
  *
  * Invariants
  * 1. A write is sent again only if the API certainly did nothing, or if its `resendPolicy` is "safe"

@@ -1,5 +1,5 @@
 /**
- * The unified API over HTTP: the adapter of `Source`. Hides accounts, URLs, page sizes and schemas of responses.
+ * The unified API over HTTP: the adapter of `Source`.
  *
  * Invariants
  * 1. The key is sent only to the account's own URL: redirects are not followed

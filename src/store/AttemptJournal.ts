@@ -1,5 +1,5 @@
 /**
- * The port to what a running attempt needs of the store: the journal of its steps, and the published records. Hides the tables and fencing.
+ * The port to what a running attempt needs of the store: the journal of its steps, and the published records.
  *
  * Invariants
  * 1. An owner or a claim that is no longer the newest can begin no step   (I10, X16)

@@ -1,6 +1,6 @@
 /**
  * The port to all durable state of deliveries: handlers and their positions, deliveries, dead letters and switches. Includes
- * `AttemptJournal`, the part that a running attempt uses. Hides the tables, ordering and fencing.
+ * `AttemptJournal`, the part that a running attempt uses.
  *
  * Invariants
  * 1. The deliveries of a range of the log, and the handlers' positions after that range, are committed together   (I2)

@@ -1,6 +1,5 @@
 /**
  * The port to all durable state: integrations, streams, heads, pending rows, the event log and its readers.
- * Hides the database, its dialect and its locking.
  *
  * Invariants
  * 1. All writes of a `transact` body are committed together, or none of them is   (I2)

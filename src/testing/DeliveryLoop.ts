@@ -1,6 +1,6 @@
 /**
  * Delivers events to one plugin by the rules of the service: matching of events to handlers, retries with back-off, dead letters
- * that park later events of the record, halving of failed batches. Hides attempts and virtual time.
+ * that park later events of the record, halving of failed batches.
  *
  * Gotchas
  * - Deliveries run one after another, so races between handlers do not occur here.

@@ -1,5 +1,5 @@
 /**
- * Events and records for tests, built from the few properties that matter to the test. Hides the other fields of an event.
+ * Events and records for tests, built from the few properties that matter to the test.
  *
  * Gotchas
  * - Kind, changes and transitions are derived from `before` and `after` as in the service. Contents that do not match the

@@ -1,4 +1,4 @@
-/** HTTP requests and responses in the form in which tests read and write them. Hides the types of the HTTP client. */
+/** HTTP requests and responses in the form in which tests read and write them. */
 import * as Effect from "effect/Effect"
 import * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"

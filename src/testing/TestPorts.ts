@@ -1,6 +1,5 @@
 /**
- * The ports of one attempt in the test environment, with points at which the simulated process may crash. Hides that they are in
- * memory.
+ * The ports of one attempt in the test environment, with points at which the simulated process may crash.
  *
  * Invariants
  * 1. Once the attempt has ended, no port returns or has an effect   (X16)

@@ -1,6 +1,6 @@
 /**
- * The visible part of the demo: an introduction, the backfill, events as they happen, a final check and a summary. Hides
- * the order of these steps. The caller provides the simulated world and the running service.
+ * The visible part of the demo: an introduction, the backfill, events as they happen, a final check and a summary. The caller
+ * provides the simulated world and the running service.
  *
  * Gotchas
  * - The demo reads what it shows and checks from the operating API, like any consumer.

@@ -1,6 +1,5 @@
 /**
  * Checks, before the start or while Rollcall runs, for problems that would keep it from working, and says how to fix them.
- * Hides the order of the checks and what each response means for an operator.
  *
  * Invariants
  * 1. The checks write nothing and do not take ownership of the store

@@ -1,6 +1,5 @@
 /**
- * Runs a handler over a range of the log without creating deliveries, and reports the requests that it would make. Hides which
- * deliveries a replay would create, and how an attempt runs on read-only ports.
+ * Runs a handler over a range of the log without creating deliveries, and reports the requests that it would make.
  *
  * Gotchas
  * - Each delivery is tried once and in isolation: it does not see the changes that an earlier one would have made.

@@ -1,7 +1,4 @@
-/**
- * The plugins of the running process, for operators: their status, their switches, replays and dry runs. Hides which data comes
- * from the configuration, from the store and from the engine.
- */
+/** The plugins of the running process, for operators: their status, their switches, replays and dry runs. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

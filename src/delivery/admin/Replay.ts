@@ -1,5 +1,5 @@
 /**
- * Delivers a range of the log again to one handler. Hides how positions and times select the range, and that it is read in pages.
+ * Delivers a range of the log again to one handler.
  *
  * Gotchas
  * - If a replay is interrupted, the deliveries created so far remain. When it is repeated, steps find their results in the journal.

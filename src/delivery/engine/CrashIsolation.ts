@@ -1,6 +1,6 @@
 /**
  * Decides when an isolated delivery runs. A delivery that was running when the process ended several times must run alone (see
- * `isolateAfterCrashes`). Hides that all other deliveries wait for the isolated one, and that it waits for them.
+ * `isolateAfterCrashes`).
  *
  * Gotchas
  * - Before an isolated delivery can start, all running attempts have to end. No new delivery starts for a minute at most. If

@@ -1,5 +1,5 @@
 /**
- * Runs plugins. Hides dispatching, claims and attempts behind one service that reports the status of all handlers.
+ * Runs plugins.
  *
  * Invariants
  * 1. If two processes deliver from one store, only the one that started later has effect   (I10, X16)

@@ -1,5 +1,5 @@
 /**
- * Runs claimed deliveries, with a queue for each handler. Hides queues, time-outs and how the end of an attempt becomes an outcome.
+ * Runs claimed deliveries, with a queue for each handler.
  *
  * Invariants
  * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased

@@ -1,6 +1,4 @@
-/**
- * Builds the capabilities that a handler gets for one attempt. Hides that each of them checks the attempt and records its requests.
- */
+/** Builds the capabilities that a handler gets for one attempt. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"

@@ -1,7 +1,4 @@
-/**
- * Runs a handler for one delivery or for the members of a batch, claimed or in a dry run. Hides which input each kind of
- * handler gets, and how the attempt is identified.
- */
+/** Runs a handler for one delivery or for the members of a batch, claimed or in a dry run. */
 import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,5 @@
 /**
- * The twelve writes of an attempt. Hides when a write is sent, and that an earlier attempt may have sent it already.
+ * The twelve writes of an attempt.
  *
  * Invariants
  * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch, and

@@ -1,6 +1,5 @@
 /**
- * The handlers for consumers: the event log as pages and as a stream of server-sent events, and the current records of a
- * stream. Hides positions, how a reader waits for new events, and that stored text is copied into responses unparsed.
+ * The handlers for consumers: the event log as pages and as a stream of server-sent events, and the current records of a stream.
  *
  * Invariants
  * 1. A reader that resumes from `next`, `id` or `position` misses no event, for any filter   (I1, I5, R4)

@@ -1,6 +1,5 @@
 /**
- * One page of rows in a response, limited in rows and in bytes. Hides that rows are read in small batches, so that a page
- * of large rows is never loaded completely and then cut.
+ * One page of rows in a response, limited in rows and in bytes.
  *
  * Invariants
  * 1. If there is a row, the page has at least one, whatever its size

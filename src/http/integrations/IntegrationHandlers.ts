@@ -1,5 +1,5 @@
 /**
- * Handlers for integrations: list, add and remove them. Hides how request bodies are decoded and refusals are answered.
+ * Handlers for integrations: list, add and remove them.
  *
  * Gotchas
  * - The body of an addition is not decoded by its schema, because a schema reports only the first fault. It is checked like

@@ -1,6 +1,6 @@
 /**
  * Tracks this process's commits, so that it notices when an older copy of its database answers instead: a replica that was
- * promoted without the newest commits, or a disk that was restored to an earlier state. Hides how commits are counted.
+ * promoted without the newest commits, or a disk that was restored to an earlier state.
  *
  * Invariants
  * 1. No statement runs in a database that lacks a commit of this process. So state in memory, such as a run in progress, is never

@@ -1,6 +1,5 @@
 /**
  * The `Store` port over any `SqlClient`: integrations, streams, ownership, readers, counts and lists.
- * Hides the tables, and the locks that make a transaction fenced and serial per stream.
  *
  * Invariants
  * 1. A transaction first reads the owner's epoch and share-locks its row   (I10, X20)

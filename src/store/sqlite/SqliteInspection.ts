@@ -1,5 +1,5 @@
 /**
- * Inspects a SQLite file as a store without changing it. Hides how that works while another process uses the file.
+ * Inspects a SQLite file as a store without changing it.
  *
  * Invariants
  * 1. An inspection writes nothing and takes no ownership

@@ -1,6 +1,5 @@
 /**
- * Short runs of the service that are killed at each of their durable steps. Hides the initial state of the store, the
- * commands during the run, and how the result is judged.
+ * Short runs of the service that are killed at each of their durable steps.
  *
  * Invariants
  * 1. A store is prepared once per scenario and copied for each kill, so that kills do not affect each other.

@@ -1,6 +1,5 @@
 /**
- * The real program as a process of its own. Hides how it is started, its address, its requests and its end,
- * and how it reports its durable steps.
+ * The real program as a process of its own.
  *
  * Invariants
  * 1. The process never outlives the scope in which it was launched.

@@ -1,7 +1,4 @@
-/**
- * The oracle's view of one stream: the published and the pending state of each record, and the rows that were served.
- * Hides how content is recognized as a state of the world.
- */
+/** The oracle's view of one stream: the published and the pending state of each record, and the rows that were served. */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Hold, Pending } from "../../../src/store/State.ts"
 import type { ServedRow } from "../world/FaultyApi.ts"

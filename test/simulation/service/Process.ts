@@ -1,6 +1,5 @@
 /**
  * One process of the service: capture, relay, its access to store and sink, its clock, and every way to die.
- * Hides how a kill is simulated for fibers that still run.
  *
  * Invariants
  * 1. A killed process has no further effect: its requests to store, sink or API never return.

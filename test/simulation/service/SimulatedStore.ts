@@ -1,6 +1,6 @@
 /**
- * A store that can be copied and replaced by its copy: by an operator while no process runs, or under running processes,
- * as in a failover. Hides the files and the connections.
+ * A store that can be copied and replaced by its copy: by an operator while no process runs, or under running processes, as in a
+ * failover.
  *
  * Gotchas
  * - In a failover the existing clients reach the copy with their next statement, and know their own commits. A process

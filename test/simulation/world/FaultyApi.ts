@@ -1,6 +1,5 @@
 /**
- * The world as a `Source` that applies the faults of a plan. Hides paging, cursors, and which fault applies to which
- * request. Reports to the oracle which rows each response really contained.
+ * The world as a `Source` that applies the faults of a plan. Reports to the oracle which rows each response really contained.
  *
  * Gotchas
  * - A cursor is an offset in a list whose rows move; only a stable list pages by serial number.

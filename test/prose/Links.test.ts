@@ -1,0 +1,30 @@
+import { assert, describe, it } from "@effect/vitest"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const pages = [
+  "README.md",
+  "CONTRIBUTING.md",
+  ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
+    .filter((name) => name.endsWith(".md"))
+    .map((name) => `docs/${name}`)
+]
+
+/** Files that a page names, relative to the root: paths of sources in backticks, and targets of links. */
+const filesIn = (page: string): ReadonlyArray<string> => {
+  const text = readFileSync(join(root, page), "utf8")
+  const sources = [...text.matchAll(/`((?:src|test|plugins)\/[\w./-]+\.ts)`/g)].map(([, path = ""]) => path)
+  const links = [...text.matchAll(/\]\((?!\w+:|#)([^)#\s]+)/g)].map(([, path = ""]) => join(dirname(page), path))
+  return [...sources, ...links]
+}
+
+describe("documentation", () => {
+  it("names only existing files", () => {
+    const missing = pages.flatMap((page) =>
+      filesIn(page).filter((path) => !existsSync(join(root, path))).map((path) => `${page}: ${path}`)
+    )
+    assert.deepStrictEqual(missing, [])
+  })
+})

@@ -6,7 +6,7 @@
  *
  * Gotchas
  * - `updated_after` reacts to the paths in this table, not to `changed_at`: a record can match although its own
- *   `changed_at` is older, and a nested change on a `false` path never matches.
+ *   `changed_at` is older, and a change that the table marks as `false` never matches.
  */
 
 /**

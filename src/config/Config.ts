@@ -76,7 +76,7 @@ const parseSettings = (sections: Sections) => {
     confirmInterval: sections.confirmInterval.duration() ?? Duration.minutes(10),
     overlapMin: sections.overlapMin.duration() ?? Duration.minutes(5),
     retryBase: sections.retryBase.duration() ?? Duration.seconds(1),
-    /** From how many changes on the guard holds them until an operator decides. */
+    /** The limits up to which changes are published without a decision of an operator. */
     guard: parseGuard(sections.guard),
     store: parseStore(sections.store),
     /** How long the event log is kept. */

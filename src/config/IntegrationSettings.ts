@@ -128,7 +128,7 @@ type Precedence = <A>(environment: A | undefined, own: () => A | undefined) => A
 
 /** The id is sent in a header, so it is visible ASCII, and it is part of URL paths, so it has no slash and a length limit. */
 const integrationId = /^(?=[!-~]{3,255}$)[^:/]+:[^/]+$/
-const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:acme"
+const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:acme, with 255 characters at most"
 
 export type Integration = ReturnType<typeof parseIntegration>
 

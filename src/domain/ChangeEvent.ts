@@ -14,7 +14,7 @@ import type { Model } from "./Model.ts"
 export type Kind = "created" | "updated" | "deleted"
 /** The kind of run that found a change; `backfill` means that the record is old, whichever run found it. */
 export type Origin = "backfill" | "poll" | "sweep" | "refresh"
-/** Why a record counts as deleted. On `created`: why the record was never seen live. */
+/** Why a record counts as deleted. A `created` event of a record that was never seen live has the reason `unseen`. */
 export type DeleteReason = "flagged" | "absent" | "erased" | "unseen"
 
 /** JSON text. */
@@ -121,7 +121,7 @@ export const partitionKey = (entry: { readonly integration: string; readonly mod
 
 export const schemaOf = (model: Model): string => `urn:rollcall:schema:${model}:1`
 
-/** CloudEvents context attributes, extensions included. The caller adds `traceparent` if it has one. */
+/** CloudEvents context attributes, extensions included. */
 export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   specversion: "1.0",
   id: entry.eventId,

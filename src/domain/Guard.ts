@@ -27,8 +27,9 @@ export interface Thresholds {
   readonly smallCount: number
   readonly smallShare: number
   /**
-   * The changes of a property to null, from null, or of a list from empty to filled are held if at least `scopeCount` records and
-   * more than `scopeShare` of them change in this way: the scope of the data that the account may read has probably changed.
+   * If at least `scopeCount` records, and more than `scopeShare` of all live records, lose a property (it becomes null) or get it (it
+   * was null), these changes are held: probably the account may now read less or more data than before. For lists that become
+   * non-empty the share is `filledShare`.
    */
   readonly scopeCount: number
   readonly scopeShare: number

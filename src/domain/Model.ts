@@ -1,6 +1,6 @@
 /**
  * The model registry: one entry per kind of record, with everything that capture needs to know about it, as data.
- * To add a model, add an entry here and a schema in `api/`.
+ * CONTRIBUTING.md says how to add a model.
  *
  * Gotchas
  * - Ids are unique within a model, not across models, so every key contains integration, model and id.

@@ -27,7 +27,7 @@ import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
-import { backoff, type Condition, describeStoreError, interrupted, longestBackoff } from "../store/Recovery.ts"
+import { backoff, type Condition, describeStoreError, longestBackoff, nextCondition } from "../store/Recovery.ts"
 import { type Outage, type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
 import { Diverged, failOn, findMismatch, findResumePoint, reader } from "./ResumePoint.ts"
@@ -248,7 +248,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
         `${recovery === "wait" ? "publishing waits" : "publishing stopped"}: ${reason.message} (${reason.hint})`
       )
     }
-    yield* SubscriptionRef.set(status, yield* interrupted(before, state, reason))
+    yield* SubscriptionRef.set(status, yield* nextCondition(before, state, reason))
     if (recovery === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(longestBackoff)))
     yield* measureLag
     const delay = backoff(failures++)

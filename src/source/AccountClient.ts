@@ -95,7 +95,8 @@ const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(re
 /** Why a request ends without data. */
 type RequestError = SourceError | CircuitBreakers.CircuitOpen | SlotWaitAborted | SendAttempt.HookFailed<unknown>
 
-const maxRetryDelay = Duration.seconds(30)
+/** Unless the API requests a longer wait. */
+const maxBackoff = Duration.seconds(30)
 const maxRetries: Partial<Record<SourceError["reason"]["_tag"], number>> = { Transient: 5, Unreadable: 2 }
 /** How often one attempt is repeated after a rate-limit response; the account's pause separates the repetitions. */
 const maxRateLimitRetries = 12
@@ -235,7 +236,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
       error._tag === "SourceError" && error.reason._tag === "Unauthorized" && mayRepeat(error)
         ? Effect.map(account.key, (current) => Redacted.value(current) !== Redacted.value(usedKey))
         : false
-    const backoff = Schedule.min([Schedule.exponential(retryBase), Schedule.spaced(maxRetryDelay)]).pipe(
+    const backoff = Schedule.min([Schedule.exponential(retryBase), Schedule.spaced(maxBackoff)]).pipe(
       Schedule.jittered,
       Schedule.setInputType<RequestError>(),
       Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, requestedWaitOf(input)))),

@@ -97,7 +97,7 @@ export interface Tick {
 export interface TickSchedule {
   /** The latest scheduled time of each handler, in the integrations where the handler is on. */
   readonly due: ReadonlyArray<Tick>
-  /** Where the configuration turns handlers off. The caller may leave it empty once it has passed it for these integrations. */
+  /** Where the configuration turns handlers off. The store remembers it: later calls for the same integrations may leave it empty. */
   readonly off: ReadonlyArray<Pick<Tick, "handler" | "integration">>
   /** The active integrations. */
   readonly integrations: ReadonlyArray<string>
@@ -174,8 +174,8 @@ export interface ClaimRequest {
   /** Maximum number of deliveries, or of batches. */
   readonly most: number
   /**
-   * Maximum while a due or running delivery of the handler has already been running when a process ended. It is the number that
-   * can start at once: a delivery that only waits in memory would be counted too if the process ends again. Absent: `most`.
+   * Replaces `most` as long as one of the handler's due or running deliveries was running when an earlier process ended. A crash counts
+   * against every claimed delivery, so only as many are claimed as can start at once. Absent: `most`.
    */
   readonly mostAfterCrash?: number
   /** True: claim only deliveries that must run alone, and one at most for all requests together. Otherwise: claim only the others. */
@@ -239,7 +239,7 @@ export interface UnresolvedStep {
   readonly begunAt: number
   /** The delivery whose attempt began the step. It may be settled by now. */
   readonly delivery: number
-  /** `unsent`: see `Unclear`. `running`: the attempt that began the step is running. `answered`: an operator gave the result. */
+  /** `unsent`: see `Unclear` of `BeginRefusal`. `running`: the attempt that began the step is running. `answered`: an operator gave the result. */
   readonly state: "unknown" | "unsent" | "running" | "answered"
   /** The first record that showed the write while its outcome was unknown. */
   readonly shownBy: { readonly model: Model; readonly id: string; readonly at: number } | null
@@ -336,8 +336,9 @@ export class Deliveries extends Context.Service<
     /**
      * Creates a delivery for each due tick that has none. The delivery spans the log since the previous tick; the first one spans it
      * since the handler was registered, or since it was switched on. Returns the ticks that must wait, because the previous
-     * tick is neither settled nor dead. While an integration is not active, the span stays open; while a handler is off, no
-     * span grows. The log is kept for neither.
+     * tick is neither settled nor dead. The first tick after a time in which the integration was not active spans that
+     * time too, as far as the log still has it. The first tick after a time in which the handler was off does not. In neither case
+     * is the log kept longer.
      */
     readonly dispatchTicks: (owner: Owner, schedule: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
@@ -383,7 +384,7 @@ export class Deliveries extends Context.Service<
       action: OperatorAction,
       died?: ReadonlyMap<number, number>
     ) => Effect.Effect<number, StoreError>
-    /** Unresolved steps with these keys that an attempt at this dead letter would not simply repeat, the oldest first. */
+    /** Unresolved steps with these keys that block an attempt at this dead letter, the oldest first. Steps that may be repeated do not. */
     readonly unresolvedSteps: (
       delivery: number,
       dedupKeys: ReadonlyArray<string>

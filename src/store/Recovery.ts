@@ -16,7 +16,7 @@ export interface Condition {
 }
 
 /** The condition after a failure. While the state stays the same, `since` does too. */
-export const interrupted = <C extends Condition>(
+export const nextCondition = <C extends Condition>(
   before: C,
   state: "waiting" | "stopped",
   { hint, message }: Omit<Outage, "since">
@@ -34,7 +34,7 @@ export const describeStoreError = ({ reason }: StoreError): Omit<Outage, "since"
 export const longestBackoff = Duration.seconds(30)
 const firstBackoff = Duration.millis(200)
 
-/** Delay before the next try, after `failures` earlier failures in a row; doubles with each. */
+/** Delay before the next try. `failures`: how many failures preceded this one without a success; the delay doubles with each. */
 export const backoff = (failures: number): Duration.Duration =>
   Duration.min(Duration.times(firstBackoff, 2 ** Math.min(failures, 16)), longestBackoff)
 

@@ -56,7 +56,10 @@ export const restartSweep = (stream: Stream, shouldYield: Effect.Effect<boolean>
     sweep(stream, shouldYield)
   )
 
-/** A sweep reads every record, so its start clears the queue of stale records. */
+/**
+ * A sweep reads every record, so its start clears the queue of stale records. If there were any, the sweep is stored in the same
+ * transaction, so that it is resumed after a crash; otherwise its first page stores it.
+ */
 const startSweep = Effect.fnUntraced(function*(stream: Stream) {
   const now = yield* Clock.currentTimeMillis
   return yield* transact(
@@ -71,7 +74,7 @@ const startSweep = Effect.fnUntraced(function*(stream: Stream) {
   )
 })
 
-/** Abandons the open sweep if it is still `run`. The next sweep releases the changes that it staged (X17). */
+/** Abandons `run`, unless another sweep is open by now. The changes that `run` staged are released by the next sweep (X17). */
 const abandon = (stream: Stream, run: Run) =>
   transact(stream, (tx) => isSuperseded(tx.state, run) ? Effect.void : tx.saveState({ ...tx.state, sweep: null }))
 

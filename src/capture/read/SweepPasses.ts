@@ -1,14 +1,14 @@
 /**
  * Decides whether a sweep may have skipped records, and whether the list must be read again for that reason.
  *
- * A cursor may be a position in a list that shifts. If a record that was already read moves to the end or disappears, the record
- * right behind the cursor moves in front of it and is never returned. A *possible gap* is a point of a sweep at which this may
+ * A cursor may be a position in a list that shifts. If a record that was already read moves to the end or disappears, the next
+ * unread record slides to a position that the cursor has passed, and is never returned. A *possible gap* is a point of a sweep at which this may
  * have happened.
  *
  * Invariants
- * 1. A backfill reads its list in passes. It ends with the first pass that has no possible gap, with the second pass that one
- *    process read without a long pause, or with the first pass from the fourth on that one process read. It is complete once a
- *    poll that started later is complete   (P9)
+ * 1. A backfill reads its list in passes. The last pass is the first one of which this is true: it has no possible gap; it is
+ *    the second one that a single process read without a long pause; it is the fourth or a later one, and a single process read
+ *    it. The backfill is complete after the next complete poll that started after its last pass   (P9)
  * 2. The confirmation of missing records (`Absence.ts`) may find more records than the pass contained. Then the pass is repeated,
  *    up to the fourth
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
@@ -95,14 +95,14 @@ export const markHiddenRecords = (run: Run): Run => {
 
 /**
  * Makes a backfilled stream live. Called when a poll that started after the last page of the backfill is complete, or if the
- * backfill had one page. A record that changed may have moved in front of the cursor without being read; that poll returns it.
+ * backfill had one page. A record that changed may have slid past the cursor without being read; that poll returns it.
  */
 export const markLive = (state: StreamState): StreamState =>
   state.backfilledAt === null || state.sweep?.backfill === true ? state : { ...state, phase: "live" }
 
 /**
- * True if no record can have moved in front of the cursor without being returned by a later poll. Run ids are compared instead of
- * times, because a clock may be set back   (W4).
+ * True if a poll that started after the last page was read is complete: it returns the records that changed and slid past the
+ * cursor. Run ids are compared instead of times, because a clock may be set back   (W4).
  */
 export const isCoveredByPoll = ({ newestRunAtLastPage, pages }: Run, { lastPoll }: StreamState): boolean =>
   pages === 1 || (lastPoll !== null && newestRunAtLastPage !== undefined && lastPoll.id > newestRunAtLastPage)

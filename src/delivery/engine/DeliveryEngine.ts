@@ -125,7 +125,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     if (before.state !== state && state === "stopped") {
       yield* Effect.logError(`delivery stopped: ${reason.message} (${reason.hint})`)
     }
-    yield* SubscriptionRef.set(status, yield* Recovery.interrupted(before, state, reason))
+    yield* SubscriptionRef.set(status, yield* Recovery.nextCondition(before, state, reason))
     yield* Effect.raceFirst(Effect.sleep(Recovery.backoff(failures++)), draining.await)
   })
 

@@ -18,7 +18,7 @@ export const backoff = ({ retry }: Pick<HandlerOptions, "retry">, failures: numb
   return Math.min(longest, first * 2 ** Math.min(failures - 1, 40))
 }
 
-/** The longest wait, even if a `RateLimited` failure names a longer one; ms. */
+/** Upper limit of a wait that a `RateLimited` failure or `redrive --over` requests, ms. */
 export const longestWait = Duration.toMillis("7 days")
 
 /** How far in the future a delivery can be due, ms. One that is due later was scheduled by a clock that has since been set back   (W4). */

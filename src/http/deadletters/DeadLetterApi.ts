@@ -68,7 +68,7 @@ export const OutcomeView = Schema.Struct({
     description: "Identifies the outcome in its current state; pass it to `POST …/resolve`"
   }),
   /**
-   * `unsent`: not sent, because an operator reported that the same write happened with other content. `running`: the
+   * `unsent`: not sent, because an operator reported that an earlier write of this kind for this record happened, with other content. `running`: the
    * attempt that sent it is still running. `answered`: an operator resolved it; the resolution can be corrected until a
    * handler has used it.
    */
@@ -77,7 +77,7 @@ export const OutcomeView = Schema.Struct({
   /** Name of the write; null for a step that is not a write to the unified API. */
   write: Schema.NullOr(Schema.String),
   method: Schema.NullOr(Schema.String),
-  /** Path of the request, with its ids; null for a step, and for a write that an earlier version started. */
+  /** Path of the request, with its ids; null for a step, and for a write that an earlier version of Rollcall started. */
   path: Schema.NullOr(Schema.String),
   integration: Schema.NullOr(Schema.String),
   sent_at: Instant,
@@ -137,7 +137,7 @@ export const DeadLetterDetailView = Schema.Struct({
     done: Schema.Boolean,
     begun_at: Schema.String
   })),
-  /** The outcomes that an operator must resolve before the delivery can continue. */
+  /** Unknown outcomes of writes and steps. The delivery continues once an operator has resolved all of them. */
   outcomes: Schema.Array(OutcomeView)
 })
 export type DeadLetterDetailView = typeof DeadLetterDetailView.Type

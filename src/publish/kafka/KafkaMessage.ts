@@ -69,8 +69,8 @@ export const topicOf = (template: string, stream: StreamKey): string =>
 
 /**
  * The name of one of Rollcall's own topics for a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
- * template without `{model}` gets `._<name>` appended. This name never equals that of a stream's topic: no model has these
- * names, and in an escaped integration two hex digits follow every `_`.
+ * template without `{model}` gets `._<name>` appended. No stream's topic can have such a name: no model is called `progress` or
+ * `relay`, and an escaped integration has two hex digits after every `_`.
  */
 const ownTopicOf = (template: string, name: "progress" | "relay"): string =>
   (template.includes("{model}") ? template.replaceAll("{model}", name) : `${template}._${name}`)

@@ -181,7 +181,7 @@ const scorecard = (row: Row): Rendered => ({
 
 export const workEmailOf = (row: Row): string => text(row.fields["work_email"]) || `${handle(row)}@work.example`
 
-const person = (row: Row): Rendered => ({
+const employee = (row: Row): Rendered => ({
   ...idFields(row),
   ...stored(row, "first_name", "last_name"),
   display_full_name: `${text(row.fields["first_name"])} ${text(row.fields["last_name"])}`,
@@ -195,7 +195,7 @@ const payslip = (row: Row): Rendered => ({
   remote_data: { id: row.remoteId, batch: row.salt % 1000 },
   ...row.fields,
   ...changeFields(row),
-  employee: one(row, "employee", person),
+  employee: one(row, "employee", employee),
   pay_run: one(row, "pay_run", (run) => ({
     ...idFields(run),
     ...stored(run, "start_date", "end_date"),
@@ -213,8 +213,8 @@ const renderGeneric = (row: Row): Rendered => ({
 
 const performanceReview = (row: Row): Rendered => ({
   ...renderGeneric(row),
-  reviewee: one(row, "reviewee", person),
-  reviewer: one(row, "reviewer", person),
+  reviewee: one(row, "reviewee", employee),
+  reviewer: one(row, "reviewer", employee),
   review_cycle: one(row, "review_cycle", renderGeneric)
 })
 

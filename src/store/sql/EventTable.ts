@@ -10,9 +10,9 @@
  * 6. No reader receives a row that was changed after it was written
  *
  * Gotchas
- * - A row at or before `pruned` is kept only while it is the latest of its record: `records` reads it, `log` does not.
+ * - A row at or before `pruned` is kept while it is the latest of its record, for `Store.records`, and while a delivery needs it. `readLog` does not return it.
  * - A row of an erased stream belongs to no record any more: it is deleted as soon as `pruned` is past it.
- * - If its source erased a record, its delete stays; its earlier rows are emptied and keep only their positions   (D11)
+ * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
  * - The program computes chains under the counter's lock. If the statement that takes the lock read the last chain in a
  *   subquery, it would get the chain from before its wait (PostgreSQL, READ COMMITTED).
  */

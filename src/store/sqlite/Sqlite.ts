@@ -26,16 +26,16 @@ import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import * as Health from "../sql/Health.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { Store, StoreError } from "../Store.ts"
+import * as ReplacedFile from "./ReplacedFile.ts"
 import { begin, type Session } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { foreign, toOpenError, toSqlError } from "./SqliteFault.ts"
-import * as SqliteFile from "./SqliteFile.ts"
 import * as SqliteThread from "./SqliteThread.ts"
 
 /** "Roll": marks a file as Rollcall's. */
 export const applicationId = 0x526f6c6c
 
-/** As long as a transaction of a healthy process may last. */
+/** How long to wait for a lock: a transaction of a healthy process does not last longer. */
 const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 4 }))
 /** Two or three events of typical size fill a page; with the default of 4096 every event needed its own page. */
 const pageBytes = 8192
@@ -56,7 +56,7 @@ const openHere = (file: string): Effect.Effect<Session, unknown> =>
 const markAndTables =
   "SELECT application_id AS mark, (SELECT count(*) FROM sqlite_master) AS tables FROM pragma_application_id"
 
-/** Marks an empty file as Rollcall's and sets it up; fails if the file belongs to another program. */
+/** Sets up a connection to the file; an empty file is marked as Rollcall's first. Fails if the file belongs to another program. */
 export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "run">, file: string) {
   const { rows: [found] } = yield* run(markAndTables, [])
   if (found?.["mark"] !== applicationId) {
@@ -82,7 +82,7 @@ const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
 // ---- the client ---------------------------------------------------------------------------------------------------
 
 const connect = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Connection => {
-  const checkFile = SqliteFile.guard(file)
+  const checkFile = ReplacedFile.checkOf(file)
   return SqlConnection.make((sql, params) =>
     Effect.flatMap(AllowLongStatement, (mayBeLong) => {
       const statement = Effect.andThen(
@@ -158,7 +158,7 @@ const waitForWriteLock = (sql: SqlClient.SqlClient, file: string) => {
   )
 }
 
-/** Like `layer`, for the service: waits without a limit while another process holds the write lock. */
+/** Like `layer`, for `rollcall start`: waits without a limit while another process holds the write lock. */
 export const waitingLayer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
   SqlDeliveries.ports.pipe(
     Layer.provide(

@@ -42,7 +42,7 @@ const fileChanged = (file: string, isReplaced: boolean): SqlError =>
  * Call right after opening the database. The returned check fails once the file is deleted or replaced. `always`: check even if the
  * last check was recent.
  */
-export const guard = (file: string): (always: boolean) => Effect.Effect<void, SqlError> => {
+export const checkOf = (file: string): (always: boolean) => Effect.Effect<void, SqlError> => {
   if (file === ":memory:") return () => Effect.void
   const opened = identityOf(file)
   let checkedAt = performance.now()

@@ -87,6 +87,9 @@ const zoned = (text: string): string => {
   return /[+-]\d{2}$/.test(text) ? `${text}:00` : `${text}Z`
 }
 
+/** A time in ms as RFC 3339 text in UTC. */
+export const formatTime = (millis: number): string => new Date(millis).toISOString()
+
 /** Parses a record's timestamp in any ISO form to ms; null if it is missing or not a time (W7, W9). */
 export const parseTime = (value: unknown): number | null => {
   const time = typeof value === "string" ? Date.parse(zoned(value)) : Number.NaN

@@ -1,6 +1,7 @@
 /** Schemas that several responses and queries of the operating API share. */
 import * as Schema from "effect/Schema"
 import { modelNames } from "../domain/Model.ts"
+import { formatTime } from "../domain/Watermark.ts"
 
 export const Model = Schema.Literals(modelNames)
 export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
@@ -15,10 +16,8 @@ export const DurationText = Schema.String.annotate({ description: "A number and 
 export const page = <S extends Schema.Top>(item: S) =>
   Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) })
 
-/** A time of our clock in milliseconds as RFC 3339 text. */
-export const instant = (millis: number): string => new Date(millis).toISOString()
-export const instantOrNull = (millis: number | null | undefined): string | null =>
-  millis === null || millis === undefined ? null : instant(millis)
+export const formatTimeOrNull = (millis: number | null | undefined): string | null =>
+  millis === null || millis === undefined ? null : formatTime(millis)
 
 /** A page of rows with ids; `next` is the last id if more rows may follow. */
 export const pageOf = <A extends { readonly id: number }>(items: ReadonlyArray<A>, limit: number) => ({

@@ -51,7 +51,7 @@ export const confirmMissing = Effect.fnUntraced(function*(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
           (error) =>
-            Effect.logWarning("confirms keep failing; no more deletes are inferred from this sweep").pipe(
+            Effect.logWarning("confirmations keep failing; no more deletes are inferred from this sweep").pipe(
               annotate(stream.key, { why: error.message }),
               Effect.as(false)
             )
@@ -104,7 +104,7 @@ const confirmAbsent = Effect.fnUntraced(function*(
   const controls = yield* findControls(stream, run.id, ids)
   const { absent, inconclusiveReason, rows } = yield* refetch(stream, ids, controls, "confirm")
   if (inconclusiveReason !== null) {
-    yield* Effect.logWarning("confirm was inconclusive; no deletes are inferred").pipe(
+    yield* Effect.logWarning("a confirmation was inconclusive; no deletes are inferred from it").pipe(
       annotate(stream.key, { requested: ids.length, why: inconclusiveReason })
     )
   }

@@ -10,7 +10,7 @@
  * - If the catalog lists a tool in one category but not in another, the tool supports no model of the other category.
  */
 import * as Effect from "effect/Effect"
-import type { Tool } from "../../api/Tools.ts"
+import { type Tool, toolOf } from "../../api/Tools.ts"
 import { type Model, type StreamModel, streamModels, withDerived } from "../../domain/Model.ts"
 import { Source } from "../../source/Source.ts"
 
@@ -55,7 +55,7 @@ const isUnsupported = (tool: Tool, model: StreamModel): boolean => {
 
 /** All models except those that the integration's tool is known not to support. */
 export const supportedModels = (integration: string, catalog: ToolCatalog): ReadonlyArray<StreamModel> => {
-  const id = integration.split(":", 1)[0]
+  const id = toolOf(integration)
   const tools = categories.map((category) => catalog[category]?.find((tool) => tool.id === id))
   if (tools.every((tool) => tool === undefined)) return streamModels
   const offered = streamModels.filter((model) => {

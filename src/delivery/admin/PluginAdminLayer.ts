@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
+import { formatTime } from "../../domain/Watermark.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 import { Source } from "../../source/Source.ts"
@@ -38,8 +39,6 @@ const triggerOf = ({ activation }: Handler<unknown>): NonNullable<HandlerView["t
   }
   return { kind: activation._tag === "Batch" ? "batch" : "event", of: activation.triggers.join(", ") }
 }
-
-const instant = (millis: number): string => new Date(millis).toISOString()
 
 /** A snapshot of the data from the engine and the store. */
 interface AdminSnapshot {
@@ -75,8 +74,8 @@ const handlerView = (
     waiting: sum(({ later, waiting }) => later + waiting),
     due: sum(({ due }) => due),
     dead: sum(({ dead }) => dead),
-    oldest_at: made.length === 0 ? null : instant(Math.min(...made)),
-    circuit_open: circuitOpen === null ? null : { ...circuitOpen, until: instant(circuitOpen.until) }
+    oldest_at: made.length === 0 ? null : formatTime(Math.min(...made)),
+    circuit_open: circuitOpen === null ? null : { ...circuitOpen, until: formatTime(circuitOpen.until) }
   }
 }
 

@@ -7,11 +7,12 @@ import { writes } from "../../api/Writes.ts"
 import * as DeadLetters from "../../delivery/admin/DeadLetters.ts"
 import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
+import { formatTime } from "../../domain/Watermark.ts"
 import { type DeadLetter, Deliveries, type UnresolvedStep } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { NotFound, ResolutionMalformed, toConflict } from "../Problem.ts"
-import { instant, pageOf } from "../Schemas.ts"
+import { pageOf } from "../Schemas.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { DeadLetterView, OutcomeView } from "./DeadLetterApi.ts"
 
@@ -25,9 +26,9 @@ const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
     ...failure,
     event: event && { ...event, id: event.eventId, record: event.id },
     position: formatPosition(identity, subject._tag === "Event" ? subject.position : subject.from),
-    scheduled_at: subject._tag === "Tick" ? instant(subject.scheduledAt) : null,
-    created_at: instant(letter.createdAt),
-    died_at: instant(failure.at),
+    scheduled_at: subject._tag === "Tick" ? formatTime(subject.scheduledAt) : null,
+    created_at: formatTime(letter.createdAt),
+    died_at: formatTime(failure.at),
     fresh: letter.fresh !== null
   }
 }
@@ -61,10 +62,10 @@ const outcomeOf = (letter: number, step: UnresolvedStep): OutcomeView => {
     method: write === null ? null : writes[write].method,
     path: UnknownOutcomes.pathOf(step),
     integration: target?.integration ?? null,
-    sent_at: state === "unsent" ? null : instant(begunAt),
+    sent_at: state === "unsent" ? null : formatTime(begunAt),
     delivery,
     visible_in: write === null ? null : writes[write].visibleIn?.model ?? null,
-    seen: shownBy && { model: shownBy.model, record: shownBy.id, at: instant(shownBy.at) },
+    seen: shownBy && { model: shownBy.model, record: shownBy.id, at: formatTime(shownBy.at) },
     where_to_look: describeWhereToLook(step),
     commands: {
       happened: `${command} --happened${UnknownOutcomes.returnsId(write) ? ` --id ${id}` : ""}`,
@@ -107,12 +108,12 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
           ...viewOf(identity, found),
           failed_attempts: found.failedAttempts.map(({ requests, failure, number, startedAt }) => ({
             number,
-            started_at: instant(startedAt),
-            failed_at: instant(failure.at),
+            started_at: formatTime(startedAt),
+            failed_at: formatTime(failure.at),
             ...failure,
-            requests: requests.map((request) => ({ ...request, at: instant(request.at) }))
+            requests: requests.map((request) => ({ ...request, at: formatTime(request.at) }))
           })),
-          journal: found.journal.map(({ begunAt, ...step }) => ({ ...step, begun_at: instant(begunAt) })),
+          journal: found.journal.map(({ begunAt, ...step }) => ({ ...step, begun_at: formatTime(begunAt) })),
           outcomes: outcomes.map((step) => outcomeOf(id, step))
         }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
@@ -129,7 +130,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         over: Duration.fromInputUnsafe(over as Duration.Input),
         fresh
       }).pipe(
-        Effect.map(({ count, from, to }) => ({ count, from: instant(from), to: instant(to) })),
+        Effect.map(({ count, from, to }) => ({ count, from: formatTime(from), to: formatTime(to) })),
         Effect.catchTags({
           PlanOutdated: toConflict,
           Unresolved: toConflict,

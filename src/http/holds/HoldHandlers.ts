@@ -8,11 +8,12 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { formatTime } from "../../domain/Watermark.ts"
 import type { Hold } from "../../store/State.ts"
 import { type ListedHold, Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { Conflict, NotFound } from "../Problem.ts"
-import { instant, pageOf } from "../Schemas.ts"
+import { pageOf } from "../Schemas.ts"
 import { holdView } from "../status/Overview.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
@@ -84,7 +85,7 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
           status: status === "rejected" ? "rejected" as const : "held" as const,
           reason,
           changed_at: changedAt,
-          detected_at: instant(detectedAt)
+          detected_at: formatTime(detectedAt)
         }))
         return { hold: yield* viewOf(hold), records, next: rows.length < limit ? null : rows.at(-1)!.id }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))

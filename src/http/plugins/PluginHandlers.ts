@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { PluginAdmin, type PluginRequestError, unknownPlugin } from "../../delivery/admin/PluginAdmin.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
+import { formatTime } from "../../domain/Watermark.ts"
 import type { Switch } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { type Conflict, NotFound, ReplayMalformed, toConflict } from "../Problem.ts"
-import { instant } from "../Schemas.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { PluginList, UnconfirmedList } from "./PluginApi.ts"
 
@@ -69,7 +69,7 @@ const unconfirmed = Effect.gen(function*() {
     ...write,
     record: key,
     write: name,
-    reported_at: instant(reportedAt)
+    reported_at: formatTime(reportedAt)
   }))
   const list: UnconfirmedList = { items, next: null }
   return list

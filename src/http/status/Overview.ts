@@ -11,12 +11,12 @@ import * as Effect from "effect/Effect"
 import { isReadable } from "../../capture/schedule/StreamLifecycle.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
 import { streamName } from "../../domain/Model.ts"
-import { completeTo, knownOffset } from "../../domain/Watermark.ts"
+import { completeTo, formatTime, knownOffset } from "../../domain/Watermark.ts"
 import type { IntegrationState, StreamState } from "../../store/State.ts"
 import { type ListedHold, type Outage, Store } from "../../store/Store.ts"
 import type { IntegrationView } from "../Api.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
-import { instant, instantOrNull } from "../Schemas.ts"
+import { formatTimeOrNull } from "../Schemas.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 
 export interface Overview {
@@ -35,7 +35,7 @@ const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: num
     pass: sweep.pass ?? 1,
     records,
     pages: sweep.pages,
-    started_at: instant(sweep.startedAt),
+    started_at: formatTime(sweep.startedAt),
     records_per_second: rate,
     seconds_left: backfilledAt === null || rate === 0 ? null : Math.max(0, live - records) / rate
   }
@@ -50,8 +50,8 @@ const waitingReason = (hold: ListedHold, stream: StreamState | null): string | n
 export const holdView = (hold: ListedHold, stream: StreamState | null): HoldView => ({
   ...hold,
   stream: streamName(hold),
-  opened_at: instant(hold.openedAt),
-  decided_at: instantOrNull(hold.decidedAt),
+  opened_at: formatTime(hold.openedAt),
+  decided_at: formatTimeOrNull(hold.decidedAt),
   records: hold.rows,
   waiting_reason: waitingReason(hold, stream)
 })
@@ -100,10 +100,10 @@ const read = Effect.gen(function*() {
     return {
       ...state,
       stream,
-      blocked: blocked && { ...blocked, since: instant(blocked.since) },
-      failing: failing && { ...failing, since: instant(failing.since) },
-      watermark: instantOrNull(state.watermark),
-      complete_to: instantOrNull(completeTo(state)),
+      blocked: blocked && { ...blocked, since: formatTime(blocked.since) },
+      failing: failing && { ...failing, since: formatTime(failing.since) },
+      watermark: formatTimeOrNull(state.watermark),
+      complete_to: formatTimeOrNull(completeTo(state)),
       position,
       freshness_seconds: freshnessOf(state, now),
       records_live: count?.live ?? 0,
@@ -112,8 +112,8 @@ const read = Effect.gen(function*() {
       stale_records: count?.stale ?? 0,
       polls_return: state.pollsReturn ?? "changes",
       progress: progressOf(state, count?.live ?? 0, now),
-      last_poll_at: instantOrNull(state.lastPoll?.endedAt),
-      last_sweep_at: instantOrNull(state.lastSweep?.endedAt)
+      last_poll_at: formatTimeOrNull(state.lastPoll?.endedAt),
+      last_sweep_at: formatTimeOrNull(state.lastSweep?.endedAt)
     }
   })
   const integrations = (yield* store.integrations).flatMap((integration) => integrationView(integration, streams))
@@ -130,4 +130,4 @@ export const overview = Effect.flatMap(Store, ({ batchReads }) => batchReads(rea
 
 /** Why the store cannot be used and since when, as text; null while the store answers. */
 export const outageText = (outage: Outage | null): string | null =>
-  outage === null ? null : `${outage.message}, since ${instant(outage.since)}; ${outage.hint}`
+  outage === null ? null : `${outage.message}, since ${formatTime(outage.since)}; ${outage.hint}`

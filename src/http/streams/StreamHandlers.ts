@@ -6,9 +6,9 @@ import * as Layer from "effect/Layer"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import type { StreamCommand } from "../../capture/schedule/StreamCommands.ts"
 import { derivedRegistry, isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
+import { formatTime } from "../../domain/Watermark.ts"
 import { Api } from "../Api.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
-import { instant } from "../Schemas.ts"
 import { type Overview, overview } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
@@ -57,7 +57,7 @@ const streams = HttpApiBuilder.group(Api, "streams", (handlers) =>
   handlers
     .handle("streams", () =>
       Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
-        Effect.map(({ at, value: { streams } }) => ({ items: streams, next: null, as_of: instant(at) })),
+        Effect.map(({ at, value: { streams } }) => ({ items: streams, next: null, as_of: formatTime(at) })),
         Effect.catchTag("StoreError", toStoreUnavailable)
       ))
     .handle("stream", ({ params }) => viewOf(params)))

@@ -89,7 +89,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     'yield* refetch(stream, ids, controls, "confirm")',
     'yield* Effect.succeed({ rows: [], absent: ids, inconclusiveReason: controls.length < 0 ? "" : null })'
   ]),
-  mutant("no-control", "a confirm counts only if it returns the control records", [
+  mutant("no-control", "a confirmation counts only if it returns the control records", [
     "capture/read/Refetch.ts",
     ": controls.some((control) => missing.has(control))",
     ": controls.length < 0"
@@ -107,7 +107,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "controls.some((control) => missing.has(control))",
     "controls.slice(0, -1).some((control) => missing.has(control))"
   ]),
-  mutant("nameless-infers", "a sweep or a confirm with unreadable rows confirms no absence", [
+  mutant("nameless-infers", "a sweep or a confirmation with unreadable rows confirms no absence", [
     "capture/read/Absence.ts",
     "if (run.rowCounts.quarantined > 0) {",
     "if (run.rowCounts.quarantined < 0) {"

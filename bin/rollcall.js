@@ -3,18 +3,23 @@
 // In a clone the TypeScript sources run directly; the published package contains the compiled code in dist/.
 import { existsSync, readFileSync } from "node:fs"
 import module from "node:module"
+import * as CompileCache from "./CompileCache.js"
 
+const here = (path) => new URL(`../${path}`, import.meta.url)
+const isClone = existsSync(here("src/main.ts"))
 const major = Number(process.versions.node.split(".")[0])
 if (major < 24) {
+  console.error(`rollcall needs Node.js 24 or newer, but this is Node.js ${process.versions.node}.`)
   console.error(
-    `rollcall needs Node.js 24 or newer, but this is Node.js ${process.versions.node}. In a clone, run \`npm install\` and then \`npx rollcall\`, which uses its own Node 24.`
+    isClone
+      ? "  Run `npm install` and then `npx rollcall`, which uses the clone's own Node.js 24."
+      : "  Install Node.js 24 for everything (https://nodejs.org/en/download, or `nvm install 24`), or only for the project that\n" +
+        "  Rollcall is installed in: run `npm install node@24` there, and start Rollcall with `npx --no rollcall`."
   )
   process.exit(1)
 }
-// Cache compiled code between runs: compiling takes half of the start-up time.
-module.enableCompileCache?.()
-const here = (path) => new URL(`../${path}`, import.meta.url)
-const isClone = existsSync(here("src/main.ts"))
+CompileCache.enable()
+
 /** The source of a compiled file. `plugins/` is next to `src/` in a clone, but inside `dist/` in the package. */
 const sourceOf = (built) =>
   built.replace(/\.js$/, ".ts").replace(/^\.\/dist\/(plugins\/)?/, (_, bundled) => bundled ?? "src/")

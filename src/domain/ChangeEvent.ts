@@ -92,6 +92,13 @@ export interface LogPlace {
 export const formatPosition = (identity: LogIdentity, position: number, chain?: string): string =>
   `${identity.store}-${identity.generation}-${position}${chain === undefined || chain === genesis ? "" : `-${chain}`}`
 
+/**
+ * The CloudEvents extension `sequence`: of two events of one log, the greater text belongs to the later event. It has a fixed width,
+ * so that text order is log order, also after `store adopt`.
+ */
+export const sequenceOf = ({ generation }: LogIdentity, position: number): string =>
+  `${String(generation).padStart(10, "0")}-${String(position).padStart(16, "0")}`
+
 /** Parses a position: `"foreign"` if it belongs to another store or generation, `"malformed"` if the text is not a position. */
 export const parsePosition = (identity: LogIdentity, text: string): LogPlace | "foreign" | "malformed" => {
   const match = /^([0-9a-z]+)-(\d{1,9})-(\d{1,15})(?:-([\w-]{22}))?$/.exec(text)
@@ -137,6 +144,7 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   recordversion: entry.version,
   origin: entry.origin,
   position: formatPosition(identity, entry.position, entry.chain),
+  sequence: sequenceOf(identity, entry.position),
   partitionkey: partitionKey(entry)
 })
 

@@ -41,6 +41,7 @@ describe("rollcall/events", () => {
     assert.deepStrictEqual<unknown>(event, {
       id: "event-7",
       position: `k3f9a2c1-1-7-${hire.chain}`,
+      sequence: "0000000001-0000000000000007",
       integration: "greenhouse:acme",
       model: "ats.application",
       recordId: "a1",

@@ -31,6 +31,8 @@ export interface Transition<M extends Model> {
 }
 
 interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
+  /** Of two events of one log, the later one has the greater text. */
+  readonly sequence: string
   readonly transitions: ReadonlyArray<Transition<M>>
 }
 
@@ -76,7 +78,8 @@ const Attributes = Schema.Struct({
   specversion: Schema.Literal("1.0"),
   id: Schema.String,
   type: Schema.TemplateLiteral(["rollcall.", Schema.String]),
-  position: Schema.String
+  position: Schema.String,
+  sequence: Schema.String
 })
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -128,6 +131,7 @@ const eventOf = (attributes: unknown, data: unknown): Event => {
     ...same,
     id: known.success.id,
     position: known.success.position,
+    sequence: known.success.sequence,
     recordId,
     remoteId: remote_id,
     changedAt: changed_at,

@@ -40,7 +40,8 @@ const Event = Schema.StructWithRest(
     type: Schema.String,
     subject: Schema.String,
     time: Schema.String,
-    position: Schema.String,
+    position: Schema.String.annotate({ description: "Pass it as `after` to resume after this event; opaque" }),
+    sequence: Schema.String.annotate({ description: "Sorts as text in the order of the log; its width is fixed" }),
     data: Schema.Unknown
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]

@@ -1,12 +1,15 @@
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { assert, describe, it } from "vitest"
+import { entry } from "../../test/integration/publish/Entries.ts"
 import { modelNames } from "../domain/Model.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
 import { progressSchema } from "./EventSchema.ts"
-import { progressMessage } from "./kafka/KafkaMessage.ts"
+import { messagesOf, progressMessage, stateRemoval } from "./kafka/KafkaMessage.ts"
 
 const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
+
+const progress = { integration: "i", model: "ats.tag", generation: 2, completeTo: 0, position: 1, at: 0 } as const
 
 const refsOf = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null ?
@@ -38,11 +41,35 @@ describe("the AsyncAPI document", () => {
     for (const ref of refs) assert.isDefined(valueAt(ref), ref)
   })
 
+  it("describes the headers of every message, and requires those that every message has", () => {
+    const ajv = new Ajv2020({ strict: false })
+    addFormats.default(ajv)
+    const identity = { store: "s", generation: 1 }
+    const sent = (limit: number) =>
+      [entry({ position: 1, id: "a" }), entry({ position: 2, id: "a", version: 2, kind: "deleted" })].flatMap((some) =>
+        messagesOf({ identity, topic: "{model}", state: true, limitOf: () => limit }, some).messages
+      )
+    const messages = [
+      ...sent(1_000_000),
+      ...sent(600),
+      stateRemoval(identity, "ats.tag.state", { integration: "greenhouse:acme", model: "ats.tag", id: "a" }, 0),
+      progressMessage(identity, "{model}", { ...progress, generation: 1 })
+    ]
+    assert.isTrue(messages.some(({ headers }) => headers["ce_stub"] === "true"))
+    for (const [name, { headers }] of Object.entries(document.components.messages)) {
+      const own = messages.filter(({ topic }) => topic === name)
+      if (own.length === 0) continue
+      const valid = ajv.compile({ ...headers, additionalProperties: false })
+      for (const message of own) assert.isTrue(valid(message.headers), `${name}: ${JSON.stringify(valid.errors)}`)
+      const always = Object.keys(headers.properties).filter((header) => own.every((one) => header in one.headers))
+      assert.sameMembers([...headers.required], always, name)
+    }
+  })
+
   it("describes progress messages as they are published", () => {
     const ajv = new Ajv2020({ strict: false })
     addFormats.default(ajv)
     const valid = ajv.compile(progressSchema)
-    const progress = { integration: "i", model: "ats.tag", generation: 2, completeTo: 0, position: 1, at: 0 } as const
     const { value } = progressMessage({ store: "s", generation: 2 }, "rollcall.{model}", progress)
     assert.isTrue(valid(JSON.parse(String(value))), JSON.stringify(valid.errors))
     assert.isFalse(valid({}))

@@ -23,21 +23,45 @@ const stringKey = (description: string) => ({ kafka: { key: text(description) } 
 const recordKey = "<integration>/<model>/<id>"
 const ref = (path: string) => ({ $ref: `#/${path}` })
 
-const headers = {
-  type: "object",
-  required: ["ce_specversion", "ce_id", "ce_source", "ce_type", "ce_generation", "ce_recordversion"],
-  properties: {
-    ce_specversion: { const: "1.0" },
-    ce_id: text("The same id always has the same content: ignore events whose id you have already seen"),
-    ce_source: text("/integrations/<integration>"),
-    ce_type: text("rollcall.<model>.<kind>"),
-    ce_subject: text("Record id"),
-    ce_generation: text("Order is (generation, version)"),
-    ce_recordversion: text("1, 2, 3 … per record and generation"),
-    ce_position: text("Position in the event log"),
-    ce_stub: text("`true`: the event was too large for the topic; the value contains the path to read it")
-  }
+/** Headers of every message about a record. */
+const recordHeaders = (type: string) => ({
+  ce_specversion: { const: "1.0" },
+  ce_id: text("The same id always has the same content: ignore events whose id you have already seen"),
+  ce_source: text("/integrations/<integration>"),
+  ce_type: text(type),
+  ce_subject: text("Record id"),
+  ce_time: { ...text("When Rollcall detected the change, ISO 8601"), format: "date-time" },
+  ce_integration: text("`<tool>:<identifier>` of the connected system"),
+  ce_model: text("Model of the record"),
+  ce_generation: text("Later generations replace earlier ones; order is (generation, version)"),
+  ce_recordversion: text("1, 2, 3 … per record and generation, without gaps"),
+  ce_partitionkey: text("The key of the message")
+})
+
+/** Headers of messages that come from a row of the event log. */
+const logHeaders = {
+  "content-type": { const: "application/json" },
+  ce_origin: text("Which run found the change: `backfill`, `poll`, `sweep` or `refresh`"),
+  ce_position: text("Position in the event log; opaque"),
+  ce_sequence: text("Order in the event log: a text of fixed width that sorts by generation, then by position")
 }
+const stubHeader = {
+  ce_stub: { const: "true", description: "The content was too large for the topic: the value has the path to read it" }
+}
+
+type Headers = ReturnType<typeof headersWith>
+const headersWith = (always: object, sometimes: object) => ({
+  type: "object",
+  required: Object.keys(always),
+  properties: { ...always, ...sometimes }
+})
+const eventHeaders = headersWith(
+  { ...recordHeaders("rollcall.<model>.<kind>"), ...logHeaders, ce_dataschema: text("Id of the value's schema") },
+  stubHeader
+)
+/** A record that is gone without an event is removed by a message without the headers of the log. */
+const stateHeaders = headersWith(recordHeaders("rollcall.<model>.state"), { ...logHeaders, ...stubHeader })
+const progressHeaders = headersWith({ "content-type": logHeaders["content-type"] }, {})
 
 const parameters = (topic: string) =>
   topic.includes("{integration}")
@@ -57,11 +81,11 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
       ...parameters(address),
       messages: { [name]: ref(`components/messages/${name}`) }
     }] as const
-  const message = (name: string, key: string, schema: unknown, extra: object = {}) =>
+  const message = (name: string, key: string, headers: Headers, schema: unknown) =>
     [name, {
       name,
       contentType: "application/json",
-      ...extra,
+      headers,
       payload: { schemaFormat, schema },
       bindings: stringKey(key)
     }] as const
@@ -69,7 +93,7 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
     const address = topic.replaceAll("{model}", model)
     const events = {
       channel: channel(model, address, `Changes of ${model}, in order per record`),
-      message: message(model, recordKey, eventSchemaOf(model), { headers })
+      message: message(model, recordKey, eventHeaders, eventSchemaOf(model))
     }
     const latest = {
       channel: channel(
@@ -77,13 +101,13 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
         `${address}.state`,
         `Latest content per record, compacted; null after deletion`
       ),
-      message: message(`${model}.state`, recordKey, { type: ["object", "null"] }, { headers })
+      message: message(`${model}.state`, recordKey, stateHeaders, { type: ["object", "null"] })
     }
     return state ? [events, latest] : [events]
   })
   const progress = {
     channel: channel("progress", progressTopicOf(topic), "How far each stream is complete, compacted"),
-    message: message("progress", "<integration>/<model>", progressSchema)
+    message: message("progress", "<integration>/<model>", progressHeaders, progressSchema)
   }
   const all = [...kinds, progress]
   return {

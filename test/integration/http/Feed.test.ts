@@ -31,6 +31,18 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names((yield* ask(`/v1/events?after=${third.body.next}`)).body), ["a v2"])
     }).pipe(using()))
 
+  it.live("every event has a sequence of one width that sorts as text in the order of the log", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (let i = 0; i < 12; i++) yield* write(`r${i}`, "{}")
+      const { body } = yield* ask("/v1/events")
+      const sequences: ReadonlyArray<string> = body.events.map((event: { sequence: string }) => event.sequence)
+      assert.strictEqual(sequences.length, 12)
+      for (const sequence of sequences) assert.match(sequence, /^\d{10}-\d{16}$/)
+      assert.deepStrictEqual(sequences.toSorted(), sequences)
+      assert.strictEqual(new Set(sequences).size, 12)
+    }).pipe(using()))
+
   it.live("an empty log returns a position to continue from", () =>
     Effect.gen(function*() {
       const { body } = yield* ask("/v1/events")

@@ -67,6 +67,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           datacontenttype: "application/json",
           dataschema: "urn:rollcall:schema:ats.tag:1",
           position: `${identity.store}-1-11-${change.chain}`,
+          sequence: "0000000001-0000000000000011",
           partitionkey: message.key,
           recordversion: "2",
           generation: "1",

@@ -44,7 +44,7 @@ const layers: ReadonlyArray<Layer> = [
     name: "store",
     files: /^store\//,
     imports: ["port", "domain", "api"],
-    packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|url|worker_threads|zlib)$)/
+    packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|tls|url|worker_threads|zlib)$)/
   },
   {
     name: "relay",

@@ -41,7 +41,7 @@ describe("Config", () => {
 
   const databases = [
     [{ DATABASE_URL: "postgres://me:p4ss@db.internal:6543/feed?sslmode=require" }, "postgres://db.internal:6543/feed"],
-    [{ ROLLCALL_STORE: "postgresql://me:p4ss@db/feed" }, "postgres://db/feed"],
+    [{ ROLLCALL_STORE: "postgresql://me:p4ss@db/feed?sslmode=verify-full" }, "postgres://db/feed"],
     [
       { ROLLCALL_STORE: "postgres:///feed?host=/run/postgresql&user=me&password=p4ss" },
       "postgres:///run/postgresql/feed"
@@ -101,7 +101,14 @@ describe("Config", () => {
     ["ROLLCALL_STORE", "postgres://u:p4ss@db:port/x", /names no database/, /postgres:/],
     ["ROLLCALL_STORE", "postgres://u:p4ss@db/x?sslmode=p4ss", /an unknown sslmode/, /require, verify-ca/],
     ["DATABASE_URL", "postgres://u:p4ss@db/x?sslmode=require&sslmode=p4ss", /an unknown sslmode/, /disable/],
-    ["DATABASE_URL", "postgres://u:p4ss@db/x?ssl=true", /has the parameter ssl/, /sslmode=require/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?ssl=true", /has the parameter ssl,/, /sslmode=verify-full/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?sslmode=verify-ca", /without sslrootcert/, /verify-full/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?sslmode=verify-ca&sslrootcert=system", /without sslrootcert/, /own/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?sslmode=require&sslcert=p4ss", /only one of sslcert/, /or neither/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?sslrootcert=p4ss", /does not require encryption/, /verify-full/],
+    ["DATABASE_URL", "postgres://u:p4ss@localhost/x?sslmode=prefer&sslkey=p4ss", /does not require/, /verify-full/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?channel_binding=require", /channel_binding=require/, /verify-full/],
+    ["DATABASE_URL", "postgres://u:p4ss@db/x?sslcrl=p4ss", /the parameter sslcrl/, /revoked/],
     ["DATABASE_URL", "postgres://u:p4ss@db/x?schema=hr", /names a schema/, /schema "rollcall"/],
     ["DATABASE_URL", "postgres://u:p4%ss@db/x", /a % that is not followed/, /%25/],
     ["DATABASE_URL", "postgres:///x?host=/run&port=p4ss", /an invalid port/, /65535/],

@@ -24,6 +24,7 @@ import {
   parseIntegrations,
   parseModelSettings
 } from "./IntegrationSettings.ts"
+import { parseAllowPlaintext } from "./Plaintext.ts"
 import { ConfigFaults, type Fault, type RawConfig } from "./RawConfig.ts"
 import { parseStore } from "./StoreSettings.ts"
 
@@ -39,6 +40,7 @@ const sectionsOf = (root: ConfigValue) =>
     confirmInterval: "ROLLCALL_CONFIRM_INTERVAL",
     overlapMin: "ROLLCALL_OVERLAP_MIN",
     retryBase: "ROLLCALL_RETRY_BASE",
+    allowPlaintext: "ROLLCALL_ALLOW_PLAINTEXT",
     store: ["ROLLCALL_STORE", "DATABASE_URL"],
     retention: null,
     http: null,
@@ -64,7 +66,8 @@ const toResult = <A>({ faults, value }: { readonly faults: ReadonlyArray<Fault>;
 export type Settings = ReturnType<typeof parseSettings>
 
 const parseSettings = (sections: Sections) => {
-  const accounts = parseAccounts(sections.accounts)
+  const allowPlaintext = parseAllowPlaintext(sections.allowPlaintext)
+  const accounts = parseAccounts(sections.accounts, allowPlaintext)
   const integrations = parseIntegrations(sections.integrations, Object.keys(accounts))
   const redactKey = sections.redactKey.secret()?.initial ?? null
   return {
@@ -78,7 +81,7 @@ const parseSettings = (sections: Sections) => {
     retryBase: sections.retryBase.duration() ?? Duration.seconds(1),
     /** The limits up to which changes are published without a decision of an operator. */
     guard: parseGuard(sections.guard),
-    store: parseStore(sections.store),
+    store: parseStore(sections.store, allowPlaintext),
     /** How long the event log is kept. */
     retention: sections.retention.duration() ?? Duration.days(7),
     http: parseHttp(sections.http),

@@ -96,6 +96,8 @@ export interface ConfigFile {
   readonly confirmInterval?: DurationText
   readonly overlapMin?: DurationText
   readonly retryBase?: DurationText
+  /** Connections to other machines that may be unencrypted; without it none may. */
+  readonly allowPlaintext?: ReadonlyArray<"api" | "kafka" | "postgres">
   /** `sqlite:<file>` or `postgres://<user>@<host>/<database>` */
   readonly store?: string
   /** How long the event log is kept. */

@@ -1,9 +1,7 @@
 /** The settings of one deployment: the operating API, Kafka and the log. */
 import * as Redacted from "effect/Redacted"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
-
-/** Whether only this machine can reach an address. */
-const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || /^127(\.\d+){3}$/.test(host)
+import { isLoopback } from "./Plaintext.ts"
 
 export type HttpSettings = ReturnType<typeof parseHttp>
 

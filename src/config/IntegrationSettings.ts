@@ -13,11 +13,12 @@ import { closestName } from "../domain/ClosestName.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "../domain/Model.ts"
 import type { Redaction, RemoteData } from "../domain/Processing.ts"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
+import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
 // ---- accounts -----------------------------------------------------------------------------------------------------
 
 /** The base URL of the API, without a slash at its end. */
-const parseUrl = (value: ConfigValue): string => {
+const parseUrl = (value: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>): string => {
   const hint = "Set it to the base URL of the API, which ends in /v1, such as https://api.example.com/v1"
   if (!value.isSet) value.fault(notSet, hint)
   const text = value.text()
@@ -29,6 +30,11 @@ const parseUrl = (value: ConfigValue): string => {
     value.fault("contains a user name, a password, `?` or `#`", hint)
   } else if (!/\/v1\/?$/.test(parsed.pathname)) {
     value.fault("does not end in /v1", hint)
+  } else if (parsed.protocol === "http:" && !isLoopback(parsed.hostname) && !allowPlaintext.has("api")) {
+    value.fault(
+      "is http, which would send the API key and every record unencrypted to another machine",
+      `Write https://; ${orAllowPlaintext("api")}`
+    )
   }
   return text.replace(/\/$/, "")
 }
@@ -47,13 +53,17 @@ const parseCursorParameter = (value: ConfigValue): string => {
 
 export type Account = ReturnType<typeof parseAccount>
 
-const parseAccount = (entry: ConfigValue, isDefault: boolean) => {
+const parseAccount = (
+  entry: ConfigValue,
+  isDefault: boolean,
+  allowPlaintext: ReadonlySet<PlaintextConnection>
+) => {
   const own = entry.fields({
     url: isDefault ? "ROLLCALL_API_URL" : null,
     key: isDefault ? "ROLLCALL_API_KEY" : null,
     cursorParameter: isDefault ? "ROLLCALL_CURSOR_PARAMETER" : null
   })
-  const url = parseUrl(own.url)
+  const url = parseUrl(own.url, allowPlaintext)
   if (!own.key.isSet) own.key.fault(notSet, "Set it to the API key of the account that the URL belongs to")
   return {
     url,
@@ -63,12 +73,17 @@ const parseAccount = (entry: ConfigValue, isDefault: boolean) => {
   }
 }
 
-export const parseAccounts = (accounts: ConfigValue): Readonly<Record<string, Account>> => {
-  const declared = accounts.entries().map(([name, entry]) => [name, parseAccount(entry, name === "default")] as const)
+export const parseAccounts = (
+  accounts: ConfigValue,
+  allowPlaintext: ReadonlySet<PlaintextConnection>
+): Readonly<Record<string, Account>> => {
+  const declared = accounts.entries().map(([name, entry]) =>
+    [name, parseAccount(entry, name === "default", allowPlaintext)] as const
+  )
   const isFromEnvironment = declared.length === 0 ||
     (accounts.variable("ROLLCALL_API_URL").isSet && declared.every(([name]) => name !== "default"))
   if (!isFromEnvironment) return Object.fromEntries(declared)
-  return Object.fromEntries([["default", parseAccount(accounts.unset("default"), true)], ...declared])
+  return Object.fromEntries([["default", parseAccount(accounts.unset("default"), true, allowPlaintext)], ...declared])
 }
 
 // ---- integrations -------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ const variableKinds = {
   ROLLCALL_CURSOR_PARAMETER: "text",
   ROLLCALL_INTEGRATIONS: "list",
   ROLLCALL_MODELS: "list",
+  ROLLCALL_ALLOW_PLAINTEXT: "list",
   ROLLCALL_STORE: "text",
   /** A secret because the URL contains the password of the database. */
   DATABASE_URL: "secret",

@@ -10,15 +10,20 @@
 import * as Redacted from "effect/Redacted"
 import { isSecret } from "./ConfigFile.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
+import { type DatabaseTls, parseTls } from "./DatabaseTls.ts"
+import type { PlaintextConnection } from "./Plaintext.ts"
 
 /** `name` contains no secret, so it may be logged. */
 export type StoreLocation =
   | { readonly _tag: "Sqlite"; readonly file: string; readonly name: string }
-  | { readonly _tag: "Postgres"; readonly url: Redacted.Redacted; readonly name: string }
+  | {
+    readonly _tag: "Postgres"
+    readonly url: Redacted.Redacted
+    readonly name: string
+    readonly tls: DatabaseTls
+  }
 
 const hint = "Use sqlite:<file>, such as sqlite:./rollcall.db, or postgres://<user>@<host>/<database>"
-
-const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 
 const isEncoded = (part: string): boolean => {
   try {
@@ -41,13 +46,6 @@ const checkUrl = (location: ConfigValue, url: URL): void => {
       "Write a literal % as %25, also in the password"
     )
   }
-  if (!all("sslmode", (mode) => sslModes.includes(mode))) {
-    location.fault("has an unknown sslmode", `Use one of ${sslModes.join(", ")}, or leave sslmode out`)
-  }
-  // ignored like other unknown parameters, it would leave the connection unencrypted
-  if (searchParams.has("ssl")) {
-    location.fault("has the parameter ssl, which is not supported", "Write sslmode=require instead")
-  }
   // ignored like other unknown parameters, it would leave the tables in another schema than the one named
   if (searchParams.has("schema")) {
     location.fault(
@@ -64,7 +62,14 @@ const checkUrl = (location: ConfigValue, url: URL): void => {
   }
 }
 
-export const parseStore = (location: ConfigValue): StoreLocation => {
+/** A parameter takes precedence over the host of the URL; a path is the folder of a Unix socket. */
+const hostOf = ({ hostname, searchParams }: URL): string =>
+  searchParams.getAll("host").at(-1) ?? ((isEncoded(hostname) ? decodeURIComponent(hostname) : "") || "localhost")
+
+export const parseStore = (
+  location: ConfigValue,
+  allowPlaintext: ReadonlySet<PlaintextConnection>
+): StoreLocation => {
   const secretUrl = isSecret(location.value) ? location.secret()?.initial ?? Redacted.make("sqlite::memory:") : null
   const text = secretUrl === null ? location.text() ?? "sqlite:./rollcall.db" : Redacted.value(secretUrl)
   if (!/^postgres(ql)?:/.test(text)) {
@@ -81,6 +86,7 @@ export const parseStore = (location: ConfigValue): StoreLocation => {
   if (isInFile && (password !== "" || searchParams.has("password"))) {
     location.fault("contains a password", `Write secret("DATABASE_URL"), and set the variable with that name`)
   }
-  const name = `postgres://${host || (searchParams.get("host") ?? "localhost")}/${database}`
-  return { _tag: "Postgres", url: secretUrl ?? Redacted.make(text), name }
+  const name = `postgres://${searchParams.getAll("host").at(-1) ?? (host || "localhost")}/${database}`
+  const tls = parseTls(location, searchParams, hostOf(url), allowPlaintext)
+  return { _tag: "Postgres", url: secretUrl ?? Redacted.make(text), name, tls }
 }

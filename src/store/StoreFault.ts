@@ -79,14 +79,16 @@ const traitsByKind = {
     ...answer,
     description: "the database refuses the login",
     remedy:
-      "check user and password, and whether pg_hba.conf allows this machine, also without TLS if sslmode is not set"
+      "check user and password, whether pg_hba.conf allows this machine, also without TLS if sslmode is not set, and "
+      + "whether it asks for a client certificate (sslcert, sslkey)"
   },
   missing: { ...answer, description: "the database does not exist", remedy: "create it, or configure another one" },
   encryption: {
     ...answer,
     description: "an encrypted connection to the database could not be established",
     remedy:
-      "check sslmode, that the server supports TLS, and that its certificate is valid and trusted (NODE_EXTRA_CA_CERTS)"
+      "check that the server supports TLS, and that its certificate is valid, names the host of the address, and is signed "
+      + "by a certificate in the file of sslrootcert (without it, by one that Node.js trusts or in NODE_EXTRA_CA_CERTS)"
   },
   pooled: {
     ...answer,

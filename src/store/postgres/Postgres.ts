@@ -38,10 +38,13 @@ import {
   type SessionContext,
   sessionSettings
 } from "./PostgresSession.ts"
+import * as PostgresTls from "./PostgresTls.ts"
 
 export interface Options {
-  /** `postgres://user:password@host:port/database`, as libpq reads it: `?sslmode=require` encrypts. */
+  /** `postgres://user:password@host:port/database`, as libpq reads it. */
   readonly url: Redacted.Redacted
+  /** Whether the connection is encrypted; `optional` and the default leave it to the `sslmode` of the URL. */
+  readonly tls?: "off" | "optional" | PostgresTls.Tls
   /** The store's name for people, without the login. */
   readonly name: string
   /** Shorter ones are for tests. */
@@ -64,8 +67,10 @@ const connected = (
 ) =>
   Effect.gen(function*() {
     const limits = { ...defaultLimits, ...options.limits }
+    const { tls = "optional" } = options
     const pool = yield* PgPool.make({
       url: options.url,
+      ssl: tls === "optional" ? undefined : tls === "off" ? false : yield* PostgresTls.optionsOf(tls),
       types,
       applicationName: "rollcall",
       keepAlive: "30 seconds",

@@ -1,0 +1,91 @@
+import { assert, describe, it } from "@effect/vitest"
+import { ConfigProvider, Effect, Result } from "effect"
+import * as Config from "./Config.ts"
+import { isLoopback } from "./Plaintext.ts"
+import { loadEnvironment } from "./RawConfig.ts"
+
+const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
+
+const faultsOf = (variables: Record<string, string>, file: unknown = undefined) =>
+  loadEnvironment.pipe(
+    Effect.map((input) => Config.check(file === undefined ? input : { ...input, file: { name: "file", value: file } })),
+    Effect.map((result) => Result.isFailure(result) ? result.failure.faults : []),
+    Effect.provideService(
+      ConfigProvider.ConfigProvider,
+      ConfigProvider.fromEnvRecord({ ...complete, ...variables })
+    )
+  )
+
+const api = (url: string) => ({ ROLLCALL_API_URL: url })
+const database = (rest: string) => ({ DATABASE_URL: `postgres://u:p4ss@${rest}` })
+
+describe("a connection to another machine", () => {
+  const refused: ReadonlyArray<[variables: Record<string, string>, hint: RegExp]> = [
+    [api("http://api.example.com/v1"), /Write https:/],
+    [api("http://10.0.0.5:4010/v1"), /add api to ROLLCALL_ALLOW_PLAINTEXT/],
+    [api("http://localhost.example.com/v1"), /https/],
+    [api("http://127.0.0.1.example.com/v1"), /https/],
+    [{ ...api("http://a/v1"), ROLLCALL_ALLOW_PLAINTEXT: "kafka, postgres" }, /add api/],
+    [database("db.internal/feed"), /sslmode=verify-full/],
+    [database("db.internal/feed?sslmode=disable"), /add postgres to ROLLCALL_ALLOW_PLAINTEXT/],
+    [database("db.internal/feed?sslmode=allow"), /verify-full/],
+    [database("db.internal/feed?sslmode=prefer"), /verify-full/],
+    [database("db.internal/feed?sslmode=require&sslmode=prefer"), /verify-full/],
+    [database("localhost/feed?host=10.0.0.5"), /verify-full/],
+    [{ ...database("db.internal/feed"), ROLLCALL_ALLOW_PLAINTEXT: "api" }, /add postgres/]
+  ]
+  for (const [variables, hint] of refused) {
+    it.effect(`is refused with ${JSON.stringify(variables)}, because it is not encrypted`, () =>
+      Effect.gen(function*() {
+        const [fault, ...others] = yield* faultsOf(variables)
+        assert.deepStrictEqual(others, [])
+        assert.match(fault?.message ?? "none", /unencrypted/)
+        assert.match(fault?.hint ?? "none", hint)
+        assert.notInclude(JSON.stringify(fault), "p4ss")
+      }))
+  }
+
+  const accepted: ReadonlyArray<Record<string, string>> = [
+    api("http://localhost:4010/v1"),
+    api("http://127.0.0.1:4010/v1"),
+    api("http://[::1]:4010/v1"),
+    { ...api("http://api.example.com/v1"), ROLLCALL_ALLOW_PLAINTEXT: "api" },
+    database("db.internal/feed?sslmode=require"),
+    database("db.internal/feed?sslmode=verify-full"),
+    database("db.internal/feed?sslmode=disable&sslmode=require"),
+    database("localhost/feed"),
+    database("127.0.0.1/feed?sslmode=prefer"),
+    database("[::1]/feed"),
+    database("%2Frun%2Fpostgresql/feed"),
+    { DATABASE_URL: "postgres:///feed?user=u" },
+    { DATABASE_URL: "postgres:///feed?host=/run/postgresql&sslmode=disable" },
+    { ...database("db.internal/feed"), ROLLCALL_ALLOW_PLAINTEXT: "Postgres,api" }
+  ]
+  for (const variables of accepted) {
+    it.effect(`is accepted with ${JSON.stringify(variables)}`, () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* faultsOf(variables), [])
+      }))
+  }
+
+  it.effect("is refused for every account of the file, and allowed there by allowPlaintext", () =>
+    Effect.gen(function*() {
+      const file = { accounts: { eu: { url: "http://eu.example.com/v1", key: { secret: "ROLLCALL_API_KEY" } } } }
+      const [fault] = yield* faultsOf({ ROLLCALL_API_URL: "" }, file)
+      assert.strictEqual(fault?.where, "file, accounts.eu.url")
+      assert.deepStrictEqual(yield* faultsOf({ ROLLCALL_API_URL: "" }, { ...file, allowPlaintext: ["api"] }), [])
+    }))
+
+  it.effect("that is misspelled in ROLLCALL_ALLOW_PLAINTEXT is a fault", () =>
+    Effect.gen(function*() {
+      const [fault] = yield* faultsOf({ ROLLCALL_ALLOW_PLAINTEXT: "postgresql" })
+      assert.strictEqual(fault?.where, "ROLLCALL_ALLOW_PLAINTEXT")
+      assert.match(fault?.hint ?? "none", /api, kafka, postgres/)
+    }))
+
+  it("is one whose host is not loopback, however it is written", () => {
+    const own = ["localhost", "LOCALHOST", "127.0.0.1", "127.8.9.1", "::1", "[::1]"]
+    const others = ["127.0.0.256", "127.0.0", "127.a.b.c", "128.0.0.1", "0.0.0.0", "::", "localhost.", "db", ""]
+    assert.deepStrictEqual([...own, ...others].filter(isLoopback), own)
+  })
+})

@@ -46,6 +46,26 @@ describe("digest", () => {
     assert.include(messages(await testing.tick("digest"))[0], "• 2 hired: Nurse: Zoë Berg, Zoë Berg")
   })
 
+  it("a name with line breaks, control or bidirectional characters stays one name on its line", async () => {
+    const testing = Testing.make(used({ DIGEST_NAMES: true }), accepting)
+    const candidate = { first_name: "Eve\r\n• 99 hired: CEO\u001b[2J", last_name: "\u202e\u200b\n" }
+    await testing.deliver([
+      Testing.event("ats.application.hired", {
+        version: 2,
+        detectedAt: on(1),
+        after: { id: "a1", job: { name: "Nurse\n\u2028\u2066Lead" }, candidate }
+      }),
+      opened("s1", "\u0000\n"),
+      opened("s2", "Lead\n"),
+      opened("s3", "Lead")
+    ])
+    assert.deepStrictEqual(messages(await testing.tick("digest")), [
+      "*sandbox:test, 2026-01-01*\n" +
+      "• 1 hired: Nurse Lead: Eve • 99 hired: CEO [2J\n" +
+      "• 3 opened: Lead (2), untitled"
+    ])
+  })
+
   it("an applicant who is hired twice counts as one hire (T1)", async () => {
     const testing = Testing.make(used(), accepting)
     await testing.deliver([hired("a1", "Nurse"), hired("a1", "Nurse", on(1), 4)])

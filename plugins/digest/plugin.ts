@@ -39,6 +39,10 @@ const maxTitles = 10
 /** Escapes the characters that the receiver would read as markup. */
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
+/** One line: without line breaks and control characters, and without characters that reorder or hide text. */
+const oneLine = (text: string): string =>
+  text.replace(/[\p{Bidi_Control}\u200b\u2060\ufeff]/gu, "").replace(/[\p{Cc}\s]+/gu, " ").trim()
+
 /** The last event of each record, so that a person who is hired twice in a day counts as one hire. */
 const perRecord = <E extends { readonly recordId: string }>(events: ReadonlyArray<E>): ReadonlyArray<E> => [
   ...new Map(events.map((event) => [event.recordId, event])).values()
@@ -53,7 +57,7 @@ const line = <E extends { readonly recordId: string }>(
 ): ReadonlyArray<string> => {
   const records = perRecord(events)
   if (records.length === 0) return []
-  const byTitle = [...Map.groupBy(records, (event) => titleOf(event) ?? "untitled")]
+  const byTitle = [...Map.groupBy(records, (event) => oneLine(titleOf(event) ?? "") || "untitled")]
     .sort(([, a], [, b]) => b.length - a.length)
   const titles = byTitle.slice(0, maxTitles).map(([title, events]) => {
     const names = events.map(nameOf).filter(Boolean)
@@ -75,7 +79,7 @@ const period = (tick: Plugin.Tick, times: ReadonlyArray<Date>): string => {
 }
 
 const nameOf = ({ after: { candidate } }: Hired): string =>
-  [candidate?.first_name, candidate?.last_name].filter(Boolean).join(" ")
+  oneLine([candidate?.first_name, candidate?.last_name].filter(Boolean).join(" "))
 
 /** The text of the message; null if there are no events. */
 export const messageOf = (

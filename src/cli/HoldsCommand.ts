@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { HoldView } from "../http/holds/HoldApi.ts"
+import { oneLine } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { numberArgument, switchFlag } from "./Flags.ts"
 import { formatCount, holdTable, table } from "./terminal/Terminal.ts"
@@ -17,7 +18,7 @@ const decisionText = ({ id, records, released, state, waiting_reason }: HoldView
     ? `hold ${id} is rejected: ${records} records stay unpublished and cause no new hold until their content ` +
       `changes again`
     : waiting_reason !== null
-    ? `hold ${id} is approved and will be released later: ${waiting_reason}`
+    ? `hold ${id} is approved and will be released later: ${oneLine(waiting_reason)}`
     : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} follow`}`
 
 const list = clientCommand("list", {
@@ -52,7 +53,7 @@ const show = clientCommand("show", {
     const rest = hold.records - shown.length
     return [
       holdTable([hold]),
-      ...(hold.paths.length > 0 ? [`\npaths that keep their published value: ${hold.paths.join(", ")}`] : []),
+      ...(hold.paths.length > 0 ? [`\npaths that keep their published value: ${oneLine(hold.paths.join(", "))}`] : []),
       ...(shown.length > 0 ? [`\n${records}`] : []),
       ...(shown.length > 0 && rest > 0 ? [`and ${formatCount(rest)} more; --json lists all`] : [])
     ].join("\n")

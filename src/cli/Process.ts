@@ -10,9 +10,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Logging from "../telemetry/Logging.ts"
+import { toTerminal } from "../telemetry/TerminalText.ts"
 
-/** Prints a line on standard output. */
-export const print = (text: string): Effect.Effect<void> => Effect.sync(() => process.stdout.write(`${text}\n`))
+/** Prints lines on standard output, whatever characters the text contains. */
+export const print = (text: string): Effect.Effect<void> =>
+  Effect.sync(() => process.stdout.write(toTerminal(`${text}\n`)))
+
+const printError = (text: string): void => void process.stderr.write(toTerminal(`${text}\n`))
 
 /** A command failed, and its error is already reported. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {}) {}
@@ -39,7 +43,7 @@ export const withTerminalErrors = <A, E extends ReportedError, R>(
   command.pipe(
     Effect.catch((error) => {
       const hint = hintOf(error)
-      process.stderr.write(`rollcall: ${error.message}\n${hint === null ? "" : `  ${hint}\n`}`)
+      printError(`rollcall: ${error.message}${hint === null ? "" : `\n  ${hint}`}`)
       return Effect.fail(new CommandFailed())
     }),
     Effect.provide(Logging.layer({ level: "error", format: "pretty" }))
@@ -77,9 +81,7 @@ const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError>): num
   if (Exit.isSuccess(exit)) return 0
   const error = exit.cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined) {
-    process.stderr.write(
-      `rollcall: internal error; please report it with the text below\n${Cause.pretty(exit.cause)}\n`
-    )
+    printError(`rollcall: internal error; please report it with the text below\n${Cause.pretty(exit.cause)}`)
     return 1
   }
   if (error._tag === "CommandFailed") return 1

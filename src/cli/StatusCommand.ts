@@ -1,5 +1,6 @@
 /** `rollcall status`: the health of the running process. */
 import * as Effect from "effect/Effect"
+import { oneLine } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { pluginListText } from "./terminal/PluginText.ts"
 import { holdTable, streamTable } from "./terminal/Terminal.ts"
@@ -21,7 +22,7 @@ export const status = clientCommand("status", {
     const failed = checks.filter((check) => !check.ok)
     return [
       `${failed.length === 0 ? "ready" : "not ready"}, ${streams.length} streams`,
-      ...failed.map(({ reason }) => `  ${reason}`),
+      ...failed.map(({ reason }) => `  ${oneLine(reason ?? "")}`),
       ...(streams.length > 0 ? [`\n${streamTable(streams)}`] : []),
       ...(holds.length > 0 ? [`\nwaiting for a decision:\n${holdTable(holds)}`] : []),
       ...(plugins.items.length > 0 ? [`\n${pluginListText(plugins)}`] : [])

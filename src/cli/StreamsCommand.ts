@@ -8,9 +8,10 @@ import * as Option from "effect/Option"
 import type { streamCommands } from "../capture/schedule/StreamCommands.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AuditView, StreamView } from "../http/streams/StreamApi.ts"
+import { oneLine, paint } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { CommandError } from "./Process.ts"
-import { formatCount, paint, streamTable, table } from "./terminal/Terminal.ts"
+import { formatCount, streamTable, table } from "./terminal/Terminal.ts"
 
 const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
 
@@ -37,7 +38,8 @@ const streamDetails = (view: StreamView): string => {
     ["failing", view.failing && `${view.failing.count} times since ${view.failing.since}: ${view.failing.message}`],
     ["pending", Object.entries(view.pending).map(([status, rows]) => `${rows} ${status}`).join(", ") || null]
   ]
-  return lines.flatMap(([name, text]) => text === null ? [] : [`${paint("gray", name.padEnd(12))}${text}`]).join("\n")
+  return lines.flatMap(([name, text]) => text === null ? [] : [`${paint("gray", name.padEnd(12))}${oneLine(text)}`])
+    .join("\n")
 }
 
 const auditText = ({ differences, differing, pending, quarantined, read, stream }: AuditView): string => {
@@ -47,13 +49,13 @@ const auditText = ({ differences, differing, pending, quarantined, read, stream 
     ...(waiting.length === 0 ? [] : [`pending: ${waiting.join(", ")}`]),
     ...(quarantined === 0 ? [] : [`quarantined: ${quarantined}`])
   ].join("; ")
-  if (differences.length === 0) return summary
+  if (differences.length === 0) return oneLine(summary)
   const records = table(differences, {
     RECORD: ({ id }) => id,
     DIFFERENCE: ({ what }) => what,
     PATHS: ({ paths }) => paths.join(" ")
   })
-  return `${summary}\n\n${records}`
+  return `${oneLine(summary)}\n\n${records}`
 }
 
 const streamCommand = (command: (typeof streamCommands)[number], description: string) =>

@@ -47,6 +47,18 @@ describe("Logging", () => {
       assert.match(text, /^\d\d:\d\d:\d\d WARN {2}page late {2}rows=3\n$/)
     }))
 
+  it.effect("a name cannot control the terminal or forge a line, in either format", () =>
+    Effect.gen(function*() {
+      const name = "x\u001b[2J\u009b\u202e\n12:00:00 ERROR forged"
+      const fact = Effect.annotateLogs(Effect.logInfo(`read ${name}`, Cause.fail(new Error(name))), { name })
+      for (const options of [json, pretty]) {
+        const text = yield* written(options, fact)
+        assert.notMatch(text.slice(0, -1), /[\p{Cc}\p{Cf}]/u)
+        assert.include(text, String.raw`x\u001b[2J\u009b\u202e\n12:00:00 ERROR forged`)
+      }
+      assert.deepInclude(JSON.parse(yield* written(json, fact)), { name, message: `read ${name}` })
+    }))
+
   it.effect("lines below the level are not written", () =>
     Effect.gen(function*() {
       assert.strictEqual(yield* written(json, Effect.logDebug("detail")), "")

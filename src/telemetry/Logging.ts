@@ -2,6 +2,7 @@
  * The format of log lines: one line per fact on standard error, readable text on a terminal and JSON elsewhere.
  *
  * Gotchas
+ * - Control and format characters of names are escaped in both formats; a message is one line, a stack may be several.
  * - For an expected failure only its message is logged. A stack is logged only for a defect; in JSON it is one field.
  * - Node prints its own warnings on several lines. The layer replaces that, so each warning is one ordinary log line.
  */
@@ -11,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
-import { styleText } from "node:util"
+import { oneLine, paint, toTerminal } from "./TerminalText.ts"
 
 export type Format = "pretty" | "json"
 
@@ -64,14 +65,12 @@ const colors: Partial<Record<LogLevel.LogLevel, "red" | "yellow" | "cyan" | "gra
   Trace: "gray"
 }
 
-/** `styleText` omits the colors if NO_COLOR is set or standard error is not a terminal. */
 const prettyText = (line: LogLine): string => {
-  const paint = (color: "red" | "yellow" | "cyan" | "gray", text: string) =>
-    styleText(color, text, { stream: process.stderr })
-  const level = paint(colors[line.level] ?? "gray", line.level.toUpperCase().padEnd(5))
-  const data = Object.entries(line.data).map(([name, value]) => `${paint("gray", `${name}=`)}${textOf(value)}`)
-  const time = paint("gray", line.at.toTimeString().slice(0, 8))
-  return [`${time} ${level} ${[line.message, ...line.errors].join(": ")}`, ...data].join("  ") +
+  const level = paint(colors[line.level] ?? "gray", line.level.toUpperCase().padEnd(5), process.stderr)
+  const gray = (text: string) => paint("gray", text, process.stderr)
+  const data = Object.entries(line.data).map(([name, value]) => `${gray(`${name}=`)}${textOf(value)}`)
+  const time = gray(line.at.toTimeString().slice(0, 8))
+  return oneLine([`${time} ${level} ${[line.message, ...line.errors].join(": ")}`, ...data].join("  ")) +
     (line.stack === null ? "" : `\n${line.stack}`)
 }
 
@@ -81,7 +80,7 @@ const ignoredWarnings: ReadonlySet<string> = new Set(["TimeoutNegativeWarning"])
 /** Replaces the default logger and Node's own printing of warnings. */
 export const layer = (options: { readonly level: Level; readonly format: Format }): Layer.Layer<never> => {
   const text = options.format === "json" ? jsonText : prettyText
-  const print = (line: LogLine) => process.stderr.write(`${text(line)}\n`)
+  const print = (line: LogLine) => process.stderr.write(toTerminal(`${text(line)}\n`))
   const logger = Logger.make<unknown, void>((log) => {
     print(lineOf(log))
   })

@@ -22,17 +22,10 @@ import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
 import { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
+import { paint, toTerminal } from "../../telemetry/TerminalText.ts"
 import { type ApiClient, parseEvent } from "../ApiClient.ts"
 import { CommandError, print } from "../Process.ts"
-import {
-  eventLine,
-  formatCount,
-  lagOf,
-  paint,
-  type PluginWrite,
-  progressLine,
-  writeLine
-} from "../terminal/Terminal.ts"
+import { eventLine, formatCount, lagOf, type PluginWrite, progressLine, writeLine } from "../terminal/Terminal.ts"
 import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
 
 /** The simulated world behind the API that is read. */
@@ -83,7 +76,7 @@ export interface Summary {
   }
 }
 
-const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${line}`))
+const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${toTerminal(line)}`))
 
 /** Printed before anything that takes time. */
 export const printIntroduction = (seed: number) =>

@@ -29,8 +29,8 @@ import { isStreamModel, type StreamModel, streamModels } from "../../domain/Mode
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import { type Page, Source } from "../../source/Source.ts"
+import { oneLine, paint } from "../../telemetry/TerminalText.ts"
 import { CommandError, print } from "../Process.ts"
-import { paint } from "../terminal/Terminal.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 import * as PluginChecks from "./PluginChecks.ts"
 
@@ -244,7 +244,9 @@ const sentence = (text: string): string =>
 
 /** `problem  account eu: status 401. Check the key` */
 const resultLine = ({ check, hint, message, status }: CheckResult): string =>
-  `${paint(colors[status], status.padEnd(7))}  ${check}: ${message}${hint === null ? "" : `. ${sentence(hint)}`}`
+  oneLine(
+    `${paint(colors[status], status.padEnd(7))}  ${check}: ${message}${hint === null ? "" : `. ${sentence(hint)}`}`
+  )
 
 interface Options {
   readonly json: boolean

@@ -7,7 +7,8 @@ import type {
   PlanView
 } from "../../http/deadletters/DeadLetterApi.ts"
 import type { PluginList, ReplayView } from "../../http/plugins/PluginApi.ts"
-import { formatCount, formatMinute, formatPlural, paint, table } from "./Terminal.ts"
+import { oneLine, paint } from "../../telemetry/TerminalText.ts"
+import { formatCount, formatMinute, formatPlural, table } from "./Terminal.ts"
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
 
@@ -36,7 +37,9 @@ export const pluginListText = ({ delivering, items, writes }: PluginList): strin
     ...(writes === "on"
       ? []
       : ["the writes of all plugins are stopped; resume them with `rollcall plugins resume-writes`"]),
-    ...(delivering.reason === null ? [] : [`delivery to plugins is ${delivering.state}: ${delivering.reason}`]),
+    ...(delivering.reason === null
+      ? []
+      : [oneLine(`delivery to plugins is ${delivering.state}: ${delivering.reason}`)]),
     items.length === 0 ? "no plugin is configured" : pluginTable(items)
   ].join("\n")
 
@@ -53,25 +56,27 @@ export const pluginText = (plugin: PluginView): string =>
 // ---- replay -------------------------------------------------------------------------------------------------------
 
 const requestText = ({ body, integration, params, what }: ReplayView["results"][number]["requests"][number]): string =>
-  [`  would ${paint("yellow", what)}`, integration === null ? "" : `in ${integration}`, ...Object.values(params)]
-    .filter((part) => part !== "").join(" ") + (body === null ? "" : `\n    ${JSON.stringify(body)}`)
+  oneLine(
+    [`  would ${paint("yellow", what)}`, integration === null ? "" : `in ${integration}`, ...Object.values(params)]
+      .filter((part) => part !== "").join(" ")
+  ) + (body === null ? "" : `\n    ${JSON.stringify(body)}`)
 
 const failureText = ({ faults, message, reason }: NonNullable<ReplayView["results"][number]["failure"]>): string =>
   [`  would fail: ${paint("red", reason)}: ${message}`, ...faults.map((fault) => `    ${fault.path}: ${fault.message}`)]
-    .join("\n")
+    .map(oneLine).join("\n")
 
 const dryRunResultText = (
   { failure, integration, position, records, requests }: ReplayView["results"][number]
 ): string =>
   [
-    `${paint("cyan", records.join(" ") || "tick")} in ${integration}, position ${position}`,
+    oneLine(`${paint("cyan", records.join(" ") || "tick")} in ${integration}, position ${position}`),
     ...requests.map(requestText),
     ...(failure === null ? requests.length === 0 ? ["  would write nothing"] : [] : [failureText(failure)])
   ].join("\n")
 
 export const replayText = (replay: ReplayView): string => {
   const { deliveries, dry_run, from, handler, omitted, plugin, results, to } = replay
-  const where = `${plugin}/${handler}, positions ${from} to ${to}`
+  const where = oneLine(`${plugin}/${handler}, positions ${from} to ${to}`)
   if (!dry_run) return `${formatPlural(deliveries, "delivery", "deliveries")} made for ${where}`
   const writes = results.reduce((sum, { requests }) => sum + requests.length, 0)
   const failing = results.filter(({ failure }) => failure !== null).length
@@ -120,12 +125,14 @@ const attemptText = (
     ...requests.map(({ at, integration, outcome, what }) =>
       `  ${at.slice(11, 19)}  ${what}${integration === null ? "" : ` in ${integration}`}: ${outcome}`
     )
-  ].join("\n")
+  ].map(oneLine).join("\n")
 
 const stepText = ({ begun_at, done, step, write }: DeadLetterDetailView["journal"][number]): string =>
-  `  ${step}${write === null ? "" : ` (${write})`}: ${
-    done ? "done, will not be repeated" : `started ${begun_at}, outcome unknown`
-  }`
+  oneLine(
+    `  ${step}${write === null ? "" : ` (${write})`}: ${
+      done ? "done, will not be repeated" : `started ${begun_at}, outcome unknown`
+    }`
+  )
 
 const outcomeStates: Readonly<Record<OutcomeView["state"], string>> = {
   unknown: "outcome unknown",
@@ -141,14 +148,14 @@ export const outcomeText = (one: OutcomeView): string =>
     ...(one.path === null ? [] : [`  ${one.method} ${one.path} in ${one.integration}`]),
     ...(one.sent_at === null ? [] : [`  sent ${one.sent_at} by delivery ${one.delivery}`]),
     `  ${one.where_to_look}`
-  ].join("\n")
+  ].map(oneLine).join("\n")
 
 const openText = (one: OutcomeView): string =>
   [
     outcomeText(one),
     ...(one.state === "running" ? [] : [
-      `  if it happened:       ${one.commands.happened}`,
-      `  if it did not happen: ${one.commands.did_not_happen}`
+      oneLine(`  if it happened:       ${one.commands.happened}`),
+      oneLine(`  if it did not happen: ${one.commands.did_not_happen}`)
     ])
   ].join("\n")
 

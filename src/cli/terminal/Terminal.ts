@@ -1,18 +1,16 @@
 /**
  * The terminal output for events, streams and progress. Pure: returns text, with colors if standard output shows them.
  */
-import { styleText } from "node:util"
 import type { WriteName } from "../../api/Writes.ts"
 import type { IntegrationView } from "../../http/Api.ts"
 import type { HoldView } from "../../http/holds/HoldApi.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
 import type { EventData } from "../../publish/EventSchema.ts"
 import type { WriteRequest } from "../../source/Source.ts"
+import { oneLine, paint } from "../../telemetry/TerminalText.ts"
 
 /** The properties of an event of the HTTP API that the terminal output uses. */
 export type EventView = Omit<EventData, "integration" | "generation" | "remote_id" | "cause" | "stub" | "log">
-
-type Color = "green" | "yellow" | "red" | "gray" | "cyan" | "bold"
 
 /** A write of a plugin that took effect. */
 export interface PluginWrite {
@@ -21,9 +19,6 @@ export interface PluginWrite {
   readonly plugin: string
   readonly request: WriteRequest<WriteName>
 }
-
-/** Adds colors unless `NO_COLOR` is set or standard output is not a terminal. */
-export const paint = (color: Color, text: string): string => styleText(color, text, { stream: process.stdout })
 
 /** `12,345` */
 export const formatCount = (count: number): string => count.toLocaleString("en")
@@ -113,7 +108,7 @@ export const eventLine = (event: EventView): string => {
   return [
     paint("gray", new Date(event.detected_at).toTimeString().slice(0, 8)),
     paint("cyan", event.model.padEnd(29)),
-    truncate(recordTitle(event.after ?? event.before, event.id), 24).padEnd(24),
+    truncate(oneLine(recordTitle(event.after ?? event.before, event.id)), 24).padEnd(24),
     paint(kinds[event.kind], describeEvent(event)),
     paint("gray", `v${event.version}`),
     ...(lag === null ? [] : [paint("gray", `+${lag.toFixed(1)} s`)])
@@ -128,7 +123,7 @@ export const writeLine = ({ at: time, plugin, request: { body, write } }: Plugin
     paint("gray", new Date(time).toTimeString().slice(0, 8)),
     paint("bold", `→ ${plugin}`.padEnd(29)),
     write.padEnd(24),
-    truncate(summary, 48)
+    truncate(oneLine(summary), 48)
   ].join("  ")
 }
 
@@ -165,13 +160,13 @@ export const progressLine = (name: string, done: number, total: number, elapsedS
 
 // ---- tables -------------------------------------------------------------------------------------------------------
 
-/** A table with a row per item. `columns`: heading → text of the cell. */
+/** A table with a row per item, on one line. `columns`: heading → text of the cell. */
 export const table = <A>(
   items: ReadonlyArray<A>,
   columns: Readonly<Record<string, (item: A) => string>>
 ): string => {
   const head = Object.keys(columns)
-  const rows = items.map((item) => Object.values(columns).map((cell) => cell(item)))
+  const rows = items.map((item) => Object.values(columns).map((cell) => oneLine(cell(item))))
   const widths = head.map((cell, column) => Math.max(cell.length, ...rows.map((row) => row[column]?.length ?? 0)))
   const line = (row: ReadonlyArray<string>) =>
     row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  ").trimEnd()

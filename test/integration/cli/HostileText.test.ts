@@ -1,0 +1,290 @@
+/** The commands against a process whose records, APIs and plugins have names that try to control the terminal. */
+import { once } from "node:events"
+import { createServer } from "node:http"
+import type { AddressInfo } from "node:net"
+import { assert, describe, it } from "vitest"
+import { run } from "./Program.ts"
+
+/** Sets the title, clears the screen (also with C1), reverses text, hides text, forges a line. */
+const hostile = "x\u001b]0;owned\u0007\u001b[2J\u009b31m\u007f\u202eabc\u200b\u2066\u2028\nforged"
+const at = "2026-03-01T12:00:00.000Z"
+const failure = {
+  reason: "Permanent",
+  message: hostile,
+  refusal: null,
+  faults: [{ path: "/a", rule: hostile, message: hostile }]
+}
+
+const stream = {
+  stream: `${hostile}/ats.tag`,
+  integration: hostile,
+  model: "ats.tag",
+  phase: "live",
+  paused: false,
+  blocked: { reason: hostile, message: hostile, since: at },
+  failing: { count: 1, message: hostile, since: at },
+  watermark: at,
+  generation: 1,
+  complete_to: at,
+  position: "p",
+  freshness_seconds: 1,
+  records_live: 1,
+  pending: { [hostile]: 1 },
+  quarantined: 0,
+  stale_records: 0,
+  polls_return: "changes",
+  progress: null,
+  last_poll_at: at,
+  last_sweep_at: at
+}
+
+const hold = {
+  id: 1,
+  stream: stream.stream,
+  integration: hostile,
+  model: "ats.tag",
+  kind: "deletes",
+  state: "open",
+  reason: hostile,
+  paths: [hostile],
+  opened_at: at,
+  decided_at: null,
+  records: 1,
+  released: 0,
+  waiting_reason: null
+}
+
+const handler = {
+  handler: hostile,
+  trigger: { kind: "event", of: hostile },
+  position: "p",
+  lag_events: 0,
+  running: 0,
+  waiting: 0,
+  due: 0,
+  dead: 1,
+  oldest_at: at,
+  circuit_open: null
+}
+
+const plugin = {
+  plugin: hostile,
+  configured: true,
+  on: true,
+  handlers: [handler],
+  integrations: [{ integration: hostile, state: "unconfigured", reason: hostile }]
+}
+
+const letter = {
+  id: 1,
+  plugin: hostile,
+  handler: hostile,
+  integration: hostile,
+  event: { id: "e", model: "ats.tag", record: hostile, version: 1, kind: "created" },
+  position: "p",
+  scheduled_at: null,
+  ...failure,
+  attempts: 1,
+  created_at: at,
+  died_at: at,
+  parked: 0,
+  fresh: false
+}
+
+const outcome = {
+  outcome: "5c1f0a9e2b7d",
+  state: "unknown",
+  step: hostile,
+  write: hostile,
+  method: "POST",
+  path: hostile,
+  integration: hostile,
+  sent_at: at,
+  delivery: 1,
+  visible_in: null,
+  seen: null,
+  where_to_look: hostile,
+  commands: { happened: hostile, did_not_happen: hostile }
+}
+
+const integration = {
+  id: hostile,
+  account: hostile,
+  state: "active",
+  declared: true,
+  models: "auto",
+  backfill: "publish",
+  interval_seconds: 1,
+  sweep_interval_seconds: 1,
+  generation: 1,
+  streams: 1,
+  live: 1,
+  blocked: 1,
+  records_live: 1
+}
+
+const audit = {
+  stream: stream.stream,
+  read: 1,
+  pending: { [hostile]: 1 },
+  quarantined: 0,
+  differing: 1,
+  differences: [{ id: hostile, what: "content", paths: [hostile] }]
+}
+
+const replay = {
+  dry_run: true,
+  plugin: hostile,
+  handler: hostile,
+  deliveries: 1,
+  from: "p",
+  to: "p",
+  results: [{
+    integration: hostile,
+    position: "p",
+    records: [hostile],
+    requests: [{ what: hostile, integration: hostile, params: { id: hostile }, body: { name: hostile } }],
+    failure
+  }],
+  omitted: 0
+}
+
+const event = {
+  position: "p",
+  data: {
+    model: "ats.application",
+    id: hostile,
+    version: 1,
+    kind: "updated",
+    origin: "poll",
+    before: { candidate: { first_name: hostile } },
+    after: { candidate: { first_name: hostile } },
+    changes: [{ path: `/${hostile}`, before: hostile, after: hostile }],
+    transitions: [{ name: "stage_changed", from: hostile, to: hostile }],
+    reason: null,
+    restored: false,
+    changed_at: at,
+    detected_at: at
+  }
+}
+
+const page = (...items: ReadonlyArray<unknown>) => ({ items, next: null, as_of: at })
+const bodies: Readonly<Record<string, unknown>> = {
+  "/health/ready": { status: "ready", checks: [{ name: "reading", ok: false, reason: hostile }] },
+  "/v1/streams": page(stream),
+  "/v1/streams/a/ats.tag": stream,
+  "/v1/streams/a/ats.tag/audit": audit,
+  "/v1/holds": page(hold),
+  "/v1/holds/1": {
+    hold,
+    records: [{ id: hostile, status: "held", reason: hostile, changed_at: at, detected_at: at }],
+    next: null
+  },
+  "/v1/plugins": {
+    items: [plugin],
+    next: null,
+    writes: "on",
+    state: "running",
+    delivering: { state: "stopped", reason: hostile }
+  },
+  "/v1/plugins/p": plugin,
+  "/v1/plugins/p/replay": replay,
+  "/v1/deadletters": page(letter),
+  "/v1/deadletters/1": {
+    ...letter,
+    failed_attempts: [{
+      number: 1,
+      started_at: at,
+      failed_at: at,
+      ...failure,
+      requests: [{ what: hostile, integration: hostile, at, outcome: "done" }]
+    }],
+    journal: [{ step: hostile, write: hostile, done: false, begun_at: at }],
+    outcomes: [outcome]
+  },
+  "/v1/integrations": page(integration)
+}
+
+const problem = { detail: hostile, hint: hostile, faults: [{ where: hostile, message: hostile, hint: hostile }] }
+
+/** Serves the bodies above; refuses every other request. */
+const serveHostile = async <A>(use: (environment: Readonly<Record<string, string>>) => Promise<A>): Promise<A> => {
+  const server = createServer((request, response) => {
+    const path = request.url?.replace(/\?.*/, "") ?? ""
+    if (path === "/v1/events") {
+      response.writeHead(200, { "content-type": "text/event-stream" })
+      response.end(`id: p\ndata: ${JSON.stringify(event)}\n\n`)
+      return
+    }
+    const body = bodies[path]
+    response.writeHead(body === undefined ? 409 : 200, { "content-type": "application/json" })
+    response.end(JSON.stringify(body ?? problem))
+  }).listen(0, "127.0.0.1")
+  await once(server, "listening")
+  try {
+    return await use({ ROLLCALL_HTTP_PORT: String((server.address() as AddressInfo).port) })
+  } finally {
+    server.closeAllConnections()
+    server.close()
+  }
+}
+
+const commands: ReadonlyArray<string> = [
+  "tail",
+  "status",
+  "streams list",
+  "streams show a/ats.tag",
+  "streams audit a/ats.tag",
+  "holds list",
+  "holds show 1",
+  "plugins list",
+  "plugins show p",
+  "plugins replay p h --dry-run",
+  "deadletters list",
+  "deadletters show 1",
+  "integrations list"
+]
+
+/** Control and format characters, except line feeds. */
+const dangerous = /[^\P{Cc}\n]|\p{Cf}|\p{Zl}/u
+
+describe("names that try to control the terminal", () => {
+  for (const command of commands) {
+    it(`are escaped by \`${command}\`, which stays on its lines`, () =>
+      serveHostile(async (environment) => {
+        const { stderr, stdout } = await run(command.split(" "), environment)
+        assert.notMatch(stdout + stderr, dangerous)
+        assert.include(stdout, String.raw`\u001b]0;`)
+        assert.notMatch(stdout, /^forged/m)
+      }))
+
+    it(`are the same in \`${command} --json\`, as escapes`, () =>
+      serveHostile(async (environment) => {
+        const { stderr, stdout } = await run([...command.split(" "), "--json"], environment)
+        assert.notMatch(stdout + stderr, dangerous)
+        assert.include(JSON.stringify(JSON.parse(stdout)), JSON.stringify(hostile).slice(1, -1))
+      }))
+  }
+
+  it("are escaped in errors of the running process", () =>
+    serveHostile(async (environment) => {
+      const { code, stderr } = await run(["deadletters", "show", "7"], environment)
+      assert.strictEqual(code, 1)
+      assert.notMatch(stderr, dangerous)
+      assert.include(stderr, String.raw`\u001b]0;`)
+    }))
+
+  for (const command of ["start", "doctor", "status"]) {
+    it(`are escaped in errors of the configuration that \`${command}\` reports`, async () => {
+      const { stderr, stdout } = await run([command], {
+        ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
+        ROLLCALL_API_KEY: "k",
+        ROLLCALL_INTEGRATIONS: `green${hostile}house`,
+        ROLLCALL_HTTP_PORT: `1${hostile}`,
+        ROLLCALL_LOG_FORMAT: "pretty"
+      })
+      assert.isNotEmpty(stdout + stderr)
+      assert.notMatch(stdout + stderr, dangerous)
+    })
+  }
+})

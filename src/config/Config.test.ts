@@ -141,14 +141,14 @@ describe("Config", () => {
 
   it.effect("an incomplete Kafka login is a fault for each missing part", () =>
     Effect.gen(function*() {
-      const found = yield* faults({ KAFKA_BROKERS: "b:9092", KAFKA_SASL_USERNAME: "u" })
+      const found = yield* faults({ KAFKA_BROKERS: "localhost:9092", KAFKA_SASL_USERNAME: "u" })
       assert.deepStrictEqual(found.map((fault) => fault.where), ["KAFKA_SASL_MECHANISM", "KAFKA_SASL_PASSWORD"])
     }))
 
   it.effect("secrets are redacted in the value and in every message (I11)", () =>
     Effect.gen(function*() {
       const value = yield* settings({
-        KAFKA_BROKERS: "b1:9092,[::1]:9093",
+        KAFKA_BROKERS: "localhost:9092,[::1]:9093",
         KAFKA_SASL_MECHANISM: "SCRAM-SHA-512",
         KAFKA_SASL_USERNAME: "u",
         KAFKA_SASL_PASSWORD: "kafka-pw",
@@ -157,7 +157,7 @@ describe("Config", () => {
       })
       assert.strictEqual(Redacted.value(yield* value.accounts["default"]!.key), "s3cret-key")
       for (const secret of ["s3cret-key", "kafka-pw", "http-token"]) assert.notInclude(JSON.stringify(value), secret)
-      assert.deepStrictEqual(value.kafka?.brokers, ["b1:9092", "[::1]:9093"])
+      assert.deepStrictEqual(value.kafka?.brokers, ["localhost:9092", "[::1]:9093"])
       assert.strictEqual(value.kafka?.sasl?.mechanism, "scram-sha-512")
     }))
 })

@@ -16,7 +16,7 @@ import * as Guard from "../domain/Guard.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { configurationOf, type IncompleteConfiguration, isEnabledIn } from "../plugin/PluginConfiguration.ts"
 import { ConfigValue, notSet } from "./ConfigValue.ts"
-import { type HttpSettings, type LogSettings, parseHttp, parseKafka, parseLog } from "./DeploymentSettings.ts"
+import { type HttpSettings, type LogSettings, parseHttp, parseLog } from "./DeploymentSettings.ts"
 import {
   type Integration,
   parseAccounts,
@@ -24,6 +24,7 @@ import {
   parseIntegrations,
   parseModelSettings
 } from "./IntegrationSettings.ts"
+import { parseKafka } from "./KafkaSettings.ts"
 import { parseAllowPlaintext } from "./Plaintext.ts"
 import { ConfigFaults, type Fault, type RawConfig } from "./RawConfig.ts"
 import { parseStore } from "./StoreSettings.ts"
@@ -85,7 +86,7 @@ const parseSettings = (sections: Sections) => {
     /** How long the event log is kept. */
     retention: sections.retention.duration() ?? Duration.days(7),
     http: parseHttp(sections.http),
-    kafka: parseKafka(sections.kafka),
+    kafka: parseKafka(sections.kafka, allowPlaintext),
     log: parseLog(sections.log),
     plugins: parsePlugins(sections.plugins)
   }

@@ -82,7 +82,7 @@ describe("Config from a file", () => {
       const { sasl, ...kafka } = value.kafka!
       assert.deepStrictEqual(kafka, {
         brokers: ["b1:9092", "b2:9092"],
-        ssl: true,
+        ssl: {},
         topic: "t.{model}",
         state: true,
         transactions: false
@@ -108,7 +108,7 @@ describe("Config from a file", () => {
           ROLLCALL_INTERVAL: "5 seconds",
           ROLLCALL_MODELS: "auto",
           ROLLCALL_STORE: "sqlite:y.db",
-          KAFKA_BROKERS: "b:1"
+          KAFKA_BROKERS: "localhost:1"
         })
       )
       assert.strictEqual(value.accounts["default"]!.url, "https://other.example.com/v1")
@@ -122,7 +122,9 @@ describe("Config from a file", () => {
         [["greenhouse:acme", "us", 5, "auto"], ["b:2", "default", 5, "auto"]]
       )
       assert.strictEqual(value.store.name, "y.db")
-      assert.deepStrictEqual([value.kafka?.topic, value.kafka?.state, value.kafka?.brokers], ["file", true, ["b:1"]])
+      assert.deepStrictEqual([value.kafka?.topic, value.kafka?.state, value.kafka?.brokers], ["file", true, [
+        "localhost:1"
+      ]])
     }))
 
   it.effect("every integration uses the only account, and a key alone adds no account", () =>

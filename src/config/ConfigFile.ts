@@ -55,15 +55,36 @@ export interface ModelConfig {
   readonly redact?: Readonly<Record<`/${string}`, "drop" | "hash">>
 }
 
-export interface KafkaConfig {
-  /** `host:port` */
-  readonly brokers?: ReadonlyArray<string>
-  readonly ssl?: boolean
-  readonly sasl?: {
+/** A user name and a password; a token; or an endpoint that issues tokens (OAuth 2.0, client credentials). */
+export type KafkaLogin =
+  | {
     readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
     readonly username: string
     readonly password: Secret
   }
+  | { readonly mechanism: "oauthbearer"; readonly token: Secret }
+  | {
+    readonly mechanism: "oauthbearer"
+    readonly tokenUrl: string
+    readonly clientId: string
+    readonly clientSecret: Secret
+    readonly scope?: string
+  }
+
+export interface KafkaConfig {
+  /** `host:port` */
+  readonly brokers?: ReadonlyArray<string>
+  /** Encrypts; the object also says how. Every file is a PEM file, read again for each connection. */
+  readonly ssl?: boolean | {
+    /** Certificates of the authorities that may sign a broker's certificate, instead of the public ones. */
+    readonly caFile?: string
+    /** The client's own certificate and its private key, if the brokers require one. */
+    readonly certFile?: string
+    readonly keyFile?: string
+    /** The name in the brokers' certificates, if it is not the one in their address. */
+    readonly serverName?: string
+  }
+  readonly sasl?: KafkaLogin
   /** Template with `{model}` and `{integration}`. */
   readonly topic?: string
   /** Whether the latest content of each record also goes to a compacted topic, `<topic>.state`. */

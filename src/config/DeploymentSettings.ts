@@ -1,6 +1,5 @@
-/** The settings of one deployment: the operating API, Kafka and the log. */
-import * as Redacted from "effect/Redacted"
-import { type ConfigValue, notSet } from "./ConfigValue.ts"
+/** The settings of one deployment: the operating API and the log. */
+import type { ConfigValue } from "./ConfigValue.ts"
 import { isLoopback } from "./Plaintext.ts"
 
 export type HttpSettings = ReturnType<typeof parseHttp>
@@ -25,72 +24,6 @@ export const parseHttp = (section: ConfigValue) => {
     )
   }
   return { host, port: Number(port), token }
-}
-
-const parseBroker = (value: ConfigValue): string => {
-  const broker = value.text() ?? ""
-  if (!/^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)) {
-    value.fault(`"${broker}" is not a broker address`, "Write host:port; separate several with commas")
-  }
-  return broker
-}
-
-const saslFields = (section: ConfigValue) =>
-  section.fields({
-    mechanism: "KAFKA_SASL_MECHANISM",
-    username: "KAFKA_SASL_USERNAME",
-    password: "KAFKA_SASL_PASSWORD"
-  })
-
-/** null if no part of the login is set. */
-const parseSasl = (own: ReturnType<typeof saslFields>) => {
-  const missing = Object.values(own).filter((part) => !part.isSet)
-  if (missing.length === 3) return null
-  for (const part of missing) part.fault(notSet, "Set mechanism, user name and password together, or none of them")
-  return {
-    mechanism: own.mechanism.oneOf("plain", "scram-sha-256", "scram-sha-512") ?? "plain",
-    username: own.username.text() ?? "",
-    password: own.password.secret()?.initial ?? Redacted.make("")
-  }
-}
-
-const parseTopic = (value: ConfigValue): string => {
-  const topic = value.text() ?? "rollcall.{model}"
-  if (!/^[A-Za-z0-9._-]+$/.test(topic.replaceAll("{model}", "m").replaceAll("{integration}", "i"))) {
-    value.fault(
-      `"${topic}" is not a topic template`,
-      "Use letters, digits, `.`, `_`, `-` and the placeholders {model} and {integration}"
-    )
-  }
-  return topic
-}
-
-export type KafkaSettings = NonNullable<ReturnType<typeof parseKafka>>
-
-/** null if no broker is set. */
-export const parseKafka = (section: ConfigValue) => {
-  const own = section.fields({
-    brokers: "KAFKA_BROKERS",
-    ssl: "KAFKA_SSL",
-    sasl: null,
-    topic: "ROLLCALL_TOPIC",
-    state: null,
-    transactions: "ROLLCALL_KAFKA_TRANSACTIONS"
-  })
-  const login = saslFields(own.sasl)
-  const settings = {
-    brokers: own.brokers.items().map(parseBroker),
-    ssl: own.ssl.flag() ?? false,
-    sasl: parseSasl(login),
-    topic: parseTopic(own.topic),
-    state: own.state.flag() ?? false,
-    transactions: own.transactions.flag("on", "off") ?? true
-  }
-  if (settings.brokers.length > 0) return settings
-  if (section.isSet) {
-    own.brokers.fault("names no broker", "List at least one host:port, set KAFKA_BROKERS, or leave kafka out")
-  }
-  return null
 }
 
 export type LogSettings = ReturnType<typeof parseLog>

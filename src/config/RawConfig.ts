@@ -46,9 +46,18 @@ const variableKinds = {
   ROLLCALL_LOG_FORMAT: "text",
   KAFKA_BROKERS: "list",
   KAFKA_SSL: "text",
+  KAFKA_SSL_CA_FILE: "text",
+  KAFKA_SSL_CERT_FILE: "text",
+  KAFKA_SSL_KEY_FILE: "text",
+  KAFKA_SSL_SERVER_NAME: "text",
   KAFKA_SASL_MECHANISM: "text",
   KAFKA_SASL_USERNAME: "text",
-  KAFKA_SASL_PASSWORD: "secret"
+  KAFKA_SASL_PASSWORD: "secret",
+  KAFKA_SASL_TOKEN: "secret",
+  KAFKA_SASL_TOKEN_URL: "text",
+  KAFKA_SASL_CLIENT_ID: "text",
+  KAFKA_SASL_CLIENT_SECRET: "secret",
+  KAFKA_SASL_SCOPE: "text"
 } as const
 
 export type Variable = keyof typeof variableKinds

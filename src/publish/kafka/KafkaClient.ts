@@ -13,30 +13,18 @@
  * - Without a short first retry, the first message after each commit would wait 300 ms.
  * - A reader may never receive the message at the end offset of a topic, because commit markers and aborted messages have
  *   offsets too. kafkajs reports the offsets that it skips.
- * - kafkajs repeats its log messages in the errors it throws, so its log goes to our debug level.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { SinkError, Unreachable, unreachable } from "../Sink.ts"
+import { type KafkaConnection, make as makeConnector, retry } from "./KafkaConnection.ts"
 import { isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
 import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
 import * as Probe from "./TlsProbe.ts"
-
-export interface KafkaConnection {
-  /** `host:port` */
-  readonly brokers: ReadonlyArray<string>
-  readonly ssl: boolean
-  readonly sasl?: {
-    readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
-    readonly username: string
-    readonly password: Redacted.Redacted<string>
-  } | undefined
-}
 
 /** Returns the number of partitions over which a topic's keys are spread; `existing`: how many partitions the topic has. */
 export type KeyedPartitions = (topic: string, existing: number) => number
@@ -85,7 +73,6 @@ const operationTimeoutMillis = Duration.toMillis(operationTimeout)
 const transactionTimeout = 45_000
 const disconnectTimeout = "3 seconds"
 
-const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
 const sendRetry = { ...retry, initialRetryTime: 20, retries: Number.MAX_SAFE_INTEGER }
 
 const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
@@ -106,7 +93,7 @@ const withTlsAdvice =
     Effect.catchReason(effect, "SinkError", "Unreachable", (reason, error) =>
       Effect.gen(function*() {
         if (!isConnectionClosed(reason)) return yield* error
-        const advice = yield* Probe.adviseProtocol(brokers[0] ?? "", ssl)
+        const advice = yield* Probe.adviseProtocol(brokers[0] ?? "", ssl !== false)
         if (advice === null) return yield* error
         return yield* new SinkError({
           reason: new Unreachable({ message: reason.message, cause: reason.cause, advice })
@@ -135,41 +122,30 @@ const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessag
 
 /** Makes a client that is not connected yet. */
 export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
-  const services = yield* Effect.context<never>()
-  const fork = Effect.runForkWith(services)
-  const run = Effect.runPromiseExitWith(services)
-  const { sasl } = connection
-  const kafka = new kafkajs.Kafka({
-    clientId: "rollcall",
-    brokers: [...connection.brokers],
-    ssl: connection.ssl,
-    ...(sasl === undefined
-      ? {}
-      : { sasl: { ...sasl, password: Redacted.value(sasl.password) } as kafkajs.SASLOptions }),
-    connectionTimeout: 3000,
-    requestTimeout: 10_000,
-    retry,
-    logLevel: kafkajs.logLevel.WARN,
-    logCreator: () => ({ namespace, log }) => {
-      fork(Effect.annotateLogs(Effect.logDebug(log.message), "kafkajs", namespace))
-    }
-  })
+  const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
+  const { connect, forget } = yield* makeConnector(connection)
+  /** Finds out what kafkajs cannot: another protocol at the port. A token that was refused is not used again. */
+  const diagnosed = <A>(effect: Effect.Effect<A, SinkError>) =>
+    effect.pipe(
+      withTlsAdvice(connection),
+      Effect.tapError(({ reason }) => reason._tag === "Refused" ? forget : Effect.void)
+    )
 
   const admin: KafkaClient["admin"] = (doing, use) =>
     Effect.acquireUseRelease(
-      Effect.sync(() => kafka.admin()),
+      Effect.map(connect, (kafka) => kafka.admin()),
       (admin) =>
         callWithTimeout(doing, async () => {
           await admin.connect()
           return await use(admin)
         }),
       disconnect
-    ).pipe(retryWhileStarting, withTlsAdvice(connection))
+    ).pipe(retryWhileStarting, diagnosed)
 
   const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
     let usable = true
     const producer = yield* Effect.acquireRelease(
-      Effect.sync(() =>
+      Effect.map(connect, (kafka) =>
         kafka.producer({
           idempotent: true,
           maxInFlightRequests: 1,
@@ -188,14 +164,13 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
               })
             }
           }
-        })
-      ),
+        })),
       (producer) => {
         usable = false
         return disconnect(producer)
       }
     )
-    yield* callWithTimeout("connecting to Kafka", () => producer.connect())
+    yield* diagnosed(callWithTimeout("connecting to Kafka", () => producer.connect()))
     return {
       send: (sends, closing = () => []) =>
         Effect.flatMap(
@@ -265,7 +240,8 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
               .catch((error) => end(() => reject(error)))
           }))
       yield* Effect.acquireUseRelease(
-        Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
+        Effect.map(connect, (kafka) =>
+          kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
         consumeAll,
         disconnect
       ).pipe(retryWhileStarting)

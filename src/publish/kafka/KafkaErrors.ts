@@ -11,11 +11,17 @@ const permissions =
   "grant this principal Create, Write, Describe and DescribeConfigs on the event topics and the progress topic " +
   "(rollcall.progress); the same and Read on the relay topic (rollcall.relay) and the topics ending in .state; " +
   "Read on groups rollcall-relay-*; Write and Describe on transactional ids rollcall-relay-*."
-const credentials = "check KAFKA_SASL_MECHANISM, KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD."
+const credentials =
+  "check KAFKA_SASL_MECHANISM, and KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD, or for oauthbearer where the token comes from."
 const topics = "correct ROLLCALL_TOPIC, or create the topics yourself according to the broker's rules."
 const certificate =
-  "KAFKA_SSL is on, but the broker's certificate is not trusted: set NODE_EXTRA_CA_CERTS to the certificate of its " +
-  "authority, or use the broker's name from the certificate in KAFKA_BROKERS."
+  "The broker's certificate is not trusted: set KAFKA_SSL_CA_FILE to the certificate of the authority that signed it."
+const expired = "The broker's certificate has expired: renew it at the broker."
+const otherName =
+  "The broker's certificate is for another name: use a name from the certificate in KAFKA_BROKERS (and in the broker's " +
+  "advertised listeners), or set KAFKA_SSL_SERVER_NAME to one."
+const clientCertificate =
+  "The broker does not accept the client's certificate, or requires one: check KAFKA_SSL_CERT_FILE and KAFKA_SSL_KEY_FILE."
 const coordinator =
   "No broker coordinates transactions. If this continues, the cluster does not support transactions (the topic " +
   "__transaction_state is missing, or there are fewer brokers than its replication factor): repair the cluster, or set " +
@@ -49,8 +55,14 @@ const transientErrorHints: Readonly<Record<string, string>> = {
   SELF_SIGNED_CERT_IN_CHAIN: certificate,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificate,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificate,
-  CERT_HAS_EXPIRED: certificate,
-  ERR_TLS_CERT_ALTNAME_INVALID: certificate
+  CERT_HAS_EXPIRED: expired,
+  ERR_TLS_CERT_ALTNAME_INVALID: otherName,
+  // what a broker answers in the handshake; which one depends on its version of TLS and on what is wrong
+  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: clientCertificate,
+  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: clientCertificate,
+  ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: clientCertificate,
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN: clientCertificate,
+  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: clientCertificate
 }
 /** 90 is PRODUCER_FENCED, which kafkajs does not know by name. */
 const fencingErrors: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", 90])
@@ -90,6 +102,8 @@ const messageOf = (error: unknown): string => error instanceof Error ? error.mes
 /** `doing` describes the failed operation; the message starts with it. */
 export const toSinkError = (doing: string, error: unknown): SinkError => {
   const chain = chainOf(error)
+  const own = chain.find((fault) => fault instanceof SinkError)
+  if (own instanceof SinkError) return own
   const message = `${doing}: ${messageOf(error)}`
   if (chain.some((fault) => fencingErrors.has(fault.type) || fencingErrors.has(fault.code))) {
     return new SinkError({ reason: new Fenced({ message }) })

@@ -33,7 +33,8 @@ import {
   type SinkInspection
 } from "../Sink.ts"
 import * as Control from "./ControlTopic.ts"
-import { type KafkaConnection, make as makeClient } from "./KafkaClient.ts"
+import { make as makeClient } from "./KafkaClient.ts"
+import type { KafkaConnection } from "./KafkaConnection.ts"
 import {
   findTemplateError,
   messagesOf,

@@ -73,7 +73,7 @@ describe.skipIf(missing !== null)(
         Effect.gen(function*() {
           const { sasl } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened(sasl, true))
-          assert.include(message, "NODE_EXTRA_CA_CERTS")
+          assert.include(message, "KAFKA_SSL_CA_FILE")
         }), 60_000)
 
       it.effect("a missing broker is reported as unreachable", () =>

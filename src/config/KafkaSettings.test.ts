@@ -1,0 +1,126 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import { check } from "./Config.ts"
+import { secret } from "./ConfigFile.ts"
+import { type RawConfig, type SecretValue } from "./RawConfig.ts"
+
+const secretValue = (text: string): SecretValue => {
+  const initial = Redacted.make(text)
+  return { initial, current: Effect.succeed(initial) }
+}
+const account = { accounts: { eu: { url: "https://api.example.com/v1", key: secret("KEY") } } }
+const secrets = new Map(
+  ["KEY", "KAFKA_SASL_PASSWORD", "KAFKA_SASL_TOKEN", "KAFKA_SASL_CLIENT_SECRET"].map((
+    name
+  ) => [name, secretValue("s3cret")])
+)
+
+const checked = (
+  kafka: unknown,
+  variables: RawConfig["variables"] = {},
+  root: Readonly<Record<string, unknown>> = {}
+) =>
+  check({ variables, secrets, faults: [], file: { name: "rollcall.config.ts", value: { ...account, kafka, ...root } } })
+
+const kafkaOf = (...input: Parameters<typeof checked>) => Result.getOrThrow(checked(...input)).kafka
+const faultsOf = (...input: Parameters<typeof checked>) => {
+  const result = checked(...input)
+  return Result.isFailure(result) ? result.failure.faults : []
+}
+
+const remote = { brokers: ["kafka-1.example.com:9093"] }
+const login = { mechanism: "scram-sha-512", username: "u", password: secret("KAFKA_SASL_PASSWORD") }
+const endpoint = { mechanism: "oauthbearer", clientId: "c", clientSecret: secret("KAFKA_SASL_CLIENT_SECRET") }
+
+describe("the settings of Kafka", () => {
+  for (const brokers of [["kafka-1.example.com:9092"], ["localhost:9092", "10.0.0.7:9092"], ["[fe80::1]:9092"]]) {
+    it(`plaintext to ${brokers.join(", ")} is a fault that names the setting which allows it`, () => {
+      const [fault, ...others] = faultsOf({ brokers })
+      assert.isEmpty(others)
+      assert.strictEqual(fault?.where, "rollcall.config.ts, kafka.brokers")
+      assert.include(fault?.message, `names ${brokers.at(-1)}, and encryption is off: personal data`)
+      assert.include(fault?.hint, "KAFKA_SSL=true")
+      assert.include(fault?.hint, "add kafka to ROLLCALL_ALLOW_PLAINTEXT")
+    })
+  }
+
+  it("plaintext beyond this machine is a fault if only another kind of connection may be unencrypted", () => {
+    assert.lengthOf(faultsOf(remote, {}, { allowPlaintext: ["api", "postgres"] }), 1)
+  })
+
+  it("a login without encryption beyond this machine is a fault, whatever the mechanism", () => {
+    for (const mechanism of ["plain", "scram-sha-256"]) {
+      const [fault] = faultsOf({ ...remote, sasl: { ...login, mechanism } })
+      assert.include(fault?.message, "the login and personal data")
+    }
+  })
+
+  it("plaintext is accepted to this machine, and to others if it is allowed", () => {
+    for (const broker of ["localhost:9092", "127.0.0.1:9092", "[::1]:9092"]) {
+      assert.isFalse(kafkaOf({ brokers: [broker] })?.ssl)
+    }
+    assert.isFalse(kafkaOf(remote, { ROLLCALL_ALLOW_PLAINTEXT: ["kafka"] })?.ssl)
+    assert.isFalse(kafkaOf(remote, {}, { allowPlaintext: ["kafka"] })?.ssl)
+  })
+
+  it("any of the files switches encryption on, and variables replace the properties of the file one by one", () => {
+    const ssl = { caFile: "ca.pem", serverName: "kafka" }
+    assert.deepStrictEqual(kafkaOf({ ...remote, ssl: true })?.ssl, {})
+    assert.deepStrictEqual(kafkaOf({ ...remote, ssl })?.ssl, ssl)
+    assert.deepStrictEqual(kafkaOf(remote, { KAFKA_SSL_CA_FILE: "v.pem" })?.ssl, { caFile: "v.pem" })
+    assert.deepStrictEqual(kafkaOf({ ...remote, ssl }, { KAFKA_SSL: "true", KAFKA_SSL_CA_FILE: "v.pem" })?.ssl, {
+      caFile: "v.pem",
+      serverName: "kafka"
+    })
+  })
+
+  it("a certificate without its key, and a file while encryption is off, are faults", () => {
+    assert.deepStrictEqual(
+      faultsOf({ ...remote, ssl: { certFile: "c.pem" } }).map(({ message, where }) => [where, message]),
+      [["rollcall.config.ts, kafka.ssl.keyFile", "is not set"]]
+    )
+    const [off] = faultsOf({ brokers: ["localhost:1"] }, { KAFKA_SSL: "false", KAFKA_SSL_CA_FILE: "ca.pem" })
+    assert.strictEqual(off?.where, "KAFKA_SSL_CA_FILE")
+    assert.include(off?.message, "encryption is off")
+  })
+
+  it("a token, or an endpoint that issues tokens, logs in with oauthbearer", () => {
+    const ssl = true
+    const token = kafkaOf({ ...remote, ssl, sasl: { mechanism: "oauthbearer", token: secret("KAFKA_SASL_TOKEN") } })
+    assert.deepInclude(token?.sasl, { mechanism: "oauthbearer", endpoint: null })
+    const issued = kafkaOf({ ...remote, ssl, sasl: { ...endpoint, tokenUrl: "https://id.example.com/token" } })
+    assert.deepInclude(issued?.sasl?.mechanism === "oauthbearer" ? issued.sasl.endpoint : null, {
+      url: "https://id.example.com/token",
+      clientId: "c",
+      scope: null
+    })
+    assert.notInclude(JSON.stringify([token, issued]), "s3cret")
+  })
+
+  const table: ReadonlyArray<readonly [sasl: unknown, where: string, message: RegExp, hint: RegExp]> = [
+    [{ username: "u", password: login.password }, "mechanism", /not set/, /mechanism/],
+    [{ ...login, mechanism: "gssapi" }, "mechanism", /not allowed/, /oauthbearer/],
+    [{ ...login, clientId: "c" }, "clientId", /no meaning/, /username, password/],
+    [{ mechanism: "oauthbearer" }, "tokenUrl", /not set/, /KAFKA_SASL_TOKEN_FILE/],
+    [{ ...endpoint, token: secret("KAFKA_SASL_TOKEN") }, "clientId", /no meaning/, /token/],
+    [
+      { ...endpoint, tokenUrl: "http://id.example.com/token" },
+      "tokenUrl",
+      /unencrypted/,
+      /add kafka to ROLLCALL_ALLOW_PLAINTEXT/
+    ],
+    [{ ...endpoint, tokenUrl: "https://u:p4ss@id.example.com/" }, "tokenUrl", /login/, /clientSecret/],
+    [{ ...endpoint, tokenUrl: "id.example.com" }, "tokenUrl", /not an address/, /https/]
+  ]
+  for (const [sasl, where, message, hint] of table) {
+    it(`${JSON.stringify(sasl)} is a fault with its location and a hint`, () => {
+      const faults = faultsOf({ ...remote, ssl: true, sasl })
+      const found = faults.find((fault) => fault.where === `rollcall.config.ts, kafka.sasl.${where}`)
+      assert.match(found?.message ?? JSON.stringify(faults), message)
+      assert.match(found?.hint ?? "", hint)
+      assert.notMatch(JSON.stringify(faults), /p4ss/)
+    })
+  }
+})

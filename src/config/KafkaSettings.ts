@@ -1,0 +1,178 @@
+/** The settings of Kafka: brokers, encryption, login and topics. */
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { type ConfigValue, notSet } from "./ConfigValue.ts"
+import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
+
+// ---- brokers and encryption ---------------------------------------------------------------------------------------
+
+const parseBroker = (value: ConfigValue): string => {
+  const broker = value.text() ?? ""
+  if (!/^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)) {
+    value.fault(`"${broker}" is not a broker address`, "Write host:port; separate several with commas")
+  }
+  return broker
+}
+
+/** How the broker's certificate is verified, and the client's own certificate. Paths of PEM files. */
+export interface TlsSettings {
+  readonly caFile?: string
+  readonly certFile?: string
+  readonly keyFile?: string
+  readonly serverName?: string
+}
+
+/**
+ * false: unencrypted. In the file `ssl` is `true`, `false` or an object with the properties of `TlsSettings`. A variable with
+ * one of these properties switches encryption on too.
+ */
+const parseSsl = (section: ConfigValue, value: ConfigValue): TlsSettings | false => {
+  const isObject = typeof value.value === "object"
+  const own = (isObject ? value : section.unset("ssl")).fields({
+    caFile: "KAFKA_SSL_CA_FILE",
+    certFile: "KAFKA_SSL_CERT_FILE",
+    keyFile: "KAFKA_SSL_KEY_FILE",
+    serverName: "KAFKA_SSL_SERVER_NAME"
+  })
+  const variable = section.variable("KAFKA_SSL")
+  const flag = (variable.isSet ? variable : isObject ? section.unset("ssl") : value).flag()
+  const given = Object.values(own).filter((part) => part.isSet)
+  if (flag === false) {
+    for (const part of given) part.fault("has no effect, because encryption is off", "Set KAFKA_SSL=true, or remove it")
+    return false
+  }
+  if (own.certFile.isSet !== own.keyFile.isSet) {
+    const missing = own.certFile.isSet ? own.keyFile : own.certFile
+    missing.fault(notSet, "Set the client's certificate and its private key together, or none of them")
+  }
+  const texts = Object.entries(own).flatMap(([name, part]) => part.isSet ? [[name, part.text() ?? ""]] : [])
+  return flag === true || given.length > 0 || isObject ? Object.fromEntries(texts) as TlsSettings : false
+}
+
+// ---- login --------------------------------------------------------------------------------------------------------
+
+const saslVariables = {
+  mechanism: "KAFKA_SASL_MECHANISM",
+  username: "KAFKA_SASL_USERNAME",
+  password: "KAFKA_SASL_PASSWORD",
+  token: "KAFKA_SASL_TOKEN",
+  tokenUrl: "KAFKA_SASL_TOKEN_URL",
+  clientId: "KAFKA_SASL_CLIENT_ID",
+  clientSecret: "KAFKA_SASL_CLIENT_SECRET",
+  scope: "KAFKA_SASL_SCOPE"
+} as const
+
+type SaslFields = { readonly [name in keyof typeof saslVariables]: ConfigValue }
+type SaslName = keyof SaslFields
+
+const parseTokenUrl = (value: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>): string => {
+  const text = value.text() ?? ""
+  const url = URL.parse(text)
+  if (url === null || !/^https?:$/.test(url.protocol)) {
+    value.fault("is not an address of a token endpoint", "Write https://<host>/<path>")
+  } else if (url.username !== "" || url.password !== "") {
+    value.fault("contains a login", "Use clientId and clientSecret")
+  } else if (url.protocol === "http:" && !isLoopback(url.hostname) && !allowPlaintext.has("kafka")) {
+    value.fault("would send the client's secret unencrypted", `Use https; or, ${orAllowPlaintext("kafka")}`)
+  }
+  return text
+}
+
+/** null if no part of the login is set. */
+const parseSasl = (own: SaslFields, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
+  const given = (Object.keys(own) as ReadonlyArray<SaslName>).filter((name) => own[name].isSet)
+  if (given.length === 0) return null
+  if (!own.mechanism.isSet) own.mechanism.fault(notSet, "Set it to the mechanism of the login, or remove the login")
+  const mechanism = own.mechanism.oneOf("plain", "scram-sha-256", "scram-sha-512", "oauthbearer") ?? "plain"
+  const require = (hint: string, ...names: ReadonlyArray<SaslName>) => {
+    for (const name of names) if (!own[name].isSet) own[name].fault(notSet, hint)
+    return names
+  }
+  const none = Redacted.make("")
+  const used: Array<SaslName> = ["mechanism"]
+  const refuseOthers = () => {
+    for (const name of given.filter((name) => !used.includes(name))) {
+      own[name].fault(`has no meaning for this login (${mechanism})`, `Remove it; this login uses ${used.join(", ")}`)
+    }
+  }
+  if (mechanism !== "oauthbearer") {
+    used.push(...require("Set mechanism, user name and password together, or none of them", "username", "password"))
+    if (own.mechanism.isSet) refuseOthers()
+    return {
+      mechanism,
+      username: own.username.text() ?? "",
+      password: own.password.secret()?.initial ?? none
+    }
+  }
+  if (own.token.isSet) {
+    used.push("token")
+    refuseOthers()
+    const token = own.token.secret()?.current ?? Effect.succeed(none)
+    return { mechanism, token, endpoint: null }
+  }
+  const hint = "Set KAFKA_SASL_TOKEN_FILE to a file that contains the token, or token URL, client id and client secret"
+  used.push(...require(hint, "tokenUrl", "clientId", "clientSecret"), "scope")
+  refuseOthers()
+  return {
+    mechanism,
+    token: null,
+    endpoint: {
+      url: parseTokenUrl(own.tokenUrl, allowPlaintext),
+      clientId: own.clientId.text() ?? "",
+      clientSecret: own.clientSecret.secret()?.initial ?? none,
+      scope: own.scope.text() ?? null
+    }
+  }
+}
+
+// ---- all ----------------------------------------------------------------------------------------------------------
+
+const parseTopic = (value: ConfigValue): string => {
+  const topic = value.text() ?? "rollcall.{model}"
+  if (!/^[A-Za-z0-9._-]+$/.test(topic.replaceAll("{model}", "m").replaceAll("{integration}", "i"))) {
+    value.fault(
+      `"${topic}" is not a topic template`,
+      "Use letters, digits, `.`, `_`, `-` and the placeholders {model} and {integration}"
+    )
+  }
+  return topic
+}
+
+const hostOf = (broker: string): string => broker.slice(0, broker.lastIndexOf(":"))
+
+export type KafkaSettings = NonNullable<ReturnType<typeof parseKafka>>
+
+/** null if no broker is set. */
+export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
+  const own = section.fields({
+    brokers: "KAFKA_BROKERS",
+    ssl: null,
+    sasl: null,
+    topic: "ROLLCALL_TOPIC",
+    state: null,
+    transactions: "ROLLCALL_KAFKA_TRANSACTIONS"
+  })
+  const settings = {
+    brokers: own.brokers.items().map(parseBroker),
+    ssl: parseSsl(section, own.ssl),
+    sasl: parseSasl(own.sasl.fields(saslVariables), allowPlaintext),
+    topic: parseTopic(own.topic),
+    state: own.state.flag() ?? false,
+    transactions: own.transactions.flag("on", "off") ?? true
+  }
+  if (settings.brokers.length === 0) {
+    if (section.isSet) {
+      own.brokers.fault("names no broker", "List at least one host:port, set KAFKA_BROKERS, or leave kafka out")
+    }
+    return null
+  }
+  const remote = settings.brokers.find((broker) => !isLoopback(hostOf(broker)))
+  if (settings.ssl === false && remote !== undefined && !allowPlaintext.has("kafka")) {
+    const sent = settings.sasl === null ? "personal data" : "the login and personal data"
+    own.brokers.fault(
+      `names ${remote}, and encryption is off: ${sent} would cross the network unencrypted`,
+      `Set KAFKA_SSL=true and use a TLS port of the brokers; or, ${orAllowPlaintext("kafka")}`
+    )
+  }
+  return settings
+}

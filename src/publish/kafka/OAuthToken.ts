@@ -1,0 +1,139 @@
+/**
+ * The token of the login OAUTHBEARER: from a file that another program renews, or from a token endpoint with the grant
+ * `client_credentials` (RFC 6749, section 4.4).
+ *
+ * Invariants
+ * 1. A token from the endpoint is renewed when three quarters of its lifetime have passed, or when the brokers refused it
+ * 2. The client's secret is sent only to the endpoint itself: redirects are not followed
+ * 3. Neither tokens nor the client's secret appear in errors   (I11)
+ *
+ * Gotchas
+ * - Most tokens are JSON Web Tokens, but a broker may accept others: only a token that says when it expires is checked.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { Refused, SinkError, Unreachable } from "../Sink.ts"
+
+export interface TokenEndpoint {
+  readonly url: string
+  readonly clientId: string
+  readonly clientSecret: Redacted.Redacted
+  readonly scope: string | null
+}
+
+/** Either a token that another program keeps valid, or the endpoint that issues tokens. */
+export type OAuthLogin =
+  & {
+    readonly mechanism: "oauthbearer"
+  }
+  & ({ readonly token: Effect.Effect<Redacted.Redacted>; readonly endpoint: null } | {
+    readonly token: null
+    readonly endpoint: TokenEndpoint
+  })
+
+export interface TokenSource {
+  /** A token that has not expired. */
+  readonly current: Effect.Effect<Redacted.Redacted, SinkError>
+  /** Forgets the token, because the brokers refused it. */
+  readonly invalidate: Effect.Effect<void>
+}
+
+const responseTimeout = Duration.seconds(10)
+
+const failed = (problem: string, advice: string): SinkError =>
+  new SinkError({ reason: new Unreachable({ message: `logging in to Kafka: ${problem}`, cause: null, advice }) })
+
+const Claims = Schema.fromJsonString(Schema.Struct({ exp: Schema.Number }))
+/** When a JSON Web Token expires, ms; null if the token does not say it. */
+const expiryOf = (token: string): number | null => {
+  const payload = Buffer.from(token.split(".")[1] ?? "", "base64url").toString()
+  return Option.match(Schema.decodeUnknownOption(Claims)(payload), {
+    onNone: () => null,
+    onSome: ({ exp }) => exp * 1000
+  })
+}
+
+const fileAdvice = "Renew the file that KAFKA_SASL_TOKEN_FILE names; it is read again for each login."
+
+const requireValid = Effect.fnUntraced(function*(token: Redacted.Redacted) {
+  const now = yield* Clock.currentTimeMillis
+  const text = Redacted.value(token)
+  if (!/^[\x21-\x7e]+$/.test(text)) {
+    return yield* failed("the token contains white space or control characters", fileAdvice)
+  }
+  const expiresAt = expiryOf(text)
+  if (expiresAt === null || expiresAt > now) return token
+  return yield* failed(`the token expired at ${new Date(expiresAt).toISOString()}`, fileAdvice)
+})
+
+const Grant = Schema.Struct({
+  access_token: Schema.String.check(Schema.isPattern(/^[\x21-\x7e]+$/)),
+  expires_in: Schema.optionalKey(Schema.Union([Schema.Number, Schema.NumberFromString]))
+})
+const Refusal = Schema.Struct({ error: Schema.String.check(Schema.isPattern(/^[\w.:-]{1,60}$/)) })
+
+const endpointAdvice = "Check KAFKA_SASL_TOKEN_URL, and that the token endpoint can be reached."
+
+const requestToken = Effect.fnUntraced(function*(endpoint: TokenEndpoint) {
+  const { clientId, clientSecret, scope } = endpoint
+  const { host, pathname } = new URL(endpoint.url)
+  const name = `the token endpoint ${host}${pathname}`
+  const request = HttpClientRequest.post(endpoint.url).pipe(
+    // RFC 6749, section 2.3.1: both parts are form-encoded first
+    HttpClientRequest.basicAuth(
+      encodeURIComponent(clientId),
+      Redacted.make(encodeURIComponent(Redacted.value(clientSecret)))
+    ),
+    HttpClientRequest.acceptJson,
+    HttpClientRequest.bodyUrlParams({ grant_type: "client_credentials", ...(scope === null ? {} : { scope }) })
+  )
+  const [status, body] = yield* HttpClient.execute(request).pipe(
+    Effect.flatMap((response) => Effect.map(Effect.option(response.json), (body) => [response.status, body] as const)),
+    Effect.timeout(responseTimeout),
+    Effect.mapError(() => failed(`${name} did not respond`, endpointAdvice))
+  )
+  if (status === 400 || status === 401 || status === 403) {
+    const refusal = Option.flatMap(body, Schema.decodeUnknownOption(Refusal))
+    return yield* new SinkError({
+      reason: new Refused({
+        message: `logging in to Kafka: ${name} refused the client (${
+          Option.match(refusal, { onNone: () => status, onSome: ({ error }) => error })
+        })`,
+        hint: "check KAFKA_SASL_CLIENT_ID, KAFKA_SASL_CLIENT_SECRET and KAFKA_SASL_SCOPE."
+      })
+    })
+  }
+  const grant = Option.flatMap(body, Schema.decodeUnknownOption(Grant))
+  if (status === 200 && Option.isSome(grant)) return grant.value
+  return yield* failed(`${name} did not issue a token (status ${status})`, endpointAdvice)
+})
+
+/** Asks the endpoint at most once at a time. */
+const fromEndpoint = (endpoint: TokenEndpoint): TokenSource => {
+  let issued: { readonly token: Redacted.Redacted; readonly renewAt: number } | null = null
+  return {
+    current: Effect.gen(function*() {
+      const now = yield* Clock.currentTimeMillis
+      if (issued !== null && now < issued.renewAt) return issued.token
+      const { access_token: token, expires_in: lifetime } = yield* requestToken(endpoint)
+      const expiresAt = lifetime === undefined ? expiryOf(token) ?? now : now + lifetime * 1000
+      issued = { token: Redacted.make(token), renewAt: now + (expiresAt - now) * 0.75 }
+      return issued.token
+    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp)),
+    invalidate: Effect.sync(() => {
+      issued = null
+    })
+  }
+}
+
+export const make = ({ endpoint, token }: OAuthLogin): TokenSource =>
+  endpoint === null
+    ? { current: Effect.flatMap(token, requireValid), invalidate: Effect.void }
+    : fromEndpoint(endpoint)

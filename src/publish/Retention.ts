@@ -6,6 +6,7 @@
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
  * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
  *   readers, whose positions Rollcall does not know   (D11)
+ * - Content that was deleted, here or elsewhere, leaves the bytes of the store's files within the hour   (I11)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -36,6 +37,8 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     before: now - Duration.toMillis(Duration.min(retention, erasedRetention)),
     upTo: Math.min(newest, ...positions)
   })
+  // every time: other parts delete content too, and the last time may have failed because the store was read
+  yield* store.reclaim
   if (deleted > 0 || erased > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted, erased }))
 })
 

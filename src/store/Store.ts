@@ -411,6 +411,13 @@ export class Store extends Context.Service<Store, {
   readonly purgeErased: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
 
   /**
+   * Removes deleted and overwritten content from the bytes of the store's files too. Call it after content was deleted or
+   * rewritten. False: another process reads the store, so call it again later. With PostgreSQL it does nothing: that is the work of
+   * the server's vacuum.
+   */
+  readonly reclaim: Operation<boolean>
+
+  /**
    * Restarts the log in a later generation: existing rows are not read any more, and every reader, `publishingStart` too, moves
    * to the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
    * the store. Does nothing if `generation` is not later than the current one.

@@ -170,6 +170,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     yield* awaitReaders
     const own = (yield* store.streams).filter(({ integration }) => integration === id)
     yield* Effect.forEach(own, (key) => store.eraseStream(capture.owner, key), { discard: true })
+    // if another process reads the store now, the next run of the retention reclaims the space
+    yield* store.reclaim
     yield* lock.withPermit(finishErasing(id))
   })
 

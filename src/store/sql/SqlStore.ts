@@ -37,7 +37,7 @@ import {
   toIntegration,
   toState
 } from "./Rows.ts"
-import { convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
+import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
 import * as ExpectationTable from "./stream/ExpectationTable.ts"
 import * as HoldTable from "./stream/HoldTable.ts"
 import * as StreamTransaction from "./stream/StreamTransaction.ts"
@@ -134,6 +134,16 @@ const make = Effect.gen(function*() {
       while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
     }),
     awaitDecision,
+    // deleted content was already overwritten with zeros in the pages; the pages before that are in the `-wal` file until now
+    reclaim: sql.onDialectOrElse({
+      pg: () => Effect.succeed(true),
+      orElse: () =>
+        sql<{ busy: number }>`PRAGMA wal_checkpoint(TRUNCATE)`.pipe(
+          Effect.map(([row]) => row?.busy !== 1),
+          Effect.provideService(AllowLongStatement, true),
+          withRetry("reclaim")
+        )
+    }),
     awaitLog: log.awaitAfter,
     prune: log.prune,
     purgeErased: log.purgeErased

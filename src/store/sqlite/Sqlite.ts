@@ -5,6 +5,7 @@
  * 1. A commit is on disk before it returns: WAL with `synchronous=FULL`
  * 2. A file that another program wrote is never changed
  * 3. Nothing is written after the file at the path was replaced or deleted
+ * 4. Deleted content is overwritten with zeros in the pages of the file; see `Store.reclaim` for the `-wal` file   (I11)
  *
  * Gotchas
  * - The driver is synchronous: a statement blocks its thread, which is the main thread unless `ownThread` is set. So the driver
@@ -27,6 +28,7 @@ import * as Health from "../sql/Health.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { Store, StoreError } from "../Store.ts"
 import * as ReplacedFile from "./ReplacedFile.ts"
+import { rewriteOnce } from "./Rewrite.ts"
 import { begin, type Session } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { foreign, toOpenError, toSqlError } from "./SqliteFault.ts"
@@ -63,9 +65,12 @@ export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "r
     if (found?.["mark"] !== 0 || found["tables"] !== 0) return yield* Effect.fail(foreign(file))
     yield* run(`PRAGMA page_size = ${pageBytes}`, [])
     yield* run(`PRAGMA application_id = ${applicationId}`, [])
+    yield* run("PRAGMA user_version = 1", [])
   }
   yield* run("PRAGMA journal_mode = WAL", [])
   yield* run("PRAGMA synchronous = FULL", [])
+  // not FAST, which leaves the content in the free pages of the file
+  yield* run("PRAGMA secure_delete = ON", [])
   yield* run(`PRAGMA cache_size = -${cacheKibibytes}`, [])
 })
 
@@ -162,7 +167,10 @@ const waitForWriteLock = (sql: SqlClient.SqlClient, file: string) => {
 export const waitingLayer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
   SqlDeliveries.ports.pipe(
     Layer.provide(
-      Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) => waitForWriteLock(sql, options.file)))
+      Layer.effectDiscard(
+        Effect.flatMap(SqlClient.SqlClient, (sql) =>
+          Effect.andThen(waitForWriteLock(sql, options.file), rewriteOnce(sql, options.file)))
+      )
     ),
     Layer.provide(client(options))
   )

@@ -1,11 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { Capture } from "../../../src/capture/schedule/Capture.ts"
 import * as Server from "../../../src/http/Server.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
-import { ask, type Options, stream, using, write } from "./Running.ts"
+import { ask, type Options, server, stream, using, write } from "./Running.ts"
 
 const post = Effect.fnUntraced(function*(path: string, body: unknown, headers: Record<string, string> = {}) {
   const { url } = yield* Server.Server
@@ -182,6 +187,33 @@ describe("POST /v1/integrations/{id}/remove", () => {
       ])
     })
     return reading(test, { api })
+  })
+
+  it.live("erases the records from the bytes of the store's files too (I11)", () => {
+    const api = Scripted.make()
+    for (let n = 0; n < 72; n++) api.put(0, { id: `a${n}`, name: `person.${n}@people.example` })
+    const addressesIn = (directory: string) =>
+      readdirSync(directory).flatMap((name) =>
+        readFileSync(join(directory, name), "latin1").match(/person\.\d+@/g) ?? []
+      ).length
+    return Effect.gen(function*() {
+      const directory = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-erase-"))),
+        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+      )
+      const test = Effect.gen(function*() {
+        yield* post("/v1/integrations", { id: acme, models: ["ats.tag"] })
+        yield* Effect.repeat(list, { until: ([one]) => one.records_live === 72, schedule: soon })
+        assert.isAtLeast(addressesIn(directory), 72)
+        yield* remove(acme, { data: "erase" })
+        yield* Effect.repeat(list, { until: (items) => items.length === 0, schedule: soon })
+        assert.strictEqual(addressesIn(directory), 0)
+      })
+      const store = Sqlite.layer({ file: join(directory, "rollcall.db") })
+      yield* Effect.flatMap(Capture, ({ run }) => Effect.raceFirst(test, run)).pipe(
+        Effect.provide(server({ api }).pipe(Layer.provideMerge(store)))
+      )
+    }).pipe(Effect.scoped)
   })
 
   it.live("an integration with a long id is found by the id that the list shows", () =>

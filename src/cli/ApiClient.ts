@@ -93,6 +93,9 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
   const httpClient = (yield* HttpClient.HttpClient).pipe(
     HttpClient.mapRequest(flow(
       HttpClientRequest.prependUrl(url),
+      // the server requires it of every command, also of one without a body
+      (request) =>
+        request.method === "POST" ? HttpClientRequest.setHeader(request, "content-type", "application/json") : request,
       token === null ? identity : HttpClientRequest.bearerToken(token)
     )),
     HttpClient.transform((response, request) =>

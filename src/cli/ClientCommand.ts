@@ -13,7 +13,7 @@ import { print, withTerminalErrors } from "./Process.ts"
 
 /** A client of the process that listens at the configured address. */
 export const connect = Effect.fnUntraced(function*(file: Option.Option<string>) {
-  const { host, port, token } = yield* Effect.fromResult(Config.checkHttp(yield* loadRawConfig(file)))
+  const { host, port, token } = yield* Effect.fromResult(Config.checkHttpClient(yield* loadRawConfig(file)))
   return yield* ApiClient.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
 })
 

@@ -34,7 +34,13 @@ describe("Config", () => {
         [60, 6 * 3600, 600, 300, 1]
       )
       assert.deepStrictEqual(value.store, { _tag: "Sqlite", file: "./rollcall.db", name: "./rollcall.db" })
-      assert.deepStrictEqual(value.http, { host: "127.0.0.1", port: 8477, token: null })
+      assert.deepStrictEqual(value.http, {
+        host: "127.0.0.1",
+        port: 8477,
+        token: null,
+        readToken: null,
+        hosts: []
+      })
       assert.isNull(value.kafka)
       assert.deepStrictEqual(value.log, { level: "info", format: null })
     }))
@@ -153,10 +159,10 @@ describe("Config", () => {
         KAFKA_SASL_USERNAME: "u",
         KAFKA_SASL_PASSWORD: "kafka-pw",
         ROLLCALL_HTTP_HOST: "0.0.0.0",
-        ROLLCALL_HTTP_TOKEN: "http-token"
+        ROLLCALL_HTTP_TOKEN: "http-token-of-thirty-two-letters"
       })
       assert.strictEqual(Redacted.value(yield* value.accounts["default"]!.key), "s3cret-key")
-      for (const secret of ["s3cret-key", "kafka-pw", "http-token"]) assert.notInclude(JSON.stringify(value), secret)
+      for (const secret of ["s3cret-key", "kafka-pw", "http-token-of"]) assert.notInclude(JSON.stringify(value), secret)
       assert.deepStrictEqual(value.kafka?.brokers, ["localhost:9092", "[::1]:9093"])
       assert.strictEqual(value.kafka?.sasl?.mechanism, "scram-sha-512")
     }))

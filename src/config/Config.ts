@@ -16,7 +16,7 @@ import * as Guard from "../domain/Guard.ts"
 import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import { configurationOf, type IncompleteConfiguration, isEnabledIn } from "../plugin/PluginConfiguration.ts"
 import { ConfigValue, notSet } from "./ConfigValue.ts"
-import { type HttpSettings, type LogSettings, parseHttp, parseLog } from "./DeploymentSettings.ts"
+import { type LogSettings, parseHttp, parseHttpClient, parseLog } from "./DeploymentSettings.ts"
 import {
   type Integration,
   parseAccounts,
@@ -97,8 +97,8 @@ export const check = (input: RawConfig): Result.Result<Settings, ConfigFaults> =
   toResult(evaluate(input, parseSettings))
 
 /** The address of the operating API, for commands such as `status` and `tail` that call the running process. Pure. */
-export const checkHttp = (input: RawConfig): Result.Result<HttpSettings, ConfigFaults> =>
-  toResult(evaluate(input, ({ http }) => parseHttp(http)))
+export const checkHttpClient = (input: RawConfig): Result.Result<ReturnType<typeof parseHttpClient>, ConfigFaults> =>
+  toResult(evaluate(input, ({ http }) => parseHttpClient(http)))
 
 /** The log settings. Faults are ignored here because `check` reports them, and the logger must exist to print them. */
 export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, ({ log }) => parseLog(log)).value

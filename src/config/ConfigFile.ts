@@ -108,6 +108,18 @@ export interface GuardConfig {
   readonly scopeShare?: number
 }
 
+/** The operating API. */
+export interface HttpConfig {
+  readonly host?: string
+  readonly port?: number
+  /** Required on any address but loopback; allows everything. */
+  readonly token?: Secret
+  /** Allows GET only. The responses contain personal data. */
+  readonly readToken?: Secret
+  /** Names under which clients reach the API, such as `rollcall.example.com`; with `https://` if a proxy terminates TLS. */
+  readonly hosts?: ReadonlyArray<string>
+}
+
 export interface ConfigFile {
   readonly accounts?: Readonly<Record<string, AccountConfig>>
   readonly integrations?: ReadonlyArray<IntegrationConfig>
@@ -123,7 +135,7 @@ export interface ConfigFile {
   readonly store?: string
   /** How long the event log is kept. */
   readonly retention?: DurationText
-  readonly http?: { readonly host?: string; readonly port?: number; readonly token?: Secret }
+  readonly http?: HttpConfig
   readonly kafka?: KafkaConfig
   readonly log?: {
     readonly level?: "trace" | "debug" | "info" | "warn" | "error"

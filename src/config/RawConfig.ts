@@ -40,6 +40,8 @@ const variableKinds = {
   ROLLCALL_HTTP_HOST: "text",
   ROLLCALL_HTTP_PORT: "text",
   ROLLCALL_HTTP_TOKEN: "secret",
+  ROLLCALL_HTTP_READ_TOKEN: "secret",
+  ROLLCALL_HTTP_HOSTS: "list",
   ROLLCALL_TOPIC: "text",
   ROLLCALL_KAFKA_TRANSACTIONS: "text",
   ROLLCALL_LOG_LEVEL: "text",

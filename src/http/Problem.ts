@@ -44,14 +44,22 @@ export class PositionGone
 /** 401 */
 export class TokenRequired extends problem<TokenRequired>()("TokenRequired", 401, "Token required") {}
 
-/** 403: without a token the API serves only this machine, under its loopback names. */
-export class HostNotAllowed
-  extends problem<HostNotAllowed>()("HostNotAllowed", 403, "Host name not allowed without a token")
+/** 429 */
+export class TooManyWrongTokens
+  extends problem<TooManyWrongTokens>()("TooManyWrongTokens", 429, "Too many wrong tokens")
 {}
 
-/** 403: a web page of another origin, open in a browser on this machine, must not send commands. */
+/** 403: a command with the read token, or in a session that was started with it. */
+export class OperateTokenRequired
+  extends problem<OperateTokenRequired>()("OperateTokenRequired", 403, "The read token does not allow commands")
+{}
+
+/** 403: a name that an attacker points at this address must not become an origin of this server. */
+export class HostNotAllowed extends problem<HostNotAllowed>()("HostNotAllowed", 403, "Host name not allowed") {}
+
+/** 403: a web page of another origin, open in a browser that reaches this server, must not send requests. */
 export class OriginNotAllowed
-  extends problem<OriginNotAllowed>()("OriginNotAllowed", 403, "Commands from a page of another origin are not allowed")
+  extends problem<OriginNotAllowed>()("OriginNotAllowed", 403, "Requests from a page of another origin are not allowed")
 {}
 
 /** 404 */

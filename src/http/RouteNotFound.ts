@@ -23,6 +23,10 @@ for (const { endpoints } of Object.values(Api.groups)) {
 }
 for (const page of pages) known.on("GET", page, true)
 
+/** Whether this path runs a command. */
+export const isCommand = (method: string, url: string): boolean =>
+  method === "POST" && known.find("POST", url) !== undefined
+
 const methodsOf = (url: string): ReadonlyArray<string> => [
   ...(known.find("GET", url) === undefined ? [] : ["GET", "HEAD"]),
   ...(known.find("POST", url) === undefined ? [] : ["POST"])

@@ -16,7 +16,6 @@ import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
-import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { createServer } from "node:http"
 import type { Capture } from "../capture/schedule/Capture.ts"
@@ -24,7 +23,10 @@ import type { Integrations as Control } from "../capture/schedule/Integrations.t
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
 import type { Store } from "../store/Store.ts"
-import * as AccessControl from "./AccessControl.ts"
+import * as AccessControl from "./access/AccessControl.ts"
+import type { AllowedHost } from "./access/RequestOrigin.ts"
+import type { Tokens } from "./access/Tokens.ts"
+import { WrongTokens } from "./access/WrongTokens.ts"
 import { Api } from "./Api.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
 import * as FeedHandlers from "./feed/FeedHandlers.ts"
@@ -40,11 +42,12 @@ import { OverviewCache } from "./status/OverviewCache.ts"
 import * as StatusPage from "./status/StatusPage.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
 
-export interface ServerOptions {
+export interface ServerOptions extends Tokens {
   readonly host: string
   /** 0 = any free port. */
   readonly port: number
-  readonly token: Redacted.Redacted | null
+  /** Names under which the API is reached, besides those of this machine. */
+  readonly hosts: ReadonlyArray<AllowedHost>
   /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
   /** Checks the body of a request to add an integration. */
@@ -76,19 +79,27 @@ const withUnsupportedMediaType = (response: HttpServerResponse.HttpServerRespons
     : Effect.succeed(response)
 
 /** Turns refusals of the router into problem responses. A defect is logged, and its response reveals nothing about it. */
-const errorsAsProblems = HttpRouter.middleware(
-  (handler) =>
-    Effect.catchCause(Effect.flatMap(handler, withUnsupportedMediaType), (cause) => {
-      if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-      if (RouteNotFound.isRouteNotFound(cause)) return RouteNotFound.respond
-      return Effect.logError("request failed", cause).pipe(
-        Effect.andThen(
-          HttpServerRespondable.toResponse(new InternalError({ detail: "see the log of this process for details" }))
-        )
+const errorsAsProblems = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  Effect.catchCause(Effect.flatMap(handler, withUnsupportedMediaType), (cause) => {
+    if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+    if (RouteNotFound.isRouteNotFound(cause)) return RouteNotFound.respond
+    return Effect.logError("request failed", cause).pipe(
+      Effect.andThen(
+        HttpServerRespondable.toResponse(new InternalError({ detail: "see the log of this process for details" }))
       )
-    }),
-  { global: true }
-)
+    )
+  })
+
+/** Every request passes these checks, from the outside to the inside. */
+const middleware = (options: ServerOptions) =>
+  HttpRouter.middleware(
+    Effect.map(
+      AccessControl.make({ ...options, encrypted: false }),
+      (checked) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+        errorsAsProblems(checked(handler))
+    ),
+    { global: true }
+  ).pipe(Layer.provide(WrongTokens.layer))
 
 // ---- routes -------------------------------------------------------------------------------------------------------
 
@@ -98,7 +109,7 @@ const documentation = HttpRouter.use(Effect.fnUntraced(function*(router) {
   yield* router.add("GET", "/docs", Effect.flatten(page))
 }))
 
-const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
+const routes = ({ checkIntegration, dependencies }: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
       Layer.provide([
@@ -114,9 +125,7 @@ const routes = ({ checkIntegration, dependencies, token }: ServerOptions) =>
     ),
     MetricsEndpoint.layer,
     documentation,
-    StatusPage.layer,
-    AccessControl.layer(token),
-    errorsAsProblems
+    StatusPage.layer
   )
 
 // ---- the server ---------------------------------------------------------------------------------------------------
@@ -173,7 +182,7 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
     Server,
     Effect.map(HttpServer.HttpServer, ({ address }) => Server.of({ url: HttpServer.formatAddress(address) }))
   )
-  return HttpRouter.serve(routes(options), {
+  return HttpRouter.serve(Layer.merge(routes(options), middleware(options)), {
     disableLogger: true,
     disableListenLog: true,
     routerConfig: { maxParamLength: maxParameterLength }

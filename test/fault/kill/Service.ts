@@ -149,7 +149,8 @@ export const ask = (url: string, path: string, request: RequestInit = {}): Effec
 export const post = (url: string, path: string, body?: unknown): Effect.Effect<string> =>
   ask(url, path, {
     method: "POST",
-    ...(body !== undefined && { headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+    headers: { "content-type": "application/json" },
+    ...(body !== undefined && { body: JSON.stringify(body) })
   })
 
 /** Approves every open hold; returns whether there was one. */

@@ -11,7 +11,9 @@ const { ask, key, stream, using } = Running
 
 const post = Effect.fnUntraced(function*(path: string, headers: Record<string, string> = {}) {
   const { url } = yield* Server.Server
-  const response = yield* Effect.promise(() => fetch(`${url}${path}`, { method: "POST", headers }))
+  const response = yield* Effect.promise(() =>
+    fetch(`${url}${path}`, { method: "POST", headers: { "content-type": "application/json", ...headers } })
+  )
   return { status: response.status, body: yield* Effect.promise(() => response.json()) }
 })
 

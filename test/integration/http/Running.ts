@@ -6,6 +6,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { once } from "node:events"
+import { type IncomingMessage, request } from "node:http"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
@@ -30,6 +32,8 @@ const minute = Duration.minutes(1)
 
 export interface Options {
   readonly token?: string
+  readonly readToken?: string
+  readonly hosts?: Server.ServerOptions["hosts"]
   readonly port?: number
   /** The streams that are read. */
   readonly api?: Scripted.ScriptedApi
@@ -67,12 +71,15 @@ const delivering = (
 
 /** The API over the provided store. */
 export const server = (
-  { api = Scripted.make(), dependencies = [], plugins = [], port = 0, token, write }: Options = {}
+  { api = Scripted.make(), dependencies = [], hosts = [], plugins = [], port = 0, readToken, token, write }: Options =
+    {}
 ) =>
   Server.layer({
     host: "127.0.0.1",
     port,
+    hosts,
     token: token === undefined ? null : Redacted.make(token),
+    readToken: readToken === undefined ? null : Redacted.make(readToken),
     dependencies,
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(
@@ -156,6 +163,25 @@ export const write = Effect.fnUntraced(function*(
       yield* tx.write([{ head, events: [event] }])
     }))
 })
+
+/** One request with any headers, also those that `fetch` does not allow. */
+export const send = Effect.fnUntraced(
+  function*(method: string, path: string, headers: Record<string, string> = {}, body?: string | Buffer) {
+    const { url } = yield* Server.Server
+    const answer = yield* Effect.promise(async () => {
+      const { hostname, port } = new URL(url)
+      const sent = request({ host: hostname, port, method, path, headers, agent: false })
+      const response = once(sent, "response")
+      sent.end(body)
+      const [message] = await response as [IncomingMessage]
+      const chunks: Array<Buffer> = []
+      for await (const chunk of message) chunks.push(chunk)
+      return { status: message.statusCode, headers: message.headers, text: Buffer.concat(chunks).toString() }
+    })
+    const type = answer.headers["content-type"] ?? ""
+    return { ...answer, type, body: type.includes("json") ? JSON.parse(answer.text) : null }
+  }
+)
 
 /** Sends a POST request to the server. */
 export const post = Effect.fnUntraced(function*(path: string, body: unknown = {}) {

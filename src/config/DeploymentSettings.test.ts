@@ -1,0 +1,90 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Result from "effect/Result"
+import * as Config from "./Config.ts"
+import { loadEnvironment } from "./RawConfig.ts"
+
+const account = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
+const long = "0123456789abcdef0123456789abcdef"
+const other = "fedcba9876543210fedcba9876543210"
+const open = { ROLLCALL_HTTP_HOST: "0.0.0.0" }
+
+const load = (variables: Record<string, string>) =>
+  loadEnvironment.pipe(
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord({ ...account, ...variables }))
+  )
+
+const httpOf = (variables: Record<string, string>) =>
+  Effect.map(load(variables), (raw) => Result.getOrThrow(Config.check(raw)).http)
+
+const faultsOf = (variables: Record<string, string>) =>
+  Effect.map(load(variables), (raw) => {
+    const result = Config.check(raw)
+    return Result.isFailure(result) ? result.failure.faults.map(({ message, where }) => `${where} ${message}`) : []
+  })
+
+describe("the settings of the operating API", () => {
+  it.effect("beyond loopback a token of less than 32 characters is a fault that does not quote it (I11)", () =>
+    Effect.gen(function*() {
+      for (
+        const [name, extra] of [["ROLLCALL_HTTP_TOKEN", {}], ["ROLLCALL_HTTP_READ_TOKEN", {
+          ROLLCALL_HTTP_TOKEN: long
+        }]]
+      ) {
+        const variables = { ...open, ...extra as Record<string, string>, [name as string]: long.slice(1) }
+        const [fault = ""] = yield* faultsOf(variables)
+        assert.match(fault, new RegExp(`^${name} is shorter than 32 characters, but .* 0\\.0\\.0\\.0`))
+        assert.notInclude(fault, long.slice(1))
+        assert.deepStrictEqual(yield* faultsOf({ ...variables, ROLLCALL_HTTP_HOST: "127.0.0.1" }), [])
+      }
+      assert.deepStrictEqual(yield* faultsOf({ ...open, ROLLCALL_HTTP_TOKEN: long }), [])
+    }))
+
+  it.effect("the two tokens must differ, and the read token needs the other one", () =>
+    Effect.gen(function*() {
+      assert.match(
+        (yield* faultsOf({ ROLLCALL_HTTP_READ_TOKEN: long }))[0] ?? "",
+        /^ROLLCALL_HTTP_READ_TOKEN is set, but ROLLCALL_HTTP_TOKEN is not/
+      )
+      const same = { ROLLCALL_HTTP_TOKEN: long, ROLLCALL_HTTP_READ_TOKEN: long }
+      assert.deepStrictEqual(yield* faultsOf(same), ["ROLLCALL_HTTP_READ_TOKEN is the same as ROLLCALL_HTTP_TOKEN"])
+      assert.match((yield* faultsOf({ ROLLCALL_HTTP_TOKEN: "two words" }))[0] ?? "", /white space/)
+      const { readToken, token } = yield* httpOf({ ...same, ROLLCALL_HTTP_READ_TOKEN: other })
+      assert.deepStrictEqual([token && Redacted.value(token), readToken && Redacted.value(readToken)], [long, other])
+    }))
+
+  it.effect("the hosts are names, with https:// if a proxy terminates TLS, and the name to listen on is one", () =>
+    Effect.gen(function*() {
+      const { hosts } = yield* httpOf({
+        ROLLCALL_HTTP_TOKEN: long,
+        ROLLCALL_HTTP_HOST: "rollcall.internal",
+        ROLLCALL_HTTP_HOSTS: "Rollcall:8477, https://rollcall.example.com/"
+      })
+      assert.deepStrictEqual(hosts, [
+        { name: "rollcall:8477", https: false },
+        { name: "rollcall.example.com", https: true },
+        { name: "rollcall.internal", https: false }
+      ])
+      for (const wrong of ["http://rollcall.example.com", "*", "*.example.com", "a b", "rollcall.example.com/path"]) {
+        assert.match(
+          (yield* faultsOf({ ROLLCALL_HTTP_HOSTS: wrong }))[0] ?? "",
+          /^ROLLCALL_HTTP_HOSTS .* is not a host name$/
+        )
+      }
+    }))
+
+  it.effect("commands send the operate token, or the read token if only that is set", () =>
+    Effect.gen(function*() {
+      const tokenOf = (variables: Record<string, string>) =>
+        Effect.map(load({ ...open, ...variables }), (raw) =>
+          Result.map(Config.checkHttpClient(raw), ({ token }) => token && Redacted.value(token)))
+      assert.deepStrictEqual(yield* tokenOf({ ROLLCALL_HTTP_READ_TOKEN: other }), Result.succeed(other))
+      assert.deepStrictEqual(
+        yield* tokenOf({ ROLLCALL_HTTP_TOKEN: long, ROLLCALL_HTTP_READ_TOKEN: other }),
+        Result.succeed(long)
+      )
+      assert.isTrue(Result.isFailure(yield* tokenOf({})))
+    }))
+})

@@ -1,0 +1,103 @@
+/**
+ * Checks every request to the operating API before its handler runs.
+ *
+ * Invariants
+ * 1. If a token is configured, a request without a token gets an answer only from `/health/*` and the login page, and that
+ *    answer names neither a stream nor a reason   (I11)
+ * 2. The read token allows GET and HEAD only
+ * 3. A command needs `Content-Type: application/json`, also if its body is empty. A page of another origin cannot send that
+ *    without asking first (CORS preflight), and this server never agrees
+ *
+ * Gotchas
+ * - `/health/*` is answered under every name, because probes use the address of a container as its name.
+ */
+import * as Effect from "effect/Effect"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Option from "effect/Option"
+import {
+  HostNotAllowed,
+  OperateTokenRequired,
+  OriginNotAllowed,
+  TokenRequired,
+  TooManyWrongTokens,
+  UnsupportedMediaType
+} from "../Problem.ts"
+import { isCommand } from "../RouteNotFound.ts"
+import { type Caller, CurrentCaller } from "./Caller.ts"
+import { isForeign, type OwnOrigin, ownOriginOf, type Reachability } from "./RequestOrigin.ts"
+import { bearerOf, callerWith, type Tokens } from "./Tokens.ts"
+import { WrongTokens } from "./WrongTokens.ts"
+
+export interface Access extends Tokens, Pick<Reachability, "hosts" | "encrypted"> {}
+
+const isSafe = (method: string): boolean => method === "GET" || method === "HEAD"
+
+const isJson = (contentType: string | undefined): boolean =>
+  /^application\/json\s*(;|$)/i.test(contentType?.trim() ?? "")
+
+const hostNotAllowed = new HostNotAllowed({
+  detail:
+    "the API does not answer under this host name: allow the name with ROLLCALL_HTTP_HOSTS, or use 127.0.0.1 or localhost"
+})
+const originNotAllowed = new OriginNotAllowed({
+  detail: "a web page of another origin sent this request. If a proxy in front of Rollcall terminates TLS, " +
+    "list its address as https://<name> in ROLLCALL_HTTP_HOSTS"
+})
+const notJson = new UnsupportedMediaType({
+  detail: "a command must be JSON, also if its body is empty",
+  hint: "send it with `Content-Type: application/json`"
+})
+const operateTokenRequired = new OperateTokenRequired({
+  detail: "the read token allows GET only: send ROLLCALL_HTTP_TOKEN to run a command"
+})
+const tokenRequired = new TokenRequired({
+  detail: "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`; the rollcall command does this if that variable is set"
+})
+const tooManyWrongTokens = new TooManyWrongTokens({
+  detail: "too many requests with a wrong token are waiting; the right token is answered at once"
+})
+
+const refuseToken = (problem: TokenRequired | TooManyWrongTokens) =>
+  Effect.map(HttpServerRespondable.toResponse(problem), HttpServerResponse.setHeader("www-authenticate", "Bearer"))
+
+/** The address of the connection; behind a proxy, that of the proxy. */
+export const addressOf = ({ remoteAddress }: HttpServerRequest): string =>
+  Option.getOrElse(remoteAddress, () => "unknown")
+
+/** Refuses requests that a page of another origin, or of a name that an attacker owns, makes a browser send. */
+const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
+  if (own === null) return hostNotAllowed
+  if (isForeign(request.method, request.headers, own)) return originNotAllowed
+  if (isCommand(request.method, request.url) && !isJson(request.headers["content-type"])) return notJson
+  return null
+}
+
+/** Makes the middleware. */
+export const make = Effect.fnUntraced(function*(access: Access) {
+  const { encrypted, hosts, token } = access
+  const { penalize } = yield* WrongTokens
+  const reachability = { encrypted, hosts, guarded: token !== null }
+  const anyone: Caller | null = token === null ? { scope: "operate", means: "no token" } : null
+
+  return Effect.fnUntraced(function*<E, R>(
+    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+  ) {
+    const request = yield* HttpServerRequest
+    const isPublic = request.url.startsWith("/health/")
+    const problem = refuseForeign(request, ownOriginOf(request.headers, reachability))
+    if (problem !== null && !isPublic) return yield* HttpServerRespondable.toResponse(problem)
+    const sent = token === null ? null : bearerOf(request.headers["authorization"])
+    const caller = sent === null ? anyone : callerWith(access, sent)
+    if (caller === null && sent !== null) {
+      const waited = yield* penalize(addressOf(request))
+      return yield* refuseToken(waited ? tokenRequired : tooManyWrongTokens)
+    }
+    if (caller === null && !isPublic) return yield* refuseToken(tokenRequired)
+    if (caller?.scope === "read" && !isSafe(request.method)) {
+      return yield* HttpServerRespondable.toResponse(operateTokenRequired)
+    }
+    return yield* Effect.provideService(handler, CurrentCaller, problem === null ? caller : null)
+  })
+})

@@ -1,0 +1,16 @@
+/** The sender of the current request, as far as the server knows. */
+import * as Context from "effect/Context"
+
+/** `read` allows GET and HEAD only. */
+export type Scope = "read" | "operate"
+
+export interface Caller {
+  readonly scope: Scope
+  /** How the caller proved its right, for the audit log. */
+  readonly means: "read token" | "operate token" | "session" | "no token"
+}
+
+/** null: the request carries no valid token, so it gets only what is public. */
+export const CurrentCaller = Context.Reference<Caller | null>("rollcall/http/CurrentCaller", {
+  defaultValue: () => null
+})

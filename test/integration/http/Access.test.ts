@@ -1,0 +1,151 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Store from "../../../src/store/Store.ts"
+import * as Running from "./Running.ts"
+
+const { send, stream, using } = Running
+
+const token = "an-operate-token-of-32-characters"
+const readToken = "a-read-token-of-at-least-32-chars"
+const bearer = (secret: string) => ({ authorization: `Bearer ${secret}` })
+const json = { "content-type": "application/json" }
+const pause = "/v1/streams/greenhouse:acme/ats.tag/pause"
+
+const add = "/v1/integrations"
+const integration = JSON.stringify({ id: "workday:acme", models: ["hris.skill"] })
+
+const isAdded = Effect.map(Effect.flatMap(Store.Store, (store) => store.integrations), (all) => all.length > 0)
+
+describe("the name under which a request arrives", () => {
+  it.live("must be allowed although the token is right (DNS rebinding)", () =>
+    Effect.gen(function*() {
+      for (const host of ["attacker.example", "attacker.example:8477", "localhost.attacker.example", "[::1].example"]) {
+        const { body, status } = yield* send("GET", "/v1/events", { host, ...bearer(token) })
+        assert.deepStrictEqual([status, body.type], [403, "urn:rollcall:problem:host-not-allowed"], host)
+        assert.include(body.detail, "ROLLCALL_HTTP_HOSTS")
+      }
+      for (const host of ["localhost", "127.0.0.1:8477", "[::1]:8477", "10.0.0.7:8477", "[fd00::7]"]) {
+        assert.strictEqual((yield* send("GET", "/v1/events", { host, ...bearer(token) })).status, 200, host)
+      }
+    }).pipe(using({ token })))
+
+  it.live("may be a configured one", () =>
+    Effect.gen(function*() {
+      for (const host of ["rollcall.example", "rollcall.example:8477", "ROLLCALL.example", "proxy.example"]) {
+        assert.strictEqual((yield* send("GET", "/v1/events", { host, ...bearer(token) })).status, 200, host)
+      }
+      assert.strictEqual((yield* send("GET", "/v1/events", { host: "example", ...bearer(token) })).status, 403)
+    }).pipe(
+      using({ token, hosts: [{ name: "rollcall.example", https: false }, { name: "proxy.example", https: true }] })
+    ))
+
+  it.live("must be a loopback name if no token is configured", () =>
+    Effect.gen(function*() {
+      for (const host of ["attacker.example", "127.0.0.1.attacker.example", "10.0.0.7:8477"]) {
+        assert.strictEqual((yield* send("GET", "/v1/events", { host })).status, 403, host)
+      }
+      for (const host of ["localhost:8477", "127.0.0.1", "[::1]:8477"]) {
+        assert.strictEqual((yield* send("GET", "/v1/events", { host })).status, 200, host)
+      }
+    }).pipe(using()))
+})
+
+describe("a page of another origin", () => {
+  const foreign = [
+    { origin: "https://localhost:3000" },
+    { origin: "http://localhost:3000" },
+    { origin: "https://localhost:8477" },
+    { origin: "http://attacker.example" },
+    { origin: "null" },
+    { "sec-fetch-site": "cross-site" },
+    { "sec-fetch-site": "same-site" },
+    { origin: "http://localhost:8477", "sec-fetch-site": "cross-site" }
+  ]
+
+  it.live.each([undefined, token])("cannot run a command (token %s)", (secret) =>
+    Effect.gen(function*() {
+      const known = { host: "localhost:8477", ...json, ...(secret === undefined ? {} : bearer(secret)) }
+      for (const headers of foreign) {
+        const { body, status } = yield* send("POST", add, { ...known, ...headers }, integration)
+        assert.deepStrictEqual(
+          [status, body.type],
+          [403, "urn:rollcall:problem:origin-not-allowed"],
+          JSON.stringify(headers)
+        )
+      }
+      assert.isFalse(yield* isAdded)
+      const own = { origin: "http://localhost:8477", "sec-fetch-site": "same-origin" }
+      assert.strictEqual((yield* send("POST", add, { ...known, ...own }, integration)).status, 200)
+      assert.isTrue(yield* isAdded)
+    }).pipe(using(secret === undefined ? {} : { token: secret })))
+
+  it.live("gets no answer to a GET, but a link from it opens the status page", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      const host = { host: "localhost:8477" }
+      for (const headers of foreign) {
+        assert.strictEqual(
+          (yield* send("GET", "/v1/events", { ...host, ...headers })).status,
+          403,
+          JSON.stringify(headers)
+        )
+      }
+      const link = { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document" }
+      assert.strictEqual((yield* send("GET", "/", { ...host, ...link })).status, 200)
+      assert.strictEqual((yield* send("GET", "/", { ...host, ...link, "sec-fetch-dest": "iframe" })).status, 403)
+      assert.strictEqual((yield* send("GET", "/", { ...host, "sec-fetch-site": "none" })).status, 200)
+    }).pipe(using()))
+
+  it.live("has the scheme of a proxy that terminates TLS", () =>
+    Effect.gen(function*() {
+      const known = { host: "rollcall.example", ...json, ...bearer(token) }
+      assert.strictEqual(
+        (yield* send("POST", add, { ...known, origin: "http://rollcall.example" }, integration)).status,
+        403
+      )
+      assert.strictEqual(
+        (yield* send("POST", add, { ...known, origin: "https://rollcall.example" }, integration)).status,
+        200
+      )
+    }).pipe(using({ token, hosts: [{ name: "rollcall.example", https: true }] })))
+})
+
+describe("a command", () => {
+  it.live("that a form could send is refused, also without a body", () =>
+    Effect.gen(function*() {
+      const bodies: ReadonlyArray<readonly [Record<string, string>, string]> = [
+        [{}, ""],
+        [{ "content-type": "text/plain" }, "{}"],
+        [{ "content-type": "text/plain" }, ""],
+        [{ "content-type": "application/x-www-form-urlencoded" }, ""],
+        [{ "content-type": "multipart/form-data; boundary=b" }, "--b--"],
+        [{ "content-type": "text/plain; application/json" }, "{}"]
+      ]
+      for (const [headers, body] of bodies) {
+        for (const path of [pause, "/v1/integrations", "/v1/plugins/writes/stop"]) {
+          const answer = yield* send("POST", path, headers, body)
+          assert.deepStrictEqual(
+            [answer.status, answer.body.type],
+            [415, "urn:rollcall:problem:unsupported-media-type"],
+            `${path} ${JSON.stringify(headers)}`
+          )
+          assert.include(answer.body.hint, "Content-Type: application/json")
+        }
+      }
+      assert.isFalse(yield* isAdded)
+      const typed = { "content-type": "application/json; charset=utf-8" }
+      assert.strictEqual((yield* send("POST", add, typed, integration)).status, 200)
+      assert.strictEqual((yield* send("POST", pause, typed)).status, 404)
+    }).pipe(using()))
+
+  it.live("needs the operate token, and every GET is open to the read token", () =>
+    Effect.gen(function*() {
+      for (const path of ["/v1/events", "/v1/streams", "/metrics", "/"]) {
+        assert.strictEqual((yield* send("GET", path, bearer(readToken))).status, 200, path)
+      }
+      const { body, status } = yield* send("POST", add, { ...json, ...bearer(readToken) }, integration)
+      assert.deepStrictEqual([status, body.type], [403, "urn:rollcall:problem:operate-token-required"])
+      assert.isFalse(yield* isAdded)
+      assert.strictEqual((yield* send("POST", add, { ...json, ...bearer(token) }, integration)).status, 200)
+    }).pipe(using({ token, readToken })))
+})

@@ -4,16 +4,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { fillForm, fillTemplate } from "./FormFilling.ts"
 
 const text = (unified_key: string | null, required = false): FormField => ({ type: "text", unified_key, required })
-const country: FormField = {
+const country: Extract<FormField, { readonly options?: unknown }> = {
   type: "single_select",
-  unified_key: "country",
+  unified_key: "home_address.country",
   required: true,
   options: { type: "inline", entries: [{ id: "o1", label: "Germany", unified_value: "DE", remote_id: "276" }] }
 }
 const address = (required: boolean): FormField => ({
   type: "object",
   required,
-  properties: { street: text("street_1"), city: text("city", true), country }
+  properties: { street: text("home_address.street_1"), city: text("home_address.city", true), country }
 })
 const form = (properties: EmployeeForm["properties"]): EmployeeForm => ({ properties })
 
@@ -72,7 +72,7 @@ describe("fillForm", () => {
         given: text("first_name", true),
         start: { type: "date", unified_key: "start_date" },
         employer: text("legal_entity_id"),
-        place: text("work_location_id"),
+        place: text("location_id"),
         home: address(false),
         mail: text("work_email", true)
       }),
@@ -93,6 +93,8 @@ describe("fillForm", () => {
         title: text("job_title"),
         hours: { type: "number" },
         shares: { type: "array", item_type: { type: "number" } },
+        remote: { type: "checkbox" },
+        perks: { type: "multi_select", options: country.options ?? null },
         contacts: { type: "array", item_type: { type: "object", properties: { name: text(null) } } },
         home: address(true)
       }),
@@ -100,6 +102,8 @@ describe("fillForm", () => {
         title: "Senior {/job/name}",
         hours: "38.5",
         shares: "100",
+        remote: "true",
+        perks: "germany",
         contacts: { name: "{/job/name}" },
         home: { country: "germany" },
         unknown: "is in no field"
@@ -110,6 +114,8 @@ describe("fillForm", () => {
       title: "Senior Nurse",
       hours: 38.5,
       shares: [100],
+      remote: true,
+      perks: ["o1"],
       contacts: [{ name: "Nurse" }],
       home: { street: "Torstrasse 1", city: "Berlin", country: "o1" }
     })
@@ -118,7 +124,7 @@ describe("fillForm", () => {
   const elsewhere = { candidate: { location: { street_1: "Oudegracht 1", city: "Utrecht", country: "NL" } } }
 
   it("a default answer that does not fit and an incomplete optional object are left out", () => {
-    const short: FormField = { type: "text", unified_key: "city", max_length: 3 }
+    const short: FormField = { type: "text", unified_key: "home_address.city", max_length: 3 }
     assert.deepStrictEqual(fillForm(form({ short, home: address(false) }), {}, elsewhere), {})
   })
 

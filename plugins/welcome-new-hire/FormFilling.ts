@@ -79,19 +79,18 @@ export const fillTemplate = (text: string, source: Json): Json | undefined => {
 const defaultTemplates: Readonly<Record<string, string>> = {
   first_name: "{/candidate/first_name}",
   last_name: "{/candidate/last_name}",
-  personal_email: "{/candidate/email_addresses/0/email_address}",
+  private_email: "{/candidate/email_addresses/0/email_address}",
   mobile_phone_number: "{/candidate/phone_numbers/0/phone_number}",
   start_date: "{/offer/employment_start_date}",
   job_title: "{/job/name}",
-  employment_type: "{/staffing_entity/employment_types/only/unified_type}",
   legal_entity_id: "{/staffing_entity/legal_entities/only/id}",
-  work_location_id: "{/staffing_entity/locations/only/id}",
-  street_1: "{/candidate/location/street_1}",
-  street_2: "{/candidate/location/street_2}",
-  city: "{/candidate/location/city}",
-  state: "{/candidate/location/state}",
-  zip_code: "{/candidate/location/zip_code}",
-  country: "{/candidate/location/country}"
+  location_id: "{/staffing_entity/locations/only/id}",
+  "home_address.street_1": "{/candidate/location/street_1}",
+  "home_address.street_2": "{/candidate/location/street_2}",
+  "home_address.city": "{/candidate/location/city}",
+  "home_address.state": "{/candidate/location/state}",
+  "home_address.zip_code": "{/candidate/location/zip_code}",
+  "home_address.country": "{/candidate/location/country}"
 }
 
 /** Converts a value to the field's type; returns it unchanged if it cannot be converted. */
@@ -104,17 +103,25 @@ const toFieldType = (field: FormField, value: Json | undefined): Json | undefine
       return typeof value === "string" ? value.slice(0, "2026-03-01".length) : value
     case "number":
       return typeof value === "string" && value.trim() !== "" && Number.isFinite(Number(value)) ? Number(value) : value
-    case "single_select": {
-      const lowerCaseValue = String(value).toLowerCase()
-      const { entries } = "options" in field && field.options != null ? field.options : { entries: null }
-      const option = entries?.find(({ id, label, remote_id, unified_value }) =>
-        [id, unified_value, remote_id, label].some((name) => name?.toLowerCase() === lowerCaseValue)
-      )
-      return option?.id ?? value
-    }
+    case "single_select":
+      return optionOf(field, value)
+    case "multi_select":
+      return [value].flat().map((value: Json) => optionOf(field, value))
+    case "checkbox":
+      return value === "true" ? true : value === "false" ? false : value
     default:
       return value
   }
+}
+
+/** The id of the option with this id, unified value, remote id or label; the value itself if there is none. */
+const optionOf = (field: FormField, value: Json): Json => {
+  const wanted = String(value).toLowerCase()
+  const { entries } = "options" in field && field.options != null ? field.options : { entries: null }
+  const option = entries?.find(({ id, label, remote_id, unified_value }) =>
+    [id, unified_value, remote_id, label].some((name) => name != null && String(name).toLowerCase() === wanted)
+  )
+  return option?.id ?? value
 }
 
 const fits = (field: FormField, value: Json): boolean =>

@@ -42,7 +42,11 @@ const config = Config.all({
 type Settings = Config.Success<typeof config>
 type Hired = Plugin.EventOf<"ats.application.hired">
 
-const Employee = Schema.Struct({ id: Schema.String, remote_id: Schema.optionalKey(Schema.NullOr(Schema.String)) })
+const Employee = Schema.Struct({
+  /** null while the service does not know the employee yet. */
+  id: Schema.NullOr(Schema.String),
+  remote_id: Schema.optionalKey(Schema.NullOr(Schema.String))
+})
 type Employee = typeof Employee.Type
 
 // ---- the employee -------------------------------------------------------------------------------------------------
@@ -91,7 +95,7 @@ const download = Effect.fnUntraced(function*(url: string, maxSize: ByteSize.Byte
 
 /** Uploads the file as a document of the employee; returns false if it was left out. */
 const upload = Effect.fnUntraced(
-  function*(file: Plugin.Attachment, employee: Employee, category_id: string, settings: Settings) {
+  function*(file: Plugin.Attachment, employeeId: string, category_id: string, settings: Settings) {
     const data = file.data_url == null ? null : yield* download(file.data_url, settings.largestDocument)
     if (data === null) {
       yield* Effect.logWarning("attachment not uploaded: it is too large or cannot be read")
@@ -100,7 +104,7 @@ const upload = Effect.fnUntraced(
     const people = yield* Plugin.Api.for(settings.hris)
     const name = file.file_name ?? file.id
     const content_type = file.content_type ?? "application/octet-stream"
-    yield* people.uploadDocument(employee.id, {
+    yield* people.uploadDocument(employeeId, {
       category_id,
       document: { name, content_type, data: Base64.encode(data) }
     })
@@ -116,10 +120,15 @@ const uploadAll = Effect.fnUntraced(function*(event: Hired, employee: Employee, 
     const category = documents[file.type ?? "OTHER"]
     return category === undefined ? [] : [{ file, category }]
   })
+  const employeeId = employee.id
+  if (employeeId === null) {
+    yield* Effect.logWarning("no document uploaded: the API has not assigned an id to the new employee")
+    return wanted.map(() => false)
+  }
   return yield* Effect.forEach(
     wanted,
     ({ category, file }) =>
-      Plugin.Journal.oncePerRecord(`document ${file.id}`, Schema.Boolean, upload(file, employee, category, settings))
+      Plugin.Journal.oncePerRecord(`document ${file.id}`, Schema.Boolean, upload(file, employeeId, category, settings))
   )
 })
 

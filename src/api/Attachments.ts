@@ -5,10 +5,10 @@
  *
  * Gotchas
  * - The limit applies to the whole body, and base64 makes a file a third larger: a file of up to about 24 MiB fits.
- * - The format and the limit are assumptions: the specification shows neither.
+ * - The limit is an assumption: the specification does not show it. `data_url` is known from the public TypeScript client.
  */
 import * as Schema from "effect/Schema"
-import { oneOf, openEnum, recordIds, remoteTimes, text } from "./Fields.ts"
+import { nullish, oneOf, openEnum, recordIds, remoteTimes, text } from "./Fields.ts"
 
 /** Size limit of a request body. */
 export const largestBodyBytes = 32 * 1024 * 1024
@@ -18,17 +18,36 @@ const Content = Schema.String.check(Schema.isBase64(), Schema.isMaxLength(larges
 const uploadFields = {
   /** File name. */
   name: Schema.String,
-  /** Media type. */
-  content_type: Schema.String,
+  /** Media type; required with `data`. */
+  content_type: text,
   /** Content as base64 with padding. */
-  data: Content
+  data: nullish(Content),
+  /** Instead of `data`: a URL that the service can read without credentials. */
+  data_url: text
 }
 
-const fitsTogether = (files: ReadonlyArray<{ readonly data: string }>): boolean =>
-  files.reduce((sum, { data }) => sum + data.length, 0) <= largestBodyBytes
+interface UploadedContent {
+  readonly content_type?: string | null
+  readonly data?: string | null
+  readonly data_url?: string | null
+}
+
+const hasContent = ({ content_type, data, data_url }: UploadedContent): boolean =>
+  data_url != null || (data != null && content_type != null)
+
+const withContent = Schema.makeFilter<UploadedContent>(hasContent, {
+  expected: "a file with `data` and `content_type`, or with `data_url`"
+})
+
+const fitsTogether = (files: ReadonlyArray<UploadedContent>): boolean =>
+  files.reduce((sum, { data }) => sum + (data?.length ?? 0), 0) <= largestBodyBytes
+
+/** A file in a request. */
+export const Upload = Schema.Struct(uploadFields).check(withContent)
+export type Upload = typeof Upload.Type
 
 export const AttachmentUpload = Schema.Struct({ ...uploadFields, type: openEnum("CV", "COVER_LETTER", "OTHER") })
-  .annotate({ identifier: "AttachmentUpload" })
+  .check(withContent).annotate({ identifier: "AttachmentUpload" })
 export type AttachmentUpload = typeof AttachmentUpload.Type
 
 /** Several files in one body. */
@@ -39,7 +58,7 @@ export const AttachmentUploads = Schema.Array(AttachmentUpload).check(
 /** A document for an employee; `category_id` is one of the integration's document categories. */
 export const UploadDocument = Schema.Struct({
   category_id: Schema.String,
-  document: Schema.Struct(uploadFields)
+  document: Upload
 }).annotate({ identifier: "UploadDocument" })
 export type UploadDocument = typeof UploadDocument.Type
 

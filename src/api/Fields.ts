@@ -39,6 +39,15 @@ export const Day = Schema.String.check(
 ).annotate({ format: "date" })
 export const isDay = Schema.is(Day)
 
+/** A day that exists, or a time on such a day, because clients with a date type send a time; used only for requests. */
+export const DayOrTime = Schema.String.check(
+  Schema.isPattern(/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2}))?$/u).abort(),
+  Schema.makeFilter((text: string) => isCalendarDay(text.slice(0, 10)) && !Number.isNaN(Date.parse(text)), {
+    expected: "a day that exists, or a time on one"
+  })
+)
+export const isDayOrTime = Schema.is(DayOrTime)
+
 // ---- common fields ------------------------------------------------------------------------------------------------
 
 export const reference = { id: text, remote_id: text }

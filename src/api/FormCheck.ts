@@ -16,6 +16,7 @@ import {
   type EmployeeForm,
   type FormField,
   isKnownField,
+  type MultiSelectField,
   type ObjectField,
   type SingleSelectField,
   type TextField
@@ -104,6 +105,11 @@ class FormChecker {
         return this.#array(field, value, path)
       case "single_select":
         return this.#option(field, value, path)
+      case "multi_select":
+        return this.#options(field, value, path)
+      case "checkbox":
+        if (typeof value !== "boolean") this.#report(path, "type", "must be true or false")
+        return
     }
   }
 
@@ -132,7 +138,14 @@ class FormChecker {
     value.forEach((item: unknown, index) => this.#answer(item_type, item, pointer(path, index)))
   }
 
-  #option({ options }: SingleSelectField, value: unknown, path: string): void {
+  #options(field: MultiSelectField, value: unknown, path: string): void {
+    if (!Array.isArray(value)) return this.#report(path, "type", "must be an array of ids of options")
+    const expected = boundsViolation(value.length, field.min_items, field.max_items)
+    if (expected !== null) this.#report(path, "items", `must have ${expected} items, has ${value.length}`)
+    value.forEach((item: unknown, index) => this.#option(field, item, pointer(path, index)))
+  }
+
+  #option({ options }: Pick<SingleSelectField, "options">, value: unknown, path: string): void {
     if (typeof value !== "string") return this.#report(path, "type", "must be the id of an option")
     const entries = options?.entries
     if (entries == null || entries.some(({ id }) => id === value)) return

@@ -5,20 +5,58 @@
  *
  * Gotchas
  * - A field of an unknown type becomes an `OtherField`: check `isKnownField` before `switch (field.type)`.
+ * - `multi_select` and `checkbox` are not in the specification but known from the public TypeScript client.
  * - Bounds are inclusive; null or absent means unbounded.
  */
 import * as Schema from "effect/Schema"
-import { boolean, list, nullish, number, text } from "./Fields.ts"
+import { boolean, list, nullish, number, oneOf, text } from "./Fields.ts"
 
-const fieldTypes: ReadonlySet<string> = new Set(["text", "date", "number", "object", "array", "single_select"])
+const fieldTypes: ReadonlySet<string> = new Set([
+  "text",
+  "date",
+  "number",
+  "object",
+  "array",
+  "single_select",
+  "multi_select",
+  "checkbox"
+])
 const isKnownType = (type: string): boolean => fieldTypes.has(type)
+
+/**
+ * The fields of the unified employee that a field of a form can stand for. The specification does not list them; these are
+ * the values that the public TypeScript client knows.
+ */
+export const unifiedKeys = [
+  "first_name",
+  "last_name",
+  "date_of_birth",
+  "gender",
+  "home_address.city",
+  "home_address.country",
+  "home_address.state",
+  "home_address.street_1",
+  "home_address.street_2",
+  "home_address.zip_code",
+  "job_title",
+  "legal_entity_id",
+  "location_id",
+  "mobile_phone_number",
+  "home_phone_number",
+  "nationality",
+  "start_date",
+  "work_email",
+  "private_email",
+  "yearly_salary"
+] as const
+export type UnifiedKey = (typeof unifiedKeys)[number]
 
 const commonFields = {
   label: text,
   required: boolean,
   description: text,
   /** The corresponding field of the unified employee. */
-  unified_key: text
+  unified_key: oneOf(...unifiedKeys)
 }
 
 type CommonFields = Schema.Struct.Type<typeof commonFields>
@@ -33,14 +71,25 @@ const TextField = Schema.Struct({
 })
 const DateField = Schema.Struct({ ...commonFields, type: Schema.Literal("date") })
 const NumberField = Schema.Struct({ ...commonFields, type: Schema.Literal("number"), min: number, max: number })
-const SingleSelectField = Schema.Struct({
-  ...commonFields,
-  type: Schema.Literal("single_select"),
-  options: nullish(Schema.Struct({
-    type: text,
-    entries: list(Schema.Struct({ id: Schema.String, label: text, unified_value: text, remote_id: text }))
+/** The entries are absent if the options have to be read at a link. */
+const options = nullish(Schema.Struct({
+  type: text,
+  entries: list(Schema.Struct({
+    id: Schema.String,
+    label: text,
+    unified_value: text,
+    remote_id: nullish(Schema.Union([Schema.String, Schema.Number]))
   }))
+}))
+const SingleSelectField = Schema.Struct({ ...commonFields, type: Schema.Literal("single_select"), options })
+const MultiSelectField = Schema.Struct({
+  ...commonFields,
+  type: Schema.Literal("multi_select"),
+  options,
+  min_items: number,
+  max_items: number
 })
+const CheckboxField = Schema.Struct({ ...commonFields, type: Schema.Literal("checkbox") })
 const OtherField = Schema.Struct({
   ...commonFields,
   type: Schema.String.check(
@@ -52,6 +101,8 @@ export type TextField = typeof TextField.Type
 export type DateField = typeof DateField.Type
 export type NumberField = typeof NumberField.Type
 export type SingleSelectField = typeof SingleSelectField.Type
+export type MultiSelectField = typeof MultiSelectField.Type
+export type CheckboxField = typeof CheckboxField.Type
 export type OtherField = typeof OtherField.Type
 export interface ObjectField extends CommonFields {
   readonly type: "object"
@@ -63,7 +114,15 @@ export interface ArrayField extends CommonFields {
   readonly min_items?: number | null
   readonly max_items?: number | null
 }
-export type KnownField = TextField | DateField | NumberField | SingleSelectField | ObjectField | ArrayField
+export type KnownField =
+  | TextField
+  | DateField
+  | NumberField
+  | SingleSelectField
+  | MultiSelectField
+  | CheckboxField
+  | ObjectField
+  | ArrayField
 export type FormField = KnownField | OtherField
 
 /** Whether the field's type is one of those that `switch (field.type)` can distinguish. */
@@ -89,6 +148,8 @@ export const FormField = Schema.Union([
   DateField,
   NumberField,
   SingleSelectField,
+  MultiSelectField,
+  CheckboxField,
   ObjectField,
   ArrayField,
   OtherField
@@ -110,8 +171,9 @@ export const CreateEmployee = Schema.Struct({
 }).annotate({ identifier: "CreateEmployee" })
 export type CreateEmployee = typeof CreateEmployee.Type
 
+/** `id` is null while the service does not know the employee yet, for example a prehire. */
 export const CreatedEmployee = Schema.Struct({
-  id: Schema.String,
+  id: Schema.NullOr(Schema.String),
   remote_id: text,
   prehire: nullish(Schema.Struct({ remote_id: text }))
 }).annotate({ identifier: "CreatedEmployee" })

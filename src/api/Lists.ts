@@ -21,7 +21,7 @@ export interface Propagation {
 export interface List {
   /** Path relative to the base URL. */
   readonly path: string
-  /** Additional filters of this list. Each is a comma-separated list; an empty value means all. */
+  /** Additional filters of this list. Each is a comma-separated list, or a time; an empty value means all. */
   readonly filters: ReadonlyArray<string>
   /** Nested path (`a.b` = b inside a) → when it makes `updated_after` match. */
   readonly propagation: Readonly<Record<string, Propagation>>
@@ -41,7 +41,7 @@ export const updatedAfterPattern = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}:\d{2}(\.\d+)
 export const lists = {
   "ats.application": {
     path: "/ats/applications",
-    filters: ["outcome", "outcomes", "job_ids"],
+    filters: ["outcome", "outcomes", "job_ids", "job_remote_ids", "current_stage_ids", "remote_created_after"],
     propagation: {
       "candidate": whenLinkedChanges,
       "candidate.tags": never,
@@ -96,6 +96,9 @@ export const filterValues: Readonly<Record<string, ReadonlyArray<string>>> = {
   model_types: ["JOB", "POSITION", "REQUISITION"],
   statuses: ["OPEN_LIMITED", "OPEN_UNLIMITED", "PENDING", "FROZEN", "FILLED", "CLOSED"]
 }
+
+/** Filters whose value is a time, in the format of `updated_after`. */
+export const timeFilters: ReadonlyArray<string> = ["remote_created_after"]
 
 /** Parameters of every list, in addition to the cursor and the list's own filters. */
 export const sharedParameters = [

@@ -6,7 +6,7 @@
  * - The generator describes every query parameter as a string, so the actual formats are added here.
  * - The generator includes only patterns of regular expressions that have the flag `u`.
  */
-import { cursorParameter, filterValues, type List, lists, pageSize, updatedAfterPattern } from "./Lists.ts"
+import { cursorParameter, filterValues, type List, lists, pageSize, timeFilters, updatedAfterPattern } from "./Lists.ts"
 
 type Json = Record<string, unknown>
 
@@ -42,6 +42,11 @@ const parameterDocs: Readonly<Record<string, Json>> = {
     schema: { type: "boolean", default: false }
   },
   [cursorParameter]: { description: "`data.next` of the previous page. Repeat all filters of the first request." },
+  remote_created_after: {
+    description:
+      "`YYYY-MM-DDTHH:mm:ss.sssZ`, in UTC: returns records that were created in the third-party system since then.",
+    schema: { type: "string", pattern: updatedAfterPattern.source }
+  },
   outcome: { deprecated: true },
   application_id: { description: "The application's id." },
   candidate_id: { description: "The candidate's id." },
@@ -71,7 +76,7 @@ const filters = new Set([
 
 const documentParameter = (parameter: Json): Json => {
   const name = String(parameter["name"])
-  const isFilter = parameter["in"] === "query" && filters.has(name)
+  const isFilter = parameter["in"] === "query" && filters.has(name) && !timeFilters.includes(name)
   return { ...parameter, ...(isFilter ? filterDocs(name) : {}), ...parameterDocs[name] }
 }
 

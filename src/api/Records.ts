@@ -178,7 +178,14 @@ export const PerformanceReview = Schema.Struct({
   ...recordIds,
   type: oneOf("MANAGER", "DIRECT_REPORT", "PEER", "SELF"),
   summary_comment: text,
-  summary_rating: object({ type: oneOf("SINGLE_SELECT"), ordered_options: list(Schema.String), value: text }),
+  /** The value is an option of a SINGLE_SELECT rating, or a number from `min` to `max` of a NUMERIC one. */
+  summary_rating: object({
+    type: oneOf("SINGLE_SELECT", "NUMERIC"),
+    ordered_options: list(Schema.String),
+    min: number,
+    max: number,
+    value: nullish(Schema.Union([Schema.String, Schema.Number]))
+  }),
   ...changeMetadata,
   reviewee: personSummary,
   reviewer: personSummary,

@@ -6,10 +6,12 @@
  * Gotchas
  * - The specification does not state which fields are required. Here those are required without which the write would be
  *   meaningless.
+ * - Some fields are not in the specification but known from the public TypeScript client: further addresses, social links,
+ *   the source, and answers other than texts.
  */
 import * as Schema from "effect/Schema"
-import { AttachmentUploads } from "./Attachments.ts"
-import { Day, list, nullish, object, oneOf, openEnum, text } from "./Fields.ts"
+import { AttachmentUploads, Upload } from "./Attachments.ts"
+import { DayOrTime, list, listOf, nullish, object, oneOf, openEnum, text } from "./Fields.ts"
 
 /** Creates an application and its candidate. */
 export const CreateApplication = Schema.Struct({
@@ -18,20 +20,24 @@ export const CreateApplication = Schema.Struct({
     first_name: Schema.String,
     last_name: Schema.String,
     email_address: Schema.String.annotate({ format: "email" }),
+    additional_email_addresses: listOf({ email_address: Schema.String, type: text }),
     company: text,
     title: text,
     phone_number: text,
-    location: object({ city: text, country: text, state: text, zip_code: text }),
+    additional_phone_numbers: listOf({ phone_number: Schema.String, type: text }),
+    location: object({ city: text, country: text, state: text, street_1: text, zip_code: text }),
     gender: oneOf("MALE", "FEMALE", "OTHER"),
-    availability_date: nullish(Day),
-    salary_expectations: nullish(Schema.Struct({ period: openEnum("YEAR", "MONTH"), amount: Schema.Finite }))
+    availability_date: nullish(DayOrTime),
+    salary_expectations: nullish(Schema.Struct({ period: openEnum("YEAR", "MONTH"), amount: Schema.Finite })),
+    social_links: listOf({ url: Schema.String })
   }),
   attachments: nullish(AttachmentUploads),
+  source: object({ name: text }),
   screening_question_answers: list(
     Schema.Struct({
       question_id: Schema.String,
-      /** An array contains the option ids of a multi-select question. */
-      answer: Schema.Union([Schema.String, Schema.Array(Schema.String)])
+      /** An array contains the option ids of a multi-select question; a date is an ISO 8601 text. */
+      answer: Schema.Union([Schema.String, Schema.Array(Schema.String), Schema.Boolean, Schema.Finite, Upload])
     })
   )
 }).annotate({ identifier: "CreateApplication" })

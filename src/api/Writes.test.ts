@@ -54,7 +54,7 @@ describe("the table of writes", () => {
 
   it("provides the types of bodies and responses (U16)", () => {
     expectTypeOf<WriteBody<"addTag">>().toEqualTypeOf<{ readonly tag: { readonly name: string } }>()
-    expectTypeOf<WriteData<"createEmployee">["id"]>().toEqualTypeOf<string>()
+    expectTypeOf<WriteData<"createEmployee">["id"]>().toEqualTypeOf<string | null>()
   })
 })
 
@@ -119,14 +119,15 @@ describe.each(writeNames)("the body of %s", (name) => {
 })
 
 describe("the bodies of individual writes", () => {
-  it("a multi-select answer is an array of option ids, any other answer a string (U24)", () => {
+  it("a multi-select answer is an array of option ids, another answer a string, a number, a truth value or a file (U24)", () => {
     const fits = (answer: unknown) =>
       accepts(writeSchemas.createApplication.body)({
         ...writeExamples.createApplication.body,
         screening_question_answers: [{ question_id: "q1", answer }]
       })
-    for (const right of ["yes", "", ["op1"], ["op1", "op2"], []]) assert.isTrue(fits(right))
-    for (const wrong of [7, true, null, [7], [["op1"]], { choice: "yes" }]) assert.isFalse(fits(wrong))
+    const file = { name: "a.txt", content_type: "text/plain", data: "QQ==" }
+    for (const right of ["yes", "", ["op1"], ["op1", "op2"], [], 7, true, file]) assert.isTrue(fits(right))
+    for (const wrong of [null, [7], [["op1"]], { choice: "yes" }]) assert.isFalse(fits(wrong))
   })
 
   it("an unknown value of an enumeration is accepted (S1)", () => {
@@ -136,12 +137,24 @@ describe("the bodies of individual writes", () => {
     )
   })
 
-  it("an application's day of availability is a day that exists, as YYYY-MM-DD (U17)", () => {
+  it("an application's day of availability is a day that exists, as YYYY-MM-DD or as a time (U17)", () => {
     const { body } = writeExamples.createApplication
     const fits = (availability_date: unknown) =>
       accepts(writeSchemas.createApplication.body)({ ...body, candidate: { ...body.candidate, availability_date } })
-    assert.isTrue(fits("2024-05-01"))
-    for (const wrong of ["01.05.2024", "2024-05-01T00:00:00Z", "2024-5-1", 20240501, "2023-02-29", "2024-13-01"]) {
+    for (const right of ["2024-05-01", "2024-02-29T12:34:56.789Z", "2024-05-01T00:00:00+02:00"]) {
+      assert.isTrue(fits(right))
+    }
+    const wrongs = [
+      "01.05.2024",
+      "2024-5-1",
+      20240501,
+      "2023-02-29",
+      "2024-13-01",
+      "2023-02-29T00:00:00Z",
+      "2024-05-01T25:00:00Z",
+      "2024-05-01T00:00:00"
+    ]
+    for (const wrong of wrongs) {
       assert.isFalse(fits(wrong))
     }
   })

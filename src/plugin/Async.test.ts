@@ -17,7 +17,7 @@ const welcome = Plugin.make("welcome", { config })
         const { id } = await api.for(hris).createEmployee({ properties: { outcome: outcome ?? null } })
         return { id, of: application?.id }
       })
-      const id: string = employee.id
+      const id: string | null = employee.id
       await journal.once("tell", async () => {
         const { status } = await fetch("https://hooks.example/in", { method: "POST", body: JSON.stringify({ id }) })
         if (status === 429) throw Plugin.RateLimited.after("1 minute")

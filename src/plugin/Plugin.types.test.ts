@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import * as Plugin from "./Plugin.ts"
 
 const config = Config.all({ hris: Config.String("HRIS_INTEGRATION"), entity: Config.String("STAFFING_ENTITY") })
-const Employee = Schema.Struct({ id: Schema.String })
+const Employee = Schema.Struct({ id: Schema.NullOr(Schema.String) })
 
 const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmployee", "addResultLink"] } })
   .on(

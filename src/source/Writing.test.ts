@@ -174,7 +174,7 @@ describe("a response to a write", () => {
     const { layer } = withReplies({ body: { status: "success", data: { id: "e1", remote_id: null } } })
     return Effect.gen(function*() {
       const created = yield* yield* write(requests.createEmployee)
-      expectTypeOf(created.id).toEqualTypeOf<string>()
+      expectTypeOf(created.id).toEqualTypeOf<string | null>()
       assert.deepStrictEqual(created, { id: "e1", remote_id: null })
     }).pipe(Effect.provide(layer))
   })

@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import * as Plugin from "../plugin/Plugin.ts"
 import * as Testing from "./Testing.ts"
 
-const Employee = Schema.Struct({ id: Schema.String })
+const Employee = Schema.Struct({ id: Schema.NullOr(Schema.String) })
 const config = Config.all({ hris: Config.String("HRIS") })
 
 /** Creates one employee per application, links it, and tags the candidate. */

@@ -65,7 +65,7 @@ const hiring = (oncePerRecord: boolean, bodyOf: () => string = () => "same") => 
         (hris) => hris.createEmployee({ properties: { name: bodyOf() } })
       )
       const employee = oncePerRecord
-        ? yield* Plugin.Journal.oncePerRecord("employee", Schema.Struct({ id: Schema.String }), create)
+        ? yield* Plugin.Journal.oncePerRecord("employee", Schema.Struct({ id: Schema.NullOr(Schema.String) }), create)
         : yield* create
       links.push(employee.id)
       yield* api.addResultLink(recordId, { label: "Employee", url: `https://x.example/${employee.id}` })

@@ -20,7 +20,7 @@ export interface ListQuery {
   readonly includeDeleted: boolean
   readonly ids: ReadonlyArray<string>
   readonly remoteIds: ReadonlyArray<string>
-  /** Query name → values, for the filters of `api/Lists.ts`. */
+  /** Query name → values, for the filters of `api/Lists.ts`; times are server time in ms. */
   readonly filters: Readonly<Record<string, ReadonlyArray<string>>>
 }
 
@@ -45,6 +45,9 @@ const filterMatchers: Readonly<Record<string, FilterMatcher>> = {
   outcome: ownFieldEquals("outcome"),
   outcomes: ownFieldEquals("outcome"),
   job_ids: linkedIdEquals("job"),
+  job_remote_ids: (row, value) => row.one["job"]?.remoteId === value,
+  current_stage_ids: linkedIdEquals("current_stage"),
+  remote_created_after: (row, value) => row.createdAt >= Number(value),
   candidate_ids: linkedIdEquals("candidate"),
   application_ids: linkedIdEquals("application"),
   employee_ids: linkedIdEquals("employee"),

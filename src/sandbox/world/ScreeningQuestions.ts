@@ -6,9 +6,10 @@
  * - Every question exists seven times, each with its own id, as in systems that copy questions for each job.
  */
 import * as Result from "effect/Result"
+import { isDayOrTime } from "../../api/Fields.ts"
 import type { CreateApplication } from "../../api/Recruiting.ts"
 import { type ApiError, invalidInput } from "../ApiError.ts"
-import type { Json } from "./Records.ts"
+import { iso, type Json } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"
 
@@ -16,8 +17,12 @@ const copies = 7
 const questions = {
   start: { title: "When could you start?", type: "SINGLE_SELECT" },
   why: { title: "Why do you want to work here?", type: "TEXT" },
-  days: { title: "On which days could you work?", type: "MULTI_SELECT" }
+  days: { title: "On which days could you work?", type: "MULTI_SELECT" },
+  relocate: { title: "Would you relocate?", type: "BOOLEAN" },
+  years: { title: "How many years have you worked in this field?", type: "NUMBER" },
+  visit: { title: "From which day could you visit us?", type: "DATE" }
 } as const
+type QuestionType = (typeof questions)[keyof typeof questions]["type"]
 
 const questionOf = (name: keyof typeof questions, copy: number) => ({
   remote_id: `q-${name}-${copy % copies}`,
@@ -31,7 +36,12 @@ export const generateAnswers = (serial: number, random: SeededRandom): Json => [
     question: questionOf("start", serial)
   },
   { answer: { content: random.pick(SampleData.reviewComments) }, question: questionOf("why", serial) },
-  ...(serial % 3 === 0 ? [{ answer: { choices: ["weekdays"] }, question: questionOf("days", serial) }] : [])
+  ...(serial % 3 === 0 ? [{ answer: { choices: ["weekdays"] }, question: questionOf("days", serial) }] : []),
+  ...(serial % 4 === 0 ? [{ answer: { checked: serial % 8 === 0 }, question: questionOf("relocate", serial) }] : []),
+  ...(serial % 5 === 0 ? [{ answer: { number: serial % 30 }, question: questionOf("years", serial) }] : []),
+  ...(serial % 6 === 0
+    ? [{ answer: { date: iso(Date.UTC(2026, serial % 12, 1)) }, question: questionOf("visit", serial) }]
+    : [])
 ]
 
 const known = new Map(
@@ -43,8 +53,37 @@ const known = new Map(
 )
 
 type SubmittedAnswers = NonNullable<CreateApplication["screening_question_answers"]>
+type SubmittedAnswer = SubmittedAnswers[number]["answer"]
 
-/** The answers as applications show them, and the warnings; an array answer holds option ids of a multi-select question. */
+/** The answer as applications show it; null if it is not an answer to a question of this type. */
+const renderAnswer: Readonly<Record<QuestionType, (answer: SubmittedAnswer) => Json>> = {
+  TEXT: (answer) => typeof answer === "string" ? { content: answer } : null,
+  SINGLE_SELECT: (answer) => typeof answer === "string" ? { choice: answer } : null,
+  MULTI_SELECT: (answer) => isChoices(answer) ? { choices: answer } : null,
+  BOOLEAN: (answer) => typeof answer === "boolean" ? { checked: answer } : null,
+  NUMBER: (answer) => typeof answer === "number" ? { number: answer } : null,
+  DATE: (answer) => isDayOrTime(answer) ? { date: iso(Date.parse(answer)) } : null
+}
+const isChoices = (answer: SubmittedAnswer): answer is ReadonlyArray<string> => Array.isArray(answer)
+
+const expectedAnswers: Readonly<Record<QuestionType, string>> = {
+  TEXT: "a text",
+  SINGLE_SELECT: "the id of one option",
+  MULTI_SELECT: "an array of option ids",
+  BOOLEAN: "true or false",
+  NUMBER: "a number",
+  DATE: "a day or a time, such as 2026-03-01"
+}
+
+/** The type of question that an answer to an unknown question seems to belong to; null for a file. */
+const typeOf = (answer: SubmittedAnswer): QuestionType | null => {
+  if (typeof answer === "boolean") return "BOOLEAN"
+  if (typeof answer === "number") return "NUMBER"
+  if (isChoices(answer)) return "MULTI_SELECT"
+  return typeof answer === "string" ? "TEXT" : null
+}
+
+/** The answers as applications show them, and the warnings. */
 export const parseAnswers = (
   answers: SubmittedAnswers
 ): Result.Result<{ readonly rendered: ReadonlyArray<Json>; readonly warnings: ReadonlyArray<string> }, ApiError> => {
@@ -52,17 +91,20 @@ export const parseAnswers = (
   const rendered: Array<Json> = []
   for (const [i, { answer, question_id }] of answers.entries()) {
     const question = known.get(question_id)
-    const isMultiple = typeof answer !== "string"
-    if (question !== undefined && isMultiple !== (question.type === "MULTI_SELECT")) {
-      const wanted = isMultiple ? "takes one answer" : "takes an array of option ids"
-      return Result.fail(invalidInput(`screening_question_answers/${i}/answer: the question ${wanted}.`))
-    }
     if (question === undefined) warnings.push(`No screening question has the id "${question_id}"; the answer was kept.`)
-    const type = question?.type ?? (isMultiple ? "MULTI_SELECT" : "TEXT")
+    const type = question?.type ?? typeOf(answer)
+    const shown = type === null ? { raw: fileName(answer) } : renderAnswer[type](answer)
+    if (type !== null && shown === null) {
+      const wanted = `the question takes ${expectedAnswers[type]}.`
+      return Result.fail(invalidInput(`screening_question_answers/${i}/answer: ${wanted}`))
+    }
     rendered.push({
-      answer: isMultiple ? { choices: answer } : type === "SINGLE_SELECT" ? { choice: answer } : { content: answer },
-      question: { remote_id: question_id, title: question?.title ?? null, type }
+      answer: shown,
+      question: { remote_id: question_id, title: question?.title ?? question_id, type: type ?? "UNKNOWN" }
     })
   }
   return Result.succeed({ rendered, warnings })
 }
+
+const fileName = (answer: SubmittedAnswer): Json =>
+  typeof answer === "object" && "name" in answer ? { file_name: answer.name } : null

@@ -1,6 +1,6 @@
 /** Checks every filter of every list over HTTP against the records themselves. */
 import { assert, describe, it } from "@effect/vitest"
-import { type IncrementalModel, incrementalModels, lists } from "../../../src/api/Lists.ts"
+import { type IncrementalModel, incrementalModels, lists, timeFilters } from "../../../src/api/Lists.ts"
 import { withSandbox } from "./Client.ts"
 
 type Shown = Readonly<Record<string, unknown>>
@@ -10,6 +10,8 @@ const valuePaths: Readonly<Record<string, ReadonlyArray<string>>> = {
   outcome: ["outcome"],
   outcomes: ["outcome"],
   job_ids: ["job_id"],
+  job_remote_ids: ["job", "remote_id"],
+  current_stage_ids: ["current_stage_id"],
   candidate_ids: ["candidate_id"],
   application_ids: ["application_id"],
   employee_ids: ["employee", "id"],
@@ -27,7 +29,9 @@ const valueAt = (record: Shown, filter: string): unknown =>
   (valuePaths[filter] ?? []).reduce<unknown>((inner, name) => (inner as Shown | null)?.[name], record)
 
 const filtersOf = (model: IncrementalModel): ReadonlyArray<string> =>
-  ["ids", "remote_ids", ...lists[model].filters].filter((filter) => filter !== "name_contains")
+  ["ids", "remote_ids", ...lists[model].filters].filter((filter) =>
+    filter !== "name_contains" && !timeFilters.includes(filter)
+  )
 
 describe("filters", () => {
   it.live.each(incrementalModels)(
@@ -74,6 +78,19 @@ describe("filters", () => {
         wanted
       )
       assert.lengthOf(await read("name_contains=Qqq"), 0)
+    }))
+
+  it.live("of applications by the time of their creation take a day or a time, and reject anything else (U33)", () =>
+    withSandbox({}, async ({ get }) => {
+      const read = (value: string) => get(`/ats/applications?page_size=250&remote_created_after=${value}`)
+      const createdAt = (row: Shown) => String(row["remote_created_at"])
+      const all = [...(await read("")).json.data.results].sort((a, b) => createdAt(a) < createdAt(b) ? -1 : 1)
+      const middle = createdAt(all[Math.floor(all.length / 2)] as Shown)
+      for (const value of [middle, middle.slice(0, 10)]) {
+        const wanted = all.filter((row) => createdAt(row) >= value)
+        assert.sameDeepMembers([...(await read(value)).json.data.results], wanted, value)
+      }
+      assert.strictEqual((await read("2026-02-30")).status, 400)
     }))
 
   it.live.each(incrementalModels)(

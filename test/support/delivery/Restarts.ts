@@ -141,7 +141,7 @@ const pluginsOf = (random: SeededRandom, effects: Effects) => {
       Effect.gen(function*() {
         const api = yield* Plugin.Api.for("workday:acme")
         const create = api.createEmployee({ properties: { of: recordOf(changeOf(event)) } })
-        yield* Plugin.Journal.oncePerRecord("create", Schema.Struct({ id: Schema.String }), create)
+        yield* Plugin.Journal.oncePerRecord("create", Schema.Struct({ id: Schema.NullOr(Schema.String) }), create)
         yield* flaky
       })
   )

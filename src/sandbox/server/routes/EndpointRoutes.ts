@@ -15,6 +15,7 @@ import { type IncrementalModel, incrementalModels } from "../../../api/Lists.ts"
 import { toolCategories, ToolCategory } from "../../../api/Tools.ts"
 import { type WriteName, writeNames } from "../../../api/Writes.ts"
 import { invalidInput } from "../../ApiError.ts"
+import type { Row } from "../../world/Records.ts"
 import { render, renderAttachment } from "../../world/Rendering.ts"
 import { attachmentsOf } from "../../world/writes/Attachments.ts"
 import { employeeFormFor } from "../../world/writes/EmployeeForms.ts"
@@ -81,7 +82,9 @@ const listAttachments = Effect.fnUntraced(function*(state: SandboxState, integra
   const application = yield* Effect.fromResult(context.requireFromPath("ats.application", application_id))
   const address = `http://${headers["host"]}/_sandbox/files/${integration}`
   const attachments = attachmentsOf(context.records, application)
-  return { data: { results: attachments.map((row) => renderAttachment(row, `${address}/${row.id}`)) }, warnings }
+  const urlOf = ({ fields, id }: Row): string =>
+    typeof fields["data_url"] === "string" ? fields["data_url"] : `${address}/${id}`
+  return { data: { results: attachments.map((row) => renderAttachment(row, urlOf(row))) }, warnings }
 })
 
 const isStaffingEntityId = Schema.is(StaffingEntityId)

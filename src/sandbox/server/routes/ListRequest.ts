@@ -19,6 +19,7 @@ import {
   lists,
   pageSize,
   sharedParameters,
+  timeFilters,
   updatedAfterPattern
 } from "../../../api/Lists.ts"
 import { type ApiError, invalidInput } from "../../ApiError.ts"
@@ -68,6 +69,11 @@ export const parseListRequest = (
     }
     filters[filter] = chosen
   }
+  for (const name of timeFilters) {
+    const times = (filters[name] ?? []).map(parseTime)
+    if (times.includes("malformed")) return Result.fail(invalidInput(`${name} ${timeFormat}`))
+    if (times.length > 0) filters[name] = times.map(String)
+  }
   for (const name of ["include_deleted", "ignore_unsupported_filters"]) {
     const value = texts[name]
     if (value !== undefined && value !== "true" && value !== "false") {
@@ -85,7 +91,7 @@ export const parseListRequest = (
   }
   const updatedAfter = parseTime(texts["updated_after"])
   if (updatedAfter === "malformed") {
-    return Result.fail(invalidInput("updated_after must look like YYYY-MM-DDTHH:mm:ss.sssZ and be a time that exists."))
+    return Result.fail(invalidInput(`updated_after ${timeFormat}`))
   }
   const known: ReadonlyArray<string> = [cursorParameter, ...sharedParameters, ...lists[model].filters]
   const droppedFilters = unsupported.filter((name) => parseList(texts[name]).length > 0)
@@ -113,6 +119,8 @@ const parsePageSize = (text: string | undefined): number | null => {
   const size = /^\d{1,4}$/.test(text) ? Number(text) : 0
   return size >= pageSize.min && size <= pageSize.max ? size : null
 }
+
+const timeFormat = "must look like YYYY-MM-DDTHH:mm:ss.sssZ and be a time that exists."
 
 /** A time without a zone is UTC; a date without a time is midnight. */
 const parseTime = (text: string | undefined): number | null | "malformed" => {

@@ -3,9 +3,12 @@
  *
  * Gotchas
  * - Contents stay in memory, as base64, while the sandbox runs.
+ * - A file that is given by its URL is not downloaded: the sandbox sends no requests.
  */
-import type { AttachmentUpload } from "../../../api/Attachments.ts"
+import * as Result from "effect/Result"
+import type { AttachmentUpload, Upload } from "../../../api/Attachments.ts"
 import { toolOf } from "../../../api/Tools.ts"
+import { type ApiError, invalidInput } from "../../ApiError.ts"
 import { isLive, type Records, type Row } from "../Records.ts"
 
 /** These tools keep attachments on the application, all others on the candidate. */
@@ -22,16 +25,33 @@ export const attachmentsOf = (records: Records, application: Row): ReadonlyArray
   return records.rows("ats.attachment").filter((row) => isLive(row) && belongs(row))
 }
 
+/** The service takes the type of a file from its server's response; the sandbox does not request the file. */
+export const unknownType = "application/octet-stream"
+
+export const isWebAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
+
+/** Rejects a file whose `data_url` is not a web address. */
+export const requireReadable = (field: string, { data_url }: Upload): Result.Result<void, ApiError> =>
+  data_url == null || isWebAddress(data_url)
+    ? Result.succeed(undefined)
+    : Result.fail(invalidInput(`${field}.data_url must be an http or https address.`))
+
 /** Stores a file. Without an application it goes to the candidate's newest one, if the system attaches files to applications. */
 export const storeAttachment = (
   records: Records,
   candidate: Row,
   application: Row | null,
-  { content_type, data, name, type }: AttachmentUpload,
+  { content_type, data, data_url, name, type }: AttachmentUpload,
   at: number
 ): Row =>
   records.insert("ats.attachment", at, {
-    fields: { type, file_name: name, content_type, data },
+    fields: {
+      type,
+      file_name: name,
+      content_type: content_type ?? unknownType,
+      data: data ?? null,
+      ...(data == null && { data_url: data_url ?? null })
+    },
     one: {
       candidate,
       application: attachesToApplications(records) ? application ?? newestApplicationOf(records, candidate) : null
@@ -46,7 +66,7 @@ const newestApplicationOf = (records: Records, candidate: Row): Row | null =>
 /** The content of an attachment; null if it does not exist. */
 export const readAttachment = (records: Records, id: string) => {
   const row = records.find("ats.attachment", id)
-  if (row === undefined) return null
-  const { content_type, data } = row.fields
-  return { bytes: Buffer.from(String(data), "base64"), contentType: String(content_type) }
+  const { content_type, data } = row?.fields ?? {}
+  if (typeof data !== "string") return null
+  return { bytes: Buffer.from(data, "base64"), contentType: String(content_type) }
 }

@@ -4,13 +4,14 @@
  * Gotchas
  * - With a staffing entity the form asks for the employee's place in it, and omits the fields that the entity determines.
  */
-import type { EmployeeForm, FormField } from "../../../api/Forms.ts"
+import type { EmployeeForm, FormField, UnifiedKey } from "../../../api/Forms.ts"
 import { isLive, type Records, type Row } from "../Records.ts"
 import { toLabel } from "../SampleData.ts"
 
-type Entry = readonly [id: string, label: string, unified: string | null]
+type Entry = readonly [id: string, label: string, unified: string]
 
-type About = readonly [label: string, required: boolean, unified: string | null, description: string]
+/** The unified keys are those of the public TypeScript client, which rejects a form with any other. */
+type About = readonly [label: string, required: boolean, unified: UnifiedKey | null, description: string]
 
 const about = ([label, required, unified_key, description]: About) => ({ label, required, description, unified_key })
 
@@ -52,7 +53,7 @@ const select = (field: About, entries: ReadonlyArray<Entry>): FormField => ({
 const contracts = ["FULL_TIME", "PART_TIME", "INTERNSHIP", "WORKING_STUDENT"]
 const countries = ["DE", "FR", "GB", "SE", "US"]
 
-const entryOf = (row: Row): Entry => [row.id, String(row.fields["name"]), null]
+const entryOf = (row: Row): Entry => [row.id, String(row.fields["name"]), row.id]
 
 /** `staffingEntity`: the staffing entity the employee is created for, or null. */
 export const employeeFormFor = (records: Records, staffingEntity: Row | null): EmployeeForm => {
@@ -70,12 +71,20 @@ export const employeeFormFor = (records: Records, staffingEntity: Row | null): E
         "^[^@\\s]+@[^@\\s]+\\.[a-z]{2,}$"
       ),
       start_date: date(["First day of work", true, "start_date", "A day of the calendar."]),
-      weekly_hours: number(["Hours a week", false, "weekly_hours", "As agreed in the contract."], 1, 48),
-      home_address: object(["Home address", false, "home_address", "Where letters go."], {
-        street: text(["Street", false, "street_1", "With the number."], 1, 120),
-        city: text(["City", true, "city", "Without the postal code."], 1, 80),
-        zip_code: text(["Postal code", true, "zip_code", "Capitals and digits."], 3, 10, "^[0-9A-Z][0-9A-Z -]*$"),
-        country: select(["Country", true, "country", "Where the address is."], options("country", countries))
+      weekly_hours: number(["Hours a week", false, null, "As agreed in the contract."], 1, 48),
+      home_address: object(["Home address", false, null, "Where letters go."], {
+        street: text(["Street", false, "home_address.street_1", "With the number."], 1, 120),
+        city: text(["City", true, "home_address.city", "Without the postal code."], 1, 80),
+        zip_code: text(
+          ["Postal code", true, "home_address.zip_code", "Capitals and digits."],
+          3,
+          10,
+          "^[0-9A-Z][0-9A-Z -]*$"
+        ),
+        country: select(
+          ["Country", true, "home_address.country", "Where the address is."],
+          options("country", countries)
+        )
       }),
       cost_shares: array(
         ["Cost shares", false, null, "The share of each cost center, in percent."],
@@ -102,7 +111,7 @@ export const employeeFormFor = (records: Records, staffingEntity: Row | null): E
         ? {
           job_title: text(["Job title", true, "job_title", "As in the contract."], 2, 80),
           contract: select(
-            ["Contract", true, "employment_type", "The kind of employment."],
+            ["Contract", true, null, "The kind of employment."],
             options("contract", contracts)
           )
         }
@@ -117,7 +126,7 @@ const placementFields = (staffingEntity: Row): Readonly<Record<string, FormField
     probation_months: number(["Probation", true, null, "In months; 0 for none."], 0, 12),
     ...(locations.length > 0 && {
       work_location: select(
-        ["Place of work", true, "work_location_id", "One of the locations of the staffing entity."],
+        ["Place of work", true, "location_id", "One of the locations of the staffing entity."],
         locations.map(entryOf)
       )
     }),

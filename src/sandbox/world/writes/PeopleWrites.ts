@@ -14,6 +14,7 @@ import { checkProficiency, type Proficiency, ProficiencyScale } from "../../../a
 import { type ApiError, apiError, invalidInput } from "../../ApiError.ts"
 import { isLive, type Json, type Row } from "../Records.ts"
 import { render, renderExpectation, workEmailOf } from "../Rendering.ts"
+import { requireReadable, unknownType } from "./Attachments.ts"
 import { employeeFormFor } from "./EmployeeForms.ts"
 import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContext.ts"
 
@@ -55,8 +56,18 @@ const uploadDocument: WriteHandler<"uploadDocument"> = (context, { employee_id }
   Result.gen(function*() {
     const employee = yield* context.requireFromPath("hris.employee", employee_id)
     const category = yield* context.requireFromBody("hris.document_category", category_id, "category_id")
+    yield* requireReadable("document", document)
+    const { content_type, data, data_url, name } = document
     return emptyResult(
-      context.records.insert("hris.document", context.at, { fields: { ...document }, one: { employee, category } })
+      context.records.insert("hris.document", context.at, {
+        fields: {
+          name,
+          content_type: content_type ?? unknownType,
+          data: data ?? null,
+          ...(data == null && { data_url: data_url ?? null })
+        },
+        one: { employee, category }
+      })
     )
   })
 

@@ -13,7 +13,7 @@ import { type ApiError, apiError, invalidInput } from "../../ApiError.ts"
 import { type Fields, isLive, type Json, type Row } from "../Records.ts"
 import { emailsOf, render } from "../Rendering.ts"
 import { parseAnswers } from "../ScreeningQuestions.ts"
-import { storeAttachment } from "./Attachments.ts"
+import { isWebAddress, requireReadable, storeAttachment } from "./Attachments.ts"
 import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContext.ts"
 
 const requireNonEmpty = (field: string, text: string): Result.Result<string, ApiError> =>
@@ -27,38 +27,51 @@ const parseTime = (field: string, text: string): Result.Result<string, ApiError>
     : Result.succeed(new Date(at).toISOString())
 }
 
-const isWebAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
 const isEmailAddress = (text: string): boolean => /^[^@\s]+@[^@\s]+$/.test(text)
 
 // ---- applications -------------------------------------------------------------------------------------------------
 
 type Applicant = CreateApplication["candidate"]
 
-const candidateFields = (applicant: Applicant): Fields => {
+const candidateFields = (applicant: Applicant, source: string): Fields => {
   const { location } = applicant
-  const line = [location?.zip_code, location?.city, location?.state, location?.country].filter((part) => part != null)
+  const line = [location?.street_1, location?.zip_code, location?.city, location?.state, location?.country].filter((
+    part
+  ) => part != null)
   return {
     first_name: applicant.first_name,
     last_name: applicant.last_name,
     company: applicant.company ?? null,
     title: applicant.title ?? null,
     confidential: false,
-    source: "API",
-    phone_numbers: applicant.phone_number == null ? [] : [{ phone_number: applicant.phone_number, type: "HOME" }],
-    email_addresses: [{ email_address: applicant.email_address, type: "PRIVATE" }],
-    social_media: [],
+    source,
+    phone_numbers: [
+      ...(applicant.phone_number == null ? [] : [{ phone_number: applicant.phone_number, type: "HOME" }]),
+      ...(applicant.additional_phone_numbers ?? []).map(({ phone_number, type }) => ({
+        phone_number,
+        type: type ?? null
+      }))
+    ],
+    email_addresses: [
+      { email_address: applicant.email_address, type: "PRIVATE" },
+      ...(applicant.additional_email_addresses ?? []).map(({ email_address, type }) => ({
+        email_address,
+        type: type ?? null
+      }))
+    ],
+    social_media: (applicant.social_links ?? []).map(({ url }) => ({ link: url, type: null, username: null })),
     location: {
       city: location?.city ?? null,
       country: location?.country ?? null,
       raw: line.length > 0 ? line.join(" ") : null,
       state: location?.state ?? null,
-      street_1: null,
+      street_1: location?.street_1 ?? null,
       street_2: null,
       zip_code: location?.zip_code ?? null
     },
     custom_fields: {
       gender: applicant.gender ?? null,
-      availability_date: applicant.availability_date ?? null,
+      availability_date: applicant.availability_date?.slice(0, "2026-03-01".length) ?? null,
       salary_expectations: applicant.salary_expectations ?? null
     }
   }
@@ -90,8 +103,9 @@ const createApplication: WriteHandler<"createApplication"> = (context, { job_id 
       return yield* Result.fail(apiError("ATS.APPLICATION_ALREADY_EXISTS", message))
     }
     const answers = yield* parseAnswers(body.screening_question_answers ?? [])
+    for (const [i, file] of (body.attachments ?? []).entries()) yield* requireReadable(`attachments/${i}`, file)
     const candidate = context.records.insert("ats.candidate", context.at, {
-      fields: candidateFields(applicant),
+      fields: candidateFields(applicant, body.source?.name ?? "API"),
       many: { tags: [] }
     })
     const application = context.records.insert("ats.application", context.at, {
@@ -167,6 +181,7 @@ const addCandidateAttachment: WriteHandler<"addCandidateAttachment"> = (context,
   Result.gen(function*() {
     const candidate = yield* context.requireFromPath("ats.candidate", candidate_id)
     yield* requireNonEmpty("attachment.name", attachment.name)
+    yield* requireReadable("attachment", attachment)
     return emptyResult(storeAttachment(context.records, candidate, null, attachment, context.at))
   })
 

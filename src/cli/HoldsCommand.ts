@@ -4,10 +4,13 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { HoldView } from "../http/holds/HoldApi.ts"
-import { oneLine } from "../telemetry/TerminalText.ts"
+import { oneLine, paint } from "../telemetry/TerminalText.ts"
+import type { ApiClient } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
-import { numberArgument, switchFlag } from "./Flags.ts"
-import { formatCount, holdTable, table } from "./terminal/Terminal.ts"
+import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
+import { numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
+import { print } from "./Process.ts"
+import { formatCount, formatPlural, holdTable, table } from "./terminal/Terminal.ts"
 
 const id = numberArgument("hold", "hold", "Number of the hold, as `rollcall holds list` shows it")
 
@@ -20,6 +23,26 @@ const decisionText = ({ id, records, released, state, waiting_reason }: HoldView
     : waiting_reason !== null
     ? `hold ${id} is approved and will be released later: ${oneLine(waiting_reason)}`
     : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} follow`}`
+
+/** Returns the given plan, or shows a plan and asks for confirmation. */
+const confirmPlan = Effect.fnUntraced(function*(
+  client: ApiClient,
+  id: number,
+  given: Option.Option<string>,
+  confirmation: Pick<ConfirmationOptions, "yes" | "json">,
+  effect: string
+) {
+  if (Option.isSome(given)) return given.value
+  const { hold, plan } = yield* client.holds.plan({ params: { id } })
+  const changes = `${formatPlural(hold.records, "record")} (${hold.kind})`
+  if (!confirmation.json) yield* print(`${holdTable([hold])}\n\nplan ${paint("bold", plan)}: ${changes}`)
+  yield* confirm({
+    ...confirmation,
+    question: `${effect} the changes of ${formatPlural(hold.records, "record")}? This cannot be undone.`,
+    hint: `\`rollcall holds show ${id}\` names the records. Pass --plan ${plan} to confirm exactly this plan, or --yes.`
+  })
+  return plan
+})
 
 const list = clientCommand("list", {
   description: "List the holds that wait for a decision or for their release, and rejected ones",
@@ -61,20 +84,32 @@ const show = clientCommand("show", {
 })
 
 const approve = clientCommand("approve", {
-  description: "Approve the hold; its changes are published",
+  description: "Approve the hold; shows how many records it has, asks for confirmation, and publishes their changes",
+  examples: [{
+    command: "rollcall holds approve 3 --plan 5c1f0a9e2b7d4e63",
+    description: "Approve only what the plan counted; without --plan the command shows the plan"
+  }],
   flags: {
     id,
+    plan: textFlag(
+      "plan",
+      "Plan that this command printed for the hold; the command then does not ask for confirmation, and refuses if " +
+        "the records of the hold have changed",
+      "plan"
+    ),
     asBackfill: switchFlag(
       "as-backfill",
       "Publish the events with origin backfill, which handlers skip unless they ask for it"
     ),
-    silent: switchFlag("silent", "Scope holds only: accept the new content without publishing events")
+    silent: switchFlag("silent", "Scope holds only: accept the new content without publishing events"),
+    yes
   },
-  request: (client, { asBackfill, id, silent }) =>
-    client.holds.approve({
-      params: { id },
-      query: { ...(asBackfill && { origin: "backfill" }), ...(silent && { silent: "true" }) }
-    }),
+  request: Effect.fnUntraced(function*(client, { asBackfill, id, plan, silent, yes }, { json }) {
+    const effect = silent ? "Accept, without events," : "Publish"
+    const confirmed = yield* confirmPlan(client, id, plan, { yes, json }, effect)
+    const mode = { ...(asBackfill && { origin: "backfill" } as const), ...(silent && { silent: "true" } as const) }
+    return yield* client.holds.approve({ params: { id }, query: { plan: confirmed, ...mode } })
+  }),
   text: decisionText
 })
 

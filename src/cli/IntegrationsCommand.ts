@@ -3,9 +3,12 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type { IntegrationView } from "../http/Api.ts"
 import { clientCommand } from "./ClientCommand.ts"
-import { given, nameArgument, textFlag } from "./Flags.ts"
-import { integrationTable } from "./terminal/Terminal.ts"
+import { confirm } from "./Confirmation.ts"
+import { given, nameArgument, textFlag, yes } from "./Flags.ts"
+import { print } from "./Process.ts"
+import { formatPlural, integrationTable } from "./terminal/Terminal.ts"
 
 const id = nameArgument("id", "<tool>:<identifier>, such as greenhouse:acme")
 
@@ -40,15 +43,29 @@ const add = clientCommand("add", {
 })
 
 const remove = clientCommand("remove", {
-  description: "Stop reading an integration that was added at run time",
+  description: "Stop reading an integration that was added at run time; asks for confirmation before it erases data",
   flags: {
     id,
     data: Flag.Literals("data", ["keep", "erase"]).pipe(
       Flag.withDescription("Required. Keep its records in case it is added again, or erase them")
-    )
+    ),
+    yes
   },
-  request: (client, { data, id }) => client.integrations.remove({ params: { id }, payload: { data } }),
-  text: (view) => integrationTable([view])
+  request: Effect.fnUntraced(function*(client, { data, id, yes }, { json }) {
+    const { items } = yield* client.integrations.list()
+    const integration = items.find((one) => one.id === id)
+    if (data === "erase" && integration !== undefined) {
+      if (!json) yield* print(integrationTable([integration]))
+      yield* confirm({
+        yes,
+        json,
+        question: `Erase ${formatPlural(integration.records_live, "record")} of ${id}, with their history?`,
+        hint: "Pass --yes to erase its data, or --data keep."
+      })
+    }
+    return yield* client.integrations.remove({ params: { id }, payload: { data } })
+  }),
+  text: (view: IntegrationView) => integrationTable([view])
 })
 
 export const integrations = Command.make("integrations").pipe(

@@ -2,8 +2,10 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
 import { clientCommand } from "./ClientCommand.ts"
-import { given, nameArgument, switchFlag, textFlag, withFallback } from "./Flags.ts"
+import { confirm } from "./Confirmation.ts"
+import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./Flags.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
 import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
 
@@ -79,15 +81,24 @@ const replay = clientCommand("replay", {
     ),
     fresh: switchFlag(
       "fresh",
-      "Use a new journal: steps that are already done for these events are done again, except those done once per record"
+      "Use a new journal: steps that are already done for these events are done again, except those done once per " +
+        "record; asks for confirmation"
     ),
-    limit: withFallback(Flag.Int("limit"), "With --dry-run: maximum number of deliveries to try", 100)
+    limit: withFallback(Flag.Int("limit"), "With --dry-run: maximum number of deliveries to try", 100),
+    yes
   },
-  request: (client, { dryRun, fresh, handler, limit, plugin, range }) =>
-    client.plugins.replay({
-      params: { plugin },
-      payload: { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
-    }),
+  request: Effect.fnUntraced(function*(client, { dryRun, fresh, handler, limit, plugin, range, yes }, { json }) {
+    if (fresh && !dryRun) {
+      yield* confirm({
+        yes,
+        json,
+        question: `Deliver these events to ${plugin}/${handler} again, without their journal?`,
+        hint: "Add --dry-run to see what would be written again. Pass --yes to replay."
+      })
+    }
+    const payload = { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
+    return yield* client.plugins.replay({ params: { plugin }, payload })
+  }),
   text: replayText
 })
 

@@ -147,6 +147,13 @@ export interface LiveRecord {
   readonly content: string
 }
 
+/** The rows of a hold at one moment. */
+export interface HoldPlan {
+  /** Identifies these rows, with their content. */
+  readonly hash: string
+  readonly rows: number
+}
+
 /** A hold with its stream and its current number of rows. */
 export type ListedHold = StreamKey & Hold & { readonly rows: number }
 
@@ -367,13 +374,20 @@ export class Store extends Context.Service<Store, {
     }
   ) => Operation<ReadonlyArray<ListedHold>>
   readonly hold: (id: number) => Operation<ListedHold | null>
+  /** null if the hold does not exist. */
+  readonly holdPlan: (id: number) => Operation<HoldPlan | null>
   /**
-   * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. False = there was
-   * nothing to decide: the hold is already approved, cancelled or rejected.
+   * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash
+   * of the rows that the operator has seen. False = nothing was decided: the hold is already approved, cancelled or
+   * rejected, or its rows are no longer those of the plan.
    */
   readonly decide: (
     id: number,
-    decision: { readonly state: "rejected" } | { readonly state: "approving"; readonly release: ReleaseMode },
+    decision: { readonly state: "rejected" } | {
+      readonly state: "approving"
+      readonly release: ReleaseMode
+      readonly plan?: string | undefined
+    },
     /** Our clock, ms. */
     now: number
   ) => Operation<boolean>

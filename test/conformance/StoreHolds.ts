@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
-import type { Hold } from "../../src/store/State.ts"
+import type { Hold, Pending } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { begin, headOf, ids, pendingOf, skills, stateOf, tags } from "./StoreSamples.ts"
 
@@ -130,6 +130,57 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         assert.isFalse(yield* store.decide(hold.id + 1, approving, 8))
         const [stored] = yield* inTags((tx) => tx.holds)
         assert.deepStrictEqual(stored, { ...hold, ...approving, decidedAt: 7 })
+      })
+    )
+
+    test(
+      "a planned approval is refused once the rows or their content have changed, and applies to the same rows",
+      Effect.gen(function*() {
+        const { hold, inTags, store } = yield* withHold
+        const [first, second] = ids(2)
+        const put = (...rows: ReadonlyArray<Partial<Pending>>) =>
+          inTags((tx) => tx.putPending(rows.map((row) => pendingOf(first!, { status: "held", hold: hold.id, ...row }))))
+        const plans = new Set<string | undefined>()
+        /** Expects that the plan differs from all earlier ones, and that they are refused. */
+        const changed = Effect.fnUntraced(function*(rows: number) {
+          const plan = yield* store.holdPlan(hold.id)
+          assert.strictEqual(plan?.rows, rows)
+          for (const outdated of plans) {
+            assert.isFalse(yield* store.decide(hold.id, { ...approving, plan: outdated }, 7))
+          }
+          plans.add(plan?.hash)
+          return plan!.hash
+        })
+        assert.isNull(yield* store.holdPlan(hold.id + 1))
+        const planned = yield* changed(3)
+        yield* put({ runId: 99, detectedAt: 99, textHash: "another notation" })
+        assert.deepStrictEqual((yield* store.holdPlan(hold.id))?.hash, planned)
+        yield* put({ canonicalHash: "other content" })
+        yield* changed(3)
+        yield* put({ canonicalHash: "other content", deleted: true })
+        yield* changed(3)
+        yield* inTags((tx) => tx.dropPending([second!]))
+        yield* changed(2)
+        yield* put({ id: "another" }, { id: "and one more" })
+        const plan = yield* changed(4)
+        assert.strictEqual(plans.size, 5)
+        assert.strictEqual((yield* store.hold(hold.id))?.state, "open")
+        assert.isEmpty(yield* store.auditLog(10))
+        assert.isTrue(yield* store.decide(hold.id, { ...approving, plan }, 7))
+        assert.strictEqual((yield* store.hold(hold.id))?.state, "approving")
+      })
+    )
+
+    test(
+      "a plan counts every row of a large hold",
+      Effect.gen(function*() {
+        const { hold, inTags, store } = yield* withHold
+        const many = Array.from({ length: 10_001 }, (_, row) => String(row))
+        yield* inTags((tx) => tx.putPending(many.map((id) => pendingOf(id, { status: "held", hold: hold.id }))))
+        const plan = yield* store.holdPlan(hold.id)
+        assert.strictEqual(plan?.rows, 10_004)
+        yield* inTags((tx) => tx.putPending([pendingOf(many.at(-1)!, { hold: hold.id, canonicalHash: "other" })]))
+        assert.notStrictEqual((yield* store.holdPlan(hold.id))?.hash, plan?.hash)
       })
     )
 

@@ -47,6 +47,12 @@ export const HoldPage = Schema.Struct({
   next: Schema.NullOr(Schema.String)
 })
 
+export const HoldPlanView = Schema.Struct({
+  plan: Schema.String.annotate({ description: "Identifies exactly these records with their current content" }),
+  hold: HoldView
+})
+export type HoldPlanView = typeof HoldPlanView.Type
+
 const holdId = { id: PositiveInt }
 
 export const holds = HttpApiGroup.make("holds").add(
@@ -68,9 +74,19 @@ export const holds = HttpApiGroup.make("holds").add(
     success: HoldPage,
     error: [NotFound, StoreUnavailable]
   }),
+  HttpApiEndpoint.get("plan", "/v1/holds/:id/plan", {
+    params: holdId,
+    success: HoldPlanView,
+    error: [NotFound, Conflict, StoreUnavailable]
+  }).annotate(
+    OpenApi.Description,
+    "Counts the records of a hold, and returns a `plan` that identifies exactly these, which an approval requires. " +
+      "Changes nothing. 409 if there is nothing to approve."
+  ),
   HttpApiEndpoint.post("approve", "/v1/holds/:id/approve", {
     params: holdId,
     query: {
+      plan: Schema.String.annotate({ description: "The `plan` that `GET /v1/holds/{id}/plan` returned" }),
       origin: Schema.optionalKey(Schema.Literal("backfill")),
       silent: Schema.optionalKey(Schema.Literals(["true", "false"]))
     },
@@ -78,8 +94,8 @@ export const holds = HttpApiGroup.make("holds").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Publishes the held changes, with `origin=backfill` as backfill events. `silent=true` (scope holds only) " +
-      "accepts the new content without publishing events. The response comes at once, and the hold is `approving` " +
+    "Publishes the held changes, with `origin=backfill` as backfill events. 409 if the records of the hold or their " +
+      "content have changed since the `plan`. `silent=true` (scope holds only) accepts the new content without publishing events. The response comes at once, and the hold is `approving` " +
       "until all its changes are published. This also works for a paused or blocked stream. If the stream is no " +
       "longer read, the changes are published once it is read again, and `waiting_reason` says so."
   ),

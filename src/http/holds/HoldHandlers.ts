@@ -2,6 +2,8 @@
  * Handlers for holds: list them, and record the operator's decision. Every decision is logged.
  *
  * Gotchas
+ * - An approval cannot be undone, so it requires a plan: the hash of the records that the operator has seen. A rejection
+ *   publishes nothing and can still be approved, so it requires none.
  * - A decision is written to the store, and the process that reads the stream carries it out. So an operator can decide
  *   while the stream is not read.
  */
@@ -19,13 +21,12 @@ import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
 const defaultLimit = 100
 
+const notFound = (id: number) =>
+  new NotFound({ detail: `hold ${id} does not exist: \`rollcall holds list\` or GET /v1/holds lists the holds` })
+
 const find = Effect.fnUntraced(function*(id: number) {
   const store = yield* Store
-  const hold = yield* store.hold(id)
-  return hold ??
-    (yield* new NotFound({
-      detail: `hold ${id} does not exist: \`rollcall holds list\` or GET /v1/holds lists the holds`
-    }))
+  return (yield* store.hold(id)) ?? (yield* notFound(id))
 })
 
 const viewOf = Effect.fnUntraced(function*(hold: ListedHold) {
@@ -41,6 +42,19 @@ const alreadyDecidedHints: Readonly<Record<Hold["state"], string>> = {
   cancelled: "it has no records left: each was seen again with its published content"
 }
 
+const isDecidable = ({ state }: Hold): boolean => state === "open" || state === "rejected"
+
+const alreadyDecided = ({ id, state }: Hold) =>
+  new Conflict({ detail: `hold ${id} is already ${state}`, hint: alreadyDecidedHints[state] })
+
+const plan = Effect.fnUntraced(function*(id: number) {
+  const store = yield* Store
+  const hold = yield* find(id)
+  if (!isDecidable(hold)) return yield* alreadyDecided(hold)
+  const { hash, rows } = (yield* store.holdPlan(id)) ?? (yield* notFound(id))
+  return { plan: hash, hold: yield* viewOf({ ...hold, rows }) }
+})
+
 const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Store["Service"]["decide"]>[1]) {
   const store = yield* Store
   const before = yield* find(id)
@@ -51,8 +65,12 @@ const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Stor
     })
   }
   if (!(yield* store.decide(id, decision, yield* Clock.currentTimeMillis))) {
-    const { state } = yield* find(id)
-    return yield* new Conflict({ detail: `hold ${id} is already ${state}`, hint: alreadyDecidedHints[state] })
+    const now = yield* find(id)
+    if (decision.state === "rejected" || !isDecidable(now)) return yield* alreadyDecided(now)
+    return yield* new Conflict({
+      detail: `the plan is outdated: hold ${id} has ${now.rows} ${now.rows === 1 ? "record" : "records"} now`,
+      hint: "plan again, check the number of records, and pass the new plan"
+    })
   }
   yield* Effect.logInfo(decision.state === "rejected" ? "hold rejected" : "hold approved").pipe(Effect.annotateLogs({
     hold: id,
@@ -89,9 +107,11 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
         }))
         return { hold: yield* viewOf(hold), records, next: rows.length < limit ? null : rows.at(-1)!.id }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+    .handle("plan", ({ params }) => plan(params.id).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("approve", ({ params, query }) =>
       decide(params.id, {
         state: "approving",
+        plan: query.plan,
         release: { origin: query.origin ?? null, silent: query.silent === "true" }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("reject", ({ params }) =>

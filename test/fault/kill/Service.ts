@@ -158,7 +158,11 @@ export const approveAll = Effect.fnUntraced(function*(url: string) {
   const { items }: { readonly items: ReadonlyArray<{ readonly id: number }> } = JSON.parse(
     yield* ask(url, "/v1/holds?state=open")
   )
-  for (const { id } of items) yield* post(url, `/v1/holds/${id}/approve`)
+  for (const { id } of items) {
+    // a hold that has ended meanwhile has no plan
+    const { plan }: { readonly plan?: string } = JSON.parse(yield* ask(url, `/v1/holds/${id}/plan`))
+    if (plan !== undefined) yield* post(url, `/v1/holds/${id}/approve?plan=${plan}`)
+  }
   return items.length > 0
 })
 

@@ -274,7 +274,11 @@ describe("integrations", () => {
           listed.stdout,
           /^sandbox:everything +default +active +run time +ats\.offer,ats\.tag +fill +2 +\d+$/m
         )
-        const removed = await cli("remove", id, "--data", "erase")
+        const unconfirmed = await cli("remove", id, "--data", "erase")
+        assert.strictEqual(unconfirmed.code, 1)
+        assert.match(unconfirmed.stdout, /^sandbox:everything +default +active/m)
+        assert.match(unconfirmed.stderr, /nothing was changed\n.*--yes/)
+        const removed = await cli("remove", id, "--data", "erase", "--yes")
         assert.strictEqual(removed.code, 0, removed.stderr)
         await service.says(/integration erased/, "stderr")
         assert.deepStrictEqual(JSON.parse((await cli("list", "--json")).stdout), [])

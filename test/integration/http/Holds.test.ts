@@ -17,6 +17,20 @@ const post = Effect.fnUntraced(function*(path: string, headers: Record<string, s
   return { status: response.status, body: yield* Effect.promise(() => response.json()) }
 })
 
+/** Approves the records that a hold has now. */
+const approve = Effect.fnUntraced(function*(id: number, query = "", headers: Record<string, string> = {}) {
+  const { body } = yield* ask(`/v1/holds/${id}/plan`)
+  return yield* post(`/v1/holds/${id}/approve?plan=${body.plan}${query}`, headers)
+})
+
+/** Puts a further record into a hold. */
+const add = Effect.fnUntraced(function*(hold: number, id: string) {
+  const store = yield* Store
+  const owner = yield* store.takeOwnership("capture")
+  const row = pendingOf(id, { status: "held", hold, deleted: true, reason: "flagged" })
+  yield* store.transact(owner, key, (tx) => tx.putPending([row]))
+})
+
 /** A live stream with an open hold of three deletes and an open hold of a switched-off field. */
 const held = Effect.gen(function*() {
   yield* stream({ phase: "live" })
@@ -89,19 +103,19 @@ describe("deciding", () => {
     Effect.gen(function*() {
       const { deletes, scope } = yield* held
       const store = yield* Store
-      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve?silent=true`)).status, 409)
+      assert.strictEqual((yield* approve(deletes, "&silent=true")).status, 409)
       const rejected = yield* post(`/v1/holds/${deletes}/reject`)
       assert.deepStrictEqual([rejected.status, rejected.body.state], [200, "rejected"])
       const twice = yield* post(`/v1/holds/${deletes}/reject`)
       assert.strictEqual(twice.status, 409)
       assert.include(twice.body.hint, "until it is approved")
-      const approved = yield* post(`/v1/holds/${scope}/approve?silent=true&origin=backfill`)
+      const approved = yield* approve(scope, "&silent=true&origin=backfill")
       assert.deepStrictEqual([approved.status, approved.body.state], [200, "approving"])
       assert.deepStrictEqual((yield* store.hold(scope))?.release, { origin: "backfill", silent: true })
-      const again = yield* post(`/v1/holds/${scope}/approve`)
+      const again = yield* post(`/v1/holds/${scope}/approve?plan=0`)
       assert.deepStrictEqual([again.status, again.body.detail], [409, `hold ${scope} is already approving`])
-      assert.strictEqual((yield* post("/v1/holds/77/approve")).status, 404)
-      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve?origin=poll`)).status, 400)
+      assert.strictEqual((yield* post("/v1/holds/77/approve?plan=0")).status, 404)
+      assert.strictEqual((yield* approve(deletes, "&origin=poll")).status, 400)
     }).pipe(using()))
 
   it.live(
@@ -112,7 +126,7 @@ describe("deciding", () => {
         yield* stream({ retired: true })
         const waits =
           "greenhouse:acme/ats.tag is no longer read; its changes are released once it is configured or added again"
-        const { body, status } = yield* post(`/v1/holds/${deletes}/approve`)
+        const { body, status } = yield* approve(deletes)
         assert.deepStrictEqual([status, body.state], [200, "approving"])
         assert.include(body.waiting_reason, waits)
         assert.include((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason, waits)
@@ -127,7 +141,7 @@ describe("deciding", () => {
           Effect.promise(() => run(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
         assert.include((yield* holds("list")).stdout, waits)
         assert.include(
-          (yield* holds("approve", String(scope))).stdout,
+          (yield* holds("approve", String(scope), "--yes")).stdout,
           `is approved and will be released later: ${waits}`
         )
         yield* stream({ retired: false })
@@ -136,14 +150,35 @@ describe("deciding", () => {
     60_000
   )
 
+  it.live("an approval requires a plan, and is a conflict with the new number of records once they have changed", () =>
+    Effect.gen(function*() {
+      const { deletes } = yield* held
+      const without = yield* post(`/v1/holds/${deletes}/approve`)
+      assert.deepStrictEqual([without.status, without.body.errors[0].path], [400, ["query", "plan"]])
+      const planned = yield* ask(`/v1/holds/${deletes}/plan`)
+      assert.deepStrictEqual([planned.body.hold.id, planned.body.hold.records], [deletes, 3])
+      yield* add(deletes, "e")
+      const outdated = yield* post(`/v1/holds/${deletes}/approve?plan=${planned.body.plan}`)
+      assert.deepStrictEqual(
+        [outdated.status, outdated.body.detail],
+        [409, `the plan is outdated: hold ${deletes} has 4 records now`]
+      )
+      assert.include(outdated.body.hint, "plan again")
+      assert.strictEqual((yield* ask(`/v1/holds/${deletes}`)).body.hold.state, "open")
+      assert.strictEqual((yield* approve(deletes)).status, 200)
+      const after = yield* ask(`/v1/holds/${deletes}/plan`)
+      assert.deepStrictEqual([after.status, after.body.detail], [409, `hold ${deletes} is already approving`])
+      assert.strictEqual((yield* ask("/v1/holds/77/plan")).status, 404)
+    }).pipe(using()))
+
   it.live("a web page of another origin cannot decide, a page of our own origin can", () =>
     Effect.gen(function*() {
       const { deletes } = yield* held
       const { url } = yield* Server.Server
-      const forged = yield* post(`/v1/holds/${deletes}/approve`, { origin: "https://attacker.example" })
+      const forged = yield* approve(deletes, "", { origin: "https://attacker.example" })
       assert.deepStrictEqual([forged.status, forged.body.type], [403, "urn:rollcall:problem:origin-not-allowed"])
-      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve`, { origin: "null" })).status, 403)
-      assert.strictEqual((yield* post(`/v1/holds/${deletes}/approve`, { origin: url })).status, 200)
+      assert.strictEqual((yield* approve(deletes, "", { origin: "null" })).status, 403)
+      assert.strictEqual((yield* approve(deletes, "", { origin: url })).status, 200)
     }).pipe(using()))
 })
 
@@ -168,9 +203,9 @@ describe("rollcall holds", () => {
       assert.match(status.stdout, /waiting for a decision:\n.*\n.*scope/)
 
       assert.match((yield* holds("reject", String(deletes))).stdout, /is rejected: 3 records stay unpublished/)
-      const after = yield* holds("approve", String(deletes))
+      const after = yield* holds("approve", String(deletes), "--yes")
       assert.match(after.stdout, /is approved: 0 records are released, 3 follow/)
-      const approved = yield* holds("approve", String(scope), "--silent", "--json")
+      const approved = yield* holds("approve", String(scope), "--silent", "--json", "--yes")
       assert.strictEqual(JSON.parse(approved.stdout).state, "approving")
       const twice = yield* holds("approve", String(scope))
       assert.deepStrictEqual([twice.code, twice.stderr.includes("is already approving")], [1, true])
@@ -178,4 +213,34 @@ describe("rollcall holds", () => {
       assert.strictEqual((yield* holds("show", "all")).code, 2)
       assert.strictEqual((yield* holds("decide")).code, 2)
     }).pipe(using()), 60_000)
+
+  it.live(
+    "approve shows its plan and publishes nothing until the plan is confirmed; --plan refuses other records",
+    () =>
+      Effect.gen(function*() {
+        const { deletes } = yield* held
+        const { url } = yield* Server.Server
+        const approve = (...args: ReadonlyArray<string>) =>
+          Effect.promise(() =>
+            run(["holds", "approve", String(deletes), ...args], { ROLLCALL_HTTP_PORT: new URL(url).port })
+          )
+        const state = Effect.map(ask(`/v1/holds/${deletes}`), ({ body }) => body.hold.state)
+        const shown = yield* approve()
+        assert.strictEqual(shown.code, 1)
+        const [, plan = ""] = shown.stdout.match(/^plan ([0-9a-f]{16}): 3 records \(deletes\)$/m) ?? []
+        assert.isNotEmpty(plan, shown.stdout)
+        assert.match(shown.stderr, new RegExp(`not confirmed, so nothing was changed\n.*--plan ${plan}.*--yes`))
+        const silently = yield* approve("--json")
+        assert.deepStrictEqual([silently.code, silently.stdout], [1, ""])
+        yield* add(deletes, "e")
+        const outdated = yield* approve("--plan", plan)
+        assert.strictEqual(outdated.code, 1)
+        assert.include(outdated.stderr, "has 4 records now")
+        assert.strictEqual(yield* state, "open")
+        const [, next = ""] = (yield* approve()).stdout.match(/^plan (\w+): 4 records/m) ?? []
+        assert.strictEqual((yield* approve("--plan", next)).code, 0)
+        assert.strictEqual(yield* state, "approving")
+      }).pipe(using()),
+    60_000
+  )
 })

@@ -395,6 +395,9 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.match(dry.stdout, /ats.tag\/bad1 in greenhouse:acme.*\n +would fail: Permanent: the receiver refuses it/)
         assert.match(dry.stdout, /dry run, nothing was written: .* 3 of 3 deliveries tried, 0 writes, 2 failures/)
         assert.strictEqual((yield* rollcall("plugins", "replay", "picky")).code, 2)
+        const fresh = yield* rollcall("plugins", "replay", "picky", "ats.tag.created", "--fresh")
+        assert.deepStrictEqual([fresh.code, fresh.stdout], [1, ""])
+        assert.match(fresh.stderr, /nothing was changed\n.*--dry-run.*--yes/)
 
         assert.match((yield* rollcall("deadletters", "list")).stdout, /bad1 v1 .* Permanent: the receiver refuses it/)
         assert.match((yield* rollcall("deadletters", "show", String(first))).stdout, /attempt 1, .*: Permanent/)

@@ -254,6 +254,7 @@ describe("the overview", () => {
         "/v1/streams/{integration}/{model}/audit",
         "/v1/holds",
         "/v1/holds/{id}",
+        "/v1/holds/{id}/plan",
         "/v1/holds/{id}/approve",
         "/v1/holds/{id}/reject",
         "/v1/plugins",

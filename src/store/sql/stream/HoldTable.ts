@@ -4,6 +4,8 @@
  * Invariants
  * 1. A decision and the status of the hold's rows change in one transaction, under the lock of their stream   (X7)
  *
+ * 2. An approval with a plan applies to the rows of the plan: their hash is compared under the same lock
+ *
  * Gotchas
  * - A disputed row counts as part of its hold, but a decision does not apply to it until it is re-read: its content is unknown.
  */
@@ -11,7 +13,8 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import type { Store, StreamTx } from "../../Store.ts"
+import { createHash } from "node:crypto"
+import type { ListedHold, Store, StreamTx } from "../../Store.ts"
 import type { Row } from "../Columns.ts"
 import * as Locks from "../Locks.ts"
 import * as Notifier from "../Notifier.ts"
@@ -37,10 +40,13 @@ export const streamHolds = (
   saveHold: (hold) => sql`UPDATE holds SET ${sql.update(newHolds.toRow(hold))} WHERE id = ${hold.id}`
 })
 
+/** Rows per query of a plan. */
+const planPage = 10_000
+
 /** The operations of every process. */
 export const make = (
   sql: SqlClient
-): Raw<Pick<Store["Service"], "holds" | "hold" | "decide">> & Pick<Store["Service"], "awaitDecision"> => {
+): Raw<Pick<Store["Service"], "holds" | "hold" | "holdPlan" | "decide">> & Pick<Store["Service"], "awaitDecision"> => {
   const decided = Notifier.make()
   const { exclusive } = Locks.make(sql)
 
@@ -49,6 +55,24 @@ export const make = (
       SELECT h.*, s.integration, s.model, (SELECT count(*) FROM pending p WHERE p.hold = h.id) AS rows
       FROM holds h JOIN streams s ON s.key = h.stream
       WHERE ${condition} ORDER BY h.id DESC LIMIT ${limit}`.pipe(Effect.map(Arr.map(listedHolds.fromRow)))
+
+  const find = (id: number) => Effect.map(list(sql`h.id = ${id}`, 1), ([hold]) => hold ?? null)
+
+  const planOf = Effect.fnUntraced(function*({ id, kind, paths }: ListedHold) {
+    const hash = createHash("sha256").update(JSON.stringify([id, kind, paths]))
+    let rows = 0
+    for (let after: string | null = null;;) {
+      const some: ReadonlyArray<Row> = yield* sql<Row>`
+        SELECT id, status, deleted, canonical_hash FROM pending
+        WHERE hold = ${id} AND ${after === null ? sql`true` : sql`id > ${after}`} ORDER BY id LIMIT ${planPage}`
+      for (const row of some) {
+        hash.update(JSON.stringify([row.id, row.status, Number(row.deleted), row.canonical_hash]))
+      }
+      rows += some.length
+      if (some.length < planPage) return { hash: hash.digest("hex").slice(0, 16), rows }
+      after = String(some.at(-1)?.id)
+    }
+  })
 
   return {
     holds: ({ before, limit, states }) =>
@@ -59,9 +83,15 @@ export const make = (
         ]),
         limit
       ),
-    hold: (id) => Effect.map(list(sql`h.id = ${id}`, 1), ([hold]) => hold ?? null),
+    hold: find,
+    // needs no transaction: a plan that mixes two moments is refused like any other outdated plan
+    holdPlan: (id) => Effect.flatMap(find(id), (hold) => hold === null ? Effect.succeed(null) : planOf(hold)),
     decide: Effect.fnUntraced(function*(id, decision, now) {
       yield* sql`SELECT key FROM streams WHERE key = (SELECT stream FROM holds WHERE id = ${id}) ${exclusive}`
+      if (decision.state === "approving" && decision.plan !== undefined) {
+        const hold = yield* find(id)
+        if (hold === null || (yield* planOf(hold)).hash !== decision.plan) return false
+      }
       const isRejection = decision.state === "rejected"
       const decidable = isRejection ? ["open"] : ["open", "rejected"]
       const release = isRejection ? null : JSON.stringify(decision.release)

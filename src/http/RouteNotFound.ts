@@ -15,7 +15,9 @@ import { Api } from "./Api.ts"
 import { MethodNotAllowed, NotFound } from "./Problem.ts"
 
 /** Paths that are served but are not part of the API contract. */
-const pages = ["/", "/docs", "/metrics", "/openapi.json"] as const
+const pages = ["/", "/docs", "/login", "/metrics", "/openapi.json"] as const
+/** Forms of these pages, which are not commands. */
+const forms: ReadonlyArray<string> = ["/login", "/logout"]
 
 const known = FindMyWay.make<true>()
 for (const { endpoints } of Object.values(Api.groups)) {
@@ -29,7 +31,7 @@ export const isCommand = (method: string, url: string): boolean =>
 
 const methodsOf = (url: string): ReadonlyArray<string> => [
   ...(known.find("GET", url) === undefined ? [] : ["GET", "HEAD"]),
-  ...(known.find("POST", url) === undefined ? [] : ["POST"])
+  ...(known.find("POST", url) === undefined && !forms.includes(url) ? [] : ["POST"])
 ]
 
 /** Whether the router found no route. */

@@ -1,16 +1,12 @@
 /**
  * The HTTP server of the operating API: joins its routes, turns every failure into a problem response and listens on one
  * address.
- *
- * Gotchas
- * - The documentation page has 3 MB, so it is loaded on the first request for it.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
@@ -25,7 +21,8 @@ import type { Deliveries } from "../store/Deliveries.ts"
 import type { Store } from "../store/Store.ts"
 import * as AccessControl from "./access/AccessControl.ts"
 import type { AllowedHost } from "./access/RequestOrigin.ts"
-import type { Tokens } from "./access/Tokens.ts"
+import { Sessions } from "./access/Sessions.ts"
+import type { Access, Tokens } from "./access/Tokens.ts"
 import { WrongTokens } from "./access/WrongTokens.ts"
 import { Api } from "./Api.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
@@ -34,6 +31,9 @@ import * as HealthHandlers from "./health/HealthHandlers.ts"
 import * as HoldHandlers from "./holds/HoldHandlers.ts"
 import * as IntegrationHandlers from "./integrations/IntegrationHandlers.ts"
 import * as MetricsEndpoint from "./metrics/MetricsEndpoint.ts"
+import * as Documentation from "./pages/Documentation.ts"
+import * as LoginPage from "./pages/LoginPage.ts"
+import * as SecurityHeaders from "./pages/SecurityHeaders.ts"
 import * as PluginHandlers from "./plugins/PluginHandlers.ts"
 import { InternalError, UnsupportedMediaType } from "./Problem.ts"
 import * as RequestValidation from "./RequestValidation.ts"
@@ -90,42 +90,45 @@ const errorsAsProblems = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpSe
     )
   })
 
-/** Every request passes these checks, from the outside to the inside. */
-const middleware = (options: ServerOptions) =>
+/** Every request passes these, from the outside to the inside. */
+const middleware = (access: Access) =>
   HttpRouter.middleware(
     Effect.map(
-      AccessControl.make({ ...options, encrypted: false }),
+      AccessControl.make(access),
       (checked) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-        errorsAsProblems(checked(handler))
+        SecurityHeaders.add(access)(errorsAsProblems(checked(handler)))
     ),
     { global: true }
-  ).pipe(Layer.provide(WrongTokens.layer))
+  )
+
+const accessOf = ({ hosts, readToken, token }: ServerOptions): Access => ({
+  hosts,
+  readToken,
+  token,
+  guarded: token !== null,
+  encrypted: false
+})
 
 // ---- routes -------------------------------------------------------------------------------------------------------
 
-/** Builds the page on the first request. Its temporary router is discarded; the page is cached. */
-const documentation = HttpRouter.use(Effect.fnUntraced(function*(router) {
-  const page = yield* Effect.cached(HttpRouter.toHttpEffect(HttpApiScalar.layer(Api, { path: "/docs" })))
-  yield* router.add("GET", "/docs", Effect.flatten(page))
-}))
-
-const routes = ({ checkIntegration, dependencies }: ServerOptions) =>
+const routes = (options: ServerOptions) =>
   Layer.mergeAll(
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
       Layer.provide([
         FeedHandlers.layer,
-        IntegrationHandlers.layer(checkIntegration),
+        IntegrationHandlers.layer(options.checkIntegration),
         StreamHandlers.layer,
         HoldHandlers.layer,
         PluginHandlers.layer,
         DeadLetterHandlers.layer,
-        HealthHandlers.layer(dependencies)
+        HealthHandlers.layer(options.dependencies)
       ]),
       Layer.provide(RequestValidation.layer)
     ),
     MetricsEndpoint.layer,
-    documentation,
-    StatusPage.layer
+    Documentation.layer,
+    StatusPage.layer,
+    LoginPage.layer(accessOf(options))
   )
 
 // ---- the server ---------------------------------------------------------------------------------------------------
@@ -182,13 +185,13 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
     Server,
     Effect.map(HttpServer.HttpServer, ({ address }) => Server.of({ url: HttpServer.formatAddress(address) }))
   )
-  return HttpRouter.serve(Layer.merge(routes(options), middleware(options)), {
+  return HttpRouter.serve(Layer.merge(routes(options), middleware(accessOf(options))), {
     disableLogger: true,
     disableListenLog: true,
     routerConfig: { maxParamLength: maxParameterLength }
   }).pipe(
     Layer.merge(address),
     Layer.provide(http),
-    Layer.provide(OverviewCache.layer)
+    Layer.provide([OverviewCache.layer, Sessions.layer, WrongTokens.layer])
   )
 }

@@ -15,7 +15,7 @@ import * as Effect from "effect/Effect"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as Option from "effect/Option"
+import { loginFor } from "../pages/LoginPage.ts"
 import {
   HostNotAllowed,
   OperateTokenRequired,
@@ -25,14 +25,11 @@ import {
   UnsupportedMediaType
 } from "../Problem.ts"
 import { isCommand } from "../RouteNotFound.ts"
-import { type Caller, CurrentCaller } from "./Caller.ts"
-import { isForeign, type OwnOrigin, ownOriginOf, type Reachability } from "./RequestOrigin.ts"
-import { bearerOf, callerWith, type Tokens } from "./Tokens.ts"
+import { addressOf, type Caller, CurrentCaller } from "./Caller.ts"
+import { isForeign, type OwnOrigin, ownOriginOf } from "./RequestOrigin.ts"
+import { cookieFor, Sessions } from "./Sessions.ts"
+import { type Access, bearerOf, callerWith } from "./Tokens.ts"
 import { WrongTokens } from "./WrongTokens.ts"
-
-export interface Access extends Tokens, Pick<Reachability, "hosts" | "encrypted"> {}
-
-const isSafe = (method: string): boolean => method === "GET" || method === "HEAD"
 
 const isJson = (contentType: string | undefined): boolean =>
   /^application\/json\s*(;|$)/i.test(contentType?.trim() ?? "")
@@ -62,10 +59,6 @@ const tooManyWrongTokens = new TooManyWrongTokens({
 const refuseToken = (problem: TokenRequired | TooManyWrongTokens) =>
   Effect.map(HttpServerRespondable.toResponse(problem), HttpServerResponse.setHeader("www-authenticate", "Bearer"))
 
-/** The address of the connection; behind a proxy, that of the proxy. */
-export const addressOf = ({ remoteAddress }: HttpServerRequest): string =>
-  Option.getOrElse(remoteAddress, () => "unknown")
-
 /** Refuses requests that a page of another origin, or of a name that an attacker owns, makes a browser send. */
 const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
   if (own === null) return hostNotAllowed
@@ -74,30 +67,54 @@ const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
   return null
 }
 
+/** Everyone gets an answer from these: probes, and a user who has no session yet. */
+const isPublic = ({ method, url }: HttpServerRequest): boolean =>
+  url.startsWith("/health/") || /^\/login(\?|$)/.test(url) || (method === "POST" && url === "/logout")
+
+/** A page that reloads itself must not keep a session open for ever. */
+const isActivity = (url: string): boolean => !url.endsWith("?refreshed")
+
+const wantsPage = ({ headers, method }: HttpServerRequest): boolean =>
+  method === "GET" && headers["accept"]?.includes("text/html") === true
+
 /** Makes the middleware. */
 export const make = Effect.fnUntraced(function*(access: Access) {
-  const { encrypted, hosts, token } = access
+  const { token } = access
   const { penalize } = yield* WrongTokens
-  const reachability = { encrypted, hosts, guarded: token !== null }
+  const sessions = yield* Sessions
   const anyone: Caller | null = token === null ? { scope: "operate", means: "no token" } : null
 
-  return Effect.fnUntraced(function*<E, R>(
-    handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
-  ) {
-    const request = yield* HttpServerRequest
-    const isPublic = request.url.startsWith("/health/")
-    const problem = refuseForeign(request, ownOriginOf(request.headers, reachability))
-    if (problem !== null && !isPublic) return yield* HttpServerRespondable.toResponse(problem)
-    const sent = token === null ? null : bearerOf(request.headers["authorization"])
-    const caller = sent === null ? anyone : callerWith(access, sent)
-    if (caller === null && sent !== null) {
-      const waited = yield* penalize(addressOf(request))
-      return yield* refuseToken(waited ? tokenRequired : tooManyWrongTokens)
+  /** The caller, or null if the request has no valid session and no token. A wrong token is a response. */
+  const identify = Effect.fnUntraced(function*(request: HttpServerRequest, own: OwnOrigin | null) {
+    if (token === null) return anyone
+    const sent = bearerOf(request.headers["authorization"])
+    if (sent === null) {
+      const secret = own === null ? undefined : request.cookies[cookieFor(own).name]
+      return yield* sessions.find(secret, isActivity(request.url))
     }
-    if (caller === null && !isPublic) return yield* refuseToken(tokenRequired)
-    if (caller?.scope === "read" && !isSafe(request.method)) {
+    const caller = callerWith(access, sent)
+    if (caller !== null) return caller
+    const waited = yield* penalize(addressOf(request))
+    return yield* refuseToken(waited ? tokenRequired : tooManyWrongTokens)
+  })
+
+  return Effect.fnUntraced(function*<E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {
+    const request = yield* HttpServerRequest
+    const own = ownOriginOf(request.headers, access)
+    const problem = refuseForeign(request, own)
+    if (problem !== null) {
+      return request.url.startsWith("/health/")
+        ? yield* Effect.provideService(handler, CurrentCaller, null)
+        : yield* HttpServerRespondable.toResponse(problem)
+    }
+    const caller = yield* identify(request, own)
+    if (HttpServerResponse.isHttpServerResponse(caller)) return caller
+    if (caller === null && !isPublic(request)) {
+      return wantsPage(request) ? loginFor(request.url) : yield* refuseToken(tokenRequired)
+    }
+    if (caller?.scope === "read" && isCommand(request.method, request.url)) {
       return yield* HttpServerRespondable.toResponse(operateTokenRequired)
     }
-    return yield* Effect.provideService(handler, CurrentCaller, problem === null ? caller : null)
+    return yield* Effect.provideService(handler, CurrentCaller, caller)
   })
 })

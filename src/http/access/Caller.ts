@@ -1,5 +1,7 @@
 /** The sender of the current request, as far as the server knows. */
 import * as Context from "effect/Context"
+import type { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as Option from "effect/Option"
 
 /** `read` allows GET and HEAD only. */
 export type Scope = "read" | "operate"
@@ -14,3 +16,7 @@ export interface Caller {
 export const CurrentCaller = Context.Reference<Caller | null>("rollcall/http/CurrentCaller", {
   defaultValue: () => null
 })
+
+/** The address of the connection; behind a proxy, that of the proxy. */
+export const addressOf = ({ remoteAddress }: HttpServerRequest): string =>
+  Option.getOrElse(remoteAddress, () => "unknown")

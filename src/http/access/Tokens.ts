@@ -2,6 +2,7 @@
 import * as Redacted from "effect/Redacted"
 import { createHash, timingSafeEqual } from "node:crypto"
 import type { Caller } from "./Caller.ts"
+import type { Reachability } from "./RequestOrigin.ts"
 
 export interface Tokens {
   /** Allows everything; null: every request from this machine may do everything. */
@@ -9,6 +10,9 @@ export interface Tokens {
   /** Allows GET only. */
   readonly readToken: Redacted.Redacted | null
 }
+
+/** Everything that access to the API depends on. */
+export interface Access extends Tokens, Reachability {}
 
 const digest = (text: string) => createHash("sha256").update(text).digest()
 

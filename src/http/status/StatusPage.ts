@@ -2,17 +2,17 @@
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { Store } from "../../store/Store.ts"
+import { CurrentCaller } from "../access/Caller.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
+import { escape, render } from "../pages/Page.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import { outageText, type Overview } from "./Overview.ts"
 import { OverviewCache } from "./OverviewCache.ts"
-
-const escape = (text: string): string => text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`)
 
 const condition = (stream: StreamView): string => {
   if (stream.blocked !== null) return `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
@@ -78,43 +78,45 @@ const statusPage = (
   { holds, streams }: Overview,
   plugins: PluginList,
   /** Why the store does not answer; the page then shows the data that was last read. null while the store answers. */
-  outage: string | null
+  outage: string | null,
+  /** Whether the request belongs to a session, which the page can end. */
+  signedIn: boolean
 ): HttpServerResponse.HttpServerResponse =>
-  HttpServerResponse.html(`<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta http-equiv="refresh" content="5">
-<meta name="viewport" content="width=device-width">
-<title>Rollcall</title>
-<style>
-  body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color-scheme: light dark }
-  table { border-collapse: collapse; width: 100% }
-  th, td { text-align: left; padding: .3rem .8rem .3rem 0; border-bottom: 1px solid #8884 }
-  .n { text-align: right; font-variant-numeric: tabular-nums }
-</style>
-<h1>Rollcall</h1>
+  render(
+    "Rollcall",
+    `<header><h1>Rollcall</h1>${
+      signedIn ? `<form method="post" action="/logout"><button>Sign out</button></form>` : ""
+    }</header>
 <p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
 <a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> ·
 <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
 ${
-    outage === null
-      ? ""
-      : `<p><strong>The store does not answer, so this page shows the data that was last read: ${
-        escape(outage)
-      }</strong></p>`
-  }${holdsOf(holds)}<table>
+      outage === null
+        ? ""
+        : `<p><strong>The store does not answer, so this page shows the data that was last read: ${
+          escape(outage)
+        }</strong></p>`
+    }${holdsOf(holds)}<table>
 <thead><tr><th>integration<th>model<th>condition<th>progress<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">freshness</tr></thead>
 <tbody>${streams.map(row).join("\n")}</tbody>
 </table>
-${pluginsOf(plugins)}`)
+${pluginsOf(plugins)}`,
+    { head: `<meta http-equiv="refresh" content="5; url=/?refreshed">\n` }
+  )
 
 export const layer = HttpRouter.add(
   "GET",
   "/",
   Effect.gen(function*() {
     const { overview, plugins } = yield* OverviewCache
+    const caller = yield* CurrentCaller
     const [streams, delivering] = yield* Effect.all([overview, plugins], { concurrency: "unbounded" })
-    return statusPage(streams.value, delivering.value, outageText(yield* (yield* Store).outage))
+    return statusPage(
+      streams.value,
+      delivering.value,
+      outageText(yield* (yield* Store).outage),
+      caller?.means === "session"
+    )
   }).pipe(
     Effect.catchTag(
       "StoreError",

@@ -1,0 +1,120 @@
+/**
+ * Signing in and out with a browser: `GET /login`, `POST /login` and `POST /logout`.
+ *
+ * Gotchas
+ * - The body of the form is not JSON. A page of another origin cannot send it, because `AccessControl` compares the origins.
+ * - The browser keeps the session's cookie from a request that a link on another site causes (`SameSite=Strict`), so a user
+ *   who follows such a link sees this page although the session is open. The page then offers to continue.
+ */
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as UrlParams from "effect/http/UrlParams"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import { addressOf } from "../access/Caller.ts"
+import { type OwnOrigin, ownOriginOf } from "../access/RequestOrigin.ts"
+import { cookieFor, Sessions } from "../access/Sessions.ts"
+import { type Access, callerWith } from "../access/Tokens.ts"
+import { WrongTokens } from "../access/WrongTokens.ts"
+import { escape, render } from "./Page.ts"
+
+const redirectTo = (location: string) => HttpServerResponse.empty({ status: 303, headers: { location } })
+
+/** The path to open after signing in. A path of another server, such as `//attacker.example`, becomes `/`. */
+export const localPath = (path: string | undefined): string =>
+  path !== undefined && /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && !path.includes("\\") && !path.startsWith("/log")
+    ? path
+    : "/"
+
+/** Where a browser without a session is sent. */
+export const loginFor = (url: string) =>
+  redirectTo(`/login?to=${encodeURIComponent(localPath(url.replace(/[?&]refreshed$/, "")))}`)
+
+interface Form {
+  readonly to: string
+  readonly problem?: string
+  /** Whether a link on another site led here, so a session may be open. */
+  readonly fromElsewhere?: boolean
+  readonly status?: number
+}
+
+const form = ({ fromElsewhere = false, problem, status = 200, to }: Form) =>
+  render(
+    "Sign in to Rollcall",
+    `<main class="login">
+<h1>Rollcall</h1>
+${problem === undefined ? "" : `<p role="alert">${escape(problem)}</p>\n`}<form method="post" action="/login">
+<input type="hidden" name="to" value="${escape(to)}">
+<label for="token">Token</label>
+<input id="token" name="token" type="password" autocomplete="current-password" required autofocus>
+<button>Sign in</button>
+</form>
+<p>Use the value of <code>ROLLCALL_HTTP_TOKEN</code>, or <code>ROLLCALL_HTTP_READ_TOKEN</code> to read only.
+A session ends after half an hour without a request, and after twelve hours.</p>
+${fromElsewhere ? `<p>Already signed in? <a href="${escape(to)}">Continue</a></p>\n` : ""}</main>
+`,
+    { status }
+  )
+
+const show = Effect.gen(function*() {
+  const { headers, url } = yield* HttpServerRequest
+  const to = localPath(new URL(url, "http://localhost").searchParams.get("to") ?? undefined)
+  const site = headers["sec-fetch-site"]
+  return form({ to, fromElsewhere: site === "cross-site" || site === "same-site" })
+})
+
+const fields = Effect.gen(function*() {
+  const { urlParamsBody } = yield* HttpServerRequest
+  const params = yield* urlParamsBody
+  const one = (name: string) => Option.getOrUndefined(UrlParams.getFirst(params, name))
+  return { token: one("token")?.trim() ?? "", to: localPath(one("to")) }
+})
+
+const isForm = (contentType: string | undefined): boolean =>
+  /^application\/x-www-form-urlencoded\s*(;|$)/i.test(contentType?.trim() ?? "")
+
+export const layer = (access: Access) => {
+  const cookieOf = (request: HttpServerRequest) => {
+    const own: OwnOrigin = ownOriginOf(request.headers, access) ?? { origin: null, isSecure: access.encrypted }
+    return cookieFor(own)
+  }
+
+  const signIn = Effect.gen(function*() {
+    const request = yield* HttpServerRequest
+    const sessions = yield* Sessions
+    const { penalize } = yield* WrongTokens
+    const { name, options } = cookieOf(request)
+    const { to, token } = isForm(request.headers["content-type"]) ? yield* fields : { to: "/", token: "" }
+    if (token === "") return form({ to, problem: "Enter a token.", status: 400 })
+    const caller = callerWith(access, token)
+    if (caller === null) {
+      const waited = yield* penalize(addressOf(request))
+      return waited
+        ? form({ to, problem: "This token is wrong.", status: 401 })
+        : form({ to, problem: "Too many wrong tokens are being entered. Try again.", status: 429 })
+    }
+    yield* sessions.end(request.cookies[name])
+    const secret = yield* sessions.start(caller.scope)
+    yield* Effect.annotateLogs(Effect.logInfo("signed in"), { token: caller.means, address: addressOf(request) })
+    return HttpServerResponse.setCookieUnsafe(redirectTo(to), name, secret, options)
+  })
+
+  const signOut = Effect.gen(function*() {
+    const request = yield* HttpServerRequest
+    const { name, options } = cookieOf(request)
+    const { end } = yield* Sessions
+    yield* end(request.cookies[name])
+    yield* Effect.annotateLogs(Effect.logInfo("signed out"), { address: addressOf(request) })
+    return HttpServerResponse.expireCookieUnsafe(redirectTo("/login"), name, options)
+  })
+
+  // without a token every request from this machine may do everything, so there is nothing to sign in to
+  const guarded = access.token !== null
+  return Layer.mergeAll(
+    HttpRouter.add("GET", "/login", guarded ? show : Effect.succeed(redirectTo("/"))),
+    HttpRouter.add("POST", "/login", guarded ? signIn : Effect.succeed(redirectTo("/"))),
+    HttpRouter.add("POST", "/logout", signOut)
+  )
+}

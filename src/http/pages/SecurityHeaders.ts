@@ -1,0 +1,40 @@
+/**
+ * Headers that limit what a browser may do with a response.
+ *
+ * Gotchas
+ * - `Referrer-Policy: no-referrer` would be stricter, but with it browsers send `Origin: null` with forms of our own pages.
+ * - A response that sets its own `Content-Security-Policy` keeps it.
+ */
+import * as Effect from "effect/Effect"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { ownOriginOf, type Reachability } from "../access/RequestOrigin.ts"
+
+const headers = {
+  "cache-control": "no-store",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+  "referrer-policy": "same-origin",
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY"
+}
+
+/** For responses that are not pages: nothing of them is ever executed, embedded or submitted. */
+const nothing = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+/** A year; only for this host, because others of its domain may not use TLS. */
+const transportSecurity = { "strict-transport-security": "max-age=31536000" }
+
+/** The middleware that adds them to every response. */
+export const add =
+  (reachability: Reachability) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.gen(function*() {
+      const { headers: { host } } = yield* HttpServerRequest
+      const isSecure = ownOriginOf({ host }, reachability)?.isSecure ?? reachability.encrypted
+      const response = yield* handler
+      return HttpServerResponse.setHeaders(response, {
+        ...headers,
+        ...(isSecure ? transportSecurity : {}),
+        "content-security-policy": response.headers["content-security-policy"] ?? nothing
+      })
+    })

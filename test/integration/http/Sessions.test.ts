@@ -1,0 +1,176 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Running from "./Running.ts"
+
+const { send, using } = Running
+
+const token = "an-operate-token-of-32-characters"
+const readToken = "a-read-token-of-at-least-32-chars"
+const localhost = { host: "localhost:8477" }
+const page = { ...localhost, accept: "text/html,application/xhtml+xml" }
+const form = { ...localhost, origin: "http://localhost:8477", "content-type": "application/x-www-form-urlencoded" }
+const json = { "content-type": "application/json" }
+const stop = "/v1/plugins/writes/stop"
+
+const signIn = Effect.fnUntraced(function*(secret: string, to = "/", headers: Record<string, string> = form) {
+  const answer = yield* send("POST", "/login", headers, new URLSearchParams({ token: secret, to }).toString())
+  const [cookie = ""] = answer.headers["set-cookie"] ?? []
+  return { ...answer, cookie: cookie.split(";", 1)[0] ?? "", attributes: cookie.split("; ").slice(1) }
+})
+
+describe("a browser", () => {
+  it.live("without a session is sent to the login page, and after signing in to the page it asked for", () =>
+    Effect.gen(function*() {
+      const asked = yield* send("GET", "/docs?x=1", page)
+      assert.deepStrictEqual([asked.status, asked.headers.location], [303, "/login?to=%2Fdocs%3Fx%3D1"])
+      const login = yield* send("GET", asked.headers.location ?? "", page)
+      assert.strictEqual(login.status, 200)
+      assert.include(login.text, `<input type="hidden" name="to" value="/docs?x=1">`)
+      assert.include(login.text, `type="password" autocomplete="current-password"`)
+      const { attributes, cookie, headers, status } = yield* signIn(token, "/docs?x=1")
+      assert.deepStrictEqual([status, headers.location], [303, "/docs?x=1"])
+      assert.match(cookie, /^rollcall_8477=[\w-]{43}$/)
+      assert.sameMembers(attributes, ["Path=/", "HttpOnly", "SameSite=Strict"])
+      const home = yield* send("GET", "/", { ...page, cookie })
+      assert.strictEqual(home.status, 200)
+      assert.include(home.text, "Sign out")
+    }).pipe(using({ token })))
+
+  it.live("that signs out has no session, also with the old cookie", () =>
+    Effect.gen(function*() {
+      const { cookie } = yield* signIn(token)
+      assert.strictEqual((yield* send("GET", "/v1/streams", { ...localhost, cookie })).status, 200)
+      const out = yield* send("POST", "/logout", { ...form, cookie })
+      assert.deepStrictEqual([out.status, out.headers.location], [303, "/login"])
+      assert.match(out.headers["set-cookie"]?.[0] ?? "", /^rollcall_8477=; .*(Max-Age=0|Expires=Thu, 01 Jan 1970)/)
+      assert.strictEqual((yield* send("GET", "/v1/streams", { ...localhost, cookie })).status, 401)
+    }).pipe(using({ token })))
+
+  it.live("is not redirected to another server after signing in", () =>
+    Effect.gen(function*() {
+      for (
+        const to of [
+          "//attacker.example",
+          "https://attacker.example",
+          "/\\attacker.example",
+          "javascript:x",
+          "/\t/a",
+          ""
+        ]
+      ) {
+        assert.strictEqual((yield* signIn(token, to)).headers.location, "/", to)
+      }
+      const { text } = yield* send("GET", "/login?to=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", page)
+      assert.notInclude(text, "<script")
+    }).pipe(using({ token })))
+
+  it.live("with a wrong token gets the form again and no cookie", () =>
+    Effect.gen(function*() {
+      const { headers, status, text } = yield* signIn("wrong")
+      assert.deepStrictEqual([status, headers["set-cookie"]], [401, undefined])
+      assert.include(text, "This token is wrong.")
+      assert.strictEqual((yield* signIn("")).status, 400)
+      assert.strictEqual((yield* send("POST", "/login", { ...form, ...json }, `{"token":"${token}"}`)).status, 400)
+    }).pipe(using({ token })))
+
+  it.live("with the read token cannot run commands", () =>
+    Effect.gen(function*() {
+      const { cookie } = yield* signIn(readToken)
+      assert.strictEqual((yield* send("GET", "/v1/events", { ...localhost, cookie })).status, 200)
+      const { body, status } = yield* send("POST", stop, { ...localhost, ...json, cookie })
+      assert.deepStrictEqual([status, body.type], [403, "urn:rollcall:problem:operate-token-required"])
+    }).pipe(using({ token, readToken })))
+
+  it.live("behind TLS gets a cookie that is only sent over TLS, and no other cookie counts", () =>
+    Effect.gen(function*() {
+      const proxied = { ...form, host: "rollcall.example", origin: "https://rollcall.example" }
+      const { attributes, cookie, headers } = yield* signIn(token, "/", proxied)
+      assert.match(cookie, /^__Host-rollcall=/)
+      assert.include(attributes, "Secure")
+      assert.strictEqual(headers["strict-transport-security"], "max-age=31536000")
+      const get = (cookie: string) => send("GET", "/v1/streams", { host: "rollcall.example", cookie })
+      assert.strictEqual((yield* get(cookie)).status, 200)
+      assert.strictEqual((yield* get(cookie.replace("__Host-", ""))).status, 401)
+    }).pipe(using({ token, hosts: [{ name: "rollcall.example", https: true }] })))
+
+  it.live("on a page of another origin cannot use the session, sign in or sign out", () =>
+    Effect.gen(function*() {
+      const { cookie } = yield* signIn(token)
+      const foreign = [
+        { origin: "http://localhost:3000", "sec-fetch-site": "same-site" },
+        { "sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "script" },
+        { "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe" }
+      ]
+      for (const headers of foreign) {
+        for (const path of ["/v1/events", "/", "/login"]) {
+          const answer = yield* send("GET", path, { ...localhost, ...headers, cookie })
+          assert.deepStrictEqual([answer.status, answer.headers["access-control-allow-origin"]], [403, undefined])
+        }
+        assert.strictEqual((yield* send("POST", "/logout", { ...form, ...headers, cookie })).status, 403)
+        assert.strictEqual((yield* signIn(token, "/", { ...form, ...headers })).status, 403)
+        assert.strictEqual((yield* send("POST", stop, { ...localhost, ...headers, ...json, cookie })).status, 403)
+      }
+      assert.strictEqual((yield* send("GET", "/v1/events", { ...localhost, cookie })).status, 200)
+    }).pipe(using({ token })))
+
+  it.live("needs no session if no token is configured", () =>
+    Effect.gen(function*() {
+      assert.strictEqual((yield* send("GET", "/", page)).status, 200)
+      const { headers, status } = yield* send("GET", "/login", page)
+      assert.deepStrictEqual([status, headers.location], [303, "/"])
+    }).pipe(using()))
+})
+
+describe("every response", () => {
+  it.live("has the security headers, also a refusal", () =>
+    Effect.gen(function*() {
+      const paths = [
+        "/",
+        "/docs",
+        "/login",
+        "/metrics",
+        "/openapi.json",
+        "/v1/events",
+        "/v1/streams",
+        "/health/live",
+        "/none"
+      ]
+      for (const headers of [{}, { authorization: `Bearer ${token}` }, { host: "attacker.example" }]) {
+        for (const path of paths) {
+          const answer = yield* send("GET", path, headers)
+          const found = Object.fromEntries(
+            [
+              "cache-control",
+              "cross-origin-opener-policy",
+              "cross-origin-resource-policy",
+              "referrer-policy",
+              "x-content-type-options",
+              "x-frame-options"
+            ].map((name) => [name, answer.headers[name]])
+          )
+          assert.deepStrictEqual(found, {
+            "cache-control": "no-store",
+            "cross-origin-opener-policy": "same-origin",
+            "cross-origin-resource-policy": "same-origin",
+            "referrer-policy": "same-origin",
+            "x-content-type-options": "nosniff",
+            "x-frame-options": "DENY"
+          }, path)
+          const policy = String(answer.headers["content-security-policy"])
+          assert.match(policy, /^default-src 'none'; .*frame-ancestors 'none'$/, path)
+          assert.notInclude(policy, "script-src 'unsafe-inline'")
+          assert.isUndefined(answer.headers["strict-transport-security"])
+        }
+      }
+    }).pipe(using({ token })))
+
+  it.live("of /docs allows only the scripts that it contains, and no other server", () =>
+    Effect.gen(function*() {
+      const { headers, text } = yield* send("GET", "/docs")
+      const policy = String(headers["content-security-policy"])
+      assert.match(policy, /script-src 'sha256-\S+' 'sha256-\S+';/)
+      assert.notMatch(policy, /https?:|\*|unsafe-eval/)
+      assert.notMatch(text.replaceAll(/<script>[\s\S]*?<\/script>/g, ""), /(src|href)="?https?:/)
+      assert.include(text, `"withDefaultFonts":false`)
+    }).pipe(using()))
+})

@@ -13,6 +13,7 @@ import { spawn, spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import type { Certificate } from "../../support/services/Certificates.ts"
 import * as Server from "./Server.ts"
 
 const program = [...(process.env["PATH"] ?? "").split(":"), "/usr/sbin"]
@@ -28,10 +29,12 @@ export interface Options {
   readonly mode: "session" | "transaction"
   /** Session settings that it drops; it rejects all others. */
   readonly ignored: ReadonlyArray<string>
+  /** The certificate for its clients; they may also connect without TLS. */
+  readonly tls?: Certificate
 }
 
 /** The address of the same database behind a PgBouncer. */
-export const pooled = (database: string, { ignored, mode }: Options) =>
+export const pooled = (database: string, { ignored, mode, tls }: Options) =>
   Effect.gen(function*() {
     const { hostname, password, pathname, port, username } = new URL(database)
     const path = yield* Server.folder
@@ -44,7 +47,10 @@ export const pooled = (database: string, { ignored, mode }: Options) =>
       auth_file: join(path, "users"),
       pool_mode: mode,
       default_pool_size: 20,
-      ignore_startup_parameters: ignored.join(",")
+      ignore_startup_parameters: ignored.join(","),
+      ...(tls === undefined
+        ? {}
+        : { client_tls_sslmode: "allow", client_tls_cert_file: tls.certificate, client_tls_key_file: tls.key })
     }
     const lines = Object.entries(settings).map(([name, value]) => `${name} = ${value}`)
     const own = pathname.slice(1)

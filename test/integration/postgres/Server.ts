@@ -28,6 +28,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { isAbsolute, join } from "node:path"
 import { promisify } from "node:util"
+import * as Certificates from "../../support/services/Certificates.ts"
 import { sharedService } from "../../support/services/SharedService.ts"
 import { address } from "./Address.ts"
 
@@ -61,7 +62,7 @@ export const asServer = (program: string, args: ReadonlyArray<string>): [string,
   [
     ...asRoot ? ["--reuid=postgres", "--regid=postgres", "--clear-groups"] : [],
     "--pdeathsig=SIGQUIT",
-    isAbsolute(program) ? program : join(programs ?? "", program),
+    isAbsolute(program) || program === "openssl" ? program : join(programs ?? "", program),
     ...args
   ]
 ]
@@ -106,12 +107,13 @@ const initialized = Effect.fnUntraced(function*(path: string) {
 })
 
 /** Starts a server with a data directory; returns once it answers. */
-const running = Effect.fnUntraced(function*(path: string, data: string) {
+const running = Effect.fnUntraced(function*(path: string, data: string, own: ReadonlyArray<string> = []) {
   const port = yield* freePort
   const where = ["-D", data, "-k", path, "-h", "127.0.0.1", "-p", String(port)]
-  const settings = ["fsync=off", "max_connections=300", "shared_buffers=32MB", "log_min_messages=panic"].flatMap((
-    one
-  ) => ["-c", one])
+  const settings = ["fsync=off", "max_connections=300", "shared_buffers=32MB", "log_min_messages=panic", ...own]
+    .flatMap((
+      one
+    ) => ["-c", one])
   yield* Effect.acquireRelease(
     Effect.sync(() => {
       const [command, args] = asServer("postgres", [...where, ...settings])
@@ -133,6 +135,34 @@ const running = Effect.fnUntraced(function*(path: string, data: string) {
 export const startServer = Effect.gen(function*() {
   const path = yield* folder
   return yield* running(path, yield* initialized(path))
+})
+
+/** Why this machine cannot start a server of its own for a test; null if it can. */
+export const ownMissing: string | null = canStart ? Certificates.missing : "no initdb and setpriv"
+if (ownMissing !== null && process.env["CI"] === "true") throw new Error(`these tests need PostgreSQL: ${ownMissing}`)
+
+/**
+ * Starts a server with TLS whose certificate names `localhost`, signed by `trusted`. Its role `certified` has no password: it
+ * must show a certificate that `trusted` signed. The server listens at 127.0.0.1, which the certificate does not name.
+ */
+export const startTlsServer = Effect.gen(function*() {
+  const path = yield* folder
+  const trusted = yield* Certificates.authority(path, "trusted", asServer)
+  const other = yield* Certificates.authority(path, "other", asServer)
+  const server = yield* trusted.sign("localhost")
+  const data = yield* initialized(path)
+  const hba = join(path, "pg_hba.conf")
+  const rules = ["hostssl all certified all cert", "host all all all scram-sha-256"]
+  yield* Effect.promise(() => writeFile(hba, rules.join("\n"), { mode: 0o644 }))
+  const url = yield* running(path, data, [
+    "ssl=on",
+    `ssl_cert_file=${server.certificate}`,
+    `ssl_key_file=${server.key}`,
+    `ssl_ca_file=${trusted.certificate}`,
+    `hba_file=${hba}`
+  ])
+  yield* say(url, "CREATE ROLE certified LOGIN SUPERUSER")
+  return { url, trusted, other, folder: path }
 })
 
 /** Why this machine cannot start a pair of servers; null if it can. */

@@ -73,7 +73,7 @@ export const parseStore = (
   const secretUrl = isSecret(location.value) ? location.secret()?.initial ?? Redacted.make("sqlite::memory:") : null
   const text = secretUrl === null ? location.text() ?? "sqlite:./rollcall.db" : Redacted.value(secretUrl)
   if (!/^postgres(ql)?:/.test(text)) {
-    if (!/^sqlite:./.test(text)) location.fault("is not a store URL", hint)
+    if (!/^sqlite:(?!file:)./.test(text)) location.fault("is not a store URL", hint)
     const file = text.replace(/^sqlite:/, "")
     return { _tag: "Sqlite", file, name: file }
   }

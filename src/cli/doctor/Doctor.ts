@@ -29,6 +29,7 @@ import { isStreamModel, type StreamModel, streamModels } from "../../domain/Mode
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import { type Page, Source } from "../../source/Source.ts"
+import { findExposed } from "../../store/sqlite/FilePermissions.ts"
 import { oneLine, paint } from "../../telemetry/TerminalText.ts"
 import { CommandError, print } from "../Process.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
@@ -154,6 +155,9 @@ const checkStore = (store: StoreLocation) =>
         )
   })
 
+const checkPermissions = (file: string): ReadonlyArray<CheckResult> =>
+  findExposed(file).map(({ hint, message }) => warning("store", message, hint))
+
 const checkDisk = (file: string) =>
   Effect.promise(async (): Promise<ReadonlyArray<CheckResult>> => {
     const directory = dirname(resolve(file))
@@ -165,6 +169,9 @@ const checkDisk = (file: string) =>
     if (free < freeSpace.least) return [problem("disk", message, hint)]
     return [free < freeSpace.enough ? warning("disk", message, hint) : ok("disk", message)]
   })
+
+const checkFile = (file: string) =>
+  file === ":memory:" ? [] : [Effect.sync(() => checkPermissions(file)), checkDisk(file)]
 
 /** Listens on the port for a moment. A running Rollcall process uses its port, so a port in use is only a warning. */
 const checkPort = ({ host, port }: DoctorInput["http"]) =>
@@ -233,7 +240,7 @@ const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyAr
   Effect.succeed(PluginChecks.checkConfigurations(input)),
   ...Object.entries(input.accounts).map(([name, { url }]) => checkAccountAndIntegrations(input, name, url)),
   Effect.map(checkStore(input.store), (result) => [result]),
-  ...(input.store._tag === "Sqlite" ? [checkDisk(input.store.file)] : []),
+  ...(input.store._tag === "Sqlite" ? checkFile(input.store.file) : []),
   Effect.map(checkPort(input.http), (result) => [result]),
   ...(input.kafka === null ? [] : [checkKafka(input, input.kafka)])
 ]

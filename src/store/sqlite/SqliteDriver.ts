@@ -3,11 +3,12 @@
  *
  * Gotchas
  * - The driver is synchronous: a statement blocks its thread, and a `COMMIT` blocks it until the data is on disk.
- * - `SqliteThread.ts` loads this module in another thread: import only Node's modules here, so that the thread starts
- *   quickly.
+ * - `SqliteThread.ts` loads this module in another thread: import only Node's modules here, and modules that import
+ *   only these, so that the thread starts quickly.
  */
 import type { Effect } from "effect/Effect"
 import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import { createIfMissing } from "./FilePermissions.ts"
 
 const busyMillis = 100
 const preparedStatements = 64
@@ -63,8 +64,9 @@ const preparedCache = (database: DatabaseSync) => {
   }
 }
 
-/** Opens `file`, which is created if it does not exist. SQLite reads it only with the first statement. */
+/** Opens `file`, which is created if it does not exist, readable by its owner only. SQLite reads it only with the first statement. */
 export const open = (file: string) => {
+  if (file !== ":memory:") createIfMissing(file)
   const database = new DatabaseSync(file, { timeout: busyMillis })
   const prepare = preparedCache(database)
   const changes = () => Number(valueOf(database, "SELECT total_changes()"))

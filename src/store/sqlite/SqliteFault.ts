@@ -4,6 +4,7 @@ import { existsSync } from "node:fs"
 import { dirname } from "node:path"
 import { misconfigured, StoreError } from "../Store.ts"
 import { type FaultKind, sqlErrorOf, StoreFault } from "../StoreFault.ts"
+import { isDanglingLink } from "./FilePermissions.ts"
 import { ThreadEnded } from "./SqliteThread.ts"
 
 /** Primary result codes. */
@@ -70,6 +71,11 @@ export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlE
     case codes.notADatabase:
       return misconfigured(`${file} is not a SQLite database; configure another file for the store`)
     case codes.cannotOpen:
+      if (isDanglingLink(file)) {
+        return misconfigured(
+          `${file} is a symbolic link to a file that does not exist; remove the link, or configure the file itself`
+        )
+      }
       return existsSync(dirname(file))
         ? misconfigured(`${file} cannot be opened; it must be a file that this user may read and write`)
         : misconfigured(

@@ -17,6 +17,7 @@ import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspec
 import { notNewer, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
+import { isDanglingLink } from "./FilePermissions.ts"
 import { applicationId } from "./Sqlite.ts"
 import { valueOf } from "./SqliteDriver.ts"
 import { codes, foreign, toOpenError, unwritable } from "./SqliteFault.ts"
@@ -68,6 +69,7 @@ const withReader = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean)
 const readStore = (file: string) => {
   const directory = dirname(file)
   if (!existsSync(file)) {
+    if (isDanglingLink(file)) throw Object.assign(new Error("a link to nothing"), { errcode: codes.cannotOpen })
     if (existsSync(directory)) requireWritable(file, [directory])
     else throw Object.assign(new Error("no directory"), { errcode: codes.cannotOpen })
     return { schema: null, log: null, locked: false }

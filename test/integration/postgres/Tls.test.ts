@@ -109,7 +109,7 @@ describe.skipIf(missing !== null)(`an encrypted database${missing === null ? "" 
     }
 
     for (const sslmode of ["require", "verify-full"]) {
-      it.effect(`is refused with sslmode=${sslmode} and no sslrootcert if nobody knows the authority`, () =>
+      it.effect(`is refused with sslmode=${sslmode} and no sslrootcert if the authority is unknown`, () =>
         Effect.gen(function*() {
           assert.match(yield* refusal(at((yield* Servers).url, local, { sslmode })), /sslrootcert/)
           assert.match(

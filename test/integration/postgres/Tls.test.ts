@@ -34,7 +34,10 @@ const servers = Layer.effect(
   Effect.gen(function*() {
     const { folder, other, trusted, url } = yield* Server.startTlsServer
     return {
-      ...{ folder, other, trusted, url },
+      folder,
+      other,
+      trusted,
+      url,
       client: yield* trusted.sign("certified"),
       server: yield* trusted.sign("bouncer", "DNS:localhost"),
       stranger: yield* other.sign("certified")

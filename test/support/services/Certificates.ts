@@ -20,8 +20,12 @@ type Command = (program: string, args: ReadonlyArray<string>) => readonly [strin
 const create = (folder: string, file: string, args: ReadonlyArray<string>, as: Command) => {
   const made: Certificate = { certificate: join(folder, `${file}.crt`), key: join(folder, `${file}.key`) }
   const [command, all] = as("openssl", [
-    ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-days", "2"],
-    ...["-noenc", "-keyout", made.key, "-out", made.certificate, ...args]
+    ..."req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -days 2 -noenc".split(" "),
+    "-keyout",
+    made.key,
+    "-out",
+    made.certificate,
+    ...args
   ])
   return Effect.as(Effect.promise(() => promisify(execFile)(command, all, { cwd: folder, timeout: 30_000 })), made)
 }
@@ -33,7 +37,13 @@ export const authority = (folder: string, name: string, as: Command = (program, 
     /** `alternative`: the names and addresses of a server, such as `DNS:localhost`. */
     sign: (subject: string, alternative = `DNS:${subject}`) =>
       create(folder, `${name}-${subject}`, [
-        ...["-subj", `/CN=${subject}`, "-CA", own.certificate, "-CAkey", own.key],
-        ...["-addext", `subjectAltName=${alternative}`, "-addext", "basicConstraints=critical,CA:FALSE"]
+        ..."-addext basicConstraints=critical,CA:FALSE -addext".split(" "),
+        `subjectAltName=${alternative}`,
+        "-subj",
+        `/CN=${subject}`,
+        "-CA",
+        own.certificate,
+        "-CAkey",
+        own.key
       ], as)
   }))

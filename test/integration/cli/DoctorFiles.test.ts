@@ -1,4 +1,4 @@
-/** What the doctor says about the permissions of the database file. */
+/** The warnings of the doctor about the permissions of the database file. */
 import { chmodSync, mkdirSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"

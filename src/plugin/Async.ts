@@ -35,6 +35,7 @@ import {
 import type { EventOf, RecordOf, Trigger } from "./Event.ts"
 import { isHandlerError, Transient } from "./Failure.ts"
 import { PendingCalls } from "./PendingCalls.ts"
+import { describeNoResponse } from "./Send.ts"
 
 type Promised<F> = F extends (...args: infer Args) => Effect.Effect<infer A, unknown, unknown>
   ? (...args: Args) => Promise<A>
@@ -129,16 +130,22 @@ const toClientRequest = Effect.fnUntraced(function*(request: Request) {
     : HttpClientRequest.bodyUint8Array(bare, bytes, request.headers.get("content-type") ?? "application/octet-stream")
 })
 
-const executeFetch = Effect.fnUntraced(function*(request: Request) {
-  const response = yield* HttpClient.execute(yield* toClientRequest(request))
-  const web = HttpClientResponse.toWeb(response)
-  if (Option.isSome(web)) return web.value
-  const hasNoBody = response.status === 204 || response.status === 205 || response.status === 304
-  return new Response(hasNoBody ? null : yield* response.arrayBuffer, {
-    status: response.status,
-    headers: response.headers
-  })
-}, Effect.catchTag("HttpClientError", ({ reason }) => new Transient({ message: `no response (${reason._tag})` })))
+const executeFetch = Effect.fnUntraced(
+  function*(request: Request) {
+    const response = yield* HttpClient.execute(yield* toClientRequest(request))
+    const web = HttpClientResponse.toWeb(response)
+    if (Option.isSome(web)) return web.value
+    const hasNoBody = response.status === 204 || response.status === 205 || response.status === 304
+    return new Response(hasNoBody ? null : yield* response.arrayBuffer, {
+      status: response.status,
+      headers: response.headers
+    })
+  },
+  Effect.catchTag(
+    "HttpClientError",
+    ({ reason }) => new Transient({ message: `no response: ${describeNoResponse(reason)}` })
+  )
+)
 
 const calls = [...writeNames, ...readNames, "live" as const]
 

@@ -10,6 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Headers from "effect/http/Headers"
 import * as HttpClient from "effect/http/HttpClient"
+import type * as HttpClientError from "effect/http/HttpClientError"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
 import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import { type HandlerError, Permanent, RateLimited, Transient } from "./Failure.ts"
@@ -28,6 +29,16 @@ const hostOf = ({ url }: HttpClientRequest): string => URL.parse(url)?.host ?? "
 
 const isSuccess = (status: number): boolean => status >= 200 && status < 300
 
+/** Why a request has no response, without the address and the cause, which may contain secrets. */
+export const describeNoResponse = ({ _tag }: HttpClientError.HttpClientErrorReason): string =>
+  _tag === "InvalidUrlError"
+    ? "the URL is invalid"
+    : _tag === "EncodeError"
+    ? "the body cannot be encoded"
+    : _tag === "TransportError"
+    ? "the connection failed"
+    : "the response cannot be read"
+
 /**
  * Sends a request and returns the response if its status is accepted (by default 2xx). Otherwise it fails: status 410 is
  * `Permanent`; status 429, or any response with `Retry-After`, is `RateLimited`; anything else, including redirects, is `Transient`.
@@ -38,7 +49,9 @@ export const send = Effect.fnUntraced(function*(
 ): Effect.fn.Return<HttpClientResponse, HandlerError, HttpClient.HttpClient> {
   const host = hostOf(request)
   const response = yield* HttpClient.execute(request).pipe(
-    Effect.mapError(({ reason }) => new Transient({ message: `no response from ${host} (${reason._tag})` }))
+    Effect.mapError(({ reason }) =>
+      new Transient({ message: `no response from ${host}: ${describeNoResponse(reason)}` })
+    )
   )
   const { headers, status } = response
   if (isAccepted(status)) return response

@@ -37,8 +37,8 @@ const isBeforeConnection = ({ reason }: HttpClientError.HttpClientError): boolea
 
 export const fromConnectionError = (error: HttpClientError.HttpClientError): SourceError => {
   const { cause } = error.reason
-  const code = cause instanceof Error && "code" in cause ? String(cause.code) : error.reason._tag
-  const message = `the connection failed (${code})`
+  const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
+  const message = `the connection failed${code}`
   return new SourceError({
     reason: new Transient({ code: null, message, ...(isBeforeConnection(error) && { notSent: true }) })
   })

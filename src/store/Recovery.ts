@@ -26,8 +26,18 @@ export const nextCondition = <C extends Condition>(
     return { ...before, state, reason: { message, hint, since } }
   })
 
+/** The condition of a store after an error of each kind. */
+const conditions: Readonly<Record<StoreError["reason"]["_tag"], string>> = {
+  Fenced: "the store has another owner",
+  Unavailable: "the store is unavailable",
+  OlderCopy: "an older copy of the store answers",
+  Misconfigured: "the store cannot be used",
+  Incompatible: "the store was written by another version",
+  Damaged: "the store is damaged"
+}
+
 export const describeStoreError = ({ reason }: StoreError): Omit<Outage, "since"> => ({
-  message: `the store is ${reason._tag.toLowerCase()}`,
+  message: conditions[reason._tag],
   hint: reason.hint
 })
 

@@ -90,7 +90,7 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   reason: Schema.Union([Fenced, Unavailable, OlderCopy, Misconfigured, Incompatible, Damaged])
 }) {
   override get message(): string {
-    return `${this.reason._tag}: ${this.reason.hint}`
+    return this.reason.hint
   }
 }
 

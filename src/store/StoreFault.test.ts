@@ -102,6 +102,6 @@ describe("faults of a store", () => {
       const serverError = Object.assign(new Error("relation of Erika"), { code: "53100", severity: "ERROR" })
       const error = toSqlError(store, new SqlError({ reason: new UnknownError({ cause: serverError }) }))
       const { message } = yield* Effect.flip(toStoreError("write")(Effect.fail(error)))
-      assert.strictEqual(message, `Unavailable: the disk of the database is full (${store}, 53100); free space on it.`)
+      assert.strictEqual(message, `the disk of the database is full (${store}, 53100); free space on it.`)
     }))
 })

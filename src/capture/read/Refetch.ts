@@ -116,7 +116,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   Effect.catchIf(
     result,
     (error) => !error.reason.retryable,
-    (error) => Effect.succeed(inconclusive(ids, error.reason._tag))
+    (error) => Effect.succeed(inconclusive(ids, error.reason.message))
   ))
 
 /** Calls `each` with the pending rows of one status, in parts that fit into one refetch. */

@@ -37,7 +37,7 @@ const decoder = new TextDecoder()
 /** The body for people to read, parsed if it is JSON. */
 const bodyOf = (body: HttpBody): unknown => {
   if (body._tag === "Empty") return null
-  if (body._tag !== "Uint8Array") return `(${body._tag})`
+  if (body._tag !== "Uint8Array") return "(a body that is not text)"
   const text = decoder.decode(body.body)
   try {
     return JSON.parse(text)

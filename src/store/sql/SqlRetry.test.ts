@@ -54,6 +54,6 @@ describe("database work", () => {
     Effect.gen(function*() {
       const error = yield* Effect.flip(toStoreError("write")(Effect.fail(locked)))
       assert.notInclude(error.message, secret)
-      assert.match(error.message, /^Unavailable: the store could not do this now.*tries again/)
+      assert.match(error.message, /^the store could not do this now.*tries again/)
     }))
 })

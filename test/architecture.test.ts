@@ -52,7 +52,12 @@ const layers: ReadonlyArray<Layer> = [
     imports: [...ports, "domain"],
     packages: none
   },
-  { name: "schema", files: /^publish\/EventSchema\.ts$/, imports: ["domain"], packages: none },
+  {
+    name: "schema",
+    files: /^publish\/(EventSchema|RecordSchema|SchemaDocuments)\.ts$/,
+    imports: ["domain", "api"],
+    packages: none
+  },
   {
     name: "publish",
     files: /^publish\//,
@@ -86,7 +91,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "http",
     files: /^http\//,
-    imports: [...ports, "domain", "api", "capture", "delivery"],
+    imports: [...ports, "domain", "api", "schema", "capture", "delivery"],
     packages: /^(@effect\/platform-node\/|node:)/
   },
   // the commands that run adapters, instead of calling a running process

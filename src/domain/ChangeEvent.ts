@@ -10,6 +10,7 @@
  */
 import { createHash, hash } from "node:crypto"
 import type { Model } from "./Model.ts"
+import { schemaIdOf } from "./SchemaId.ts"
 
 export type Kind = "created" | "updated" | "deleted"
 /** The kind of run that found a change; `backfill` means that the record is old, whichever run found it. */
@@ -126,8 +127,6 @@ const encodeSource = (integration: string): string =>
 export const partitionKey = (entry: { readonly integration: string; readonly model: Model; readonly id: string }) =>
   `${entry.integration}/${entry.model}/${entry.id}`
 
-export const schemaOf = (model: Model): string => `urn:rollcall:schema:${model}:1`
-
 /** CloudEvents context attributes, extensions included. */
 export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   specversion: "1.0",
@@ -137,7 +136,7 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   subject: entry.id,
   time: new Date(entry.detectedAt).toISOString(),
   datacontenttype: "application/json",
-  dataschema: schemaOf(entry.model),
+  dataschema: schemaIdOf(`${entry.model}.event`),
   integration: entry.integration,
   model: entry.model,
   generation: entry.generation,

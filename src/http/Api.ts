@@ -27,6 +27,7 @@ import {
 } from "./Problem.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 import { DurationText, Limit, Model, page } from "./Schemas.ts"
+import { schemas } from "./schemas/SchemaApi.ts"
 import { commandEndpoints, streams } from "./streams/StreamApi.ts"
 
 // ---- schemas ------------------------------------------------------------------------------------------------------
@@ -187,6 +188,7 @@ const health = HttpApiGroup.make("health").add(
 
 export const Api = HttpApi.make("rollcall")
   .add(feed)
+  .add(schemas)
   .add(streams)
   .add(integrations)
   .add(commandEndpoints)

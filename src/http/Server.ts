@@ -38,6 +38,7 @@ import * as PluginHandlers from "./plugins/PluginHandlers.ts"
 import { InternalError, UnsupportedMediaType } from "./Problem.ts"
 import * as RequestValidation from "./RequestValidation.ts"
 import * as RouteNotFound from "./RouteNotFound.ts"
+import * as SchemaHandlers from "./schemas/SchemaHandlers.ts"
 import { OverviewCache } from "./status/OverviewCache.ts"
 import * as StatusPage from "./status/StatusPage.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
@@ -116,6 +117,7 @@ const routes = (options: ServerOptions) =>
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
       Layer.provide([
         FeedHandlers.layer,
+        SchemaHandlers.layer,
         IntegrationHandlers.layer(options.checkIntegration),
         StreamHandlers.layer,
         HoldHandlers.layer,

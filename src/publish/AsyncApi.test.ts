@@ -4,8 +4,8 @@ import { assert, describe, it } from "vitest"
 import { entry } from "../../test/integration/publish/Entries.ts"
 import { modelNames } from "../domain/Model.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
-import { progressSchema } from "./EventSchema.ts"
 import { messagesOf, progressMessage, stateRemoval } from "./kafka/KafkaMessage.ts"
+import { progressDataSchema } from "./SchemaDocuments.ts"
 
 const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
 
@@ -66,10 +66,26 @@ describe("the AsyncAPI document", () => {
     }
   })
 
+  it("describes the values of events and of states, down to the fields of the record", () => {
+    const ajv = new Ajv2020({ strict: false })
+    addFormats.default(ajv)
+    ajv.addSchema(document, "asyncapi")
+    const validatorOf = (name: string) => ajv.compile({ $ref: `asyncapi#/components/messages/${name}/payload/schema` })
+    const options = { identity: { store: "s", generation: 1 }, topic: "{model}", state: true, limitOf: () => 1_000_000 }
+    for (const { topic, value } of messagesOf(options, entry({ position: 1, id: "a" })).messages) {
+      const valid = validatorOf(topic)
+      const sent: object = JSON.parse(String(value))
+      assert.isTrue(valid(sent), JSON.stringify(valid.errors))
+      const broken = { id: "a", name: ["not a name"] }
+      assert.isFalse(valid(topic.endsWith(".state") ? broken : { ...sent, after: broken }), topic)
+    }
+    assert.isTrue(validatorOf("ats.tag.state")(null))
+  })
+
   it("describes progress messages as they are published", () => {
     const ajv = new Ajv2020({ strict: false })
     addFormats.default(ajv)
-    const valid = ajv.compile(progressSchema)
+    const valid = ajv.compile(progressDataSchema)
     const { value } = progressMessage({ store: "s", generation: 2 }, "rollcall.{model}", progress)
     assert.isTrue(valid(JSON.parse(String(value))), JSON.stringify(valid.errors))
     assert.isFalse(valid({}))

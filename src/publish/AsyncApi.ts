@@ -5,8 +5,9 @@
  * - Payloads are JSON Schema 2020-12, which AsyncAPI allows if `schemaFormat` names it.
  */
 import type { Model } from "../domain/Model.ts"
-import { eventSchemaOf, progressSchema } from "./EventSchema.ts"
 import { progressTopicOf } from "./kafka/KafkaMessage.ts"
+import { type JsonSchema, recordSchemaOf } from "./RecordSchema.ts"
+import { eventDataSchemaOf, progressDataSchema } from "./SchemaDocuments.ts"
 
 export interface AsyncApiOptions {
   readonly version: string
@@ -22,6 +23,8 @@ const text = (description: string) => ({ type: "string", description })
 const stringKey = (description: string) => ({ kafka: { key: text(description) } })
 const recordKey = "<integration>/<model>/<id>"
 const ref = (path: string) => ({ $ref: `#/${path}` })
+/** The place of a model's record schema in the document. */
+const refTo = (model: Model) => `#/components/schemas/${model}/schema`
 
 /** Headers of every message about a record. */
 const recordHeaders = (type: string) => ({
@@ -81,7 +84,7 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
       ...parameters(address),
       messages: { [name]: ref(`components/messages/${name}`) }
     }] as const
-  const message = (name: string, key: string, headers: Headers, schema: unknown) =>
+  const message = (name: string, key: string, headers: Headers, schema: JsonSchema) =>
     [name, {
       name,
       contentType: "application/json",
@@ -93,7 +96,7 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
     const address = topic.replaceAll("{model}", model)
     const events = {
       channel: channel(model, address, `Changes of ${model}, in order per record`),
-      message: message(model, recordKey, eventHeaders, eventSchemaOf(model))
+      message: message(model, recordKey, eventHeaders, eventDataSchemaOf(model, refTo(model)))
     }
     const latest = {
       channel: channel(
@@ -101,13 +104,13 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
         `${address}.state`,
         `Latest content per record, compacted; null after deletion`
       ),
-      message: message(`${model}.state`, recordKey, stateHeaders, { type: ["object", "null"] })
+      message: message(`${model}.state`, recordKey, stateHeaders, { anyOf: [{ $ref: refTo(model) }, { type: "null" }] })
     }
     return state ? [events, latest] : [events]
   })
   const progress = {
     channel: channel("progress", progressTopicOf(topic), "How far each stream is complete, compacted"),
-    message: message("progress", "<integration>/<model>", progressHeaders, progressSchema)
+    message: message("progress", "<integration>/<model>", progressHeaders, progressDataSchema)
   }
   const all = [...kinds, progress]
   return {
@@ -124,6 +127,9 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
       channel: ref(`channels/${name}`),
       messages: [ref(`channels/${name}/messages/${name}`)]
     }])),
-    components: { messages: Object.fromEntries(all.map(({ message }) => message)) }
+    components: {
+      messages: Object.fromEntries(all.map(({ message }) => message)),
+      schemas: Object.fromEntries(models.map((model) => [model, { schemaFormat, schema: recordSchemaOf(model) }]))
+    }
   }
 }

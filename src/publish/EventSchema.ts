@@ -1,5 +1,5 @@
 /**
- * Schemas of the published data: an event's `data` and a stream's progress, for decoding and as JSON Schema.
+ * Schemas of the published data: an event's `data` and a stream's progress.
  *
  * Invariants
  * 1. The schemas only grow: properties may be added, so readers must accept unknown properties
@@ -8,8 +8,6 @@
  * - `before` and `after` are the API's records unchanged, even if they do not match the API's own schema.
  */
 import * as Schema from "effect/Schema"
-import { schemaOf } from "../domain/ChangeEvent.ts"
-import type { Model } from "../domain/Model.ts"
 
 const Content = Schema.Record(Schema.String, Schema.Unknown)
 
@@ -63,14 +61,6 @@ export const EventData = Schema.Struct({
 })
 export type EventData = typeof EventData.Type
 
-/** JSON Schema (draft 2020-12) of a model's `data`; its `$id` is the event's `dataschema`. */
-export const eventSchemaOf = (model: Model) => ({
-  $schema: "https://json-schema.org/draft/2020-12/schema",
-  $id: schemaOf(model),
-  title: `Change of ${model}`,
-  ...Schema.toJsonSchemaDocument(EventData).schema
-})
-
 const instant = (description: string) => Schema.String.annotate({ description, format: "date-time" })
 
 /** A value of the progress topic (`rollcall.progress` for the default template); its key is the stream's name, `<integration>/<model>`. */
@@ -82,10 +72,3 @@ export const ProgressData = Schema.Struct({
   at: instant("When the progress was read")
 })
 export type ProgressData = typeof ProgressData.Type
-
-export const progressSchema = {
-  $schema: "https://json-schema.org/draft/2020-12/schema",
-  $id: "urn:rollcall:schema:progress:1",
-  title: "How far a stream is complete",
-  ...Schema.toJsonSchemaDocument(ProgressData).schema
-}

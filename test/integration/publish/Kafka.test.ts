@@ -10,9 +10,9 @@ import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
-import { eventSchemaOf } from "../../../src/publish/EventSchema.ts"
 import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
+import { eventSchemaDocumentOf } from "../../../src/publish/SchemaDocuments.ts"
 import { checkpointOf, type RecordKey, Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -65,7 +65,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           subject: "7f/é",
           time: "2025-11-21T10:00:01.000Z",
           datacontenttype: "application/json",
-          dataschema: "urn:rollcall:schema:ats.tag:1",
+          dataschema: "urn:rollcall:schema:ats.tag.event:1",
           position: `${identity.store}-1-11-${change.chain}`,
           sequence: "0000000001-0000000000000011",
           partitionkey: message.key,
@@ -75,7 +75,7 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         })
         const ajv = new Ajv2020({ strict: false })
         addFormats.default(ajv)
-        const valid = ajv.compile(eventSchemaOf("ats.tag"))
+        const valid = ajv.compile(eventSchemaDocumentOf("ats.tag"))
         for (const { payload } of [message, deleted]) {
           assert.isTrue(valid(JSON.parse(payload ?? "")), JSON.stringify(valid.errors))
         }
@@ -220,7 +220,9 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
           version: 1,
           log: `/v1/events?after=${identity.store}-1-3&limit=1`
         })
-        assert.isTrue(new Ajv2020({ strict: false, validateFormats: false }).validate(eventSchemaOf("ats.tag"), data))
+        assert.isTrue(
+          new Ajv2020({ strict: false, validateFormats: false }).validate(eventSchemaDocumentOf("ats.tag"), data)
+        )
         const [state] = yield* Kcat.read(brokers, stateTopicOf(topic, stream))
         assert.deepStrictEqual(JSON.parse(state?.payload ?? ""), { id: "a", stub: true, log: data.log })
       }))

@@ -8,47 +8,18 @@
  * - Valid data may be rejected: no schema can say which ids exist, or which values a skill's scale allows.
  */
 import { execFile } from "node:child_process"
-import { createHash } from "node:crypto"
-import { existsSync, readFileSync } from "node:fs"
-import { mkdir, mkdtemp, rename, rm, writeFile } from "node:fs/promises"
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { assert, beforeAll, describe, it } from "vitest"
 import { startSandbox } from "../../../src/sandbox/Sandbox.ts"
+import { installedPackages } from "../../support/services/PythonPackages.ts"
 
 const exec = promisify(execFile)
 const pins = join(import.meta.dirname, "schemathesis.txt")
 /** Ends a run that hangs. Normally seed and examples bound the work to about 25 seconds of processor time. */
 const seconds = 240
-
-/** Installs Schemathesis for this Python version if needed, and returns the folder. */
-const installed = async (): Promise<string> => {
-  const python = await exec("python3", ["-c", "import pip, sys; print(sys.implementation.cache_tag)"]).catch(
-    (cause) => {
-      throw new Error("the fuzz test needs python3 with pip: `apt-get install python3 python3-pip`", { cause })
-    }
-  )
-  const version = createHash("sha256").update(readFileSync(pins)).digest("hex").slice(0, 12)
-  const home = join(import.meta.dirname, "../../../.cache/schemathesis", `${python.stdout.trim()}-${version}`)
-  if (existsSync(home)) return home
-  await mkdir(join(home, ".."), { recursive: true })
-  const folder = await mkdtemp(`${home}-`)
-  try {
-    const quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    await exec("python3", ["-m", "pip", "install", ...quiet, "--target", folder, "--requirement", pins], {
-      timeout: 100_000
-    }).catch((cause) => {
-      throw new Error("the fuzz test needs schemathesis, and pip could not install it from PyPI", { cause })
-    })
-    await rename(folder, home).catch((cause) => {
-      if (!existsSync(home)) throw cause
-    })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-  return home
-}
 
 /** Parameter → the value sent four times out of five; the other parameters have an example in the document. */
 const settings = (integration: string, values: Readonly<Record<string, string>>) => {
@@ -68,7 +39,7 @@ const settings = (integration: string, values: Readonly<Record<string, string>>)
 describe("the sandbox under fuzzing", () => {
   let libraries = ""
   beforeAll(async () => {
-    libraries = await installed()
+    libraries = await installedPackages(pins)
   })
 
   it("no request causes a 5xx or a response that its OpenAPI document does not describe (U70)", async () => {

@@ -1,0 +1,84 @@
+/**
+ * JSON Schemas of published records, derived from the contract's schemas (`api/Records.ts`).
+ *
+ * Invariants
+ * 1. No record that the contract allows is refused, whatever the configuration drops, hashes or carries: only `id` is required,
+ *    unknown properties are allowed, and every value may be null or a hash
+ *
+ * Gotchas
+ * - Times have no `format`: the API may send one that is not a valid time, and hashed ones are none.
+ * - A record that breaks the contract is published too (S1), and a schema refuses it. Such records are counted, see
+ *   `domain/SchemaDrift.ts`.
+ */
+import * as Schema from "effect/Schema"
+import { AssessmentPackage } from "../api/Assessment.ts"
+import { Candidate, recordSchemas } from "../api/Records.ts"
+import type { Model } from "../domain/Model.ts"
+
+export interface JsonSchema {
+  readonly [keyword: string]: unknown
+  readonly type?: string
+  readonly title?: string
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+  readonly items?: JsonSchema
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+}
+
+const contract: Readonly<Record<Model, Schema.Codec<unknown, unknown>>> = {
+  ...recordSchemas,
+  "ats.candidate": Candidate,
+  "assessment.package": AssessmentPackage
+}
+
+const descriptions: Readonly<Record<string, string>> = {
+  id: "Unique within the model of the integration",
+  remote_id: "The id in the connected system itself",
+  changed_at: "When the API noticed the last change; ISO 8601, UTC",
+  remote_created_at: "When the record was created in the connected system; ISO 8601, UTC",
+  remote_updated_at: "When the record was last updated in the connected system; ISO 8601, UTC",
+  remote_deleted_at: "When the record was deleted in the connected system; ISO 8601, UTC; null if it was not",
+  remote_data: "The connected system's raw data; null unless the configuration carries or tracks it",
+  custom_fields: "Fields that only this installation of the connected system has",
+  integration_fields: "Fields that only this connected system has"
+}
+
+/** The schema of a property: the contract's, or null, or the text of a hash or of a number that a double cannot hold. */
+const published = (property: JsonSchema): JsonSchema => {
+  const choices = (property.anyOf ?? [property]).filter(({ type }) => type !== "null")
+  const known = choices.find((choice) => choice["enum"] !== undefined && choices.length > 1)
+  const [first = {}] = choices
+  if (first.type === undefined) return {}
+  const nullOrText = [{ type: "string" }, { type: "null" }]
+  if (first.type === "string") return { anyOf: [...known === undefined ? [] : [known], ...nullOrText] }
+  return { anyOf: [first.type === "object" ? opened(first) : { ...first, ...itemsOf(first) }, ...nullOrText] }
+}
+
+const itemsOf = ({ items }: JsonSchema) => items?.type === "object" ? { items: opened(items) } : {}
+
+const opened = ({ properties = {} }: JsonSchema): JsonSchema => ({
+  type: "object",
+  properties: Object.fromEntries(
+    Object.entries(properties).map(([name, property]) => {
+      const description = descriptions[name]
+      return [name, { ...description !== undefined && { description }, ...published(property) }]
+    })
+  ),
+  additionalProperties: true
+})
+
+/** The schema of a model's records, without `$id` and references. `title` is the name of the record's type. */
+export const recordSchemaOf = (model: Model): JsonSchema & { readonly title: string } => {
+  const { definitions, schema } = Schema.toJsonSchemaDocument(contract[model])
+  const title = String(schema["$ref"]).replace(/^.*\//, "")
+  const { properties, ...open } = opened(definitions[title] ?? {})
+  return {
+    title,
+    description:
+      `A record of ${model}. Any property except \`id\` may be absent or null, and others may be added. Where the ` +
+      "configuration hashes a value, it is a string that begins with `redacted:`. A number that a double cannot hold is a string " +
+      "of its digits. Enumerations may have further values",
+    ...open,
+    properties: { ...properties, id: { type: "string", description: descriptions["id"] } },
+    required: ["id"]
+  }
+}

@@ -1,0 +1,40 @@
+/**
+ * Installs Python packages into a folder of this project, once for each list of pins and Python version.
+ */
+import { execFile } from "node:child_process"
+import { createHash } from "node:crypto"
+import { existsSync, readFileSync } from "node:fs"
+import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
+import { basename, join } from "node:path"
+import { promisify } from "node:util"
+
+const exec = promisify(execFile)
+
+/** The folder with the packages that a requirements file pins, for `PYTHONPATH`. Needs Python 3 with pip. */
+export const installedPackages = async (pins: string): Promise<string> => {
+  const name = basename(pins, ".txt")
+  const python = await exec("python3", ["-c", "import pip, sys; print(sys.implementation.cache_tag)"]).catch(
+    (cause) => {
+      throw new Error(`${name} needs python3 with pip: \`apt-get install python3 python3-pip\``, { cause })
+    }
+  )
+  const version = createHash("sha256").update(readFileSync(pins)).digest("hex").slice(0, 12)
+  const home = join(import.meta.dirname, "../../../.cache", name, `${python.stdout.trim()}-${version}`)
+  if (existsSync(home)) return home
+  await mkdir(join(home, ".."), { recursive: true })
+  const folder = await mkdtemp(`${home}-`)
+  try {
+    const quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+    await exec("python3", ["-m", "pip", "install", ...quiet, "--target", folder, "--requirement", pins], {
+      timeout: 100_000
+    }).catch((cause) => {
+      throw new Error(`pip could not install ${name} from PyPI`, { cause })
+    })
+    await rename(folder, home).catch((cause) => {
+      if (!existsSync(home)) throw cause
+    })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+  return home
+}

@@ -76,10 +76,14 @@ describe("typed classes", () => {
             running.child.stdin?.end(input)
             return running
           })
-        yield* python([
-          ...["-m", "datamodel_code_generator", "--input", "schemas", "--input-file-type", "jsonschema"],
-          ...["--output-model-type", "pydantic_v2.BaseModel", "--enum-field-as-literal", "all", "--output", "generated"]
-        ])
+        const options = {
+          "--input": "schemas",
+          "--input-file-type": "jsonschema",
+          "--output-model-type": "pydantic_v2.BaseModel",
+          "--enum-field-as-literal": "all",
+          "--output": "generated"
+        }
+        yield* python(["-m", "datamodel_code_generator", ...Object.entries(options).flat()])
         const lines = events.map((event: unknown) => JSON.stringify(event)).join("\n")
         const { stdout } = yield* python(["-c", consumer], lines)
         const seen = stdout.trim().split("\n")

@@ -4,6 +4,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import module from "node:module"
 import * as CompileCache from "./CompileCache.js"
+import { installedVersion, satisfies } from "./PeerVersion.js"
 
 const here = (path) => new URL(`../${path}`, import.meta.url)
 const isClone = existsSync(here("src/main.ts"))
@@ -18,6 +19,24 @@ if (major < 24) {
   )
   process.exit(1)
 }
+
+const { exports, peerDependencies } = JSON.parse(readFileSync(here("package.json"), "utf8"))
+// Package managers install a peer dependency of another version with only a warning, and then nothing works.
+const wanted = peerDependencies.effect
+const found = installedVersion("effect")
+if (found === null || !satisfies(found, wanted)) {
+  const state = found === null ? "is not installed" : `is installed as ${found}`
+  console.error(`rollcall needs the package effect ${wanted}, which ${state}.`)
+  console.error(
+    isClone
+      ? "  Run `npm install` in the clone."
+      : found === null
+      ? `  Run \`npm install effect@${wanted}\` in the project that Rollcall is installed in.`
+      : "  A project that uses another version of Effect keeps Rollcall and its plugins in a package of their own, for example in a\n" +
+        `  folder with its own package.json. Otherwise run \`npm install effect@${wanted}\`.`
+  )
+  process.exit(1)
+}
 CompileCache.enable()
 
 /** The source of a compiled file. `plugins/` is next to `src/` in a clone, but inside `dist/` in the package. */
@@ -29,7 +48,6 @@ const urlOf = (built) => here(isClone ? sourceOf(built) : built).href
 // A configuration that imports "rollcall" gets this program, and its plugins that import "effect" get the copy of this
 // program. This must not depend on the folder of the configuration or the packages installed there: if Rollcall is
 // installed globally, none are.
-const { exports } = JSON.parse(readFileSync(here("package.json"), "utf8"))
 const entryPoints = new Map(
   Object.entries(exports).map(([path, entry]) => [path.replace(".", "rollcall"), urlOf(entry.default)])
 )

@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { switchFlag } from "./Flags.ts"
 import { CommandError, print, withTerminalErrors } from "./Process.ts"
+import { addEffect, effectOf, effectRange, readProject, requireRightEffect } from "./Project.ts"
 
 /** The folder `templates` is next to `src/` in a clone, and next to `dist/` in the package. */
 const template = (name: string): string =>
@@ -21,11 +22,13 @@ const name = Argument.String("name").pipe(
   )
 )
 
-/** The package.json of the working directory; an empty object if there is none. */
-const readPackageJson = (): { readonly name?: unknown; readonly type?: unknown } =>
-  existsSync("package.json") ? JSON.parse(readFileSync("package.json", "utf8")) : {}
-
 const camelCase = (name: string): string => name.replaceAll(/-+(.?)/g, (_, letter: string) => letter.toUpperCase())
+
+/** The lockfile tells which package manager the project uses. */
+const packageManagerOf = (): "npm" | "pnpm" | "yarn" =>
+  existsSync("pnpm-lock.yaml") ? "pnpm" : existsSync("yarn.lock") ? "yarn" : "npm"
+
+const installTools = { npm: "npm install --save-dev", pnpm: "pnpm add --save-dev", yarn: "yarn add --dev" }
 
 const createPlugin = (name: string, effect: boolean) => {
   const folder = `plugins/${name}`
@@ -35,10 +38,14 @@ const createPlugin = (name: string, effect: boolean) => {
       hint: "Choose another name."
     })
   }
-  const own = readPackageJson()
-  const inClone = own.name === "rollcall"
+  const project = readProject()
+  const inClone = project.name === "rollcall"
+  const addsEffect = !inClone && effectOf(project) === null
+  if (!inClone) requireRightEffect(project)
   const adaptTemplate = (text: string) =>
-    (inClone ? text.replaceAll(/"rollcall\/(plugin|testing)"/g, '"#$1"') : text)
+    (inClone
+      ? text.replaceAll(/"rollcall\/(plugin|testing)"/g, '"#$1"').replaceAll("node_modules/rollcall/docs", "docs")
+      : text)
       .replaceAll("my-plugin", name)
       .replaceAll("myPlugin", camelCase(name))
   mkdirSync(folder, { recursive: true })
@@ -52,14 +59,20 @@ const createPlugin = (name: string, effect: boolean) => {
   }
   const untyped = !existsSync("tsconfig.json")
   if (untyped) writeFileSync("tsconfig.json", template("tsconfig.json"))
+  if (addsEffect) addEffect(project)
+  const manager = packageManagerOf()
   const steps = [
-    ...(own.type === "module" ? [] : ["npm pkg set type=module"]),
+    ...(project.type === "module" ? [] : ["npm pkg set type=module"]),
+    ...(addsEffect ? [`${manager} install`] : []),
     `node --test ${folder}/plugin.test.ts`,
-    ...(inClone ? [] : ["npm install --save-dev typescript @types/node"]),
-    "npx tsc --noEmit"
+    ...(inClone ? [] : [`${installTools[manager]} typescript @types/node`]),
+    manager === "npm" ? "npx tsc --noEmit" : `${manager} exec tsc --noEmit`
   ]
   return [
     `created ${folder}: plugin.ts, plugin.test.ts, README.md${untyped ? "; and tsconfig.json" : ""}`,
+    ...(addsEffect
+      ? [`added effect ${effectRange()} to package.json: plugins and Rollcall must use the same Effect`]
+      : []),
     "",
     "Next:",
     ...steps.map((step) => `  ${step}`),
@@ -84,7 +97,7 @@ export const newPlugin = Command.make("new", {
   }).pipe(Effect.flatMap(print), withTerminalErrors)).pipe(
     Command.withDescription("Create plugins/<name> with a plugin, its test and a README"),
     Command.withExamples([{
-      command: "rollcall plugins new tag-hires",
-      description: "Afterwards run: node --test plugins/tag-hires"
+      command: "npx --no rollcall plugins new tag-hires && node --test plugins/tag-hires/plugin.test.ts",
+      description: "Create a plugin and run its test"
     }])
   )

@@ -7,6 +7,8 @@ import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, syml
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { publint } from "publint"
+import { formatMessage } from "publint/utils"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import { freePort, Program } from "../cli/Program.ts"
 
@@ -15,6 +17,14 @@ const modules = join(root, "node_modules")
 const folder = mkdtempSync(join(tmpdir(), "rollcall-package-"))
 const home = join(folder, "node_modules/rollcall")
 const entry = join(folder, "node_modules/.bin/rollcall")
+const manifest: {
+  readonly bin: Readonly<Record<string, string>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly peerDependencies: Readonly<Record<string, string>>
+  readonly exports: Readonly<Record<string, unknown>>
+  readonly version: string
+} = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+const tarball = join(folder, `rollcall-${manifest.version}.tgz`)
 
 const environment = {
   ...process.env,
@@ -25,8 +35,9 @@ const said = (command: string, args: ReadonlyArray<string>, cwd = folder) => {
   const { status, stderr, stdout } = spawnSync(command, args, { cwd, env: environment, encoding: "utf8" })
   return { status, text: `${stdout}${stderr}` }
 }
-const link = (name: string) => {
-  const path = join(folder, "node_modules", name)
+/** Links a package of this clone into a `node_modules`. */
+const link = (into: string, name: string) => {
+  const path = join(into, name)
   mkdirSync(dirname(path), { recursive: true })
   symlinkSync(join(modules, name), path)
 }
@@ -52,13 +63,10 @@ beforeAll(() => {
   const packed = said("npm", ["pack", "--silent", "--pack-destination", folder], root)
   assert.strictEqual(packed.status, 0, packed.text)
   mkdirSync(home, { recursive: true })
-  const { bin, dependencies, version }: {
-    readonly bin: Readonly<Record<string, string>>
-    readonly dependencies: Readonly<Record<string, string>>
-    readonly version: string
-  } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-  execFileSync("tar", ["-xzf", join(folder, `rollcall-${version}.tgz`), "--strip-components=1", "-C", home])
-  for (const name of [...Object.keys(dependencies), "@types/node", "standardwebhooks"]) link(name)
+  const { bin, dependencies, peerDependencies } = manifest
+  execFileSync("tar", ["-xzf", tarball, "--strip-components=1", "-C", home])
+  const names = [...Object.keys(dependencies), ...Object.keys(peerDependencies), "@types/node", "standardwebhooks"]
+  for (const name of names) link(join(folder, "node_modules"), name)
   mkdirSync(dirname(entry))
   symlinkSync(`../rollcall/${bin["rollcall"]}`, entry)
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }))
@@ -92,11 +100,54 @@ describe("the npm package", () => {
     for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail"]) assert.include(text, command)
   })
 
-  it("contains the compiled code and the templates, and no sources", () => {
+  it("contains the compiled code, the templates, the documentation and the bundled plugins as examples, and no other sources", () => {
     const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-    assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "templates"])
+    assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "docs", "examples", "templates"])
+    assert.sameMembers(readdirSync(join(home, "examples/plugins")), shipped)
+    assert.include(readFileSync(join(home, "examples/plugins/digest/plugin.ts"), "utf8"), 'from "rollcall/plugin"')
     const files = readdirSync(join(home, "dist"), { recursive: true, encoding: "utf8" })
     assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])
+  })
+
+  it("has nothing that publint objects to", async () => {
+    const { messages } = await publint({
+      pack: { tarball: new Uint8Array(readFileSync(tarball)).buffer },
+      strict: true
+    })
+    assert.deepStrictEqual(messages.map((message) => formatMessage(message, manifest, { color: false })), [])
+  })
+
+  it.each([
+    ["node16", "node16"],
+    ["nodenext", "nodenext"],
+    ["esnext", "bundler"]
+  ])("has types for every export with the module %s and the resolution %s", (module, moduleResolution) => {
+    const names = Object.keys(manifest.exports)
+    assert.include(names, "./plugins/digest")
+    const imports = names.map((name, i) => `import * as e${i} from "rollcall${name.slice(1)}"`)
+    // a module without types would be `any`, which has every property
+    const uses = names.map((_, i) => `// @ts-expect-error no export has this name\nvoid e${i}.noSuchName`)
+    const project = join(folder, `types-${moduleResolution}`)
+    mkdirSync(project)
+    writeFileSync(join(project, "all.mts"), [...imports, ...uses].join("\n"))
+    writeFileSync(
+      join(project, "tsconfig.json"),
+      JSON.stringify({
+        compilerOptions: { strict: true, noEmit: true, module, moduleResolution, target: "es2024", types: ["node"] },
+        include: ["*.mts"]
+      })
+    )
+    const { status, text } = said("tsc", ["--project", project])
+    assert.strictEqual(status, 0, text)
+  })
+
+  it("the example of plugins new --help works when it is pasted", () => {
+    const help = said("npx", ["--no", "rollcall", "plugins", "new", "--help"])
+    const example = /^ *(npx .*)$/m.exec(help.text)?.[1] ?? assert.fail(help.text)
+    const { status, text } = said("bash", ["-c", example])
+    assert.strictEqual(status, 0, text)
+    assert.match(text, /pass 3/)
+    rmSync(join(folder, "plugins"), { recursive: true })
   })
 
   it("rollcall plugins new creates a plugin that passes its test, the examples of the guide and of the readers type-check, and no file is overwritten", () => {
@@ -178,6 +229,67 @@ describe("the npm package", () => {
       const { status, text } = said(process.execPath, [name])
       assert.strictEqual(status, 0, `${name}: ${text}`)
     }
+  })
+})
+
+describe("a package manager that gives a project only the packages that it declares", () => {
+  // outside of `folder`, whose packages would be found from below it
+  const projects = mkdtempSync(join(tmpdir(), "rollcall-strict-"))
+  afterAll(() => rmSync(projects, { recursive: true, force: true }))
+
+  /** A project with Rollcall in a store, beside its own dependencies. */
+  const strictProject = (effect: string) => {
+    const project = mkdtempSync(join(projects, "project-"))
+    const store = join(project, "node_modules/.store/node_modules")
+    cpSync(home, join(store, "rollcall"), { recursive: true })
+    for (const name of Object.keys(manifest.dependencies)) link(store, name)
+    symlinkSync(effect, join(store, "effect"))
+    symlinkSync(join(store, "rollcall"), join(project, "node_modules/rollcall"))
+    writeFileSync(join(project, "package.json"), '{\n\t"type": "module"\n}\n')
+    writeFileSync(join(project, "pnpm-lock.yaml"), "")
+    return project
+  }
+  const rollcall = (project: string, ...args: ReadonlyArray<string>) =>
+    said(process.execPath, ["node_modules/rollcall/bin/rollcall.js", ...args], project)
+
+  it("lets plugins import Effect, because plugins new adds it to package.json", () => {
+    const project = strictProject(join(modules, "effect"))
+    const made = rollcall(project, "plugins", "new", "tag-hires", "--effect")
+    assert.strictEqual(made.status, 0, made.text)
+    assert.match(made.text, /added effect ~\S+ to package\.json[^]*^ {2}pnpm install$/m)
+    const text = readFileSync(join(project, "package.json"), "utf8")
+    assert.strictEqual(
+      text,
+      `{\n\t"type": "module",\n\t"dependencies": {\n\t\t"effect": "${manifest.peerDependencies["effect"]}"\n\t}\n}\n`
+    )
+    const test = () => said("node", ["--test", "plugins/tag-hires/plugin.test.ts"], project)
+    assert.match(test().text, /Cannot find package 'effect'/)
+    link(join(project, "node_modules"), "effect")
+    assert.strictEqual(test().status, 0, test().text)
+    assert.notInclude(rollcall(project, "plugins", "new", "again").text, "added effect")
+  })
+
+  it("leaves Rollcall with an Effect that it does not work with: it says so, and does not start", () => {
+    const old = join(folder, "old-effect")
+    mkdirSync(old)
+    writeFileSync(join(old, "package.json"), JSON.stringify({ name: "effect", version: "3.22.4" }))
+    const { status, text } = rollcall(strictProject(old), "--version")
+    assert.strictEqual(status, 1)
+    assert.match(text, /needs the package effect ~4\.\d+\.\d+, which is installed as 3\.22\.4/)
+  })
+
+  it("refuses to create a plugin in a project with another Effect, and changes nothing", () => {
+    const project = strictProject(join(modules, "effect"))
+    const text = JSON.stringify({ type: "module", dependencies: { effect: "^3.18.0" } })
+    writeFileSync(join(project, "package.json"), text)
+    symlinkSync(join(folder, "old-effect"), join(project, "node_modules/effect"))
+    const refused = rollcall(project, "plugins", "new", "tag-hires")
+    assert.strictEqual(refused.status, 1)
+    assert.match(refused.text, /uses effect 3\.22\.4, but plugins need effect ~4/)
+    assert.deepStrictEqual(
+      [readFileSync(join(project, "package.json"), "utf8"), readdirSync(project).includes("plugins")],
+      [text, false]
+    )
   })
 })
 

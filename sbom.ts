@@ -1,0 +1,34 @@
+/**
+ * Prints the SBOM of an installation, as CycloneDX: every package that runs with Rollcall, and none that only its development needs.
+ *
+ * Gotchas
+ * - `npm sbom --omit dev` leaves out a package that a development dependency uses too, such as `effect`. So it is given a
+ *   manifest and a lockfile without any development dependency.
+ */
+import { execFileSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+
+type Json = Record<string, unknown>
+
+const read = (name: string): Json => JSON.parse(readFileSync(join(import.meta.dirname, name), "utf8"))
+
+const { devDependencies: _, ...manifest } = read("package.json")
+const lockfile = read("package-lock.json")
+const packages = lockfile["packages"] as Readonly<Record<string, Json>>
+const installed = Object.entries(packages).filter(([, { dev, devOptional }]) => dev !== true && devOptional !== true)
+
+// npm takes the name of the SBOM's subject from the name of the folder
+const parent = mkdtempSync(join(tmpdir(), "rollcall-sbom-"))
+const folder = join(parent, String(manifest["name"]))
+try {
+  mkdirSync(folder)
+  writeFileSync(join(folder, "package.json"), JSON.stringify(manifest))
+  const pruned = { ...lockfile, packages: { ...Object.fromEntries(installed), "": manifest } }
+  writeFileSync(join(folder, "package-lock.json"), JSON.stringify(pruned))
+  const options = ["--sbom-format", "cyclonedx", "--sbom-type", "application", "--package-lock-only"]
+  process.stdout.write(execFileSync("npm", ["sbom", ...options], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] }))
+} finally {
+  rmSync(parent, { recursive: true, force: true })
+}

@@ -120,6 +120,8 @@ describe("Config", () => {
     ["DATABASE_URL", "postgres:///x?host=/run&port=p4ss", /an invalid port/, /65535/],
     ["DATABASE_URL", "postgres://u@db/x?connect_timeout=p4ss", /an invalid connect_timeout/, /seconds/],
     ["ROLLCALL_STORE", "sqlite:file:x.db?mode=rw", /is not a store URL/, /sqlite:<file>/],
+    ["ROLLCALL_STORE", "sqlite:postgres://u:p4ss@db/x", /is not a store URL/, /sqlite:<file>/],
+    ["ROLLCALL_STORE", "postgres://u:12/p4ss@db/x", /the login probably contains a \//, /%2F/],
     ["ROLLCALL_STORE", "./rollcall.db", /is not a store URL/, /sqlite:<file>/],
     ["DATABASE_URL", "mysql://u:p4ss@db/x", /is not a store URL/, /postgres:/],
     ["ROLLCALL_INTERVAL", "0 seconds", /is not a duration/, /30 seconds/],

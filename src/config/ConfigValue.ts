@@ -3,11 +3,12 @@
  *
  * Invariants
  * 1. A method that reports a fault still returns, so that one run finds all faults.
- * 2. No fault quotes a value that is not plain text or that may be a secret   (I11)
+ * 2. No fault quotes a value that is not plain text or that may be a secret: `fault` and `domain/Quote.ts` see to that   (I11)
  */
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 import { closestName } from "../domain/ClosestName.ts"
+import { display, withoutValue } from "../domain/Quote.ts"
 import { isSecret } from "./ConfigFile.ts"
 import type { Fault, RawConfig, SecretValue, Variable } from "./RawConfig.ts"
 
@@ -25,8 +26,9 @@ type PathFormat = (where: string, key: string | number) => string
 
 const inFile: PathFormat = (where, key) => {
   if (typeof key === "number") return `${where}[${key}]`
-  const name = /^[A-Za-z_$][\w$]*$/.test(key) ? key : `["${key}"]`
-  return where.endsWith(",") ? `${where} ${name}` : `${where}${name === key ? "." : ""}${name}`
+  const shown = display(key)
+  const name = /^[A-Za-z_$][\w$]*$/.test(shown) ? shown : `["${shown}"]`
+  return where.endsWith(",") ? `${where} ${name}` : `${where}${name === shown ? "." : ""}${name}`
 }
 const inVariable: PathFormat = (where) => where
 
@@ -42,6 +44,18 @@ const kindOf = (value: unknown): string =>
     ? "an object"
     : `a ${typeof value}`
 
+/** The texts that a message about a value could quote. */
+const textsIn = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value)
+    ? value.flatMap(textsIn)
+    : isSecret(value)
+    ? [value.secret]
+    : typeof value === "string"
+    ? [value, value.trim()]
+    : typeof value === "number"
+    ? [String(value)]
+    : []
+
 /** The variables that take precedence over a property of the file, the first that is set over the others; null: none. */
 type VariablesOf = Variable | ReadonlyArray<Variable> | null
 
@@ -52,13 +66,23 @@ export class ConfigValue {
   readonly #naming: PathFormat
   /** Whether the object or list that contains this value is set. */
   readonly #parentIsSet: boolean
+  /** The name of this property; empty for other values. */
+  readonly #name: string
 
-  private constructor(where: string, value: unknown, origin: Origin, naming: PathFormat, parentIsSet = false) {
+  private constructor(
+    where: string,
+    value: unknown,
+    origin: Origin,
+    naming: PathFormat,
+    parentIsSet = false,
+    name = ""
+  ) {
     this.where = where
     this.value = value
     this.#origin = origin
     this.#naming = naming
     this.#parentIsSet = parentIsSet
+    this.#name = name
   }
 
   /** The default export of the configuration file. */
@@ -87,12 +111,14 @@ export class ConfigValue {
     return this.isSet || !(other.isSet || other.#parentIsSet) ? this : other
   }
 
+  /** The message may quote the value, or the name of the property: each is replaced by its length if it may be a secret. */
   fault(message: string, hint: string): void {
-    this.#origin.report({ where: this.where.replace(/,$/, ""), message, hint })
+    const hide = (text: string): string => [...textsIn(this.value), this.#name].reduce(withoutValue, text)
+    this.#origin.report({ where: this.where.replace(/,$/, ""), message: hide(message), hint: hide(hint) })
   }
 
   #inside(key: string | number, value: unknown): ConfigValue {
-    return new ConfigValue(this.#naming(this.where, key), value, this.#origin, this.#naming, this.isSet)
+    return new ConfigValue(this.#naming(this.where, key), value, this.#origin, this.#naming, this.isSet, String(key))
   }
 
   /** One value for each of these properties, from the variables if one of them is set. Any other property is a fault. */

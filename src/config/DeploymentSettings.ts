@@ -1,6 +1,7 @@
 /** The settings of one deployment: the operating API and the log. */
 import * as Redacted from "effect/Redacted"
 import { isIP } from "node:net"
+import { display } from "../domain/Quote.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
 import { isLoopback } from "./Plaintext.ts"
 
@@ -32,7 +33,7 @@ const parseAllowedHost = (value: ConfigValue) => {
   const [, scheme, name = ""] = /^(https:\/\/)?((?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?)\/?$/.exec(text) ?? []
   if (name === "") {
     value.fault(
-      `"${text.slice(0, 100)}" is not a host name`,
+      `"${text}" is not a host name`,
       "Write the name that clients use, such as rollcall.example.com, or https://rollcall.example.com if a proxy terminates TLS"
     )
   }
@@ -47,7 +48,9 @@ const parseToken = (value: ConfigValue, host: string): Redacted.Redacted | null 
   }
   if (!isLoopback(host) && Redacted.value(token).length < minTokenLength) {
     value.fault(
-      `is shorter than ${minTokenLength} characters, but the operating API listens on ${host}, which other machines can reach`,
+      `is shorter than ${minTokenLength} characters, but the operating API listens on ${
+        display(host)
+      }, which other machines can reach`,
       "Make a random token with: openssl rand -hex 32"
     )
   }
@@ -62,7 +65,7 @@ export const parseHttp = (section: ConfigValue) => {
   const { host } = address
   if (!own.token.isSet && !isLoopback(host)) {
     section.variable("ROLLCALL_HTTP_TOKEN").fault(
-      `is not set, but the operating API listens on ${host}, which other machines can reach`,
+      `is not set, but the operating API listens on ${display(host)}, which other machines can reach`,
       "Set it to a random token, made with: openssl rand -hex 32; or listen on 127.0.0.1"
     )
   }
@@ -94,7 +97,7 @@ export const parseHttpClient = (section: ConfigValue) => {
   const token = own.token.secret()?.initial ?? own.readToken.secret()?.initial ?? null
   if (token === null && !own.token.isSet && !isLoopback(address.host)) {
     section.variable("ROLLCALL_HTTP_TOKEN").fault(
-      `is not set, but the operating API at ${address.host} requires it`,
+      `is not set, but the operating API at ${display(address.host)} requires it`,
       "Set it to the token of that process, or set ROLLCALL_HTTP_READ_TOKEN for commands that only read"
     )
   }

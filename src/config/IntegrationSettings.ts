@@ -12,6 +12,7 @@ import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
 import { closestName } from "../domain/ClosestName.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "../domain/Model.ts"
 import type { Redaction, RemoteData } from "../domain/Processing.ts"
+import { display } from "../domain/Quote.ts"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
@@ -123,8 +124,9 @@ const parseAccountName = (id: ConfigValue, value: ConfigValue | undefined, accou
   const [only = "default", ...others] = accounts
   const name = value?.text() ?? (others.length === 0 ? only : "default")
   if (accounts.includes(name)) return name
-  if (value?.isSet === true) value.fault(`"${name}" is not an account`, `The accounts are ${accounts.join(", ")}`)
-  else id.fault("has no account", `Set its \`account\` to one of ${accounts.join(", ")}`)
+  if (value?.isSet === true) {
+    value.fault(`"${name}" is not an account`, `The accounts are ${accounts.map(display).join(", ")}`)
+  } else id.fault("has no account", `Set its \`account\` to one of ${accounts.map(display).join(", ")}`)
   return name
 }
 

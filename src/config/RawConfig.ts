@@ -16,8 +16,9 @@ import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
-import { resolve } from "node:path"
+import { dirname, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
+import { display, withoutSecrets } from "../domain/Quote.ts"
 import { isSecret, type Secret, secret } from "./ConfigFile.ts"
 
 /** Every variable, and what it holds; a list is separated by commas. */
@@ -63,6 +64,7 @@ const variableKinds = {
 } as const
 
 export type Variable = keyof typeof variableKinds
+export const variableNames = Object.keys(variableKinds) as ReadonlyArray<Variable>
 
 const Fault = Schema.Struct({
   /** `ROLLCALL_API_URL`, or `rollcall.config.ts, accounts.eu.url` */
@@ -133,6 +135,10 @@ const fromFile = (path: string, first: string): SecretValue => {
   }
 }
 
+/** Whether a text names a file or a file in an existing folder, and so is not a secret that was set by mistake. */
+const isPath = (text: string): boolean =>
+  existsSync(text) || (!["/", "."].includes(dirname(text)) && existsSync(dirname(text)))
+
 /** The secret in `NAME`, or in the file that `NAME_FILE` names; undefined if neither is set; a string says why it failed. */
 const loadSecret = Effect.fnUntraced(function*(name: string) {
   const own = yield* loadText(name)
@@ -145,7 +151,7 @@ const loadSecret = Effect.fnUntraced(function*(name: string) {
   if (path === undefined) return undefined
   const text = yield* readSecretFile(path)
   return text === undefined
-    ? `${name}_FILE names ${path}, and that file is empty or cannot be read`
+    ? `${name}_FILE names ${isPath(path) ? path : display(path)}, and that file is empty or cannot be read`
     : fromFile(path, text)
 })
 
@@ -168,7 +174,9 @@ const loadFile = Effect.fnUntraced(function*(requested: Option.Option<string>) {
   const module = yield* Effect.result(Effect.tryPromise(() => import(pathToFileURL(path).href)))
   if (module._tag === "Failure") {
     const { cause } = module.failure
-    const reason = (cause instanceof Error ? cause.message : String(cause)).split("\n", 1)[0]
+    const [firstLine = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n", 1)
+    // the message may quote a secret that was written into the file without quotes
+    const reason = withoutSecrets(firstLine, (token) => isPath(token.replace(/^file:\/\/|[,:]$/g, "")))
     // the stack of a syntax error begins with the file name and the line
     const [line] = cause instanceof SyntaxError
       ? /^[^\n]*?([^/\\\n]+:\d+)\n/.exec(cause.stack ?? "")?.slice(1) ?? []

@@ -73,7 +73,8 @@ export const parseStore = (
   const secretUrl = isSecret(location.value) ? location.secret()?.initial ?? Redacted.make("sqlite::memory:") : null
   const text = secretUrl === null ? location.text() ?? "sqlite:./rollcall.db" : Redacted.value(secretUrl)
   if (!/^postgres(ql)?:/.test(text)) {
-    if (!/^sqlite:(?!file:)./.test(text)) location.fault("is not a store URL", hint)
+    // the URL of a database behind `sqlite:` would be a file name, and be shown with its password
+    if (!/^sqlite:(?!file:)./.test(text) || text.includes("://")) location.fault("is not a store URL", hint)
     const file = text.replace(/^sqlite:/, "")
     return { _tag: "Sqlite", file, name: file }
   }
@@ -81,6 +82,12 @@ export const parseStore = (
   const { host, password, pathname, searchParams } = url
   const database = searchParams.get("dbname") ?? pathname.slice(1)
   if (database === "") location.fault("names no database", hint)
+  if (/[/@]/.test(database)) {
+    location.fault(
+      "has a / or @ in the name of the database, so the login probably contains a /",
+      "Write / as %2F, @ as %40 and # as %23 in the user name and the password"
+    )
+  }
   checkUrl(location, url)
   const isInFile = secretUrl === null && !location.isVariable
   if (isInFile && (password !== "" || searchParams.has("password"))) {

@@ -17,6 +17,7 @@ import { createServer } from "node:http"
 import type { Capture } from "../capture/schedule/Capture.ts"
 import type { Integrations as Control } from "../capture/schedule/Integrations.ts"
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
+import { display } from "../domain/Quote.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
 import type { Store } from "../store/Store.ts"
 import * as AccessControl from "./access/AccessControl.ts"
@@ -151,7 +152,7 @@ const explain = (host: string, port: number, cause: unknown): ServerError => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
   const [message, hint] = reasons[code] ??
     [`cannot be listened on (${code})`, "check ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT"]
-  return new ServerError({ message: `${host} port ${port} ${message}`, hint })
+  return new ServerError({ message: `${display(host)} port ${port} ${message}`, hint })
 }
 
 /**

@@ -26,6 +26,7 @@ import type { KafkaSettings } from "../../config/KafkaSettings.ts"
 import type { Fault, RawConfig } from "../../config/RawConfig.ts"
 import type { StoreLocation } from "../../config/StoreSettings.ts"
 import { isStreamModel, type StreamModel, streamModels } from "../../domain/Model.ts"
+import { display, withoutValue } from "../../domain/Quote.ts"
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import { type Page, Source } from "../../source/Source.ts"
@@ -179,17 +180,17 @@ const checkPort = ({ host, port }: DoctorInput["http"]) =>
     const server = createServer()
     server.once("error", (error) => {
       const taken = "code" in error && error.code === "EADDRINUSE"
-      const address = `port ${port} on ${host}`
+      const address = `port ${port} on ${display(host)}`
       const hint = "choose another with ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT, or http in the configuration file"
       resume(Effect.succeed(
         taken
           ? warning("http", `${address} is in use`, `If another program than Rollcall uses it, ${hint}`)
-          : problem("http", `${address} cannot be listened on: ${error.message}`, hint)
+          : problem("http", `${address} cannot be listened on: ${withoutValue(error.message, host)}`, hint)
       ))
     })
     server.listen(
       { host, port },
-      () => server.close(() => resume(Effect.succeed(ok("http", `${host}:${port} is free`))))
+      () => server.close(() => resume(Effect.succeed(ok("http", `${display(host)}:${port} is free`))))
     )
   })
 

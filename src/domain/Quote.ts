@@ -6,7 +6,7 @@
  *    do not have is never quoted   (I11)
  *
  * Gotchas
- * - A short password that is a word cannot be told from a misspelled name. It is quoted.
+ * - A short password that is a word looks like a misspelled name, and is quoted.
  */
 
 const maxLength = 48

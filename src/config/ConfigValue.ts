@@ -15,6 +15,9 @@ import type { Fault, RawConfig, SecretValue, Variable } from "./RawConfig.ts"
 /** The message for a required value that is missing. */
 export const notSet = "is not set"
 
+/** Faults for unknown properties of one object; further ones are counted. */
+const maxUnknown = 10
+
 /** Where the values of one configuration come from, and where their faults go. */
 interface Origin {
   readonly raw: RawConfig
@@ -127,9 +130,12 @@ export class ConfigValue {
   ): { readonly [name in keyof Fields]: ConfigValue } {
     const entries = new Map(this.entries())
     const names = Object.keys(fields)
-    for (const [name, value] of entries) {
-      if (names.includes(name)) continue
+    const unknown = [...entries].filter(([name]) => !names.includes(name))
+    for (const [name, value] of unknown.slice(0, maxUnknown)) {
       value.fault("is unknown", `Did you mean ${closestName(name, names)}? Known properties: ${names.join(", ")}`)
+    }
+    if (unknown.length > maxUnknown) {
+      this.fault(`has ${unknown.length - maxUnknown} more unknown properties`, `Known properties: ${names.join(", ")}`)
     }
     const valueOf = (name: string, variables: VariablesOf): ConfigValue =>
       [variables ?? []].flat().map((variable) => this.variable(variable))

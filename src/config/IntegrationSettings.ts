@@ -90,6 +90,8 @@ export const parseAccounts = (
 // ---- integrations -------------------------------------------------------------------------------------------------
 
 const known = withDerived(streamModels)
+/** A longer list is a mistake, or an attempt to keep the process busy. */
+const maxModels = 100
 
 /** Reports a fault and returns undefined if the model does not exist. */
 const parseModel = (value: ConfigValue, name: string): Model | undefined => {
@@ -107,7 +109,12 @@ const parseModel = (value: ConfigValue, name: string): Model | undefined => {
 const parseModelNames = (list: ConfigValue): "auto" | ReadonlyArray<Model> | undefined => {
   const isAuto = list.value === "auto" || (Array.isArray(list.value) && list.value.join() === "auto")
   if (!list.isSet || isAuto) return isAuto ? "auto" : undefined
-  const names = new Set(list.items().map((item) => parseModel(item, item.text() ?? "")))
+  const items = list.items()
+  if (items.length > maxModels) {
+    list.fault(`names ${items.length} models`, `There are only ${known.length}: ${known.join(", ")}`)
+    return undefined
+  }
+  const names = new Set(items.map((item) => parseModel(item, item.text() ?? "")))
   if (names.size === 0) list.fault("names no model", "To read every model, leave it out or write auto")
   for (const model of names) {
     if (model === undefined || !isDerived(model)) continue

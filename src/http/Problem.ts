@@ -31,6 +31,9 @@ export class RequestMalformed extends problem<RequestMalformed>()("RequestMalfor
   errors: Schema.Array(HttpApiError.ProblemIssue)
 }) {}
 
+/** 413 */
+export class PayloadTooLarge extends problem<PayloadTooLarge>()("PayloadTooLarge", 413, "Body too large", withHint) {}
+
 /** 415 */
 export class UnsupportedMediaType
   extends problem<UnsupportedMediaType>()("UnsupportedMediaType", 415, "Unsupported media type", withHint)
@@ -105,6 +108,11 @@ export class SourceUnavailable
 
 /** 500: a defect; the log has the details. */
 export class InternalError extends problem<InternalError>()("InternalError", 500, "Internal error") {}
+
+/** 503: too many clients follow the event log. */
+export class TooManyReaders
+  extends problem<TooManyReaders>()("TooManyReaders", 503, "Too many readers of the event stream", withHint)
+{}
 
 /** 503: the store did not answer. */
 export class StoreUnavailable

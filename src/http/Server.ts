@@ -31,6 +31,9 @@ import * as FeedHandlers from "./feed/FeedHandlers.ts"
 import * as HealthHandlers from "./health/HealthHandlers.ts"
 import * as HoldHandlers from "./holds/HoldHandlers.ts"
 import * as IntegrationHandlers from "./integrations/IntegrationHandlers.ts"
+import { makeServer } from "./limits/Connections.ts"
+import { defaults, type Limits } from "./limits/Limits.ts"
+import * as RequestLimits from "./limits/RequestLimits.ts"
 import * as MetricsEndpoint from "./metrics/MetricsEndpoint.ts"
 import * as Documentation from "./pages/Documentation.ts"
 import * as LoginPage from "./pages/LoginPage.ts"
@@ -52,6 +55,8 @@ export interface ServerOptions extends Tokens {
   readonly hosts: ReadonlyArray<AllowedHost>
   /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
+  /** Other limits than `Limits.defaults`. */
+  readonly limits?: Partial<Limits>
   /** Checks the body of a request to add an integration. */
   readonly checkIntegration: IntegrationHandlers.IntegrationValidator
 }
@@ -81,27 +86,32 @@ const withUnsupportedMediaType = (response: HttpServerResponse.HttpServerRespons
     : Effect.succeed(response)
 
 /** Turns refusals of the router into problem responses. A defect is logged, and its response reveals nothing about it. */
-const errorsAsProblems = <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-  Effect.catchCause(Effect.flatMap(handler, withUnsupportedMediaType), (cause) => {
-    if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-    if (RouteNotFound.isRouteNotFound(cause)) return RouteNotFound.respond
-    return Effect.logError("request failed", cause).pipe(
-      Effect.andThen(
-        HttpServerRespondable.toResponse(new InternalError({ detail: "see the log of this process for details" }))
+const errorsAsProblems =
+  (limits: Limits) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.catchCause(Effect.flatMap(handler, withUnsupportedMediaType), (cause) => {
+      if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+      if (RouteNotFound.isRouteNotFound(cause)) return RouteNotFound.respond
+      if (RequestLimits.isTooLarge(cause)) return RequestLimits.respondTooLarge(limits.bodyBytes)
+      return Effect.logError("request failed", cause).pipe(
+        Effect.andThen(
+          HttpServerRespondable.toResponse(new InternalError({ detail: "see the log of this process for details" }))
+        )
       )
-    )
-  })
+    })
 
 /** Every request passes these, from the outside to the inside. */
-const middleware = (access: Access) =>
-  HttpRouter.middleware(
+const middleware = (access: Access, limits: Limits) => {
+  const limited = RequestLimits.make(limits)
+  const withProblems = errorsAsProblems(limits)
+  return HttpRouter.middleware(
     Effect.map(
       AccessControl.make(access),
       (checked) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-        SecurityHeaders.add(access)(errorsAsProblems(checked(handler)))
+        SecurityHeaders.add(access)(withProblems(checked(limited(handler))))
     ),
     { global: true }
   )
+}
 
 const accessOf = ({ hosts, readToken, token }: ServerOptions): Access => ({
   hosts,
@@ -174,9 +184,11 @@ const maxParameterLength = 3 * 255
 /** Serves until its scope closes. Running requests then have one second to finish; open event streams are cut. */
 export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Requirements> => {
   const { host, port } = options
+  const limits = { ...defaults, ...options.limits }
   // listen only after the first read: a request that arrives before the handlers are installed is never answered
-  const http = Layer.unwrap(Effect.map(OverviewCache, () => {
-    const server = createServer()
+  const http = Layer.unwrap(Effect.gen(function*() {
+    yield* OverviewCache
+    const server = yield* makeServer(limits)
     const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
       Layer.catch((error) => Layer.effectContext(Effect.fail(explain(host, port, error.cause))))
     )
@@ -188,7 +200,7 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
     Server,
     Effect.map(HttpServer.HttpServer, ({ address }) => Server.of({ url: HttpServer.formatAddress(address) }))
   )
-  return HttpRouter.serve(Layer.merge(routes(options), middleware(accessOf(options))), {
+  return HttpRouter.serve(Layer.merge(routes(options), middleware(accessOf(options), limits)), {
     disableLogger: true,
     disableListenLog: true,
     routerConfig: { maxParamLength: maxParameterLength }

@@ -153,7 +153,11 @@ const QueryFields = {
 
 const FilterFields = {
   ...QueryFields,
-  ids: Schema.optionalKey(Schema.Array(Schema.Finite).annotate({ description: "Only dead letters with these ids" }))
+  ids: Schema.optionalKey(
+    Schema.Array(Schema.Finite).check(Schema.isMaxLength(1000)).annotate({
+      description: "Only dead letters with these ids; at most a thousand"
+    })
+  )
 }
 
 const PlannedFields = {

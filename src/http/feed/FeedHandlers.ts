@@ -33,6 +33,8 @@ import * as ResponsePage from "./ResponsePage.ts"
 /** Proxies close a connection without traffic after 30 to 60 seconds. */
 const heartbeat = "15 seconds"
 const defaultLimit = 100
+/** Text of events that is kept in memory for each reader of a stream until it has received it; a larger event is sent alone. */
+const maxChunkBytes = 512 * 1024
 
 interface Filter {
   readonly integration?: string | undefined
@@ -91,6 +93,7 @@ const readLog = (
   limit: number,
   filter: Filter,
   textOf: (entry: LogEntry) => string,
+  maxBytes?: number,
   isRetry = false
 ): Effect.Effect<LogPage, StoreError | PositionGone, Store> =>
   Effect.gen(function*() {
@@ -102,7 +105,8 @@ const readLog = (
       (last, limit) =>
         Effect.tap(store.readLog({ after: last?.position ?? after.position, limit, ...filter }), (some) =>
           Effect.sync(() => ends.push(...some.slice(-1)))),
-      textOf
+      textOf,
+      maxBytes
     )
     // checked after the rows are read: rows that were pruned meanwhile would be missing from the page
     yield* requireContinuable(after)
@@ -110,7 +114,7 @@ const readLog = (
       position
     ))
     if (!isRetry && ends.some(({ chain }, index) => chain !== chains[index])) {
-      return yield* readLog(after, limit, filter, textOf, true)
+      return yield* readLog(after, limit, filter, textOf, maxBytes, true)
     }
     const { chain, position } = rows.at(-1) ?? after
     const next: ResumePoint = full || position >= newest.newest
@@ -154,7 +158,7 @@ const eventStream = Effect.fnUntraced(function*(after: ResumePoint, limit: numbe
   const idOf = ({ chain, position }: ResumePoint) => formatPosition(store.identity, position, chain)
   const sse = (entry: LogEntry) => `id: ${idOf(entry)}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
   const step = (after: ResumePoint): Effect.Effect<readonly [string, ResumePoint], StoreError | PositionGone, Store> =>
-    Effect.flatMap(readLog(after, limit, filter, sse), ({ next, texts }) => {
+    Effect.flatMap(readLog(after, limit, filter, sse, maxChunkBytes), ({ next, texts }) => {
       if (texts.length > 0) return Effect.succeed([texts.join(""), next])
       return store.awaitLog(next.position).pipe(
         Effect.timeoutOption(heartbeat),

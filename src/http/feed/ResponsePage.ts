@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 
 /** A page of a thousand ordinary rows is far smaller. */
-const maxBytes = 8 * 1024 * 1024
+const maxPageBytes = 8 * 1024 * 1024
 /** Rows per query; small, because rows that do not fit are read in vain. */
 const queryRows = 25
 
@@ -23,7 +23,8 @@ export interface ResponsePage<Row> {
 export const fill = Effect.fnUntraced(function*<Row, E, R>(
   limit: number,
   read: (last: Row | undefined, count: number) => Effect.Effect<ReadonlyArray<Row>, E, R>,
-  textOf: (row: Row) => string
+  textOf: (row: Row) => string,
+  maxBytes = maxPageBytes
 ): Effect.fn.Return<ResponsePage<Row>, E, R> {
   const rows: Array<Row> = []
   const texts: Array<string> = []

@@ -42,7 +42,9 @@ const add = (check: IntegrationValidator) =>
   Effect.gen(function*() {
     const integrations = yield* Integrations
     const request = yield* HttpServerRequest
-    const settings = check(yield* Effect.mapError(request.json, () => invalid([notJson])))
+    const text = yield* Effect.orDie(request.text)
+    const body = yield* Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid([notJson]) })
+    const settings = check(body)
     if (Result.isFailure(settings)) return yield* invalid(settings.failure.faults)
     return yield* Effect.flatMap(integrations.add(settings.success), viewOf)
   }).pipe(Effect.catchTags({ IntegrationRefused: toConflict, StoreError: toStoreUnavailable }))

@@ -34,6 +34,7 @@ export interface Options {
   readonly token?: string
   readonly readToken?: string
   readonly hosts?: Server.ServerOptions["hosts"]
+  readonly limits?: Exclude<Server.ServerOptions["limits"], undefined>
   readonly port?: number
   /** The streams that are read. */
   readonly api?: Scripted.ScriptedApi
@@ -71,13 +72,23 @@ const delivering = (
 
 /** The API over the provided store. */
 export const server = (
-  { api = Scripted.make(), dependencies = [], hosts = [], plugins = [], port = 0, readToken, token, write }: Options =
-    {}
+  {
+    api = Scripted.make(),
+    dependencies = [],
+    hosts = [],
+    limits = {},
+    plugins = [],
+    port = 0,
+    readToken,
+    token,
+    write
+  }: Options = {}
 ) =>
   Server.layer({
     host: "127.0.0.1",
     port,
     hosts,
+    limits,
     token: token === undefined ? null : Redacted.make(token),
     readToken: readToken === undefined ? null : Redacted.make(readToken),
     dependencies,

@@ -1,0 +1,37 @@
+/**
+ * Logs what a client can cause as often as it likes: the first time at once, and then once a minute how often it happened since.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Scope from "effect/Scope"
+
+const interval = Duration.minutes(1)
+
+/** Returns the function that notes one occurrence. Of several occurrences, only the last address is logged. */
+export const make = Effect.fnUntraced(function*(message: string) {
+  const scope = yield* Scope.Scope
+  let unlogged = 0
+  let lastAddress = ""
+  let quietUntil = 0
+
+  const log = (count: number) => Effect.annotateLogs(Effect.logWarning(message), { count, address: lastAddress })
+
+  const logRest = Effect.suspend(() => {
+    const count = unlogged
+    unlogged = 0
+    return count === 0 ? Effect.void : log(count)
+  }).pipe(Effect.delay(interval))
+
+  return Effect.fnUntraced(function*(address: string) {
+    lastAddress = address
+    const now = yield* Clock.currentTimeMillis
+    if (now < quietUntil) {
+      unlogged += 1
+      return
+    }
+    quietUntil = now + Duration.toMillis(interval)
+    yield* log(1)
+    yield* Effect.forkIn(logRest, scope)
+  })
+})

@@ -1,0 +1,62 @@
+/**
+ * The server of Node.js, with limits on connections: how many there are, how long a request may take to arrive, and how long
+ * a client may leave its response unread.
+ *
+ * Gotchas
+ * - A connection without traffic is not idle while its request is running: an audit may take minutes. It is cut only if bytes
+ *   wait to be sent and none were, or if no request is running.
+ */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import { createServer, type Server } from "node:http"
+import type { Socket } from "node:net"
+import * as BoundedLog from "./BoundedLog.ts"
+import type { Limits } from "./Limits.ts"
+
+const dropped = Metric.counter("rollcall_http_connections_dropped_total", {
+  description: "Connections to the operating API that were closed because too many were open",
+  incremental: true
+})
+const stalled = Metric.counter("rollcall_http_readers_cut_total", {
+  description: "Connections to the operating API that were closed because the client did not read its response",
+  incremental: true
+})
+
+const isRunning = (running: ReadonlyMap<Socket, number>, socket: Socket): boolean => (running.get(socket) ?? 0) > 0
+
+const cutStalled = (server: Server, onCut: (address: string) => void): void => {
+  /** Number of requests that are running on a connection. */
+  const running = new Map<Socket, number>()
+  server.on("request", ({ socket }, response) => {
+    running.set(socket, (running.get(socket) ?? 0) + 1)
+    response.once("close", () => running.set(socket, (running.get(socket) ?? 1) - 1))
+    if (running.get(socket) === 1) socket.once("close", () => running.delete(socket))
+  })
+  server.on("timeout", (socket: Socket) => {
+    if (isRunning(running, socket) && socket.writableLength === 0) return
+    if (socket.writableLength > 0) onCut(socket.remoteAddress ?? "unknown")
+    socket.destroy()
+  })
+}
+
+/** Makes the server, which is not listening yet. */
+export const makeServer = Effect.fnUntraced(function*(limits: Limits) {
+  const noteDropped = yield* BoundedLog.make("too many connections are open; a new one was closed")
+  const noteStalled = yield* BoundedLog.make("a client that does not read its response was disconnected")
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const headers = Duration.toMillis(limits.headers)
+  const request = Duration.toMillis(limits.request)
+  const server = createServer({
+    headersTimeout: headers,
+    requestTimeout: request,
+    connectionsCheckingInterval: Math.min(headers, request) / 2
+  })
+  server.maxConnections = limits.connections
+  server.timeout = Duration.toMillis(limits.stall)
+  server.on("drop", (connection) => {
+    run(Effect.andThen(Metric.update(dropped, 1), noteDropped(connection?.remoteAddress ?? "unknown")))
+  })
+  cutStalled(server, (address) => run(Effect.andThen(Metric.update(stalled, 1), noteStalled(address))))
+  return server
+})

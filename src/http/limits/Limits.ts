@@ -1,0 +1,25 @@
+/** The limits on the resources of this process that one client, or all clients together, may use. */
+import * as Duration from "effect/Duration"
+
+export interface Limits {
+  /** Open connections. */
+  readonly connections: number
+  /** Readers of server-sent events. */
+  readonly eventReaders: number
+  /** Time to send the headers of a request, counted from the start of the connection. */
+  readonly headers: Duration.Input
+  /** Time to send a whole request. */
+  readonly request: Duration.Input
+  /** Time without progress after which a client that does not read its response is disconnected. */
+  readonly stall: Duration.Input
+  readonly bodyBytes: number
+}
+
+export const defaults: Limits = {
+  connections: 512,
+  eventReaders: 128,
+  headers: Duration.seconds(10),
+  request: Duration.seconds(30),
+  stall: Duration.seconds(30),
+  bodyBytes: 64 * 1024
+}

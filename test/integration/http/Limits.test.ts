@@ -1,0 +1,181 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as Metric from "effect/Metric"
+import { once } from "node:events"
+import { request } from "node:http"
+import { connect, type Socket } from "node:net"
+import * as Server from "../../../src/http/Server.ts"
+import * as Running from "./Running.ts"
+
+const { post, send, stream, using, write } = Running
+const json = { "content-type": "application/json" }
+const rewind = "/v1/streams/greenhouse:acme/ats.tag/rewind"
+const mebibyte = 1024 * 1024
+
+/** A connection on which nothing is sent or read by itself. */
+const open = Effect.flatMap(Server.Server, ({ url }) =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const socket = connect(Number(new URL(url).port), "127.0.0.1")
+      socket.on("error", () => {})
+      await once(socket, "connect")
+      return socket
+    }),
+    (socket) => Effect.sync(() => socket.destroy())
+  ))
+
+const closed = (socket: Socket) =>
+  Effect.promise(async () => {
+    if (!socket.destroyed) await once(socket.resume(), "close")
+  })
+
+/** Waits for the first bytes. */
+const received = (socket: Socket) => Effect.promise(async () => String((await once(socket, "data"))[0]))
+
+const follow = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
+
+describe("a body", () => {
+  it.live("of more than 64 KiB is refused before it is read, and a streamed one while it is read", () =>
+    Effect.gen(function*() {
+      const large = JSON.stringify({ to: "2026-01-01T00:00:00Z", id: "x".repeat(64 * 1024) })
+      for (const path of [rewind, "/v1/integrations", "/v1/deadletters/plan"]) {
+        for (const headers of [{ "content-length": String(large.length) }, { "transfer-encoding": "chunked" }]) {
+          const { body, status } = yield* send("POST", path, { ...json, ...headers }, large)
+          assert.deepStrictEqual(
+            [status, body?.type],
+            [413, "urn:rollcall:problem:payload-too-large"],
+            `${path} ${JSON.stringify(headers)}`
+          )
+        }
+      }
+      const { url } = yield* Server.Server
+      const status = yield* Effect.promise(async () => {
+        const headers = { ...json, "content-length": 210 * mebibyte }
+        const sent = request(`${url}/v1/integrations`, { method: "POST", headers, agent: false }).on("error", () => {})
+        sent.flushHeaders()
+        const [answer] = await once(sent, "response")
+        sent.destroy()
+        return answer.statusCode
+      })
+      assert.strictEqual(status, 413)
+    }).pipe(using()))
+
+  it.live("of the login form has the same limit", () =>
+    Effect.gen(function*() {
+      const form = { "content-type": "application/x-www-form-urlencoded", "transfer-encoding": "chunked" }
+      assert.strictEqual((yield* send("POST", "/login", form, `token=${"x".repeat(65 * 1024)}`)).status, 413)
+    }).pipe(using({ token: "an-operate-token-of-32-characters" })))
+
+  it.live("that is nested deeply is a fault, not an error of the server", () =>
+    Effect.gen(function*() {
+      const deep = "[".repeat(30_000) + "]".repeat(30_000)
+      for (const path of ["/v1/integrations", "/v1/deadletters/plan", "/v1/deadletters/1/resolve", rewind]) {
+        for (const body of [deep, `{"id":${deep}}`, `{"outcome":"a","happened":true,"result":${deep}}`]) {
+          const { status } = yield* send("POST", path, json, body)
+          assert.isBelow(status ?? 500, 500, path)
+        }
+      }
+    }).pipe(using()))
+
+  it.live("with long or many names is answered in a few kilobytes", () =>
+    Effect.gen(function*() {
+      const bodies = [
+        { id: "a:b", models: ["x".repeat(60_000)] },
+        { id: "a:b", models: Array.from({ length: 15_000 }, () => "x") },
+        { id: "x".repeat(60_000) },
+        { id: "a:b", account: "x".repeat(60_000), interval: "y".repeat(100) },
+        { ["x".repeat(60_000)]: 1 },
+        Object.fromEntries(Array.from({ length: 5_000 }, (_, index) => [`p${index}`, 1])),
+        { id: "a:b", backfill: "x".repeat(60_000) },
+        { id: "a:b", interval: "x".repeat(60_000) }
+      ]
+      for (const body of bodies) {
+        const { body: problem, status } = yield* post("/v1/integrations", body)
+        assert.strictEqual(status, 400)
+        assert.isBelow(JSON.stringify(problem).length, 8192, JSON.stringify(body).slice(0, 50))
+      }
+      const ids = yield* post("/v1/deadletters/plan", { ids: Array.from({ length: 12_000 }, (_, id) => id) })
+      assert.strictEqual(ids.status, 400)
+    }).pipe(using()))
+})
+
+describe("readers of the event stream", () => {
+  it.live("are refused beyond the limit until one of them leaves", () =>
+    Effect.gen(function*() {
+      const first = yield* open
+      first.write(follow)
+      yield* received(first)
+      const second = yield* open
+      second.write(follow)
+      yield* received(second)
+      const accept = { accept: "text/event-stream" }
+      const { body, headers, status } = yield* send("GET", "/v1/events", accept)
+      assert.deepStrictEqual([status, body.type], [503, "urn:rollcall:problem:too-many-readers"])
+      assert.strictEqual(headers["retry-after"], "30")
+      assert.strictEqual((yield* send("HEAD", "/v1/events", accept)).status, 200)
+      assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
+      first.destroy()
+      const third = yield* open
+      for (;;) {
+        third.write(follow)
+        if ((yield* received(third)).startsWith("HTTP/1.1 200")) break
+      }
+    }).pipe(Effect.scoped, using({ limits: { eventReaders: 2 } })))
+
+  it.live("that do not read are disconnected, and readers without events are not (I9)", () =>
+    Effect.gen(function*() {
+      const cut = yield* Deferred.make<void>()
+      const logger = Logger.make(({ message }) => {
+        if (String(message).includes("does not read")) Deferred.doneUnsafe(cut, Effect.void)
+      })
+      yield* Effect.gen(function*() {
+        yield* stream()
+        const idle = yield* open
+        idle.write(follow.replace("/v1/events", "/v1/events?integration=workday:acme"))
+        yield* received(idle)
+        for (let id = 0; id < 24; id++) yield* write(`r${id}`, JSON.stringify({ name: "x".repeat(mebibyte) }))
+        const stalled = yield* open
+        stalled.pause()
+        stalled.write(follow)
+        yield* Deferred.await(cut)
+        yield* closed(stalled)
+        const news = received(idle)
+        yield* write("w", "{}", { integration: "workday:acme", model: "ats.tag" }).pipe(
+          Effect.ignore,
+          Effect.andThen(stream({}, { integration: "workday:acme", model: "ats.tag" })),
+          Effect.andThen(write("w", "{}", { integration: "workday:acme", model: "ats.tag" }))
+        )
+        assert.include(yield* news, "workday:acme")
+      }).pipe(Effect.scoped, using({ limits: { stall: "300 millis" } }), Effect.provide(Logger.layer([logger])))
+    }))
+})
+
+describe("connections", () => {
+  it.live("beyond the limit are closed and counted", () =>
+    Effect.gen(function*() {
+      const some = [yield* open, yield* open]
+      const one = yield* open
+      yield* closed(one)
+      const dropped = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_http_connections_dropped_total")
+      assert.strictEqual((dropped?.state as { count: number } | undefined)?.count, 1)
+      for (const socket of some) assert.isFalse(socket.destroyed)
+    }).pipe(
+      Effect.scoped,
+      using({ limits: { connections: 2 } }),
+      Effect.provideService(Metric.MetricRegistry, new Map())
+    ))
+
+  it.live("that send their request too slowly are closed, also if they send nothing", () =>
+    Effect.gen(function*() {
+      const slow = yield* open
+      slow.write("GET / HTTP/1.1\r\nHost: localhost\r\n")
+      const silent = yield* open
+      const body = yield* open
+      body.write(
+        `POST ${rewind} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{`
+      )
+      yield* Effect.all([closed(slow), closed(silent), closed(body)], { concurrency: "unbounded" })
+    }).pipe(Effect.scoped, using({ limits: { headers: "200 millis", request: "400 millis" } })))
+})

@@ -47,10 +47,10 @@ const kindOf = (value: unknown): string =>
     ? "an object"
     : `a ${typeof value}`
 
-/** The texts that a message about a value could quote. */
-const textsIn = (value: unknown): ReadonlyArray<string> =>
+/** The texts that a message about a value could quote. No valid value has deeper lists, but a request may have. */
+const textsIn = (value: unknown, depth = 4): ReadonlyArray<string> =>
   Array.isArray(value)
-    ? value.flatMap(textsIn)
+    ? depth === 0 ? [] : value.flatMap((item) => textsIn(item, depth - 1))
     : isSecret(value)
     ? [value.secret]
     : typeof value === "string"

@@ -25,6 +25,7 @@ import type { EventView } from "./terminal/Terminal.ts"
 
 /** The process does not answer, refused the request, or is not Rollcall. */
 export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiClientError", {
+  reason: Schema.Literals(["unreachable", "unresponsive", "foreign", "refused", "invalid"]),
   message: Schema.String,
   hint: Schema.String
 }) {}
@@ -59,6 +60,7 @@ const explain = ({ detail, faults = [], hint }: typeof Problem.Type): string =>
 const refusal = Effect.fnUntraced(function*(response: HttpClientResponse) {
   const problem = yield* Effect.option(Effect.flatMap(response.text, Schema.decodeEffect(Problem)))
   return yield* new ApiClientError({
+    reason: Option.isNone(problem) ? "foreign" : "refused",
     message: `the running process refused the request (HTTP ${response.status})`,
     hint: Option.match(problem, { onNone: () => "check ROLLCALL_HTTP_PORT", onSome: explain })
   })
@@ -77,15 +79,18 @@ const uncheckedApi = Api.annotate(HttpApi.ParseOptions, { disableChecks: true })
 
 export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
   const unreachable = new ApiClientError({
+    reason: "unreachable",
     message: `no Rollcall process answers at ${url}`,
     hint:
       "start it with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to the address it listens on"
   })
   const unresponsive = new ApiClientError({
+    reason: "unresponsive",
     message: `the process at ${url} accepts connections but does not answer`,
     hint: "the process is suspended or overloaded: resume it or wait, or restart it"
   })
   const notRollcall = new ApiClientError({
+    reason: "foreign",
     message: `the server at ${url} is not Rollcall`,
     hint: "check ROLLCALL_HTTP_PORT"
   })
@@ -117,10 +122,14 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     transformResponse: Effect.mapError((error) => error instanceof NotReady ? error : notRollcall)
   })
 
-  const page = Effect.fnUntraced(function*(after: { readonly after?: string }) {
-    const query = { ...after, limit: 1000 }
+  const readPage = Effect.fnUntraced(function*(query: { readonly after?: string; readonly limit: number }) {
     const response = yield* api.feed.events({ query, headers: {}, responseMode: "response-only" })
-    const { events, next }: EventPage = JSON.parse(yield* Effect.mapError(response.text, () => unreachable))
+    const text = yield* Effect.mapError(response.text, () => unreachable)
+    const page: EventPage = yield* Effect.try({ try: () => JSON.parse(text), catch: () => notRollcall })
+    return page
+  })
+  const page = Effect.fnUntraced(function*(after: { readonly after?: string }) {
+    const { events, next } = yield* readPage({ ...after, limit: 1000 })
     return [events, events.length === 0 ? Option.none() : Option.some({ after: next })] as const
   })
 
@@ -138,6 +147,8 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
       httpClient.execute(HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("/v1/integrations"), body)).pipe(
         Effect.flatMap((response) => Effect.mapError(decodeIntegration(response), () => notRollcall))
       ),
+    /** Position of the newest event. */
+    newestPosition: Effect.map(readPage({ after: "latest", limit: 1 }), ({ next }) => next),
     /** Every event from the oldest retained one to the newest one at the time of the call. */
     allEvents: Stream.paginate({}, page),
     /** Events as they happen, after a position or `latest`, as the JSON text that the API sends. Ends when the process ends. */

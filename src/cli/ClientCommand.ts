@@ -21,6 +21,7 @@ export const connect = Effect.fnUntraced(function*(file: Option.Option<string>) 
 const explainInvalidRequest = <E>(error: E) =>
   Schema.isSchemaError(error)
     ? new ApiClient.ApiClientError({
+      reason: "invalid",
       message: "the request is invalid",
       hint: issuesOf(error).map(({ keys, message }) => `${keys.join(".")}: ${message}`).join("; ")
     })

@@ -16,7 +16,6 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import { existsSync } from "node:fs"
 import { statfs } from "node:fs/promises"
-import { createServer } from "node:net"
 import { dirname, resolve } from "node:path"
 import { kafkaOptions, loadKafka, resolveConfig, storeInspector } from "../../app/Composition.ts"
 import { discoverModels } from "../../capture/schedule/ModelDiscovery.ts"
@@ -26,13 +25,15 @@ import type { KafkaSettings } from "../../config/KafkaSettings.ts"
 import type { Fault, RawConfig } from "../../config/RawConfig.ts"
 import type { StoreLocation } from "../../config/StoreSettings.ts"
 import { isStreamModel, type StreamModel, streamModels } from "../../domain/Model.ts"
-import { display, withoutValue } from "../../domain/Quote.ts"
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import { type Page, Source } from "../../source/Source.ts"
+import type { Inspection } from "../../store/Inspection.ts"
 import { findExposed } from "../../store/sqlite/FilePermissions.ts"
+import type { StoreError } from "../../store/Store.ts"
 import { oneLine, paint } from "../../telemetry/TerminalText.ts"
 import { CommandError, print } from "../Process.ts"
+import { checkAddress, type OwnProcess } from "./AddressCheck.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 import * as PluginChecks from "./PluginChecks.ts"
 
@@ -136,25 +137,33 @@ const checkAccountAndIntegrations = Effect.fnUntraced(function*(input: DoctorInp
   return [own, ...(yield* checkIntegrations(input, name)), ...reads]
 })
 
-// ---- store, disk, port, Kafka -------------------------------------------------------------------------------------
+// ---- store, disk, address, Kafka -------------------------------------------------------------------------------------
 
-const checkStore = (store: StoreLocation) =>
-  Effect.match(Effect.flatMap(storeInspector(store), ({ inspect }) => inspect), {
+const checkStore = (store: StoreLocation, inspected: Result.Result<Inspection, StoreError>, own: OwnProcess | null) =>
+  Result.match(inspected, {
     onFailure: ({ reason }) => problem("store", `${store.name} cannot be used`, reason.hint),
-    onSuccess: ({ exists, locked }) =>
-      locked
-        ? problem(
+    onSuccess: ({ exists, locked }) => {
+      // a running process holds the lock for moments, and knows best whether another program holds it
+      if (locked && own?.checks.find(({ name }) => name === "store")?.ok !== true) {
+        return problem(
           "store",
           `${store.name} is locked by another program`,
           "Stop the program that locks it, such as a shell or a backup"
         )
-        : ok(
-          "store",
-          exists
-            ? `${store.name} can be read and written`
-            : `there is no store at ${store.name} yet; it will be created`
-        )
+      }
+      return ok(
+        "store",
+        exists ? `${store.name} can be read and written` : `there is no store at ${store.name} yet; it will be created`
+      )
+    }
   })
+
+/** The store and the address of the operating API, together: a running process explains why both are in use. */
+const checkStoreAndAddress = Effect.fnUntraced(function*({ http, store }: DoctorInput) {
+  const inspected = yield* Effect.result(Effect.flatMap(storeInspector(store), ({ inspect }) => inspect))
+  const { own, results } = yield* checkAddress(http, Result.isSuccess(inspected) ? inspected.success.log : null)
+  return [checkStore(store, inspected, own), ...results]
+})
 
 const checkPermissions = (file: string): ReadonlyArray<CheckResult> =>
   findExposed(file).map(({ hint, message }) => warning("store", message, hint))
@@ -173,26 +182,6 @@ const checkDisk = (file: string) =>
 
 const checkFile = (file: string) =>
   file === ":memory:" ? [] : [Effect.sync(() => checkPermissions(file)), checkDisk(file)]
-
-/** Listens on the port for a moment. A running Rollcall process uses its port, so a port in use is only a warning. */
-const checkPort = ({ host, port }: DoctorInput["http"]) =>
-  Effect.callback<CheckResult>((resume) => {
-    const server = createServer()
-    server.once("error", (error) => {
-      const taken = "code" in error && error.code === "EADDRINUSE"
-      const address = `port ${port} on ${display(host)}`
-      const hint = "choose another with ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT, or http in the configuration file"
-      resume(Effect.succeed(
-        taken
-          ? warning("http", `${address} is in use`, `If another program than Rollcall uses it, ${hint}`)
-          : problem("http", `${address} cannot be listened on: ${withoutValue(error.message, host)}`, hint)
-      ))
-    })
-    server.listen(
-      { host, port },
-      () => server.close(() => resume(Effect.succeed(ok("http", `${display(host)}:${port} is free`))))
-    )
-  })
 
 /** Compares the topics in Kafka with the store. Reads only the log state and one chain value from the store. */
 const inspectKafka = (input: DoctorInput, own: KafkaSettings) =>
@@ -240,9 +229,8 @@ const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyAr
   Effect.succeed([checkConfiguration(input)]),
   Effect.succeed(PluginChecks.checkConfigurations(input)),
   ...Object.entries(input.accounts).map(([name, { url }]) => checkAccountAndIntegrations(input, name, url)),
-  Effect.map(checkStore(input.store), (result) => [result]),
+  checkStoreAndAddress(input),
   ...(input.store._tag === "Sqlite" ? checkFile(input.store.file) : []),
-  Effect.map(checkPort(input.http), (result) => [result]),
   ...(input.kafka === null ? [] : [checkKafka(input, input.kafka)])
 ]
 

@@ -3,6 +3,7 @@ import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
 import { freePort, inDirectory, type Program, run } from "./Program.ts"
@@ -128,15 +129,64 @@ describe("doctor", () => {
       assert.strictEqual(of("stream greenhouse:acme/ats.offer")[0]?.status, "ok")
     }))
 
-  it("reports a port in use as a warning, because Rollcall itself may use it", () =>
+  it("recognizes the running process of its store, which explains that port and store are in use", () =>
     inDirectory(async (directory, start) => {
       const { environment } = await sandboxed(start, directory)
-      const taken = createServer().listen(0, "127.0.0.1")
+      const token = "t0ken-of-sixteen-characters"
+      const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_HTTP_TOKEN: token }
+      const service = start(["start"], running)
+      await service.says(/"message":"started"/, "stderr")
+      const { findings, of, ok } = await examined(running)
+      const address = `127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}`
+      assert.isTrue(ok, JSON.stringify(findings))
+      assert.deepStrictEqual(of("http").map(({ message, status }) => [status, message]), [
+        ["ok", `${address} is used by the running Rollcall process of this store`]
+      ])
+      assert.deepStrictEqual(of("store").map(({ status }) => status), ["ok"])
+      assert.isEmpty(of("process"))
+
+      const other = { ...running, ROLLCALL_STORE: `sqlite:${join(directory, "other.db")}` }
+      const elsewhere = (await examined(other)).of("http")[0]
+      assert.strictEqual(elsewhere?.status, "problem")
+      assert.match(elsewhere?.message ?? "", /is used by a Rollcall process with another store$/)
+      assert.match(elsewhere?.hint ?? "", /ROLLCALL_STORE.*ROLLCALL_HTTP_PORT/)
+      const refused =
+        (await examined({ ...running, ROLLCALL_HTTP_TOKEN: "another-token-of-this-machine" })).of("http")[0]
+      assert.strictEqual(refused?.status, "warning")
+      assert.match(refused?.message ?? "", /in use, by a Rollcall process that refuses the token/)
+      assert.strictEqual((await service.stop()).code, 0)
+    }))
+
+  it("reports why the running process of its store is not ready", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_INTERVAL: "1 second" }
+      const service = start(["start"], running)
+      const file = join(directory, "rollcall.db")
+      await service.says(/backfill complete/, "stderr")
+      const lock = new DatabaseSync(file)
+      lock.exec("BEGIN IMMEDIATE")
+      await service.says(/store unavailable/, "stderr")
+      const later = await examined(running)
+      assert.isFalse(later.ok)
+      assert.match(later.of("store")[0]?.message ?? "", /is locked by another program/)
+      assert.match(later.of("process")[0]?.message ?? "", /^is not ready: /)
+      lock.exec("ROLLBACK")
+      lock.close()
+    }))
+
+  it("reports a port that another program uses as a problem", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const taken = createServer((_, response) => response.end("hello")).listen(0, "127.0.0.1")
       await once(taken, "listening")
       const { port } = taken.address() as AddressInfo
       const { of } = await examined({ ...environment, ROLLCALL_HTTP_PORT: String(port) })
       taken.close()
-      assert.deepInclude(of("http")[0], { status: "warning", message: `port ${port} on 127.0.0.1 is in use` })
+      assert.deepInclude(of("http")[0], {
+        status: "problem",
+        message: `127.0.0.1:${port} is used by another program`
+      })
       assert.include(of("http")[0]?.hint, "ROLLCALL_HTTP_PORT")
     }))
 

@@ -1,0 +1,109 @@
+/**
+ * The doctor's check of the operating API's address: whether `rollcall start` can listen there, or Rollcall already does.
+ *
+ * Gotchas
+ * - A process is recognized by its store, which every position of its event log names. A process of another store at the
+ *   configured address means that one of the two settings is wrong.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Effect from "effect/Effect"
+import { createServer } from "node:net"
+import type * as Config from "../../config/Config.ts"
+import { type LogIdentity, parsePosition } from "../../domain/ChangeEvent.ts"
+import { display, withoutValue } from "../../domain/Quote.ts"
+import type { ReadinessCheck } from "../../http/Problem.ts"
+import * as ApiClient from "../ApiClient.ts"
+import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
+
+/** The Rollcall process at the configured address, if it uses the configured store. */
+export interface OwnProcess {
+  readonly url: string
+  readonly checks: ReadonlyArray<typeof ReadinessCheck.Type>
+}
+
+interface AddressCheck {
+  readonly results: ReadonlyArray<CheckResult>
+  /** null: no process runs, or not one of this store. */
+  readonly own: OwnProcess | null
+}
+
+const chooseAnother =
+  "choose another address with ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT, or http in the configuration file"
+
+/** Listens for a moment. Returns null if that is possible. */
+const tryListening = (host: string, port: number) =>
+  Effect.callback<NodeJS.ErrnoException | null>((resume) => {
+    const server = createServer()
+    server.once("error", (error) => resume(Effect.succeed(error)))
+    server.listen({ host, port }, () => server.close(() => resume(Effect.succeed(null))))
+  })
+
+/** Asks the program at the address for its readiness and for a position of its log. */
+const askProgram = Effect.fnUntraced(function*({ host, port, token }: Config.Settings["http"]) {
+  const client = yield* ApiClient.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
+  return { url: client.url, checks: yield* client.readiness, position: yield* client.newestPosition }
+})
+
+const describeProgram = (
+  address: string,
+  { checks, position, url }: Effect.Success<ReturnType<typeof askProgram>>,
+  store: LogIdentity | null
+): AddressCheck => {
+  if (store === null || parsePosition(store, position) === "foreign") {
+    return {
+      own: null,
+      results: [
+        problem(
+          "http",
+          `${address} is used by a Rollcall process with another store`,
+          `Check ROLLCALL_STORE; to run both, ${chooseAnother}`
+        )
+      ]
+    }
+  }
+  return {
+    own: { url, checks },
+    results: [
+      ok("http", `${address} is used by the running Rollcall process of this store`),
+      ...checks.filter((check) => !check.ok).map(({ name, reason }) =>
+        warning("process", `is not ready: ${reason ?? name}`, "`rollcall status` shows the state of the process")
+      )
+    ]
+  }
+}
+
+const describeError = (address: string, error: Error): CheckResult => {
+  const { hint = "", reason = "foreign" } = error instanceof ApiClient.ApiClientError ? error : {}
+  switch (reason) {
+    case "refused":
+      return warning("http", `${address} is in use, by a Rollcall process that refuses the token`, hint)
+    case "unresponsive":
+      return warning("http", `${address} is in use, by a program that does not answer`, hint)
+    default:
+      return problem("http", `${address} is used by another program`, `Stop that program, or ${chooseAnother}`)
+  }
+}
+
+/** `store`: the identity of the configured store; null if there is none yet. */
+export const checkAddress = (
+  http: Config.Settings["http"],
+  store: LogIdentity | null
+): Effect.Effect<AddressCheck> =>
+  Effect.gen(function*() {
+    const { host, port } = http
+    const address = `${display(host)}:${port}`
+    const error = yield* tryListening(host, port)
+    if (error === null) return { own: null, results: [ok("http", `${address} is free`)] }
+    if (error.code !== "EADDRINUSE") {
+      return {
+        own: null,
+        results: [
+          problem("http", `${address} cannot be listened on: ${withoutValue(error.message, host)}`, chooseAnother)
+        ]
+      }
+    }
+    return yield* Effect.matchEager(askProgram(http), {
+      onSuccess: (program) => describeProgram(address, program, store),
+      onFailure: (error) => ({ own: null, results: [describeError(address, error)] })
+    })
+  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))

@@ -5,6 +5,7 @@
  * Gotchas
  * - The types only help while the file is written. At start the exported value is checked, and every fault names its path.
  */
+import type { DurationText } from "../domain/DurationText.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Plugin } from "../plugin/Plugin.ts"
 
@@ -19,10 +20,6 @@ export const secret = (variable: string): Secret => ({ secret: variable })
 export const isSecret = (value: unknown): value is Secret =>
   typeof value === "object" && value !== null && "secret" in value && typeof value.secret === "string" &&
   Object.keys(value).length === 1
-
-type Unit = "milli" | "second" | "minute" | "hour" | "day" | "week"
-/** A duration: `30 seconds`, `1 hour`. */
-export type DurationText = `${number} ${Unit | `${Unit}s`}`
 
 export interface AccountConfig {
   /** Required. The base URL of the API; it ends in `/v1`. */

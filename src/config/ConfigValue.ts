@@ -5,9 +5,10 @@
  * 1. A method that reports a fault still returns, so that one run finds all faults.
  * 2. No fault quotes a value that is not plain text or that may be a secret: `fault` and `domain/Quote.ts` see to that   (I11)
  */
-import * as Duration from "effect/Duration"
+import type * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 import { closestName } from "../domain/ClosestName.ts"
+import { parsePositiveDuration } from "../domain/DurationText.ts"
 import { display, withoutValue } from "../domain/Quote.ts"
 import { isSecret } from "./ConfigFile.ts"
 import type { Fault, RawConfig, SecretValue, Variable } from "./RawConfig.ts"
@@ -199,7 +200,7 @@ export class ConfigValue {
 
   duration(): Duration.Duration | undefined {
     const text = this.text()
-    const duration = text === undefined ? Option.none() : parseDuration(text)
+    const duration = text === undefined ? Option.none() : parsePositiveDuration(text)
     if (text !== undefined && Option.isNone(duration)) {
       this.fault(
         `"${text}" is not a duration`,
@@ -238,13 +239,6 @@ export class ConfigValue {
 
 // ---- text ---------------------------------------------------------------------------------------------------------
 
-/** A duration as Effect writes it: `30 seconds`. */
-export const parseDuration = (text: string): Option.Option<Duration.Duration> =>
-  Option.filter(
-    Duration.fromInput(text as Duration.Input),
-    (value) => Duration.isFinite(value) && Duration.toMillis(value) > 0
-  )
-
 /** Also accepts the short form of the command line: `20s`. */
 export const parseShortDuration = (text: string): Option.Option<Duration.Duration> => {
   const units: Readonly<Record<string, string>> = {
@@ -256,5 +250,5 @@ export const parseShortDuration = (text: string): Option.Option<Duration.Duratio
   }
   const match = /^(\d+(?:\.\d+)?)([a-z]+)$/.exec(text)
   const unit = units[match?.[2] ?? ""]
-  return parseDuration(match === null || unit === undefined ? text : `${match[1]} ${unit}`)
+  return parsePositiveDuration(match === null || unit === undefined ? text : `${match[1]} ${unit}`)
 }

@@ -4,9 +4,9 @@
  * Gotchas
  * - Messages are shown to operators and stored in dead letters: they name the operation and the place, never personal data.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { type DurationInput, toDuration } from "../domain/DurationText.ts"
 
 /** The delivery is tried again with back-off. Counts as an attempt. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
@@ -17,8 +17,8 @@ export class Transient extends Schema.TaggedError<Transient>()("Transient", {
 /** The delivery is tried again after `retryAfter`. Does not count as an attempt. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Duration }) {
   /** `RateLimited.after("30 seconds")` */
-  static after(wait: Duration.Input): RateLimited {
-    return new RateLimited({ retryAfter: Duration.fromInputUnsafe(wait) })
+  static after(wait: DurationInput): RateLimited {
+    return new RateLimited({ retryAfter: toDuration(wait) })
   }
 }
 

@@ -9,11 +9,11 @@
  * - A handler that computes without ever yielding blocks the whole process. It is named in the log, but cannot be stopped.
  */
 import type * as Config from "effect/Config"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
+import type { DurationInput } from "../domain/DurationText.ts"
 import { adaptAsync, type AsyncHandler } from "./Async.ts"
 import type { HandlerEffect } from "./Capabilities.ts"
 import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
@@ -67,13 +67,13 @@ export interface HandlerOptions {
   /** Name of the handler, unique in the plugin; by default its trigger. Deliveries and the journal are keyed by it: never change it. */
   readonly as?: string
   /** Time limit of one attempt; 30 seconds by default. */
-  readonly timeout?: Duration.Input
+  readonly timeout?: DurationInput
   /** Attempts that run at the same time; 4 by default. Attempts for one record always run one after another. */
   readonly concurrency?: number
   /** Failed attempts after which the delivery becomes a dead letter; 8 by default. */
   readonly attempts?: number
   /** Wait after the first failure, doubled after each further one up to `longest`. Defaults: 1 second and 10 minutes. */
-  readonly retry?: { readonly first?: Duration.Input; readonly longest?: Duration.Input }
+  readonly retry?: { readonly first?: DurationInput; readonly longest?: DurationInput }
   /** Later events of the record wait behind the dead letter (`park`, the default), or are delivered out of order (`skip`). */
   readonly onDeadLetter?: "park" | "skip"
 }
@@ -94,7 +94,7 @@ export interface BatchOptions extends EventOptions {
   /** Maximum number of events in a batch. All events of a batch belong to one integration. */
   readonly size: number
   /** How long the first event of a batch waits for further events. */
-  readonly within: Duration.Input
+  readonly within: DurationInput
 }
 
 /** The events or the interval that make a handler run. */
@@ -108,9 +108,9 @@ export type Activation =
     readonly _tag: "Batch"
     readonly triggers: ReadonlyArray<Trigger>
     readonly size: number
-    readonly within: Duration.Input
+    readonly within: DurationInput
   }
-  | { readonly _tag: "Tick"; readonly every: Duration.Input }
+  | { readonly _tag: "Tick"; readonly every: DurationInput }
 
 /** A handler as the engine sees it. */
 export interface Handler<C> {
@@ -194,12 +194,12 @@ export interface Plugin<C> {
   ): Plugin<C>
   /** Runs the handler at an interval in each integration. Missed ticks are combined into one that covers their whole time. */
   every(
-    interval: Duration.Input,
+    interval: DurationInput,
     options: HandlerOptions & { readonly as: string },
     handle: (tick: Tick, config: C) => HandlerEffect
   ): Plugin<C>
   every(
-    interval: Duration.Input,
+    interval: DurationInput,
     options: HandlerOptions & { readonly as: string },
     handle: AsyncHandler<Tick, C>
   ): Plugin<C>
@@ -287,7 +287,7 @@ const define = <C>(
       const { size = 1, within = 0 } = optionsOf(options)
       return add("batch", [trigger], options, handle, { _tag: "Batch", triggers: [trigger], size, within })
     },
-    every: (interval: Duration.Input, options: unknown, handle: unknown) =>
+    every: (interval: DurationInput, options: unknown, handle: unknown) =>
       add("every", [], options, handle, { _tag: "Tick", every: interval }, interval),
     with: (more) =>
       define(name, definition, handlers, { ...settings, ...more }, [...issues, ...validateSettings(name, more)])

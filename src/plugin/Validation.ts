@@ -6,12 +6,12 @@
  * 1. All mistakes are found, not only the first. Each issue says what is wrong, where, and how to fix it
  */
 import * as Config from "effect/Config"
-import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 import { readNames } from "../api/Reads.ts"
 import { Candidate, recordSchemas } from "../api/Records.ts"
 import { writeNames } from "../api/Writes.ts"
 import { closestName } from "../domain/ClosestName.ts"
+import { parsePositiveDuration } from "../domain/DurationText.ts"
 import { entryOf, type Model, modelNames } from "../domain/Model.ts"
 
 /** One mistake in a plugin. */
@@ -47,15 +47,13 @@ const oneOf = (known: ReadonlyArray<string>): Check => (value) =>
     ? null
     : { message: `${describe(value)} is not known`, hint: `${suggest(value, known)}Use one of ${known.join(", ")}` }
 
-const duration: Check = (value) => {
-  const found = Duration.fromInput(value as Duration.Input)
-  return Option.isSome(found) && Duration.isFinite(found.value) && Duration.toMillis(found.value) > 0
+const duration: Check = (value) =>
+  Option.isSome(parsePositiveDuration(value))
     ? null
     : {
       message: `${describe(value)} is not a duration`,
       hint: `Write a number and a unit, such as "30 seconds" or "5 minutes"`
     }
-}
 
 const count: Check = (value) =>
   Number.isSafeInteger(value) && Number(value) >= 1

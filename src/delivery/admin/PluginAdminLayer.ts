@@ -10,6 +10,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
+import { toDuration } from "../../domain/DurationText.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
@@ -35,7 +36,7 @@ type Configured = ReadonlyArray<Plugin<unknown>>
 
 const triggerOf = ({ activation }: Handler<unknown>): NonNullable<HandlerView["trigger"]> => {
   if (activation._tag === "Tick") {
-    return { kind: "tick", of: `every ${Duration.format(Duration.fromInputUnsafe(activation.every))}` }
+    return { kind: "tick", of: `every ${Duration.format(toDuration(activation.every))}` }
   }
   return { kind: activation._tag === "Batch" ? "batch" : "event", of: activation.triggers.join(", ") }
 }

@@ -6,6 +6,7 @@
  * 2. A rate limit does not use up an attempt
  */
 import * as Duration from "effect/Duration"
+import { toDuration } from "../../domain/DurationText.ts"
 import type { HandlerOptions } from "../../plugin/Plugin.ts"
 import type { AttemptOutcome, FailedAttempt, Failure } from "../../store/Deliveries.ts"
 
@@ -13,8 +14,8 @@ const defaults = { attempts: 8, first: Duration.seconds(1), longest: Duration.mi
 
 /** The wait after the nth failure in a row, ms. */
 export const backoff = ({ retry }: Pick<HandlerOptions, "retry">, failures: number): number => {
-  const first = Duration.toMillis(Duration.fromInputUnsafe(retry?.first ?? defaults.first))
-  const longest = Duration.toMillis(Duration.fromInputUnsafe(retry?.longest ?? defaults.longest))
+  const first = Duration.toMillis(toDuration(retry?.first ?? defaults.first))
+  const longest = Duration.toMillis(toDuration(retry?.longest ?? defaults.longest))
   return Math.min(longest, first * 2 ** Math.min(failures - 1, 40))
 }
 
@@ -23,7 +24,7 @@ export const longestWait = Duration.toMillis("7 days")
 
 /** How far in the future a delivery can be due, ms. One that is due later was scheduled by a clock that has since been set back   (W4). */
 export const maxDueAhead = ({ retry }: Pick<HandlerOptions, "retry">, batchWindow: number): number =>
-  Math.max(longestWait, batchWindow, Duration.toMillis(Duration.fromInputUnsafe(retry?.longest ?? defaults.longest)))
+  Math.max(longestWait, batchWindow, Duration.toMillis(toDuration(retry?.longest ?? defaults.longest)))
 
 const notRetryable: ReadonlySet<Failure["reason"]> = new Set(["Permanent", "LoopDetected", "ProcessEnded"])
 

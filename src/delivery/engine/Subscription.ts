@@ -5,6 +5,7 @@
  * 1. A chain of plugins that react to each other's writes ends   (L1, L9)
  */
 import * as Duration from "effect/Duration"
+import { toDuration } from "../../domain/DurationText.ts"
 import { eventFor, type PublishedEvent } from "../../plugin/EventMatching.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
@@ -19,7 +20,7 @@ export interface Subscription {
 }
 
 export const batchWindowOf = ({ activation }: Handler<unknown>): number =>
-  activation._tag === "Batch" ? Duration.toMillis(Duration.fromInputUnsafe(activation.within)) : 0
+  activation._tag === "Batch" ? Duration.toMillis(toDuration(activation.within)) : 0
 
 /** The longest allowed chain of plugins that react to each other's writes. */
 export const maxCauseDepth = 4

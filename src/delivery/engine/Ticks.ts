@@ -5,12 +5,13 @@
  * - Missed ticks are not delivered one by one. Only the latest past moment is due, and its span covers the missed ones   (L8).
  */
 import * as Duration from "effect/Duration"
+import { toDuration } from "../../domain/DurationText.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 import type { Tick, TickSchedule } from "../../store/Deliveries.ts"
 import type { Subscription } from "./Subscription.ts"
 
 const intervalOf = ({ handler: { activation } }: Subscription): number =>
-  activation._tag === "Tick" ? Duration.toMillis(Duration.fromInputUnsafe(activation.every)) : Infinity
+  activation._tag === "Tick" ? Duration.toMillis(toDuration(activation.every)) : Infinity
 
 const nameOf = ({ handler, integration }: Pick<Tick, "handler" | "integration">) => `${handler} ${integration}`
 

@@ -3,6 +3,7 @@ import type * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
+import { toDuration } from "../../domain/DurationText.ts"
 import { nextDepth } from "../../domain/Echo.ts"
 import type { Capabilities } from "../../plugin/Capabilities.ts"
 import { eventFor, type PublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
@@ -62,7 +63,7 @@ export const attemptOf = (
 }
 
 export const timeoutOf = ({ options }: Subscription["handler"]): Duration.Duration =>
-  Duration.fromInputUnsafe(options.timeout ?? defaultTimeout)
+  toDuration(options.timeout ?? defaultTimeout)
 
 /** Runs the handler with these capabilities, without a time limit. */
 export const runWith = (

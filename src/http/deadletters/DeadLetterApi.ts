@@ -1,11 +1,11 @@
 /** The contract of the operating API for dead letters: their details, and how to redrive, discard and resolve them. */
-import * as Duration from "effect/Duration"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
+import { parseDuration } from "../../domain/DurationText.ts"
 import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "../Problem.ts"
 import { DurationText, Instant, Limit, Model, page, PositiveInt } from "../Schemas.ts"
 
@@ -206,10 +206,8 @@ export const ResolveView = Schema.Struct({
   remaining: Schema.Number
 })
 
-const SpreadDuration = DurationText.check(
-  Schema.makeFilter((text) =>
-    Option.isSome(Duration.fromInput(text as Duration.Input)) || "write a number and a unit, such as 10 minutes"
-  )
+export const SpreadDuration = DurationText.check(
+  Schema.makeFilter((text) => Option.isSome(parseDuration(text)) || "write a number and a unit, such as 10 minutes")
 )
 
 export const deadLetters = HttpApiGroup.make("deadletters").add(

@@ -1,12 +1,12 @@
 /** Handlers for dead letters: list and show them, redrive or discard them by plan, and resolve unknown outcomes. */
 import * as DateTime from "effect/DateTime"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { writes } from "../../api/Writes.ts"
 import * as DeadLetters from "../../delivery/admin/DeadLetters.ts"
 import * as UnknownOutcomes from "../../delivery/admin/UnknownOutcomes.ts"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
+import { type DurationInput, toDuration } from "../../domain/DurationText.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { type DeadLetter, Deliveries, type UnresolvedStep } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
@@ -127,7 +127,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
       ))
     .handle("redrive", ({ payload: { fresh = false, over = "0 seconds", plan, ...filter } }) =>
       DeadLetters.redrive(filterOf(filter), plan, {
-        over: Duration.fromInputUnsafe(over as Duration.Input),
+        over: toDuration(over as DurationInput),
         fresh
       }).pipe(
         Effect.map(({ count, from, to }) => ({ count, from: formatTime(from), to: formatTime(to) })),

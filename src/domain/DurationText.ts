@@ -1,0 +1,23 @@
+/** Durations as people write them: a number and a unit. The units are Effect's, and `milliseconds`. */
+import * as Duration from "effect/Duration"
+import * as Option from "effect/Option"
+
+type Unit = "milli" | "millisecond" | "second" | "minute" | "hour" | "day" | "week"
+/** `30 seconds`, `1 hour` */
+export type DurationText = `${number} ${Unit | `${Unit}s`}`
+/** Everything that is accepted as a duration: a text, a `Duration`, a number of milliseconds. */
+export type DurationInput = Duration.Input | DurationText
+
+/** None if the value is not a duration. */
+export const parseDuration = (value: unknown): Option.Option<Duration.Duration> =>
+  Duration.fromInput(
+    (typeof value === "string" ? value.replace(/\bmilliseconds?$/, "millis") : value) as Duration.Input
+  )
+
+/** Throws if the value is not a duration. */
+export const toDuration = (value: DurationInput): Duration.Duration =>
+  Option.getOrThrowWith(parseDuration(value), () => new Error(`${JSON.stringify(value)} is not a duration`))
+
+/** A finite duration of more than nothing. */
+export const parsePositiveDuration = (value: unknown): Option.Option<Duration.Duration> =>
+  Option.filter(parseDuration(value), (found) => Duration.isFinite(found) && Duration.toMillis(found) > 0)

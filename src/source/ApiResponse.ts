@@ -110,7 +110,8 @@ const kindOf = (text: string): string => {
 
 /** Describes the response without repeating its content. */
 const describeResponse = (response: HttpClientResponse.HttpClientResponse, text: string): string => {
-  const type = /^[\w.+-]+\/[\w.+-]+/.exec(response.headers["content-type"] ?? "")?.[0] ?? "no content type"
+  const type = /^(text|application|image)\/[\w.+-]{1,40}/.exec(response.headers["content-type"] ?? "")?.[0] ??
+    "no content type"
   return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
 }
 

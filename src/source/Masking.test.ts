@@ -13,6 +13,11 @@ describe("mask", () => {
     ],
     ['custom_field "very large shoe" was dropped', "custom_field … was dropped"],
     ["sent to ada@example.org, twice", "sent to …, twice"],
+    ["candidate ada lovelace of lovelace ltd has no phone", "candidate … of … has no phone"],
+    ["the record of o'brien-smith and müller was not updated", "the record of … and … was not updated"],
+    ["refused: LOVELACE.ADA, ADA, LOVELACE_ADA", "refused: …, …, …"],
+    ["the job isn't closed", "the job … closed"],
+    ["(ada), [lovelace]; grant.", "(…), […]; …."],
     ["cut off in “a long quo", "cut off in …"],
     ["", ""]
   ])("masks %s (I11)", (text, expected) => {

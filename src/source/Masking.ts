@@ -1,25 +1,30 @@
 /**
- * Masks the API's free text for logs and errors: keeps words that describe the problem, drops everything that may
- * identify a person   (I11).
+ * Masks the API's free text for logs and errors: keeps the words of a fixed list, which describe the problem, and drops
+ * everything else, because it may identify a person   (I11).
  *
  * Invariants
- * 1. Digits, quoted text, addresses and capitalized words (names, labels) never pass
+ * 1. Only the words in `PlainWords.ts`, codes made of these words, and punctuation pass
  *
  * Gotchas
- * - Codes such as `PLATFORM.INPUT_INVALID` pass; their separator distinguishes them from names.
+ * - Codes such as `PLATFORM.INPUT_INVALID` pass; their separator distinguishes them from names in capitals.
  */
+import { plainWords } from "./PlainWords.ts"
 
 const placeholder = "…"
 const maxLength = 200
-const isCode = /^[A-Z][A-Z_]*[._][A-Z_.]*[A-Z]$/
-const isPlain = /^[a-z]+(?:[-_'][a-z]+)*$/
+const codePattern = /^[A-Z]+(?:[._][A-Z]+)+$/
+const wordPattern = /^[a-z]+(?:[-_'][a-z]+)*$/
+
+const isPlain = (word: string): boolean =>
+  (wordPattern.test(word) || codePattern.test(word)) &&
+  word.toLowerCase().split(/[-_'.]/).every((part) => plainWords.has(part))
 
 const maskWord = (word: string): string => {
   const [, before = "", core = "", after = ""] = /^([([]*)(.*?)([)\],.:;!?]*)$/.exec(word) ?? []
-  return core === "" || isPlain.test(core) || isCode.test(core) ? word : `${before}${placeholder}${after}`
+  return core === "" || isPlain(core) ? word : `${before}${placeholder}${after}`
 }
 
-/** At most 200 characters of plain lower-case words, codes and punctuation; each run of other text becomes one `…`. */
+/** At most 200 characters of known words in lower case, codes and punctuation; each run of other text becomes one `…`. */
 export const mask = (text: string): string =>
   text
     .slice(0, 4 * maxLength)

@@ -11,7 +11,7 @@ import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Run } from "../../../src/store/State.ts"
 import * as Running from "./Running.ts"
 
-const { ask, post, stream, using, write } = Running
+const { ask, post, send, stream, using, write } = Running
 
 const promtool = (() => {
   try {
@@ -93,6 +93,31 @@ describe("readiness", () => {
         reason: "blocked (permission): not allowed"
       })
     }).pipe(using()))
+
+  it.live("shows only the status of each part to a caller without a token (I11)", () =>
+    Effect.gen(function*() {
+      yield* stream({ failing: { count: 3, message: "status 500 · anna schmidt", since: 0 } })
+      yield* stream({ blocked: { reason: "permission", code: null, message: "anna schmidt", since: 0 } }, {
+        integration: "workday:acme",
+        model: "hris.skill"
+      })
+      const { body, status, text } = yield* ask("/health/ready")
+      assert.strictEqual(status, 503)
+      assert.deepStrictEqual(body.checks, [
+        { name: "store", ok: true, reason: null },
+        { name: "kafka", ok: false, reason: null },
+        { name: "streams", ok: false, reason: null }
+      ])
+      assert.strictEqual(body.detail, "not ready: kafka, streams; send a token to see the reasons")
+      for (const secret of ["acme", "anna", "broker", "ats."]) assert.notInclude(text, secret)
+      const known = yield* ask("/health/ready", { authorization: "Bearer letmein" })
+      assert.include(known.text, "workday:acme/hris.skill")
+      assert.include(known.text, "broker b1 is down")
+      const rebound = yield* send("GET", "/health/ready", { host: "attacker.example", authorization: "Bearer letmein" })
+      assert.notInclude(rebound.text, "acme")
+    }).pipe(
+      using({ token: "letmein", dependencies: [{ name: "kafka", problem: Effect.succeed("broker b1 is down") }] })
+    ))
 
   it.live("fails with a problem response if another dependency fails", () =>
     Effect.gen(function*() {

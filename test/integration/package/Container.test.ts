@@ -1,0 +1,134 @@
+/** The files that build and run the containers. No container runs here: what the files say is read, and the health checks are executed. */
+import * as Yaml from "effect/encoding/Yaml"
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { afterAll, assert, describe, it } from "vitest"
+import { freePort, Program } from "../cli/Program.ts"
+
+interface Service {
+  readonly image: string
+  readonly command?: ReadonlyArray<string>
+  readonly read_only?: boolean
+  readonly tmpfs?: ReadonlyArray<string>
+  readonly cap_drop?: ReadonlyArray<string>
+  readonly security_opt?: ReadonlyArray<string>
+  readonly privileged?: boolean
+  readonly user?: string
+  readonly ports?: ReadonlyArray<string>
+  readonly volumes?: ReadonlyArray<string>
+  readonly healthcheck?: { readonly test: ReadonlyArray<string> }
+}
+
+const root = fileURLToPath(new URL("../../..", import.meta.url))
+const read = (path: string): string => readFileSync(join(root, path), "utf8")
+
+const { services } = Yaml.parse(read("docker-compose.yml")) as { readonly services: Readonly<Record<string, Service>> }
+
+/** The instructions of the Dockerfile, with their arguments; continued lines are joined. */
+const instructions = read("deploy/Dockerfile").replaceAll(/^#.*\n/gm, "").replaceAll(/\\\n\s*/g, " ").split("\n")
+  .filter((line) => line !== "").map((line) => [line.slice(0, line.indexOf(" ")), line.slice(line.indexOf(" ") + 1)])
+const argumentsOf = (instruction: string): ReadonlyArray<string> =>
+  instructions.filter(([name]) => name === instruction).map(([, text = ""]) => text)
+
+const digest = /^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/
+const folder = mkdtempSync(join(tmpdir(), "rollcall-container-"))
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+/** The exit code of a health check's command. */
+const check = ([command = "", ...args]: ReadonlyArray<string>, port: number, from: string) =>
+  spawnSync(command === "node" ? process.execPath : command, args.map((arg) => arg.replace(from, String(port))), {
+    env: { ROLLCALL_HTTP_PORT: String(port) }
+  }).status
+
+describe("the image", () => {
+  it("has a base that is pinned by digest, with the version of Node.js that the tests run", () => {
+    const [argument = ""] = argumentsOf("ARG")
+    const base = argument.replace("NODE_IMAGE=", "")
+    assert.match(base, digest)
+    assert.include(base, `node:${JSON.parse(read("package.json")).devDependencies.node}-slim@`)
+    assert.deepStrictEqual(argumentsOf("FROM"), ["${NODE_IMAGE}"])
+  })
+
+  it("runs as a user that is not root, given as a number, after the last instruction that needs root", () => {
+    assert.deepStrictEqual(argumentsOf("USER"), ["1000:1000"])
+    const names = instructions.map(([name]) => name)
+    assert.isAbove(names.indexOf("USER"), names.lastIndexOf("RUN"))
+    assert.deepStrictEqual(argumentsOf("VOLUME"), ["/data"])
+  })
+
+  it("copies only files that exist and that .dockerignore lets through", () => {
+    const allowed = read(".dockerignore").split("\n").filter((line) => line.startsWith("!")).map((line) =>
+      line.slice(1)
+    )
+    const copied = argumentsOf("COPY").flatMap((text) => text.split(" ").slice(0, -1))
+    assert.includeMembers(readdirSync(root), [...copied])
+    assert.sameMembers([...copied], allowed)
+  })
+
+  it("is healthy while the service responds, and unhealthy afterwards", async () => {
+    const [text = ""] = argumentsOf("HEALTHCHECK")
+    const command: ReadonlyArray<string> = JSON.parse(text.slice(text.indexOf("CMD") + "CMD".length))
+    const port = await freePort()
+    const service = new Program(["start"], {
+      ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
+      ROLLCALL_API_KEY: "key",
+      ROLLCALL_INTEGRATIONS: "sandbox:everything",
+      ROLLCALL_HTTP_HOST: "0.0.0.0",
+      ROLLCALL_HTTP_PORT: String(port),
+      ROLLCALL_HTTP_TOKEN: "a-token-of-sufficient-length-0123456789",
+      ROLLCALL_STORE: `sqlite:${join(folder, "rollcall.db")}`
+    }, folder)
+    try {
+      await service.says(/started/, "stderr")
+      assert.strictEqual(check(command, port, "8477"), 0)
+    } finally {
+      await service.stop()
+    }
+    assert.strictEqual(check(command, port, "8477"), 1)
+  })
+})
+
+describe("the compose file", () => {
+  it.each(Object.entries(services))("gives %s no capabilities and no way to gain privileges", (_, service) => {
+    assert.deepStrictEqual(service.cap_drop, ["ALL"])
+    assert.deepStrictEqual(service.security_opt, ["no-new-privileges:true"])
+    assert.isUndefined(service.privileged)
+    assert.isUndefined(service.user)
+  })
+
+  it.each(Object.entries(services))(
+    "runs %s from a pinned image or from this clone, with a health check of its own or of the image",
+    (name, service) => {
+      if (service.image !== "rollcall") assert.match(service.image, digest)
+      if (name !== "rollcall") assert.isDefined(service.healthcheck)
+    }
+  )
+
+  it.each(Object.entries(services))("publishes ports of %s on loopback only", (_, { ports = [] }) => {
+    for (const port of ports) assert.match(port, /^127\.0\.0\.1:/)
+  })
+
+  it("gives Rollcall and the sandbox a read-only file system, with a /tmp in memory and a volume for the store", () => {
+    for (const { read_only, tmpfs } of Object.values(services).filter(({ image }) => image === "rollcall")) {
+      assert.isTrue(read_only)
+      assert.match(tmpfs?.join() ?? "", /^\/tmp:.*noexec/)
+    }
+    assert.deepStrictEqual(services["rollcall"]?.volumes, ["store:/data"])
+  })
+
+  it("calls the sandbox healthy while it responds", async () => {
+    const { command = [], healthcheck } = services["sandbox"] ?? assert.fail("there is no sandbox")
+    const sandbox = new Program(command.slice(1).map((arg) => arg === "4010" ? "0" : arg).concat("--json"), {}, folder)
+    const test = healthcheck?.test.slice(1) ?? []
+    try {
+      const { url }: { readonly url: string } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+      assert.strictEqual(check(test, Number(new URL(url).port), "4010"), 0)
+    } finally {
+      await sandbox.stop()
+    }
+    assert.strictEqual(check(test, await freePort(), "4010"), 1)
+  })
+})

@@ -19,7 +19,7 @@ import type { KafkaSettings } from "../config/KafkaSettings.ts"
 import { type RawConfig } from "../config/RawConfig.ts"
 import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
-import { type Model, type StreamKey } from "../domain/Model.ts"
+import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
@@ -44,8 +44,12 @@ export const sourceLayer = (options: UnifiedApi.Options) =>
 
 export const processingByStream =
   ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">) => ({ model }: Pick<StreamKey, "model">) => {
-    const settings = models[model] ?? { remoteData: "drop", redact: {} }
-    return Processing.make(model, { ...settings, key: redactKey === null ? "" : Redacted.value(redactKey) })
+    const settingsOf = (model: Model) => models[model] ?? { remoteData: "drop", redact: {} }
+    return Processing.make(model, {
+      ...settingsOf(model),
+      ...isDerived(model) ? { source: settingsOf(derivedRegistry[model].from) } : {},
+      key: redactKey === null ? "" : Redacted.value(redactKey)
+    })
   }
 
 /** Determines the models of integrations with `models: "auto"` from the API's tool catalog. */

@@ -36,6 +36,12 @@ const streamDetails = (view: StreamView): string => {
     ["last sweep", view.last_sweep_at],
     ["blocked", view.blocked && `${view.blocked.reason} since ${view.blocked.since}: ${view.blocked.message}`],
     ["failing", view.failing && `${view.failing.count} times since ${view.failing.since}: ${view.failing.message}`],
+    [
+      "redacting",
+      view.redacting &&
+      `stored content since ${view.redacting.started_at}: ${Math.floor(100 * view.redacting.share)} % of the ` +
+        `event log, ${formatCount(view.redacting.rows)} rows rewritten`
+    ],
     ["pending", Object.entries(view.pending).map(([status, rows]) => `${rows} ${status}`).join(", ") || null]
   ]
   return lines.flatMap(([name, text]) => text === null ? [] : [`${paint("gray", name.padEnd(12))}${oneLine(text)}`])

@@ -234,6 +234,12 @@ describe("Config from a file", () => {
       /\//
     ],
     [
+      { ...account, models: { "ats.tag": { redact: { "/names/0/first": "drop" } } } },
+      `models["ats.tag"].redact["/names/0/first"]`,
+      /array/,
+      /all members/
+    ],
+    [
       { ...account, models: { "ats.tag": { redact: { "/id": "drop" } } } },
       `models["ats.tag"].redact["/id"]`,
       /id of the record/,

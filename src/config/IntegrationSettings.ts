@@ -11,8 +11,9 @@ import * as Redacted from "effect/Redacted"
 import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
 import { closestName } from "../domain/ClosestName.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "../domain/Model.ts"
-import type { Redaction, RemoteData } from "../domain/Processing.ts"
+import type { RemoteData } from "../domain/Processing.ts"
 import { display } from "../domain/Quote.ts"
+import type { Redaction } from "../domain/Redaction.ts"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
@@ -228,6 +229,12 @@ export const parseModelSettings = (
     const redact: Record<string, Redaction> = {}
     for (const [pointer, how] of own.redact.entries()) {
       if (!pointer.startsWith("/")) how.fault("is not a JSON Pointer", "Write a path such as /candidate/first_name")
+      if (/\/\d+(\/|$)/.test(pointer)) {
+        how.fault(
+          "names a member of an array by its number",
+          "Leave the number out: a pointer applies to all members of an array"
+        )
+      }
       if (pointer === "/id") how.fault("must not be redacted, because it is the id of the record", "Leave it out")
       const redaction = how.oneOf("drop", "hash")
       if (redaction === "hash" && !redactKey.isSet) {

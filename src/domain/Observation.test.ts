@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { observe, parseRow } from "./Observation.ts"
+import { observe, parseRow, quarantineHash } from "./Observation.ts"
 import * as Processing from "./Processing.ts"
 
 const processing = Processing.make("ats.application", {
@@ -14,6 +14,30 @@ describe("a quarantined row", () => {
   it("contains no dropped or redacted properties (S1)", () => {
     const row = parseRow(processing, { candidate: { last_name: "Lovelace", title: "x" }, remote_data: { of: "Ada" } })
     assert.deepStrictEqual(row, { unreadable: "no string id", text: '{"candidate":{"title":"x"},"remote_data":null}' })
+  })
+
+  it("that is not an object keeps nothing if the model is redacted (S1, I11)", () => {
+    for (const value of ["Ada Lovelace", ["Ada", { candidate: { last_name: "Lovelace" } }], 7]) {
+      assert.deepStrictEqual(parseRow(processing, value), { unreadable: "not an object", text: "[]" })
+      assert.deepStrictEqual(parseRow(plain, value), { unreadable: "not an object", text: JSON.stringify(value) })
+    }
+  })
+
+  it("is the same row if only volatile properties move, and another row if content differs (S1)", () => {
+    const hashOf = (row: object) => {
+      const parsed = parseRow(processing, row)
+      assert("unreadable" in parsed)
+      return quarantineHash(processing, parsed.text)
+    }
+    const row = {
+      id: 7,
+      title: "x",
+      changed_at: "2026-01-01T00:00:00Z",
+      candidate: { id: "c", remote_updated_at: "1" }
+    }
+    const later = { ...row, changed_at: "2026-01-02T00:00:00Z", candidate: { id: "c", remote_updated_at: "2" } }
+    assert.strictEqual(hashOf(later), hashOf(row))
+    assert.notStrictEqual(hashOf({ ...later, title: "y" }), hashOf(row))
   })
 
   it("has nesting as its reason, and keeps the properties that are not nested too deeply (S1)", () => {
@@ -33,6 +57,19 @@ describe("a row", () => {
       assert("unreadable" in row)
       assert.strictEqual(row.text, JSON.stringify({ id, name: "n" }))
     }
+  })
+
+  it("publishes a redacted remote id nowhere, and a hash of its text that cannot be guessed without the key (I11)", () => {
+    const by = (how: "drop" | "hash", key: string) => {
+      const redacting = Processing.make("ats.tag", { remoteData: "drop", redact: { "/remote_id": how }, key })
+      const row = parseRow(redacting, { id: "a", remote_id: "ada@example.com" })
+      assert("id" in row)
+      return observe(redacting, row)
+    }
+    assert.isNull(by("drop", "k").remoteId)
+    assert.strictEqual(by("hash", "k").remoteId, by("hash", "k").content["remote_id"])
+    assert.match(by("hash", "k").remoteId ?? "", /^redacted:/)
+    assert.notStrictEqual(by("hash", "k").textHash, by("hash", "other").textHash)
   })
 
   it("is deleted if remote_deleted_at has any value, and not if it is empty in any spelling (S1)", () => {

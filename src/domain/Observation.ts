@@ -4,7 +4,8 @@
  * Gotchas
  * - The serialized text is hashed for every row. The content is processed and hashed only if that hash differs from the
  *   stored one.
- * - Redaction may remove a field from the content, so ids and timestamps are read from the raw record.
+ * - Redaction may remove a field from the content, so the id and the timestamps are read from the raw record. The remote id, which is only
+ *   published, is read from the content.
  * - A record is deleted if `remote_deleted_at` has a value, even one that is not a readable time. An empty text or `false`
  *   does not count as a value (I7).
  * - A record that does not match our schema is still observed: a mistake in our schema must not stop a stream (S1).
@@ -51,16 +52,18 @@ export const storableText = (value: unknown): string | null =>
 /** Bytes. A PostgreSQL index entry may have 2,700 bytes, and one index holds two ids; a longer id would block its page for ever. */
 const maxIdBytes = 1_000
 
-/**
- * Returns the row, or the reason why it must be quarantined together with the text to keep: the processed record without
- * properties that are nested too deeply.
- */
-export const parseRow = (
-  processing: Processing,
-  value: unknown
-): Row | { readonly unreadable: string; readonly text: string } => {
+/** A row that must be quarantined. */
+export interface UnreadableRow {
+  readonly unreadable: string
+  /** The processed record without properties that are nested too deeply. A row that is not an object is kept only if nothing is redacted. */
+  readonly text: string
+}
+
+export const parseRow = (processing: Processing, value: unknown): Row | UnreadableRow => {
   if (!isObject(value)) {
-    return { unreadable: "not an object", text: isDeeper(value, maxDepth) ? "[]" : JSON.stringify(value) ?? "null" }
+    const redacts = Object.keys(processing.applied.redact).length > 0
+    const kept = redacts || isDeeper(value, maxDepth) ? [] : value
+    return { unreadable: "not an object", text: JSON.stringify(kept) ?? "null" }
   }
   const aside = (unreadable: string) => ({ unreadable, text: JSON.stringify(processing.apply(shallow(value))) })
   if (isDeeper(value, maxDepth)) return aside(`nested deeper than ${maxDepth} levels`)
@@ -68,7 +71,13 @@ export const parseRow = (
   if (typeof id !== "string" || id === "") return aside("no string id")
   if (!isStorable(id)) return aside("an id with a null character or half a surrogate pair")
   if (Buffer.byteLength(id) > maxIdBytes) return aside(`an id of more than ${maxIdBytes} bytes`)
-  return { id, textHash: hash("sha256", processing.fingerprint + JSON.stringify(value), "base64url"), raw: value }
+  return { id, textHash: processing.textHash(JSON.stringify(value)), raw: value }
+}
+
+/** Identifies a quarantined row by its text. Volatile properties do not count: a row that only moves them is the same row. */
+export const quarantineHash = ({ shape }: Processing, text: string): string => {
+  const value: unknown = JSON.parse(text)
+  return isObject(value) ? canonicalHash(shape, value) : hash("sha256", text, "base64url")
 }
 
 const shallow = (record: JsonObject): JsonObject =>
@@ -95,7 +104,7 @@ export const observe = (processing: Processing, row: Row): Observation => {
   const content = processing.apply(raw)
   return {
     id: row.id,
-    remoteId: storableText(raw["remote_id"]),
+    remoteId: storableText(content["remote_id"]),
     textHash: row.textHash,
     canonicalHash: canonicalHash(processing.shape, content),
     content,

@@ -3,34 +3,43 @@
  * personal data.
  *
  * Invariants
- * 1. Processing is idempotent: stored content can be processed again   (V1)
+ * 1. Stored content can be processed again by other rules, if the rules that were applied to it are known   (V1)
  *
  * Gotchas
  * - The fingerprint covers everything that determines hashes and stored content, except the redaction key. If it differs from
  *   the fingerprint of a stored head, both sides are processed by the same rules before they are compared, so that a
  *   configuration change republishes nothing (S3, V1, V2).
  * - `changed_at` and `remote_updated_at` never count as a change alone; nor does `remote_data`, unless it is tracked.
+ * - The records of a derived model are read from stored records of its source, so the source's rules were applied to them before.
  */
 import { createHmac, hash } from "node:crypto"
-import { canonical, isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
-import { segments } from "./Diff.ts"
-import { entryOf, type Model, type RecordEntry } from "./Model.ts"
+import { isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
+import { derivedRegistry, entryOf, isDerived, type Model, type RecordEntry } from "./Model.ts"
+import {
+  type AppliedRules,
+  appliedRules,
+  combine,
+  missingRules,
+  redact,
+  type RedactionRules,
+  rulesBelow,
+  unknownRules
+} from "./Redaction.ts"
 
 /** `drop`: set to null. `carry`: published, but never counts as a change alone. `track`: treated like any other property. */
 export type RemoteData = "drop" | "carry" | "track"
-/** `drop`: the property is left out. `hash`: replaced by a keyed hash, so that equal values stay equal. */
-export type Redaction = "drop" | "hash"
 
 /** The configured rules, without secrets. */
 export interface ProcessingRules {
   readonly remoteData: RemoteData
-  /** Redaction by JSON Pointer; an array on the way means each of its members. */
-  readonly redact: Readonly<Record<string, Redaction>>
+  readonly redact: RedactionRules
 }
 
 export interface ProcessingOptions extends ProcessingRules {
   /** Key of the hashes. Without a key, personal data could be guessed from its hash. */
   readonly key: string
+  /** For a derived model: the rules of its source. */
+  readonly source?: ProcessingRules
 }
 
 export interface Processing {
@@ -38,10 +47,16 @@ export interface Processing {
   readonly shape: Shape
   readonly fingerprint: string
   readonly rules: ProcessingRules
+  /** What `apply` does, together with what was done to the source of a derived model. */
+  readonly applied: AppliedRules
   /** Processing of the same model with the same key and other rules. */
   readonly withRules: (rules: ProcessingRules) => Processing
-  /** The record as it is stored and published. */
+  /** A record as the API showed it, or a derived record of a stored source record: as it is stored and published. */
   readonly apply: (record: JsonObject) => JsonObject
+  /** Stored content, to which `before` was applied, with the rules of `now` (default: `applied`) applied too. */
+  readonly reapply: (content: JsonObject, before: AppliedRules, now?: AppliedRules) => JsonObject
+  /** Hash of a record's text. It is keyed if values are hashed, so that redacted values cannot be guessed from it. */
+  readonly textHash: (text: string) => string
 }
 
 const volatile = ["changed_at", "remote_updated_at"]
@@ -68,58 +83,49 @@ const dropRemoteData = (value: JsonObject, shape: Shape): JsonObject => {
   if (shape.masked.size > 0 && result["remote_data"] !== undefined) result["remote_data"] = null
   for (const [key, child] of Object.entries(shape.children)) {
     const nested = result[key]
-    if (isArray(nested)) result[key] = nested.map((member) => isObject(member) ? dropRemoteData(member, child) : member)
-    else if (isObject(nested)) result[key] = dropRemoteData(nested, child)
+    if (nested !== undefined) result[key] = dropIn(nested, child)
   }
   return result
 }
 
-const hashed = "redacted:"
+const dropIn = (value: JsonValue, shape: Shape): JsonValue =>
+  isArray(value)
+    ? value.map((member) => dropIn(member, shape))
+    : isObject(value)
+    ? dropRemoteData(value, shape)
+    : value
 
-const redactAt = (
-  value: JsonValue,
-  path: ReadonlyArray<string>,
-  replace: (value: JsonValue) => JsonValue | undefined
-): JsonValue => {
-  if (isArray(value)) return value.map((member) => redactAt(member, path, replace))
-  const [name, ...rest] = path
-  if (name === undefined || !isObject(value) || !Object.hasOwn(value, name)) return value
-  const { [name]: at = null, ...others } = value
-  if (rest.length > 0) return { ...value, [name]: redactAt(at, rest, replace) }
-  const replaced = replace(at)
-  return replaced === undefined ? others : { ...value, [name]: replaced }
-}
-
-/** Null stays null, so that a change to or from null remains visible. A value that is already hashed is not hashed again. */
-const keyedHash = (key: string) => (value: JsonValue): JsonValue =>
-  value === null || (typeof value === "string" && value.startsWith(hashed))
-    ? value
-    : hashed + createHmac("sha256", key).update(canonical(value, undefined)).digest("base64url")
+/** The rules that were applied to a derived record as a part of its stored source record. */
+const appliedBefore = (model: Model, source: ProcessingRules | undefined): AppliedRules =>
+  isDerived(model) && source !== undefined
+    ? appliedRules(source.remoteData === "drop", rulesBelow(source.redact, derivedRegistry[model].property))
+    : appliedRules(false, {})
 
 export const make = (model: Model, options: ProcessingOptions): Processing => {
-  const { key, redact, remoteData } = options
+  const { key, remoteData, source } = options
   const entry = entryOf(model)
   const shape = shapeOf(entry, new Set(remoteData === "carry" ? [...volatile, "remote_data"] : volatile))
-  const redactions = Object.entries(redact).map(([pointer, how]) => ({
-    path: segments(pointer),
-    replace: how === "hash" ? keyedHash(key) : () => undefined
-  }))
+  const before = appliedBefore(model, source)
+  const applied = combine(before, appliedRules(remoteData === "drop", options.redact))
+  const rules = { remoteData, redact: applied.redact }
+  const normaliser = Object.keys(applied.redact).length === 0 ? 2 : 3
+  const fingerprint = hash("sha256", JSON.stringify({ normaliser, ...rules, ...entry }), "base64url").slice(0, 12)
+  const secret = key === "" ? "" : createHmac("sha256", key).update("text hash").digest("base64url")
+  const reapply: Processing["reapply"] = (content, before, now = applied) => {
+    const missing = missingRules(before, now)
+    const kept = now.dropsRemoteData && !before.dropsRemoteData ? dropRemoteData(content, shape) : content
+    return redact(kept, missing, key, before.id === unknownRules)
+  }
   return {
     model,
     shape,
-    fingerprint: hash("sha256", JSON.stringify({ normaliser: 2, remoteData, redact, ...entry }), "base64url").slice(
-      0,
-      12
-    ),
-    rules: { remoteData, redact },
-    withRules: (rules) => make(model, { ...rules, key }),
-    apply: (record) => {
-      const kept = remoteData === "drop" ? dropRemoteData(record, shape) : record
-      return redactions.reduce<JsonObject>((value, { path, replace }) => {
-        const redacted = redactAt(value, path, replace)
-        return isObject(redacted) ? redacted : value
-      }, kept)
-    }
+    fingerprint,
+    rules,
+    applied,
+    withRules: (rules) => make(model, { ...options, ...rules }),
+    apply: (record) => reapply(record, before),
+    reapply,
+    textHash: (text) => hash("sha256", secret + fingerprint + text, "base64url")
   }
 }
 

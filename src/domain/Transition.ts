@@ -14,6 +14,10 @@ export interface Transition {
   readonly to: string | null
 }
 
+/** The path of the property that a transition stands for; empty if there is no such transition. */
+export const transitionPath = (model: Model, transition: string): ReadonlyArray<string> =>
+  entryOf(model).transitions.find(({ name }) => name === transition)?.path ?? []
+
 const valueAt = (record: JsonObject | null, path: ReadonlyArray<string>): string | null => {
   let value: JsonValue | undefined = record
   for (const name of path) value = isObject(value) ? value[name] : undefined

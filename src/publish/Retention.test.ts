@@ -1,11 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import { scenario } from "../../test/support/capture/Rig.ts"
+import { scenario, start } from "../../test/support/capture/Rig.ts"
 import { Store } from "../store/Store.ts"
 import * as Retention from "./Retention.ts"
+
+const day = 86_400_000
 
 /** Prunes a log of one record with three versions on three days; returns the numbers of rows that are kept. */
 const kept = (readers: ReadonlyArray<string>, passed: number) =>
@@ -40,6 +43,35 @@ describe("Retention", () => {
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
+
+  it.effect("a quarantined row is counted while runs read it, also if changed_at moves, and deleted once it was not read for the retention (S1)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const store = yield* Store
+      const quarantined = Effect.map(
+        store.transact(rig.stream.owner, rig.stream.key, (tx) => tx.quarantined(null, 10)),
+        (rows) => rows.map(({ content, occurrences }) => [JSON.parse(content).title, occurrences])
+      )
+      rig.api.intercept = (_, page) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const nameless = ["x", ...now < start + 3 * day ? ["y", "y"] : []]
+          const rows = nameless.map((title, index) => ({ title, changed_at: new Date(now + index).toISOString() }))
+          return { ...page, results: [...page.results, ...rows] }
+        })
+      yield* rig.put({ id: "a", title: "1" })
+      yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers: [] }))
+      for (let days = 0; days < 5; days++) {
+        yield* rig.sweep
+        yield* rig.wait("1 day")
+      }
+      assert.sameDeepMembers([...yield* quarantined], [["x", 5], ["y", 6]])
+      yield* rig.wait("5 days")
+      assert.deepStrictEqual(yield* quarantined, [["x", 5]])
+      yield* rig.sweep
+      yield* rig.wait("6 days")
+      assert.deepStrictEqual(yield* quarantined, [["x", 6]])
+      yield* rig.wait("2 days")
+      assert.deepStrictEqual(yield* quarantined, [])
+    }, Effect.scoped)))
 
   it.effect("erased rows are deleted after one day, once all readers have the delete event (D11)", () =>
     scenario(Effect.fnUntraced(function*(rig) {

@@ -1,9 +1,10 @@
 /**
- * Deletes old rows of the event log, but never a row that one of Rollcall's own readers has not read yet.
+ * Deletes old rows of the quarantine, and old rows of the event log, but never a row that one of Rollcall's own readers has not read yet.
  *
  * Gotchas
  * - A record's latest row is its current content and stays, however old it is.
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
+ * - A quarantined row is as old as its latest occurrence: a row that runs still read stays.
  * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
  *   readers, whose positions Rollcall does not know   (D11)
  * - Content that was deleted, here or elsewhere, leaves the bytes of the store's files within the hour   (I11)
@@ -33,6 +34,7 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     before: now - Duration.toMillis(retention),
     upTo: Math.min(newest, ...positions.map((position) => position - 1))
   })
+  const quarantined = yield* store.pruneQuarantine(now - Duration.toMillis(retention))
   const erased = yield* store.purgeErased({
     before: now - Duration.toMillis(Duration.min(retention, erasedRetention)),
     upTo: Math.min(newest, ...positions)
@@ -40,6 +42,9 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
   // every time: other parts delete content too, and the last time may have failed because the store was read
   yield* store.reclaim
   if (deleted > 0 || erased > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted, erased }))
+  if (quarantined > 0) {
+    yield* Effect.logInfo("quarantine pruned").pipe(Effect.annotateLogs({ deleted: quarantined }))
+  }
 })
 
 /** Prunes now and every hour, in the background. */

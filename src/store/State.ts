@@ -8,6 +8,7 @@ import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
 import type { HourlyCounts } from "../domain/Guard.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import type { Processing, ProcessingRules } from "../domain/Processing.ts"
+import type { AppliedRules } from "../domain/Redaction.ts"
 
 // ---- integrations -------------------------------------------------------------------------------------------------
 
@@ -137,11 +138,36 @@ export interface StreamState extends StreamKey {
   readonly guardHistory?: ReadonlyArray<HourlyCounts>
   /** Processing rules with which the hashes of the stream's heads were made, newest last. The redaction key is not stored. */
   readonly processings?: ReadonlyArray<ProcessingRules & Pick<Processing, "fingerprint">>
+  /** Every rules that were applied to stored content of the stream. Absent: an earlier version stored it, so they are not known. */
+  readonly redactions?: ReadonlyArray<AppliedRules>
+  /** Progress of redacting content that was stored before a rule was added; absent = there is nothing to redact. */
+  readonly redacting?: RedactionProgress
   /** Number of consecutive failed runs, and the last error message (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
 }
 
+/** How far the stored content of a stream is redacted by the current rules. The log is read from its newest row to its oldest. */
+export interface RedactionProgress {
+  /** Id of the rules. */
+  readonly rules: string
+  readonly table: "pending" | "quarantine" | "events"
+  /** Where to continue in the table: the last pending id, quarantine hash or log position that is done; null = at the beginning. */
+  readonly after: string | number | null
+  /** Newest position of the log at the beginning. */
+  readonly newest: number
+  /** Our clock, ms. */
+  readonly startedAt: number
+  /** How many rows were rewritten. */
+  readonly rewritten: number
+}
+
 // ---- records ------------------------------------------------------------------------------------------------------
+
+/** JSON text of a record, with the id of the rules that were applied to it; null = not known. */
+export interface StoredContent {
+  readonly content: string
+  readonly redaction: string | null
+}
 
 /** The last published state of one record. */
 export interface Head {
@@ -183,17 +209,29 @@ export interface Pending {
   /** `absent`: how many confirmations, spaced in time, did not find the record, and when the last one was tried (our clock, ms). */
   readonly confirms: number
   readonly confirmedAt: number | null
+  /** Id of the rules that were applied to the content; null = not known. */
+  readonly redaction: string | null
   /** `held` and `rejected`: the row's hold. `disputed`: the hold that the row returns to if the dispute confirms its content. */
   readonly hold: number | null
 }
 
 export interface Quarantined {
-  /** Hash of the record's text: an unreadable record that is read repeatedly is one row with a count. */
+  /** Hash of the record without volatile properties: an unreadable record that is read repeatedly is one row with a count. */
   readonly hash: string
   readonly reason: string
   /** Never shown in logs; kept so that nothing is lost. */
   readonly content: string
+  /** Id of the rules that were applied to the content; null = not known. */
+  readonly redaction: string | null
   readonly at: number
+}
+
+/** A quarantined row with its count. */
+export interface QuarantinedRow extends Omit<Quarantined, "at"> {
+  readonly occurrences: number
+  /** Our clock, ms. */
+  readonly firstAt: number
+  readonly lastAt: number
 }
 
 // ---- holds --------------------------------------------------------------------------------------------------------

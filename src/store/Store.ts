@@ -26,7 +26,9 @@ import type {
   Pending,
   PendingStatus,
   Quarantined,
+  QuarantinedRow,
   ReleaseMode,
+  StoredContent,
   StreamState
 } from "./State.ts"
 import { faultOf } from "./StoreFault.ts"
@@ -116,6 +118,8 @@ export interface RecordWrite {
   /** `position` is that of the record's row *before* `events`; the store replaces it with that of the last event. */
   readonly head: Head
   readonly events: ReadonlyArray<NewEvent>
+  /** Id of the rules that were applied to the events' content; absent = not known. */
+  readonly redaction?: string
   /** Readers do not receive the events: they are ordinary rows of the log that `readLog` skips. */
   readonly silent?: boolean
   /** The record is deleted and its source erased its content: `purgeErased` also removes the content from the log (D11, D23). */
@@ -131,7 +135,7 @@ export interface RecordWrite {
 export type StaleRecords = ReadonlyArray<string> | "everything"
 
 /** A record whose newest event belongs to an earlier generation. */
-export interface OlderGenerationRecord {
+export interface OlderGenerationRecord extends Pick<StoredContent, "redaction"> {
   readonly head: Head
   readonly remoteId: string | null
   readonly changedAt: string | null
@@ -140,11 +144,27 @@ export interface OlderGenerationRecord {
 }
 
 /** A record as published. */
-export interface LiveRecord {
+export interface LiveRecord extends StoredContent {
   readonly id: string
   readonly version: number
   readonly generation: number
-  readonly content: string
+}
+
+/** A row of the log whose content may have to be rewritten. */
+export interface LogContent extends Pick<LogEntry, "kind" | "remoteId" | "changes" | "transitions"> {
+  readonly position: number
+  readonly after: StoredContent | null
+  /** Content of the record's previous row; null = there is none, or it is no longer kept. */
+  readonly before: StoredContent | null
+  /** As in `after`, also for a row without content. */
+  readonly redaction: string | null
+}
+
+/** The new content of a log row. Everything else in the row stays. */
+export interface RewrittenContent
+  extends Pick<LogContent, "position" | "remoteId" | "changes" | "transitions" | "redaction">
+{
+  readonly after: string | null
 }
 
 /** The rows of a hold at one moment. */
@@ -202,15 +222,17 @@ export interface StreamTx {
   readonly heads: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, Head>>
   readonly pending: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, Pending>>
   /** Content (`after`) of the log rows at these positions; null where it was erased or the row is a delete. */
-  readonly contents: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, string | null>>
+  readonly contents: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, StoredContent | null>>
   /** Content of the row before the one at `position`: the last before-image of a deleted record. */
-  readonly beforeImages: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, string | null>>
+  readonly beforeImages: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, StoredContent | null>>
   /** Pending rows of one status in id order, at most `limit`, after `after`. */
   readonly pendingWithStatus: (
     status: PendingStatus,
     after: string | null,
     limit: number
   ) => Operation<ReadonlyArray<Pending>>
+  /** All pending rows in id order, at most `limit`, after `after`. */
+  readonly allPending: (after: string | null, limit: number) => Operation<ReadonlyArray<Pending>>
   /** How many records of the stream are live, as published. */
   readonly liveCount: Operation<number>
   /** How many records at least one confirm has found absent. */
@@ -227,7 +249,19 @@ export interface StreamTx {
   readonly markSeen: (ids: ReadonlyArray<string>, runId: number) => Operation<void>
   readonly putPending: (rows: ReadonlyArray<Pending>) => Operation<void>
   readonly dropPending: (ids: ReadonlyArray<string>) => Operation<void>
+  /** Adds the rows, or counts them if they are known, and keeps the newest content. */
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Operation<void>
+  /** Quarantined rows in the order of their hashes, at most `limit`, after `after`. */
+  readonly quarantined: (after: string | null, limit: number) => Operation<ReadonlyArray<QuarantinedRow>>
+  /** Replaces the quarantined rows with these hashes. Rows that have the same hash then are counted together. */
+  readonly replaceQuarantined: (
+    hashes: ReadonlyArray<string>,
+    rows: ReadonlyArray<QuarantinedRow>
+  ) => Operation<void>
+  /** Rows of the log before position `before`, the newest first, at most `limit`, silent rows too. */
+  readonly logContents: (before: number, limit: number) => Operation<ReadonlyArray<LogContent>>
+  /** Replaces the content of log rows that this transaction has read. Positions, event ids and chains stay. */
+  readonly rewriteLog: (rows: ReadonlyArray<RewrittenContent>) => Operation<void>
   /** The next stale records to re-read, in id order, at most `limit`. */
   readonly takeStale: (limit: number) => Operation<StaleRecords>
   /** These records were re-read after `takeStale` returned them; a record that became stale again since then stays stale. */
@@ -418,6 +452,8 @@ export class Store extends Context.Service<Store, {
   ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
   /** Deletes log rows that were appended before `before` (our clock, ms) and are not past `upTo`, as retention allows; returns how many. */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
+  /** Deletes quarantined rows that were last read before `before` (our clock, ms); returns how many. */
+  readonly pruneQuarantine: (before: number) => Operation<number>
   /**
    * Removes the content of records that their source erased; their delete events stay. Applies to records whose erasure was
    * noticed before `before` (our clock, ms), whose delete is not past `upTo`, and that no delivery needs. Returns how many records.

@@ -23,6 +23,7 @@ import { generationSuite } from "./StoreGeneration.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { logSuite } from "./StoreLog.ts"
 import { recordSuite } from "./StoreRecords.ts"
+import { redactionSuite } from "./StoreRedaction.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
 
 const file = Effect.acquireRelease(
@@ -33,6 +34,7 @@ const file = Effect.acquireRelease(
 const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) => {
   storeSuite(name, layer)
   recordSuite(name, layer)
+  redactionSuite(name, layer)
   logSuite(name, layer)
   holdSuite(name, layer)
   derivedSuite(name, layer)

@@ -103,7 +103,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             Effect.gen(function*() {
               yield* tx.saveState({ ...tx.state, watermark: 9 })
               yield* tx.putPending([pendingOf("p")])
-              yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
+              yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", redaction: null, at: 1 }])
               yield* tx.write([created("a")])
               return yield* Effect.fail(new Stop())
             })

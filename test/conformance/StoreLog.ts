@@ -171,11 +171,14 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             Effect.all([tx.contents([1, 2, 3]), tx.beforeImages([1, 3])])
           )
           assert.deepStrictEqual([...contents].sort(), [
-            [1, '{"id":"a","version":1}'],
-            [2, '{"id":"a","version":2}'],
+            [1, { content: '{"id":"a","version":1}', redaction: null }],
+            [2, { content: '{"id":"a","version":2}', redaction: null }],
             [3, null]
           ])
-          assert.deepStrictEqual([...before].sort(), [[1, null], [3, '{"id":"a","version":2}']])
+          assert.deepStrictEqual([...before].sort(), [
+            [1, null],
+            [3, { content: '{"id":"a","version":2}', redaction: null }]
+          ])
         })
       )
     })
@@ -203,7 +206,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             ["b", 2],
             ["c", 1]
           ]])
-          assert.strictEqual((yield* inTags((tx) => tx.contents([3]))).get(3), '{"id":"c","version":1}')
+          assert.strictEqual((yield* inTags((tx) => tx.contents([3]))).get(3)?.content, '{"id":"c","version":1}')
         })
       )
 
@@ -291,7 +294,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* inTags((tx) =>
             Effect.all([
               tx.putPending([pendingOf("p")]),
-              tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
+              tx.quarantine([{ hash: "h", reason: "no id", content: "{}", redaction: null, at: 1 }])
             ])
           )
           const before = yield* store.chains([1, 600, 602, 603])
@@ -466,7 +469,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5]))
           assert.deepStrictEqual([...contents].filter(([, content]) => content !== null), [[
             2,
-            '{"id":"b","version":1}'
+            { content: '{"id":"b","version":1}', redaction: null }
           ]])
           assert.deepStrictEqual(
             (yield* store.readLog(all)).map(({ before, id, position, version }) => [position, id, version, before]),

@@ -89,8 +89,8 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
             position: 7,
             chain,
             records: [
-              { id: "Z", version: 1, generation: 1, content: '{"id":"Z","version":1}' },
-              { id: "a", version: 2, generation: 1, content: '{"id":"a","version":2}' }
+              { id: "Z", version: 1, generation: 1, content: '{"id":"Z","version":1}', redaction: null },
+              { id: "a", version: 2, generation: 1, content: '{"id":"a","version":2}', redaction: null }
             ]
           })
           const second = yield* store.records(tags, "a", 2)
@@ -173,8 +173,8 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
           yield* inTags((tx) =>
             Effect.all([
               tx.putPending([pendingOf("b", { content: secret }), pendingOf("a", { status: "held" })]),
-              tx.quarantine([{ hash: "h", reason: "no id", content: secret, at: 1 }]),
-              tx.quarantine([{ hash: "h", reason: "no id", content: secret, at: 2 }])
+              tx.quarantine([{ hash: "h", reason: "no id", content: secret, redaction: null, at: 1 }]),
+              tx.quarantine([{ hash: "h", reason: "no id", content: secret, redaction: null, at: 2 }])
             ])
           )
           yield* store.transact(owner, skills, (tx) => tx.putPending([pendingOf("c")]))

@@ -89,6 +89,7 @@ export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending =
   detectedAt: 1_767_225_600_000,
   confirms: 0,
   confirmedAt: null,
+  redaction: null,
   hold: null,
   ...details
 })

@@ -6,6 +6,7 @@ import { applicationChangesOf, deriveCandidates } from "../derived/Candidates.ts
 import type { DetectedEvent } from "../Metrics.ts"
 import { attributeWrites } from "./Attribution.ts"
 import type { PageContext } from "./Ingest.ts"
+import { withRedaction } from "./StoredContent.ts"
 
 /** Without the contents, so that the events of a large wave fit into memory (I9). */
 const detectedEventsIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrite>): ReadonlyArray<DetectedEvent> =>
@@ -36,6 +37,9 @@ export const appendEvents = Effect.fnUntraced(function*(
   if (derivedProcessing === null || applicationChanges.length === 0) return yield* Effect.as(tx.write(writes), events)
   const derivation = yield* deriveCandidates(tx, applicationChanges, derivedProcessing, context)
   const derived = yield* attributeWrites(derivation.derived, derivation.writes)
+  const { state } = derivation.derived
+  const known = withRedaction(state, derivedProcessing.applied)
+  if (known !== state) yield* derivation.derived.saveState(known)
   yield* tx.write(writes)
   yield* derivation.derived.write(derived)
   return [...events, ...detectedEventsIn(derivation.derived.state, derived)]

@@ -64,7 +64,7 @@ const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation
   const positions = [...[...heads.values()].filter(({ live }) => live), ...[...parents.values()].flat()]
     .flatMap(({ position }) => position ?? [])
   const contents = yield* tx.contents(positions)
-  return [...contents.values()].some((content) => isFulfilled(expectation, parseContent(content)))
+  return [...contents.values()].some((content) => isFulfilled(expectation, parseContent(content?.content)))
 })
 
 /**

@@ -13,21 +13,31 @@
  *   record did not change. Otherwise the stored content is hashed with the new processing before the comparison (S3, V1, V2).
  */
 import * as Effect from "effect/Effect"
-import { hash } from "node:crypto"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../../domain/ChangeEvent.ts"
 import { type Classification, classify, isOlder, type PendingObservation } from "../../domain/Classify.ts"
 import { diff, touchesNull } from "../../domain/Diff.ts"
 import type * as Guard from "../../domain/Guard.ts"
 import type { StreamModel } from "../../domain/Model.ts"
-import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
+import { type Observation, observe, parseRow, quarantineHash, type Row } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type { Head, Hold, Pending, PendingStatus, Quarantined, RowCounts, Run, StreamState } from "../../store/State.ts"
+import type {
+  Head,
+  Hold,
+  Pending,
+  PendingStatus,
+  Quarantined,
+  RowCounts,
+  Run,
+  StoredContent,
+  StreamState
+} from "../../store/State.ts"
 import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
 import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
 import type { Stream } from "../Stream.ts"
-import { buildRecordWrite, type NewContent, parseContent, type RecordChange } from "./RecordWrite.ts"
+import { buildRecordWrite, type NewContent, type RecordChange } from "./RecordWrite.ts"
+import { currentContent } from "./StoredContent.ts"
 
 /** A page ready for its transaction. It is serialized and hashed once, even if the transaction is retried. */
 export interface Prepared {
@@ -43,9 +53,10 @@ export const prepare = (processing: Processing, results: ReadonlyArray<unknown>,
     if ("id" in row) rows.push(row)
     else {
       unreadable.push({
-        hash: hash("sha256", row.text, "base64url"),
+        hash: quarantineHash(processing, row.text),
         reason: row.unreadable,
         content: row.text,
+        redaction: processing.applied.id,
         at: now
       })
     }
@@ -200,8 +211,9 @@ const rehash = Effect.fnUntraced(function*(
   return new Map(outdated.flatMap(({ head, position, shown }) => {
     const then = older.get(head.fingerprint)
     const isSame = then !== undefined && hashBy(then, shown) === head.canonicalHash
-    const content = isSame ? shown : parseContent(contents.get(position))
-    return content === null ? [] : [[head.id, hashBy(processing, content)] as const]
+    if (isSame) return [[head.id, hashBy(processing, shown)] as const]
+    const content = currentContent(processing, stream, contents.get(position))
+    return content === null ? [] : [[head.id, canonicalHash(processing.shape, content)] as const]
   }))
 })
 
@@ -262,7 +274,7 @@ const lagOf = (
 const outcomeOf = (
   { meaning, observed }: ClassifiedRow,
   stored: Stored,
-  befores: ReadonlyMap<number, string | null>,
+  befores: ReadonlyMap<number, StoredContent | null>,
   holds: ReadonlyArray<Hold>,
   context: PageContext
 ): Outcome => {
@@ -294,8 +306,9 @@ const outcomeOf = (
     case "Unseen":
       return { count: "changed", write: write({ kind: "unseen", old: meaning.old }) }
     case "Updated": {
-      const { processing: { apply, shape } } = context
-      const before = apply(parseContent(befores.get(head?.position ?? 0)) ?? {})
+      const { processing, stream } = context
+      const { shape } = processing
+      const before = currentContent(processing, stream, befores.get(head?.position ?? 0)) ?? {}
       // C7: paths in a scope hold keep their published values; other changes of the record are published
       const { content, hold } = applyMasks(before, observed.content, maskingHolds(holds))
       const changes = diff(shape, before, content)
@@ -322,14 +335,18 @@ const outcomeOf = (
     case "StillPending": {
       const { origin, runId } = context
       // also for a delete: the service may have erased fields of the tombstone since it was staged (D11)
-      const newest = isOlder(observed.changedAtMs, parseTime(row!.changedAt)) ? {} : newestOf(observed)
+      const newest = isOlder(observed.changedAtMs, parseTime(row!.changedAt))
+        ? {}
+        : newestOf(observed, context.processing)
       return { count: "pending", pending: { ...row!, ...newest, origin, runId } }
     }
   }
 }
 
-const newestOf = ({ canonicalHash, changedAt, content, textHash }: Observation) => ({
+const newestOf = ({ canonicalHash, changedAt, content, remoteId, textHash }: Observation, { applied }: Processing) => ({
   content: JSON.stringify(content),
+  redaction: applied.id,
+  remoteId,
   textHash,
   canonicalHash,
   changedAt
@@ -344,10 +361,9 @@ const toPending = (
   status,
   runId: context.runId,
   origin: context.origin,
-  ...newestOf(observed),
+  ...newestOf(observed, context.processing),
   deleted: observed.deleted || reason === "erased",
   reason,
-  remoteId: observed.remoteId,
   detectedAt: context.now,
   confirms: 0,
   confirmedAt: null,

@@ -129,6 +129,7 @@ export const buildRecordWrite = (
   const references = referencesBy(change, head, next, context)
   return {
     ...references === undefined ? {} : { references },
+    redaction: context.processing.applied.id,
     head: {
       id: next.id,
       version: version + events.length,

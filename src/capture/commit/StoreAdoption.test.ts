@@ -84,6 +84,7 @@ describe("Adoption", () => {
           detectedAt: 0,
           confirms: 0,
           confirmedAt: null,
+          redaction: null,
           hold: null
         }]))
       const before = yield* rig.state

@@ -22,9 +22,11 @@ import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
-import type { Head } from "../../store/State.ts"
+import { combine } from "../../domain/Redaction.ts"
+import type { Head, StoredContent, StreamState } from "../../store/State.ts"
 import { type OlderGenerationRecord, type Owner, type RecordWrite, Store, type StoreError } from "../../store/Store.ts"
-import { newEvent, parseContent } from "./RecordWrite.ts"
+import { newEvent } from "./RecordWrite.ts"
+import { currentContent, redactionsOf, rulesOf, withRedaction } from "./StoredContent.ts"
 
 /** The effects of an adoption, as counts. */
 export interface Plan {
@@ -70,21 +72,32 @@ export const plan = Effect.fn("StoreAdoption.plan")(
 const batchRows = 250
 
 /** The stored content, processed by the current rules: redactions configured since then are applied. */
-const publishableContent = (content: string, { canonicalHash: hash }: Head, processing: Processing | null) => {
-  const record = parseContent(content)
-  if (record === null || processing === null) return { content, hash }
-  const processed = processing.apply(record)
-  return { content: JSON.stringify(processed), hash: canonicalHash(processing.shape, processed) }
+const publishableContent = (
+  stream: StreamState,
+  stored: StoredContent,
+  { canonicalHash: hash }: Head,
+  processing: Processing | null
+) => {
+  const record = processing && currentContent(processing, stream, stored)
+  if (processing === null || record === null) return { ...stored, hash }
+  const { id } = combine(rulesOf(stream, stored.redaction), processing.applied)
+  return { content: JSON.stringify(record), hash: canonicalHash(processing.shape, record), redaction: id }
 }
 
-const republish = (stream: StreamKey, generation: number, processing: Processing | null, now: number) =>
+/** The state with the rules of all content that is published again. */
+const withRedactions = (state: StreamState, { applied }: Processing): StreamState =>
+  redactionsOf(state).map((before) => combine(before, applied)).reduce(withRedaction<StreamState>, state)
+
+const republish = (stream: StreamState, generation: number, processing: Processing | null, now: number) =>
 (
   record: OlderGenerationRecord
 ): RecordWrite => {
   const head = { ...record.head, version: 0, position: null }
   if (!head.live || record.content === null) return { head, events: [] }
-  const { content, hash } = publishableContent(record.content, head, processing)
+  const stored = { content: record.content, redaction: record.redaction }
+  const { content, hash, redaction } = publishableContent(stream, stored, head, processing)
   return {
+    ...redaction === null ? {} : { redaction },
     head: { ...head, version: 1 },
     events: [
       newEvent({ ...stream, generation }, { ...record, id: head.id, canonicalHash: hash }, content, {
@@ -107,7 +120,9 @@ const adoptStream = Effect.fnUntraced(
         stream,
         Effect.fnUntraced(function*(tx) {
           const records = yield* tx.olderGenerationRecords(generation, last, batchRows)
-          yield* tx.write(records.map(republish(stream, generation, processing, now)))
+          const known = processing === null ? tx.state : withRedactions(tx.state, processing)
+          if (known !== tx.state) yield* tx.saveState(known)
+          yield* tx.write(records.map(republish(tx.state, generation, processing, now)))
           return records.at(-1)?.head.id ?? null
         })
       )

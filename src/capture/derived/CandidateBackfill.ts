@@ -14,9 +14,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Processing } from "../../domain/Processing.ts"
 import type { StreamState } from "../../store/State.ts"
-import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
+import { type LiveRecord, Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { pageContext } from "../commit/Ingest.ts"
-import { parseContent } from "../commit/RecordWrite.ts"
+import { currentContent, withRedaction } from "../commit/StoredContent.ts"
 import { newRun } from "../read/Pages.ts"
 import { type Stream, transact } from "../Stream.ts"
 import { candidateModel, deriveCandidates, toApplicationChange } from "./Candidates.ts"
@@ -33,13 +33,13 @@ export const notBackfilled: Pick<StreamState, "phase" | "backfilledAt" | "sweep"
 const backfillChunk = Effect.fnUntraced(function*(
   tx: StreamTx,
   stream: Stream,
-  applications: ReadonlyArray<{ readonly id: string; readonly content: string }>,
+  applications: ReadonlyArray<LiveRecord>,
   processing: Processing
 ) {
   const now = yield* Clock.currentTimeMillis
-  const changes = applications.map(({ content, id }) =>
-    toApplicationChange(processing, parseContent(content), {
-      parent: id,
+  const changes = applications.map((application) =>
+    toApplicationChange(processing, currentContent(stream.processing, tx.state, application), {
+      parent: application.id,
       erased: false,
       flagged: false,
       old: true,
@@ -51,7 +51,7 @@ const backfillChunk = Effect.fnUntraced(function*(
   const notDone = { ...tx.state, backfilledAt: null }
   const context = pageContext(stream, notDone, { id: notDone.lastRunId, kind: "backfill", backfill: false }, now)
   const { derived, writes } = yield* deriveCandidates(tx, changes, processing, context)
-  const { state } = derived
+  const state = withRedaction(derived.state, processing.applied)
   const done = applications.length < chunk
   const run = state.sweep ?? newRun(state, "sweep", { updatedAfter: null, startedAt: now, backfill: true })
   yield* derived.saveState(

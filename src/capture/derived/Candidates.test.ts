@@ -330,6 +330,44 @@ describe("candidates", () => {
     })
   })
 
+  it.effect("have the same hash as in the application, with or without a rule of their own, also if the rule is added later (V1)", () => {
+    const hashing = { remoteData: "drop", redact: { "/candidate/first_name": "hash" }, key: "k" } as const
+    const own = { remoteData: "drop", redact: { "/first_name": "hash" }, key: "k" } as const
+    const names = Effect.gen(function*() {
+      const events = yield* (yield* Store).readLog({ after: 0, limit: 100 })
+      const last = (model: string) => events.findLast((event) => event.model === model)!
+      const after = (model: string) => JSON.parse(last(model).after!)
+      const paths = JSON.parse(last("ats.candidate").changes).map(({ path }: { readonly path: string }) => path)
+      return [events.length, paths, after("ats.application").candidate.first_name, after("ats.candidate").first_name]
+    })
+    return scenario(
+      Effect.fnUntraced(function*(rig) {
+        const put = (title: string) =>
+          rig.put({ id: "A1", title, candidate: { id: "C1", first_name: "Ada", tags: [], title } })
+        yield* put("1")
+        yield* rig.sweep
+        const later = (derivedProcessing: Processing.Processing) =>
+          sweep(
+            { ...rig.stream, processing: Processing.make("ats.application", hashing), derivedProcessing },
+            Effect.succeed(false)
+          )
+        const source = { ...hashing }
+        yield* later(Processing.make("ats.candidate", { ...own, redact: {}, source }))
+        yield* rig.wait("1 hour")
+        yield* put("2")
+        yield* later(Processing.make("ats.candidate", { ...own, redact: {}, source }))
+        const [count, paths, inApplication, inCandidate] = yield* names
+        assert.match(inApplication, /^redacted:/)
+        assert.deepStrictEqual([count, paths, inCandidate], [4, ["/title"], inApplication])
+        yield* rig.wait("1 hour")
+        yield* put("3")
+        yield* later(Processing.make("ats.candidate", { ...own, source }))
+        assert.deepStrictEqual(yield* names, [6, ["/title"], inApplication, inApplication])
+      }),
+      { derivedProcessing }
+    )
+  })
+
   it.effect("are redacted by their own rules and by those of the application", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {

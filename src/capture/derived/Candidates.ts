@@ -29,6 +29,7 @@ import type { Head } from "../../store/State.ts"
 import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../commit/Ingest.ts"
 import { buildRecordWrite, parseContent, type RecordChange } from "../commit/RecordWrite.ts"
+import { currentContent } from "../commit/StoredContent.ts"
 
 export const candidateModel = "ats.candidate"
 const { property } = derivedRegistry[candidateModel]
@@ -127,7 +128,8 @@ const otherCopies = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
   changed: ReadonlySet<string>,
-  processing: Processing
+  processing: Processing,
+  { processing: parentProcessing }: PageContext
 ) {
   const known = yield* tx.liveSources(ids, maxParents)
   const parents = [...known].flatMap(([candidate, parents]) =>
@@ -136,7 +138,7 @@ const otherCopies = Effect.fnUntraced(function*(
   const contents = yield* tx.contents(parents.map(({ position }) => position))
   const copies = Map.groupBy(
     parents.flatMap(({ candidate, id, position }) => {
-      const copy = copyIn(processing, id, parseContent(contents.get(position)))
+      const copy = copyIn(processing, id, currentContent(parentProcessing, tx.state, contents.get(position)))
       return copy === null || copy.id !== candidate || copy.blank ? [] : [copy]
     }),
     ({ id }) => id
@@ -215,7 +217,7 @@ export const deriveCandidates = Effect.fnUntraced(function*(
   const open = [...candidates].filter(([id, { copies, left }]) =>
     left > 0 || copies.some((copy) => !isUpToDate(heads.get(id), copy, processing))
   )
-  const others = yield* otherCopies(tx, open.map(([id]) => id), new Set(now.keys()), processing)
+  const others = yield* otherCopies(tx, open.map(([id]) => id), new Set(now.keys()), processing, context)
   const flaggedBefore = yield* tx.deletedSources(open.flatMap(([id, { erased }]) => erased ? [id] : []))
   const contents = yield* derived.contents(open.flatMap(([id]) => heads.get(id)?.position ?? []))
 
@@ -223,7 +225,7 @@ export const deriveCandidates = Effect.fnUntraced(function*(
   const stale = new Set<string>()
   for (const [id, { causes, copies, erased, flagged }] of open) {
     const head = heads.get(id)
-    const published = processing.apply(parseContent(contents.get(head?.position ?? 0)) ?? {})
+    const published = currentContent(processing, derived.state, contents.get(head?.position ?? 0)) ?? {}
     const contextFor = (cause: ApplicationChange | undefined) => ({
       stream: derived.state,
       processing,

@@ -15,7 +15,8 @@ import { parseTime } from "../../domain/Watermark.ts"
 import type { Head, Pending, ReleaseMode } from "../../store/State.ts"
 import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
 import type { PageContext } from "../commit/Ingest.ts"
-import { buildRecordWrite, type NewContent, parseContent, type RecordChange } from "../commit/RecordWrite.ts"
+import { buildRecordWrite, type NewContent, type RecordChange } from "../commit/RecordWrite.ts"
+import { currentContent } from "../commit/StoredContent.ts"
 
 /** A pending row with the published state of its record. */
 export interface StagedChange {
@@ -39,7 +40,7 @@ const kindOf = (row: Pending, head: Head): StagedChange["kind"] => {
 export const loadStagedChanges = Effect.fnUntraced(function*(
   tx: StreamTx,
   rows: ReadonlyArray<Pending>,
-  { processing }: PageContext
+  { processing, stream }: PageContext
 ): Effect.fn.Return<ReadonlyArray<StagedChange>, StoreError> {
   const heads = yield* tx.heads(rows.map((row) => row.id))
   const positions = (live: boolean) =>
@@ -49,12 +50,12 @@ export const loadStagedChanges = Effect.fnUntraced(function*(
   return rows.flatMap((row): ReadonlyArray<StagedChange> => {
     const head = heads.get(row.id)
     if (head === undefined) return []
-    const content = parseContent((head.live ? contents : images).get(head.position ?? 0))
+    const { content, redaction } = row
     return [{
       row,
       head,
-      published: content === null ? null : processing.apply(content),
-      observed: processing.apply(parseContent(row.content) ?? {}),
+      published: currentContent(processing, stream, (head.live ? contents : images).get(head.position ?? 0)),
+      observed: currentContent(processing, stream, content === null ? null : { content, redaction }) ?? {},
       kind: kindOf(row, head)
     }]
   })
@@ -87,7 +88,7 @@ export const toRecordWrite = (
   const next: NewContent = {
     ...row,
     content,
-    remoteId: row.remoteId ?? storableText(staged.published?.["remote_id"]),
+    remoteId: storableText((row.content === null ? staged.published : staged.observed)?.["remote_id"]),
     canonicalHash: row.content === null ? row.canonicalHash : canonicalHash(context.processing.shape, content),
     changedAtMs: parseTime(row.changedAt)
   }

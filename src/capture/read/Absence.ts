@@ -170,6 +170,7 @@ const markAbsent = Effect.fnUntraced(function*(
       detectedAt: now,
       confirms,
       confirmedAt: now,
+      redaction: null,
       hold: null
     }]
   }))

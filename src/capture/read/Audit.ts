@@ -18,10 +18,10 @@ import { diff } from "../../domain/Diff.ts"
 import { streamName } from "../../domain/Model.ts"
 import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
 import type { Page, Source } from "../../source/Source.ts"
-import type { Head, PendingStatus, Run } from "../../store/State.ts"
+import type { Head, PendingStatus, Run, StoredContent, StreamState } from "../../store/State.ts"
 import { Store, type StreamTx } from "../../store/Store.ts"
 import { zeroRowCounts } from "../commit/Ingest.ts"
-import { parseContent } from "../commit/RecordWrite.ts"
+import { currentContent } from "../commit/StoredContent.ts"
 import { forEachPart, type RunError, type Stream, transact } from "../Stream.ts"
 import { countPage, newRun, readPages } from "./Pages.ts"
 import { maxRefetchIds } from "./Refetch.ts"
@@ -59,9 +59,10 @@ interface PossibleDifference extends Difference {
 
 const compareRecord = (
   { processing }: Stream,
+  state: StreamState,
   observed: Observation,
   head: Head | undefined,
-  content: string | null | undefined
+  content: StoredContent | null | undefined
 ): ReadonlyArray<PossibleDifference> => {
   const suspect = (what: Difference["what"], paths: ReadonlyArray<string> = []) => [
     { id: observed.id, what, paths, position: head?.position ?? null }
@@ -69,7 +70,7 @@ const compareRecord = (
   const live = !observed.deleted && !observed.blank
   if (head?.live !== true) return live ? suspect(head === undefined ? "unknown" : "deleted") : []
   if (!live) return suspect("gone")
-  const published = processing.apply(parseContent(content) ?? {})
+  const published = currentContent(processing, state, content) ?? {}
   return canonicalHash(processing.shape, published) === observed.canonicalHash
     ? []
     : suspect("content", diff(processing.shape, published, observed.content).map(({ path }) => path))
@@ -95,7 +96,7 @@ const compare = Effect.fnUntraced(function*(
   yield* tx.markSeen(ids.filter((id) => heads.has(id)), auditRunId)
   return [...rows].filter(([id]) => !pending.has(id)).flatMap(([id, row]) => {
     const head = heads.get(id)
-    return compareRecord(stream, observe(stream.processing, row), head, contents.get(head?.position ?? 0))
+    return compareRecord(stream, tx.state, observe(stream.processing, row), head, contents.get(head?.position ?? 0))
   })
 })
 

@@ -22,6 +22,7 @@ import * as StoreAdoption from "../commit/StoreAdoption.ts"
 import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import { audit, type AuditReport } from "../read/Audit.ts"
 import { restartSweep } from "../read/Sweep.ts"
+import { redactInBackground } from "../redaction/Redactor.ts"
 import type { RunError } from "../Stream.ts"
 import * as Backpressure from "./Backpressure.ts"
 import { type CommandRefused, executeCommand, type StreamCommand } from "./StreamCommands.ts"
@@ -34,7 +35,7 @@ export interface CaptureOptions {
   readonly confirmInterval: Duration.Duration
   /** Thresholds above which changes are held. Default: `Guard.thresholds`. */
   readonly guard?: Guard.Thresholds
-  /** Processing for an interrupted adoption, which is finished at start-up. */
+  /** For an interrupted adoption, which is finished at start-up, and for content that was stored before a rule was added. */
   readonly processingOf?: StoreAdoption.ProcessingOf
   readonly backpressure?: Backpressure.Limit
 }
@@ -61,7 +62,7 @@ export class Capture extends Context.Service<Capture, {
    * before the current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
    */
   readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
-  /** Reads all streams until interrupted. Fails only if another process took over or the store cannot be used at all. */
+  /** Reads all streams until interrupted, and redacts what was stored before a rule was added. Fails only if another process took over or the store cannot be used at all. */
   readonly run: Effect.Effect<never, StoreError>
   /** Polls each stream once, after its backfill; skips paused streams. */
   readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>
@@ -85,7 +86,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
   const owner: Owner = yield* store.takeOwnership("capture")
-  yield* StoreAdoption.finish(owner, store.identity.generation, options.processingOf ?? (() => null))
+  const processingOf = options.processingOf ?? (() => null)
+  yield* StoreAdoption.finish(owner, store.identity.generation, processingOf)
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
   const workers = new Map<string, StreamWorker.StreamWorker>()
   /** The loops, one per stream; null unless `run` is running. */
@@ -173,12 +175,18 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     }
   })
 
+  const redactOlder = Effect.provideContext(redactInBackground(owner, processingOf), services)
+
   const run = Effect.scoped(Effect.gen(function*() {
     const own = yield* FiberMap.make<string, never, StoreError>()
     loops = own
     yield* Effect.addFinalizer(() => Effect.sync(() => loops = null))
     yield* Effect.forEach(workers.values(), start, { discard: true })
-    return yield* Effect.raceFirst(Effect.andThen(FiberMap.join(own), Effect.never), watchDecisions)
+    return yield* Effect.raceAllFirst([
+      Effect.andThen(FiberMap.join(own), Effect.never),
+      watchDecisions,
+      Effect.andThen(retryWhileStoreUnavailable(redactOlder), Effect.never)
+    ])
   }))
 
   const unknown = (key: StreamKey) => Effect.fail(new UnknownStream({ stream: streamName(key) }))
@@ -221,7 +229,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     assign,
     run,
     once: Effect.suspend(() => Effect.forEach([...workers.values()], readOnce, { concurrency: "unbounded" })).pipe(
-      Effect.map((failures) => failures.flat())
+      Effect.map((failures) => failures.flat()),
+      Effect.tap(redactOlder)
     ),
     poll: (key) => runForOperator(key, StreamWorker.pollNow),
     sweep: (key) => runForOperator(key, (worker) => Effect.asVoid(restartSweep(worker, StreamWorker.neverYield))),

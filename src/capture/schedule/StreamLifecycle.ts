@@ -11,6 +11,7 @@ import { isStreamModel, type Model, type StreamKey, type StreamModel } from "../
 import type { Processing } from "../../domain/Processing.ts"
 import type { SourceError } from "../../source/Source.ts"
 import type { BlockReason, StreamState } from "../../store/State.ts"
+import { withRedaction } from "../commit/StoredContent.ts"
 
 /** The run cannot continue. Its committed pages are kept; the watermark does not move. */
 export class RunAborted extends Schema.TaggedError<RunAborted>()("RunAborted", {
@@ -62,13 +63,18 @@ export const initialState = <M extends Model>(
   lastPoll: null,
   lastSweep: null,
   failing: null,
+  redactions: [],
   silentBackfill: settings.backfill === "fill"
 })
 
 const maxProcessings = 8
 
-/** Records in the state that hashes were made with `processing`, so that a later processing can still compare with them (V1). */
-export const withProcessing = (state: StreamState, { fingerprint, rules }: Processing): StreamState => {
+/**
+ * Records in the state that hashes and content were made with `processing`, so that a later processing can still compare with them
+ * (V1).
+ */
+export const withProcessing = (stream: StreamState, { applied, fingerprint, rules }: Processing): StreamState => {
+  const state = withRedaction(stream, applied)
   const { processings = [] } = state
   if (processings.at(-1)?.fingerprint === fingerprint) return state
   const others = processings.filter((known) => known.fingerprint !== fingerprint)

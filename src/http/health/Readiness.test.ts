@@ -6,7 +6,7 @@ import { StoreFault } from "../../store/StoreFault.ts"
 import type { Overview } from "../status/Overview.ts"
 import { checkReadiness } from "./HealthHandlers.ts"
 
-const nothing: Overview = { streams: [], integrations: [], holds: [] }
+const nothing: Overview = { streams: [], redacting: [], integrations: [], holds: [] }
 const late = new Unavailable({ operation: "overview", cause: new StoreFault("silent", "the store") })
 
 const checksOf = (stale: StoreError["reason"] | null, outage: Outage | null) =>

@@ -29,6 +29,9 @@ const quarantined = Metric.gauge("rollcall_quarantined_records", {
 const staleRecords = Metric.gauge("rollcall_stale_records", {
   description: "Records to be fetched again because they contain content of another record that has changed"
 })
+const unredacted = Metric.gauge("rollcall_redaction_remaining_ratio", {
+  description: "Share of the stream's event log that is still to be redacted by rules that were added later"
+})
 const blocked = Metric.gauge("rollcall_stream_blocked", {
   description: "1 while the stream is blocked and cannot be read"
 })
@@ -80,6 +83,9 @@ const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: Plugin
   }
 })
 
+const updateRedactionGauges = ({ redacting }: Overview) =>
+  Effect.forEach(redacting, ({ integration, model, share }) => set(unredacted, 1 - share, { integration, model }))
+
 const updateStreamGauges = ({ holds, streams }: Overview) =>
   Effect.forEach(streams, ({ integration, model, ...view }) => {
     const labels = { integration, model }
@@ -108,6 +114,7 @@ const renderMetrics = Effect.gen(function*() {
     yield* updateStoreGauge
     const gauges = [
       Effect.flatMap(overview, ({ value }) => updateStreamGauges(value)),
+      Effect.flatMap(overview, ({ value }) => updateRedactionGauges(value)),
       Effect.flatMap(plugins, ({ value }) => updatePluginGauges(value))
     ]
     yield* Effect.forEach(gauges, (gauge) => Effect.ignore(gauge), { concurrency: "unbounded" })

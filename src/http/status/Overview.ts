@@ -10,7 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { isReadable } from "../../capture/schedule/StreamLifecycle.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
-import { streamName } from "../../domain/Model.ts"
+import { type StreamKey, streamName } from "../../domain/Model.ts"
 import { completeTo, formatTime, knownOffset } from "../../domain/Watermark.ts"
 import type { IntegrationState, StreamState } from "../../store/State.ts"
 import { type ListedHold, type Outage, Store } from "../../store/Store.ts"
@@ -21,6 +21,8 @@ import type { StreamView } from "../streams/StreamApi.ts"
 
 export interface Overview {
   readonly streams: ReadonlyArray<StreamView>
+  /** The streams whose stored content is being redacted, also those that are not read. */
+  readonly redacting: ReadonlyArray<StreamKey & { readonly share: number }>
   readonly integrations: ReadonlyArray<IntegrationView>
   /** Holds that wait for a decision, newest first. */
   readonly holds: ReadonlyArray<HoldView>
@@ -39,6 +41,13 @@ const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: num
     records_per_second: rate,
     seconds_left: backfilledAt === null || rate === 0 ? null : Math.max(0, live - records) / rate
   }
+}
+
+const redactingOf = ({ redacting }: StreamState): StreamView["redacting"] => {
+  if (redacting === undefined) return null
+  const { after, newest, rewritten, startedAt, table } = redacting
+  const share = table === "events" && newest > 0 ? 1 - Number(after) / newest : 0
+  return { started_at: formatTime(startedAt), rows: rewritten, share: Math.max(0, Math.min(1, share)) }
 }
 
 /** The process that reads a stream releases its approved holds. A retired stream is not read, so its holds wait. */
@@ -112,9 +121,14 @@ const read = Effect.gen(function*() {
       stale_records: count?.stale ?? 0,
       polls_return: state.pollsReturn ?? "changes",
       progress: progressOf(state, count?.live ?? 0, now),
+      redacting: redactingOf(state),
       last_poll_at: formatTimeOrNull(state.lastPoll?.endedAt),
       last_sweep_at: formatTimeOrNull(state.lastSweep?.endedAt)
     }
+  })
+  const redacting = snapshot.streams.flatMap((state) => {
+    const progress = redactingOf(state)
+    return progress === null ? [] : [{ integration: state.integration, model: state.model, share: progress.share }]
   })
   const integrations = (yield* store.integrations).flatMap((integration) => integrationView(integration, streams))
   const open = yield* store.holds({ states: ["open"], limit: maxHolds })
@@ -123,7 +137,7 @@ const read = Effect.gen(function*() {
     const state = shown.get(streamName(hold))
     return state === undefined ? [] : [holdView(hold, state)]
   })
-  return { streams, integrations, holds } satisfies Overview
+  return { streams, redacting, integrations, holds } satisfies Overview
 })
 
 export const overview = Effect.flatMap(Store, ({ batchReads }) => batchReads(read))

@@ -19,6 +19,15 @@ const SweepProgress = Schema.Struct({
   seconds_left: Schema.NullOr(Schema.Number)
 })
 
+/** Stored content is being redacted by rules that were added after it was stored. */
+const RedactionProgress = Schema.Struct({
+  started_at: Schema.String,
+  /** Rows that were rewritten. */
+  rows: Schema.Number,
+  /** From 0 to 1: how much of the event log is done. */
+  share: Schema.Number
+})
+
 export const StreamView = Schema.Struct({
   stream: Schema.String,
   integration: Schema.String,
@@ -43,6 +52,7 @@ export const StreamView = Schema.Struct({
   /** The rows that polls return: the changes, everything (the API ignores `updated_after`) or nothing (the filter matches no row). */
   polls_return: Schema.Literals(["changes", "everything", "nothing"]),
   progress: Schema.NullOr(SweepProgress),
+  redacting: Schema.NullOr(RedactionProgress),
   last_poll_at: Instant,
   /** End of the last pass over the whole list, also of one that another pass follows. */
   last_sweep_at: Instant

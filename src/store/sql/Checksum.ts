@@ -14,7 +14,7 @@ import { Damaged, StoreError } from "../Store.ts"
 import type { Row } from "./Columns.ts"
 
 /** The columns that `row_sum` covers, in this order: the row that it follows, and the published fields except the content. */
-const summedColumns = [
+export const summedColumns = [
   "position",
   "previous",
   "id",

@@ -7,12 +7,14 @@
  * 3. The table has the newest row: a reader that has read everything can prove it with that row's chain   (X14)
  * 4. The table has every row that an unsettled delivery needs, and its previous row
  * 5. The chain is known at `pruned`, at the newest position and at every row between them   (X14, X18)
- * 6. No reader receives a row that was changed after it was written
+ * 6. No reader receives a row that another program or the disk has changed after it was written
  *
  * Gotchas
  * - A row at or before `pruned` is kept while it is the latest of its record, for `Store.records`, and while a delivery needs it. `readLog` does not return it.
  * - A row of an erased stream belongs to no record any more: it is deleted as soon as `pruned` is past it.
  * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
+ * - `rewrite` replaces content by content in which more is redacted. Chains do not depend on content, so they stay; sums are
+ *   computed again.
  * - The program computes chains under the counter's lock. If the statement that takes the lock read the last chain in a
  *   subquery, it would get the chain from before its wait (PostgreSQL, READ COMMITTED).
  */
@@ -23,8 +25,9 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import type { Head } from "../State.ts"
-import type { LogQuery, RecordWrite, Store, StoreError } from "../Store.ts"
-import { checkedRows, contentSum, type EventRow, rowSum } from "./Checksum.ts"
+import type { LogContent, LogQuery, RecordWrite, RewrittenContent, Store, StoreError } from "../Store.ts"
+import { checkedRows, contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
+import type { Row } from "./Columns.ts"
 import * as Locks from "./Locks.ts"
 import * as Notifier from "./Notifier.ts"
 import { inBatches, newEvents, rowsPerStatement, toLogEntry } from "./Rows.ts"
@@ -65,9 +68,31 @@ interface AtPosition {
 }
 const positionsOf = (rows: ReadonlyArray<AtPosition>) => rows.map(({ position }) => position)
 
+/** Ids of the rules that were applied to a row's content, and to that of the row that it follows. */
+interface RedactionRow {
+  readonly redaction: string | null
+  readonly before_redaction: string | null
+}
+
+const toLogContent = (row: EventRow): LogContent => {
+  const { before, before_redaction, content, redaction } = row as EventRow & RedactionRow
+  const { changes, kind, remoteId, transitions } = newEvents.fromRow(row)
+  return {
+    position: Number(row.position),
+    kind,
+    remoteId,
+    changes,
+    transitions,
+    redaction,
+    after: content === null ? null : { content, redaction },
+    before: before === null ? null : { content: before, redaction: before_redaction }
+  }
+}
+
 export const make = (sql: SqlClient) => {
   const appended = Notifier.make()
   const locks = Locks.make(sql)
+  const summed = (table: string) => sql.literal(summedColumns.map((name) => `${table}.${name}`).join(", "))
   const counterColumns = sql.literal(`c.position AS newest, c.chain, c.pruned, c.pruned_chain AS "prunedChain"`)
   const counterWith = (lock: Fragment) =>
     Effect.map(
@@ -85,13 +110,14 @@ export const make = (sql: SqlClient) => {
     const now = yield* Clock.currentTimeMillis
     let { chain, newest: position } = yield* lockedCounter
     const rows: Array<Record<string, unknown>> = []
-    const heads = records.map(({ events, head, silent = false }): Head => {
+    const heads = records.map(({ events, head, redaction = null, silent = false }): Head => {
       let previous = head.position
       for (const event of events) {
         position += 1
         chain = chainOf(chain, event.eventId)
         const row = { stream, position, previous, chain, appended_at: now, ...newEvents.toRow(event) }
-        rows.push({ ...row, silent: Number(silent), content_sum: contentSum(event.after), row_sum: rowSum(row) })
+        const sums = { content_sum: contentSum(event.after), row_sum: rowSum(row) }
+        rows.push({ ...row, ...sums, silent: Number(silent), redaction })
         previous = position
       }
       return { ...head, position: previous }
@@ -291,7 +317,53 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { append, log, at, range, chains, awaitAfter, noteErased, prune, purgeErased, eraseSome }
+  /** Inside a transaction: rows of a stream before a position, the newest first, with the content before each. */
+  const contentsBefore = Effect.fnUntraced(function*(stream: number, before: number, limit: number) {
+    // one range of the index per value of `silent`, so that neither sorts the positions of the whole stream
+    const some = (silent: 0 | 1) =>
+      sql`SELECT position FROM (
+        SELECT position FROM events WHERE stream = ${stream} AND silent = ${silent} AND position < ${before}
+        ORDER BY position DESC LIMIT ${limit}) AS some_${sql.literal(String(silent))}`
+    const positions = yield* sql<AtPosition>`${some(0)} UNION ALL ${some(1)} ORDER BY position DESC LIMIT ${limit}`
+    const rows = yield* inBatches(positions, (some) =>
+      sql<EventRow & RedactionRow>`
+        SELECT ${summed("e")}, e.content, e.content_sum, e.row_sum, e.redaction,
+          p.content AS before, p.content_sum AS before_sum, p.redaction AS before_redaction
+        FROM events e LEFT JOIN events p ON p.position = e.previous
+        WHERE ${sql.in("e.position", positionsOf(some))} ORDER BY e.position DESC ${locks.exclusiveOf("e")}`)
+    return Arr.map(yield* checkedRows(rows), toLogContent)
+  }, toStoreError("logContents"))
+
+  /** Inside a transaction: replaces content, except in rows that are emptied by now. */
+  const rewrite = Effect.fnUntraced(function*(rewritten: ReadonlyArray<RewrittenContent>) {
+    for (const { after, changes, position, redaction, remoteId, transitions } of rewritten) {
+      const [row] = yield* sql<Row>`SELECT ${summed("e")}, e.row_sum FROM events e
+        WHERE e.position = ${position} AND (e.content IS NOT NULL OR e.row_sum IS NOT NULL)`
+      if (row === undefined) continue
+      const next = { changes, transitions, remote_id: remoteId }
+      const sums = row["row_sum"] === null
+        ? {}
+        : { content_sum: contentSum(after), row_sum: rowSum({ ...row, ...next }) }
+      yield* sql`UPDATE events SET ${
+        sql.update({ ...next, ...sums, content: after, redaction })
+      } WHERE position = ${position}`
+    }
+  }, toStoreError("rewriteLog"))
+
+  return {
+    append,
+    log,
+    at,
+    range,
+    chains,
+    awaitAfter,
+    noteErased,
+    prune,
+    purgeErased,
+    eraseSome,
+    contentsBefore,
+    rewrite
+  }
 }
 
 export type EventTable = ReturnType<typeof make>

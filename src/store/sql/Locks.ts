@@ -31,6 +31,8 @@ export const make = (sql: SqlClient) => {
     shared,
     /** Ends a `SELECT` whose rows no other transaction may lock until the commit. */
     exclusive,
+    /** Like `exclusive`, for the rows of one of the joined tables. */
+    exclusiveOf: (table: string) => onPostgres(sql.literal(`FOR UPDATE OF ${table}`), sql.literal("")),
     streams,
     /** Runs a transaction; no other one can change deliveries meanwhile. */
     deliveries: <A, E, R>(body: Effect.Effect<A, E, R>) => sql.withTransaction(Effect.andThen(handlers, body))

@@ -3,7 +3,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { LogEntry, NewEvent } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { Head, Hold, IntegrationState, Pending, StreamState } from "../State.ts"
+import type { Head, Hold, IntegrationState, Pending, QuarantinedRow, StreamState } from "../State.ts"
 import { incompatible, type ListedHold, type StoreError } from "../Store.ts"
 import { codec, type Columns, flag, json, type Row } from "./Columns.ts"
 
@@ -95,6 +95,7 @@ const pendingColumns: Columns<Omit<Pending, "content">> = {
   detectedAt: "detected_at",
   confirms: "confirms",
   confirmedAt: "confirmed_at",
+  redaction: "redaction",
   hold: "hold"
 }
 export const pendings = codec<Pending>({ ...pendingColumns, content: "content" })
@@ -102,6 +103,16 @@ export const listedPendings = codec<StreamKey & Omit<Pending, "content">>({
   integration: "integration",
   model: "model",
   ...pendingColumns
+})
+
+export const quarantined = codec<QuarantinedRow>({
+  hash: "hash",
+  reason: "reason",
+  content: "content",
+  redaction: "redaction",
+  occurrences: "occurrences",
+  firstAt: "first_at",
+  lastAt: "last_at"
 })
 
 // ---- holds --------------------------------------------------------------------------------------------------------

@@ -222,9 +222,9 @@ const make = Effect.gen(function*() {
     // one statement, so that the position and the records are read at one moment
     records: (key, after, limit) =>
       sql<Content & Omit<LiveRecord, "id"> & { id: string | null; newest: number; chain: string }>`
-        SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum
+        SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum, r.redaction
         FROM log_counter c LEFT JOIN (
-          SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum
+          SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum, e.redaction
           FROM heads h JOIN events e ON e.position = h.position
           WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
           ORDER BY h.id LIMIT ${limit}
@@ -233,8 +233,8 @@ const make = Effect.gen(function*() {
         Effect.map((rows) => ({
           position: Number(rows[0]?.newest),
           chain: rows[0]?.chain ?? genesis,
-          records: rows.flatMap(({ content, id, generation, version }) =>
-            id === null ? [] : [{ id, version, generation, content }]
+          records: rows.flatMap(({ content, id, generation, redaction, version }) =>
+            id === null ? [] : [{ id, version, generation, content, redaction }]
           )
         }))
       ),
@@ -269,6 +269,9 @@ const make = Effect.gen(function*() {
         )
       }))
     }),
+
+    pruneQuarantine: (before) =>
+      sql`DELETE FROM quarantine WHERE last_at < ${before} RETURNING stream`.pipe(Effect.map((rows) => rows.length)),
 
     readerPosition: (reader) =>
       sql<{ position: number }>`SELECT position FROM readers WHERE name = ${reader}`.pipe(

@@ -48,7 +48,9 @@ const filled = Effect.gen(function*() {
   yield* own.inTags((tx) =>
     Effect.andThen(
       tx.putPending(people.map((id) => pendingOf(id, { content: contentOf(id, "p") }))),
-      tx.quarantine(people.map((id) => ({ hash: id, reason: "no string id", content: contentOf(id, "q"), at: 1 })))
+      tx.quarantine(
+        people.map((id) => ({ hash: id, reason: "no string id", content: contentOf(id, "q"), redaction: null, at: 1 }))
+      )
     )
   )
   return own

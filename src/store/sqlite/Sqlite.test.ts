@@ -306,7 +306,7 @@ it.effect("an erased stream leaves no row in any table except empty ones in the 
         })
         yield* tx.putPending([pendingOf("p")])
         yield* tx.setDerivedIds(new Map([["a", "c"]]))
-        yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", at: 1 }])
+        yield* tx.quarantine([{ hash: "h", reason: "no id", content: "{}", redaction: null, at: 1 }])
         yield* tx.write([{ ...changeOf(headOf("a"), "created"), references }])
       })
     )

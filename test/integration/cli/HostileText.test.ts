@@ -33,6 +33,7 @@ const stream = {
   quarantined: 0,
   stale_records: 0,
   polls_return: "changes",
+  redacting: null,
   progress: null,
   last_poll_at: at,
   last_sweep_at: at

@@ -173,7 +173,7 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
 
 /** Runs `test` on a new stream over an empty list. */
 export const scenario = <A, E>(
-  test: (rig: Rig) => Effect.Effect<A, E, Store | Source>,
+  test: (rig: Rig) => Effect.Effect<A, E, Store | Source | SqlClient>,
   options: {
     readonly model?: StreamModel
     readonly processing?: Processing.Processing

@@ -8,17 +8,20 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import type { StreamState } from "../../State.ts"
+import type { StoredContent, StreamState } from "../../State.ts"
 import type { StreamTx } from "../../Store.ts"
 import { checked, type Content } from "../Checksum.ts"
 import type { Row } from "../Columns.ts"
 import type { EventTable } from "../EventTable.ts"
-import { heads, inBatches, pendings } from "../Rows.ts"
+import { heads, inBatches, pendings, quarantined } from "../Rows.ts"
 import { convertEach, toStoreError } from "../SqlRetry.ts"
 import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as ReferenceTable from "./ReferenceTable.ts"
+
+const toStored = (row: Content & { readonly redaction: string | null }): StoredContent | null =>
+  row.content === null ? null : { content: row.content, redaction: row.redaction }
 
 export const make = (
   sql: SqlClient,
@@ -50,20 +53,21 @@ export const make = (
       ),
     contents: (positions) =>
       inBatches(positions, (some) =>
-        sql<Content & { position: number }>`
-          SELECT position, content, content_sum FROM events WHERE position IN ${sql.in(some)}`).pipe(
+        sql<Content & { position: number; redaction: string | null }>`
+          SELECT position, content, content_sum, redaction FROM events WHERE position IN ${sql.in(some)}`).pipe(
           Effect.flatMap(checked),
-          Effect.map((rows) => new Map(rows.map(({ content, position }) => [position, content])))
+          Effect.map((rows) => new Map(rows.map((row) => [row.position, toStored(row)])))
         ),
     beforeImages: (positions) =>
       inBatches(positions, (some) =>
-        sql<Content & { of_position: number }>`
-          SELECT e.position AS of_position, p.position, p.content, p.content_sum
+        sql<Content & { of_position: number; redaction: string | null }>`
+          SELECT e.position AS of_position, p.position, p.content, p.content_sum, p.redaction
           FROM events e LEFT JOIN events p ON p.position = e.previous
           WHERE e.position IN ${sql.in(some)}`).pipe(
           Effect.flatMap(checked),
-          Effect.map((rows) => new Map(rows.map(({ content, of_position }) => [of_position, content])))
+          Effect.map((rows) => new Map(rows.map((row) => [row.of_position, toStored(row)])))
         ),
+    allPending: (after, limit) => pendingPage(sql`stream = ${stream}`, after, limit),
     pendingWithStatus: (status, after, limit) =>
       pendingPage(sql`stream = ${stream} AND status = ${status}`, after, limit),
     liveCount: count(sql`heads WHERE stream = ${stream} AND live = 1`),
@@ -87,27 +91,48 @@ export const make = (
       inBatches(ids, (some) => sql`DELETE FROM pending WHERE stream = ${stream} AND id IN ${sql.in(some)}`),
     quarantine: (rows) =>
       inBatches(
-        rows,
+        // PostgreSQL does not insert and update one row in one statement
+        Map.groupBy(rows, ({ hash }) => hash).values(),
         (some) =>
           sql`INSERT INTO quarantine ${
-            sql.insert(Arr.map(some, ({ at, content, hash, reason }) => ({
-              stream,
-              hash,
-              reason,
-              occurrences: 1,
-              first_at: at,
-              last_at: at,
-              content
-            })))
+            sql.insert(
+              Arr.map(some, (same) => {
+                const { at, ...row } = same.at(-1)!
+                return { stream, ...quarantined.toRow({ ...row, occurrences: same.length, firstAt: at, lastAt: at }) }
+              })
+            )
           } ON CONFLICT (stream, hash) DO UPDATE SET
-          occurrences = quarantine.occurrences + 1, last_at = excluded.last_at, reason = excluded.reason`
+          occurrences = quarantine.occurrences + excluded.occurrences, last_at = excluded.last_at, reason = excluded.reason,
+          content = excluded.content, redaction = excluded.redaction`
       ),
+    quarantined: (after, limit) =>
+      sql<Row>`
+        SELECT * FROM quarantine WHERE stream = ${stream} AND hash > ${after ?? ""} ORDER BY hash LIMIT ${limit}`.pipe(
+        Effect.map(Arr.map(quarantined.fromRow))
+      ),
+    replaceQuarantined: Effect.fnUntraced(function*(hashes, rows) {
+      yield* inBatches(
+        hashes,
+        (some) => sql`DELETE FROM quarantine WHERE stream = ${stream} AND hash IN ${sql.in(some)}`
+      )
+      // one row a statement: PostgreSQL does not update a row twice in one
+      for (const row of rows) {
+        yield* sql`INSERT INTO quarantine ${sql.insert({ stream, ...quarantined.toRow(row) })}
+          ON CONFLICT (stream, hash) DO UPDATE SET occurrences = quarantine.occurrences + excluded.occurrences,
+            first_at = CASE WHEN excluded.first_at < quarantine.first_at THEN excluded.first_at ELSE quarantine.first_at END,
+            last_at = CASE WHEN excluded.last_at > quarantine.last_at THEN excluded.last_at ELSE quarantine.last_at END`
+      }
+    }),
+    logContents: (before, limit) => log.contentsBefore(stream, before, limit),
+    rewriteLog: log.rewrite,
     ...stale,
     derived,
     ...DerivationTable.make(sql, stream),
     olderGenerationRecords: (generation, after, limit) =>
-      sql<Row & Content & { remote_id: string | null; event_changed_at: string | null }>`
-        SELECT ${heads.columns("h")}, e.remote_id, e.changed_at AS event_changed_at, e.content, e.content_sum
+      sql<Row & Content & { remote_id: string | null; event_changed_at: string | null; redaction: string | null }>`
+        SELECT ${
+        heads.columns("h")
+      }, e.remote_id, e.changed_at AS event_changed_at, e.content, e.content_sum, e.redaction
         FROM heads h JOIN events e ON e.position = h.position
         WHERE h.stream = ${stream} AND h.id > ${after ?? ""} AND e.generation < ${generation}
         ORDER BY h.id LIMIT ${limit}`.pipe(
@@ -116,7 +141,8 @@ export const make = (
           head: heads.fromRow(row),
           remoteId: row.remote_id,
           changedAt: row.event_changed_at,
-          content: row.content
+          content: row.content,
+          redaction: row.redaction
         })))
       ),
     // `raiseGeneration` moved `pruned` past all rows of older generations, so only rows up to `pruned` are searched

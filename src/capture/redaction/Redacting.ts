@@ -1,0 +1,106 @@
+/**
+ * Redacts what is stored of one record: a row of the log, a pending row or a quarantined row. It becomes what it would be if the
+ * current rules had been there when it was stored.
+ *
+ * Gotchas
+ * - A rule that was removed changes nothing: the values are gone.
+ * - Event ids and the hashes of heads stay. A head's hash is replaced when its record is read again (0014).
+ * - The changes of a row whose previous row is past retention are removed: no reader gets them.
+ * - A transition at a redacted path is removed, because its name can say the value, such as `hired`.
+ */
+import { canonicalHash, isObject, type JsonObject } from "../../domain/Canonical.ts"
+import { diff } from "../../domain/Diff.ts"
+import { quarantineHash, storableText } from "../../domain/Observation.ts"
+import type { Processing } from "../../domain/Processing.ts"
+import {
+  type AppliedRules,
+  combine,
+  concerns,
+  missingRules,
+  type RedactionRules,
+  satisfies
+} from "../../domain/Redaction.ts"
+import { type Transition, transitionPath } from "../../domain/Transition.ts"
+import type { Pending, QuarantinedRow, StoredContent, StreamState } from "../../store/State.ts"
+import type { LogContent, RewrittenContent } from "../../store/Store.ts"
+import { parseContent } from "../commit/RecordWrite.ts"
+import { rulesOf } from "../commit/StoredContent.ts"
+
+/** Which rules are missing in a row, and all its rules afterwards; null = none is missing. */
+const missingIn = ({ applied }: Processing, stream: StreamState, redaction: string | null) => {
+  const before = rulesOf(stream, redaction)
+  return satisfies(before, applied)
+    ? null
+    : { rules: missingRules(before, applied), all: combine(before, applied) }
+}
+
+const redacted = (
+  processing: Processing,
+  stream: StreamState,
+  stored: StoredContent | null,
+  rules: AppliedRules
+): JsonObject | null => {
+  const content = parseContent(stored?.content)
+  return content && processing.reapply(content, rulesOf(stream, stored?.redaction ?? null), rules)
+}
+
+const remoteIdOf = (
+  content: Readonly<Record<string, unknown>> | null,
+  remoteId: string | null,
+  rules: RedactionRules
+) => concerns(rules, ["remote_id"]) ? storableText(content?.["remote_id"]) : remoteId
+
+const transitionsOf = ({ model }: Processing, text: string, rules: RedactionRules): string =>
+  text === "[]" ? text : JSON.stringify(
+    (JSON.parse(text) as ReadonlyArray<Transition>).filter(({ name }) => !concerns(rules, transitionPath(model, name)))
+  )
+
+/** null = the row stays as it is. */
+export const redactLogRow = (
+  processing: Processing,
+  stream: StreamState,
+  { after, before, changes, kind, position, redaction, remoteId, transitions }: LogContent
+): RewrittenContent | null => {
+  const missing = missingIn(processing, stream, redaction)
+  if (missing === null) return null
+  const content = redacted(processing, stream, after, missing.all)
+  // by the row's own rules: an older one of them may not have reached the previous row
+  const previous = redacted(processing, stream, before, missing.all)
+  const isKnown = content !== null && previous !== null
+  return {
+    position,
+    redaction: missing.all.id,
+    after: content && JSON.stringify(content),
+    remoteId: remoteIdOf(content, remoteId, missing.rules),
+    changes: kind !== "updated" ? changes : isKnown ? JSON.stringify(diff(processing.shape, previous, content)) : "[]",
+    transitions: transitionsOf(processing, transitions, missing.rules)
+  }
+}
+
+/** null = the row stays as it is. Its hash is that of the redacted content, with which the next observation is compared. */
+export const redactPending = (processing: Processing, stream: StreamState, row: Pending): Pending | null => {
+  const missing = missingIn(processing, stream, row.redaction)
+  if (missing === null || row.content === null) return null
+  const stored = { content: row.content, redaction: row.redaction }
+  const content = redacted(processing, stream, stored, missing.all) ?? {}
+  return {
+    ...row,
+    content: JSON.stringify(content),
+    canonicalHash: canonicalHash(processing.shape, content),
+    remoteId: remoteIdOf(content, row.remoteId, missing.rules),
+    redaction: missing.all.id
+  }
+}
+
+/** null = the row stays as it is. */
+export const redactQuarantined = (
+  processing: Processing,
+  stream: StreamState,
+  row: QuarantinedRow
+): QuarantinedRow | null => {
+  const missing = missingIn(processing, stream, row.redaction)
+  if (missing === null) return null
+  const value: unknown = JSON.parse(row.content)
+  const content = JSON.stringify(isObject(value) ? processing.reapply(value, rulesOf(stream, row.redaction)) : [])
+  return { ...row, content, hash: quarantineHash(processing, content), redaction: missing.all.id }
+}

@@ -1,0 +1,301 @@
+/** Rules that are added later reach everything that is stored, once, without events, and in whatever order processes end. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import { SqlClient } from "effect/sql/SqlClient"
+import { TestClock } from "effect/testing"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { capturing } from "../../../test/support/capture/Capturing.ts"
+import { type Rig, rigWith, scenario, start } from "../../../test/support/capture/Rig.ts"
+import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import { named } from "../../../test/support/capture/Waves.ts"
+import type { StreamModel } from "../../domain/Model.ts"
+import * as Processing from "../../domain/Processing.ts"
+import * as Sqlite from "../../store/sqlite/Sqlite.ts"
+import { Store } from "../../store/Store.ts"
+import { sweep } from "../read/Sweep.ts"
+import { Capture } from "../schedule/Capture.ts"
+import { redactInBackground, redactStored } from "./Redactor.ts"
+
+const by = (redact: Processing.ProcessingRules["redact"], model: StreamModel = "ats.application") =>
+  Processing.make(model, { remoteData: "drop", redact, key: "k" })
+const plain = by({})
+const hiding = by({ "/title": "hash", "/contact": "drop", "/remote_id": "drop" })
+
+const redact = (rig: Rig, processing: Processing.Processing) =>
+  redactStored(rig.stream.owner, (key) => key.model === "ats.application" ? processing : null)
+
+/** Every text of the store's tables, to search it. */
+const dump = Effect.gen(function*() {
+  const sql = yield* SqlClient
+  const tables = ["events", "pending", "quarantine", "streams"]
+  const rows = yield* Effect.forEach(tables, (table) => sql`SELECT * FROM ${sql(table)}`)
+  return rows.flat().map((row) => JSON.stringify(row))
+})
+
+/** The first of the stored rows with this text. */
+const find = (text: string) => Effect.map(dump, (rows) => rows.find((row) => row.includes(text)) ?? null)
+
+/** Records with two versions each, pending changes in a hold, and quarantined rows; `secret` is in all of them. */
+const fill = Effect.fnUntraced(function*(rig: Rig, count: number) {
+  const ids = named(0, count)
+  const row = (id: string, version: string) => ({
+    id,
+    remote_id: `secret-${id}`,
+    title: `secret ${id} ${version}`,
+    contact: { mail: "secret@example.com" },
+    outcome: "PENDING"
+  })
+  for (const id of ids) yield* rig.put(row(id, "1"))
+  yield* rig.sweep
+  yield* rig.wait("10 minutes")
+  for (const id of ids) yield* rig.put(row(id, "2"))
+  rig.api.intercept = (_, page) =>
+    Effect.succeed({ ...page, results: [...page.results, { title: "secret nameless" }, "secret text"] })
+  yield* rig.poll
+  rig.api.intercept = (_, page) => Effect.succeed(page)
+  yield* rig.wait("10 minutes")
+  for (const id of ids) yield* rig.put({ ...row(id, "3"), outcome: null })
+  yield* rig.poll
+  yield* rig.wait("10 minutes")
+  return { ids, row }
+})
+
+describe("content that was stored before a rule was added", () => {
+  it.effect("is redacted everywhere, without an event, and a sweep then finds no change (V1, I11)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, 130)
+      const before = yield* rig.events
+      assert.isNotNull(yield* find("secret"))
+      yield* redact(rig, hiding)
+      assert.isNull(yield* find("secret"))
+      const after = yield* rig.events
+      const kept = (
+        { chain, eventId, id, kind, position, version }: typeof before[number]
+      ) => [position, chain, eventId, id, kind, version]
+      assert.deepStrictEqual(after.map(kept), before.map(kept))
+      for (const [index, entry] of after.entries()) {
+        const content = JSON.parse(entry.after!)
+        assert.deepStrictEqual(content, hiding.apply(JSON.parse(before[index]!.after!)))
+        if (entry.kind !== "updated") continue
+        assert.deepStrictEqual(JSON.parse(entry.changes), [
+          { path: "/title", before: JSON.parse(entry.before!).title, after: content.title }
+        ])
+      }
+      const later = rigWith(rig, hiding)
+      yield* later.sweep
+      yield* later.poll
+      assert.strictEqual((yield* rig.events).length, before.length)
+      const [hold, ...more] = yield* rig.holds
+      assert.deepStrictEqual([hold?.rows, more.length], [130, 0])
+      yield* later.approve(hold!.id)
+      const released = (yield* rig.events).slice(before.length)
+      assert.strictEqual(released.length, 130)
+      assert.notInclude(JSON.stringify(released), "secret")
+      assert.deepStrictEqual(JSON.parse(released[0]!.changes), [{ path: "/outcome", before: "PENDING", after: null }])
+    })))
+
+  it.effect("is redacted once: the next process has nothing to do, and neither has one without rules", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, 3)
+      assert.strictEqual(yield* redact(rig, hiding), 11)
+      const stored = yield* dump
+      for (const processing of [hiding, plain, hiding]) assert.strictEqual(yield* redact(rig, processing), 0)
+      assert.deepStrictEqual(yield* dump, stored)
+    })))
+
+  it.effect("is redacted to its end by the next process if this one ends after any transaction (X1)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, 130)
+      const store = yield* Store
+      for (let last = "", ended = 0;; ended++) {
+        let transactions = 0
+        const transact: typeof store.transact = (owner, key, body) =>
+          Effect.suspend(() => ++transactions > 2 ? Effect.die("ended") : store.transact(owner, key, body))
+        const exit = yield* Effect.exit(Effect.provideService(redact(rig, hiding), Store, { ...store, transact }))
+        const { redacting } = yield* rig.state
+        if (exit._tag === "Success") {
+          assert.isAtLeast(ended, 6)
+          assert.isUndefined(redacting)
+          break
+        }
+        const progress = JSON.stringify(redacting)
+        assert.notStrictEqual(progress, last, "each process makes progress")
+        last = progress
+      }
+      assert.isNull(yield* find("secret"))
+    })))
+
+  it.effect("is redacted by a rule that changes meanwhile, and by a rule that is removed and added again", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, 130)
+      const store = yield* Store
+      let transactions = 0
+      const transact: typeof store.transact = (owner, key, body) =>
+        Effect.suspend(() => ++transactions > 5 ? Effect.die("ended") : store.transact(owner, key, body))
+      yield* Effect.exit(
+        Effect.provideService(redact(rig, by({ "/title": "hash" })), Store, { ...store, transact })
+      )
+      const hashed = JSON.parse((yield* rig.events).at(-1)!.after!).title
+      assert.match(hashed, /^redacted:/)
+      yield* redact(rig, by({ "/contact": "drop", "/remote_id": "drop" }))
+      assert.isNull(yield* find("secret@example.com"))
+      assert.isNotNull(yield* find("secret r0000"))
+      yield* redact(rig, hiding)
+      assert.isNull(yield* find("secret"))
+      assert.strictEqual(JSON.parse((yield* rig.events).at(-1)!.after!).title, hashed, "hashed once")
+      yield* rigWith(rig, hiding).sweep
+      assert.strictEqual((yield* rig.events).length, 390)
+    })))
+
+  it.effect("of an earlier version, whose rules are not known, is redacted too, and hashes of that version are kept", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* fill(rig, 3)
+        const hashed = JSON.parse((yield* rig.events).at(-1)!.after!).title
+        const sql = yield* SqlClient
+        for (const table of ["events", "pending", "quarantine"]) yield* sql`UPDATE ${sql(table)} SET redaction = NULL`
+        yield* (yield* Store).transact(rig.stream.owner, rig.stream.key, (tx) => {
+          const { redactions: _, ...state } = tx.state
+          return tx.saveState(state)
+        })
+        yield* redact(rig, hiding)
+        assert.isNull(yield* find("secret"))
+        assert.strictEqual(JSON.parse((yield* rig.events).at(-1)!.after!).title, hashed)
+      }),
+      { processing: by({ "/title": "hash" }) }
+    ))
+
+  it.effect("loses transitions whose path is redacted, and keeps the others", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "a", outcome: "PENDING", current_stage_id: "1" })
+      yield* rig.sweep
+      yield* rig.wait("10 minutes")
+      yield* rig.put({ id: "a", outcome: "HIRED", current_stage_id: "2" })
+      yield* rig.poll
+      const names = Effect.map(
+        rig.events,
+        (entries) => JSON.parse(entries.at(-1)!.transitions).map(({ name }: { readonly name: string }) => name)
+      )
+      assert.sameMembers(yield* names, ["hired", "stage_changed"])
+      yield* redact(rig, by({ "/outcome": "hash" }))
+      assert.deepStrictEqual(yield* names, ["stage_changed"])
+    })))
+
+  it.effect("of a candidate is redacted by the rules of its application", () => {
+    const derivedProcessing = Processing.defaultProcessing("ats.candidate")
+    const source = { remoteData: "drop", redact: { "/candidate/first_name": "hash" } } as const
+    const processingOf = ({ model }: { readonly model: string }) =>
+      model === "ats.application"
+        ? Processing.make(model, { ...source, key: "k" })
+        : Processing.make("ats.candidate", { remoteData: "drop", redact: {}, key: "k", source })
+    return scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
+        yield* rig.sweep
+        yield* redactStored(rig.stream.owner, processingOf)
+        assert.isNull(yield* find("secret"))
+        const processing = processingOf({ model: "ats.application" })
+        yield* sweep(
+          { ...rig.stream, processing, derivedProcessing: processingOf({ model: "ats.candidate" }) },
+          Effect.succeed(false)
+        )
+        const [application, candidate, ...more] = yield* rig.events
+        assert.strictEqual(more.length, 0)
+        assert.strictEqual(
+          JSON.parse(candidate!.after!).first_name,
+          JSON.parse(application!.after!).candidate.first_name
+        )
+      }),
+      { derivedProcessing }
+    )
+  })
+
+  it.effect("leaves the bytes of the database file and its -wal file (I11)", () =>
+    Effect.gen(function*() {
+      const directory = yield* Effect.acquireRelease(
+        Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-redaction-"))),
+        (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+      )
+      const file = join(directory, "rollcall.db")
+      const holds = () =>
+        ["", "-wal"].some((suffix) => existsSync(file + suffix) && readFileSync(file + suffix).includes("secret"))
+      const readOnce = (options: Parameters<typeof capturing>[1]) =>
+        Effect.flatMap(Capture, (capture) => capture.once).pipe(
+          // before the file is closed, which empties the -wal file
+          Effect.andThen(Effect.sync(holds)),
+          Effect.provide(
+            capturing(["ats.application"], options).pipe(
+              Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file })))
+            )
+          )
+        )
+      const api = Scripted.make()
+      yield* TestClock.setTime(start)
+      for (const id of named(0, 20)) api.put(start, { id, title: `secret ${id}`, notes: "n".repeat(3_000) })
+      assert.isTrue(yield* readOnce({}))
+      assert.isFalse(yield* readOnce({ processingOf: () => hiding }))
+    }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")))
+
+  it.effect("is redacted while the stream is polled, and the progress is stored (V1)", () => {
+    const api = Scripted.make()
+    const layer = (options: Parameters<typeof capturing>[1]) =>
+      capturing(["ats.application"], options).pipe(Layer.provideMerge(Scripted.layer(api)))
+    return Effect.gen(function*() {
+      yield* TestClock.setTime(start)
+      for (const id of named(0, 450)) api.put(start, { id, title: `secret ${id}` })
+      yield* Effect.provide(Effect.flatMap(Capture, (capture) => capture.once), layer({}))
+      const store = yield* Store
+      const shares: Array<number> = []
+      // the next process: its store takes a second for every transaction that redacts
+      const transact: typeof store.transact = (owner, key, body) =>
+        store.transact(owner, key, body).pipe(
+          Effect.tap(Effect.flatMap(store.stream(key), (state) => {
+            if (state?.redacting === undefined) return Effect.void
+            shares.push(Number(state.redacting.after ?? 0))
+            return Effect.sleep("1 second")
+          }))
+        )
+      yield* Effect.gen(function*() {
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        const polls = api.requests.length
+        yield* TestClock.adjust("5 minutes")
+        assert.isAtLeast(api.requests.length - polls, 4)
+      }).pipe(
+        Effect.provide(layer({ processingOf: () => hiding })),
+        Effect.provideService(Store, { ...store, transact })
+      )
+      assert.includeMembers(shares, [351, 251, 151, 51])
+      const [state] = yield* store.streams
+      assert.isUndefined(state?.redacting)
+      assert.notInclude(JSON.stringify(yield* store.readLog({ after: 0, limit: 1_000 })), "secret")
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(Sqlite.layer({ file: ":memory:" })),
+      Effect.provideService(References.MinimumLogLevel, "None")
+    )
+  })
+
+  it.effect("is not rewritten by a process that no longer owns the streams (I10)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, 3)
+      const stored = yield* dump
+      yield* (yield* Store).takeOwnership("capture")
+      const error = yield* Effect.flip(redactInBackground(rig.stream.owner, () => hiding))
+      assert.strictEqual(error.reason._tag, "Fenced")
+      assert.deepStrictEqual(yield* dump, stored)
+    })))
+
+  it.effect("is left as it is if a row is damaged, and the process continues", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, 3)
+      const sql = yield* SqlClient
+      yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
+      assert.strictEqual(yield* redactInBackground(rig.stream.owner, () => hiding), 0)
+      assert.strictEqual((yield* rig.state).redacting?.table, "events")
+    })))
+})

@@ -3,7 +3,10 @@
  *
  * Gotchas
  * - kafkajs keeps the certificates that it is made with. A client is therefore made for each producer, consumer and admin.
- * - kafkajs calls the token's provider for each connection, and before a session at a broker ends.
+ * - A broker that refuses a token answers with a challenge (RFC 7628, section 3.2.3). kafkajs takes that for a success and fails
+ *   with the next request, which does not say why. Tokens are therefore sent by our own provider.
+ * - kafkajs logs in for each connection, and before a session at a broker ends. A broker does not allow a second login within a
+ *   second, so tokens that are valid for less than `loginMargin` cannot be used.
  * - kafkajs repeats its log messages in the errors it throws, so its log goes to our debug level.
  */
 import * as Effect from "effect/Effect"
@@ -43,29 +46,37 @@ export const make = Effect.fnUntraced(
     const run = Effect.runPromiseWith(services)
     const tokens = sasl?.mechanism === "oauthbearer" ? OAuthToken.make(sasl) : null
 
-    const loginOf = (): kafkajs.SASLOptions | undefined => {
-      if (tokens !== null) {
-        const oauthBearerProvider = () => run(Effect.map(tokens.current, (token) => ({ value: Redacted.value(token) })))
-        return { mechanism: "oauthbearer", oauthBearerProvider }
-      }
-      if (sasl === undefined || sasl.mechanism === "oauthbearer") return undefined
-      return {
-        mechanism: sasl.mechanism,
-        username: sasl.username,
-        password: Redacted.value(sasl.password)
-      } as kafkajs.SASLOptions
-    }
+    const tokenProvider = (current: OAuthToken.TokenSource["current"]): kafkajs.Mechanism => ({
+      mechanism: "oauthbearer",
+      authenticationProvider: ({ saslAuthenticate }) => ({
+        authenticate: () =>
+          run(Effect.flatMap(current, (token) =>
+            Effect.tryPromise({
+              try: () =>
+                saslAuthenticate({
+                  request: { encode: () => OAuthToken.encodeLogin(token) },
+                  response: { decode: (bytes) => bytes, parse: OAuthToken.requireSuccess }
+                }),
+              catch: (error) => error
+            })))
+      })
+    })
+    const login = tokens !== null
+      ? tokenProvider(tokens.current)
+      : sasl === undefined || sasl.mechanism === "oauthbearer"
+      ? null
+      : { ...sasl, password: Redacted.value(sasl.password) } as kafkajs.SASLOptions
 
     return {
       connect: Effect.gen(function*() {
         const tls = ssl === false ? false : ssl === true ? true : yield* readTls(ssl)
         if (tokens !== null) yield* tokens.current
-        const login = loginOf()
         return new kafkajs.Kafka({
           clientId: "rollcall",
           brokers: [...brokers],
           ssl: tls,
-          ...(login === undefined ? {} : { sasl: login }),
+          ...(login === null ? {} : { sasl: { ...login } }),
+          reauthenticationThreshold: OAuthToken.loginMargin,
           connectionTimeout: 3000,
           requestTimeout: 10_000,
           retry,

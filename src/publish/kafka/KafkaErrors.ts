@@ -56,13 +56,7 @@ const transientErrorHints: Readonly<Record<string, string>> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: certificate,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: certificate,
   CERT_HAS_EXPIRED: expired,
-  ERR_TLS_CERT_ALTNAME_INVALID: otherName,
-  // what a broker answers in the handshake; which one depends on its version of TLS and on what is wrong
-  ERR_SSL_TLSV13_ALERT_CERTIFICATE_REQUIRED: clientCertificate,
-  ERR_SSL_TLSV1_ALERT_UNKNOWN_CA: clientCertificate,
-  ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE: clientCertificate,
-  ERR_SSL_SSLV3_ALERT_CERTIFICATE_UNKNOWN: clientCertificate,
-  ERR_SSL_SSLV3_ALERT_CERTIFICATE_EXPIRED: clientCertificate
+  ERR_TLS_CERT_ALTNAME_INVALID: otherName
 }
 /** 90 is PRODUCER_FENCED, which kafkajs does not know by name. */
 const fencingErrors: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", 90])
@@ -97,7 +91,17 @@ const chainOf = (error: unknown, depth = 0): ReadonlyArray<ErrorLike> => {
   return [fault, ...[fault.cause, ...members].flatMap((inner) => chainOf(inner, depth + 1))]
 }
 
-const messageOf = (error: unknown): string => error instanceof Error ? error.message : String(error)
+/** A broker's answer in the handshake; which one depends on the version of TLS and on what is wrong. */
+const rejectsCertificate = /ALERT_(BAD_CERTIFICATE|CERTIFICATE_|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA)/
+
+const adviceFor = ({ code, name }: ErrorLike): string | undefined =>
+  transientErrorHints[String(code)] ?? transientErrorHints[String(name)] ??
+    (rejectsCertificate.test(String(code)) ? clientCertificate : undefined)
+
+/** Of an error of OpenSSL, only the part that is meant for people. */
+const messageOf = (error: unknown): string =>
+  (error instanceof Error ? error.message : String(error))
+    .replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]*):\S*:\d+:[^\n]*\n?/, "$1")
 
 /** `doing` describes the failed operation; the message starts with it. */
 export const toSinkError = (doing: string, error: unknown): SinkError => {
@@ -112,9 +116,7 @@ export const toSinkError = (doing: string, error: unknown): SinkError => {
     const hint = permanentErrorHints[String(fault.type)] ?? permanentErrorHints[String(fault.name)]
     if (hint !== undefined) return refused(message, hint)
   }
-  const advice = chain.map((fault) =>
-    transientErrorHints[String(fault.code)] ?? transientErrorHints[String(fault.name)]
-  ).find(Boolean)
+  const advice = chain.map(adviceFor).find(Boolean)
   return new SinkError({
     reason: new Unreachable({ message, cause: error, ...(advice === undefined ? {} : { advice }) })
   })

@@ -3,7 +3,7 @@
  * `client_credentials` (RFC 6749, section 4.4).
  *
  * Invariants
- * 1. A token from the endpoint is renewed when three quarters of its lifetime have passed, or when the brokers refused it
+ * 1. A token from the endpoint is renewed long enough before it expires, and when the brokers refused it
  * 2. The client's secret is sent only to the endpoint itself: redirects are not followed
  * 3. Neither tokens nor the client's secret appear in errors   (I11)
  *
@@ -19,7 +19,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
-import { Refused, SinkError, Unreachable } from "../Sink.ts"
+import { refused, SinkError, Unreachable } from "../Sink.ts"
 
 export interface TokenEndpoint {
   readonly url: string
@@ -44,6 +44,11 @@ export interface TokenSource {
   /** Forgets the token, because the brokers refused it. */
   readonly invalidate: Effect.Effect<void>
 }
+
+/** A session at a broker ends with its token; this time before (ms), kafkajs logs in again. */
+export const loginMargin = 5000
+/** A token is renewed when a quarter of its lifetime, but at least this time (ms), remains. */
+const renewalMargin = 2 * loginMargin
 
 const responseTimeout = Duration.seconds(10)
 
@@ -101,14 +106,11 @@ const requestToken = Effect.fnUntraced(function*(endpoint: TokenEndpoint) {
   )
   if (status === 400 || status === 401 || status === 403) {
     const refusal = Option.flatMap(body, Schema.decodeUnknownOption(Refusal))
-    return yield* new SinkError({
-      reason: new Refused({
-        message: `logging in to Kafka: ${name} refused the client (${
-          Option.match(refusal, { onNone: () => status, onSome: ({ error }) => error })
-        })`,
-        hint: "check KAFKA_SASL_CLIENT_ID, KAFKA_SASL_CLIENT_SECRET and KAFKA_SASL_SCOPE."
-      })
-    })
+    const reason = Option.match(refusal, { onNone: () => `status ${status}`, onSome: ({ error }) => error })
+    return yield* refused(
+      `logging in to Kafka: ${name} refused the client (${reason})`,
+      "check KAFKA_SASL_CLIENT_ID, KAFKA_SASL_CLIENT_SECRET and KAFKA_SASL_SCOPE."
+    )
   }
   const grant = Option.flatMap(body, Schema.decodeUnknownOption(Grant))
   if (status === 200 && Option.isSome(grant)) return grant.value
@@ -124,7 +126,7 @@ const fromEndpoint = (endpoint: TokenEndpoint): TokenSource => {
       if (issued !== null && now < issued.renewAt) return issued.token
       const { access_token: token, expires_in: lifetime } = yield* requestToken(endpoint)
       const expiresAt = lifetime === undefined ? expiryOf(token) ?? now : now + lifetime * 1000
-      issued = { token: Redacted.make(token), renewAt: now + (expiresAt - now) * 0.75 }
+      issued = { token: Redacted.make(token), renewAt: expiresAt - Math.max(renewalMargin, (expiresAt - now) / 4) }
       return issued.token
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp)),
     invalidate: Effect.sync(() => {
@@ -137,3 +139,25 @@ export const make = ({ endpoint, token }: OAuthLogin): TokenSource =>
   endpoint === null
     ? { current: Effect.flatMap(token, requireValid), invalidate: Effect.void }
     : fromEndpoint(endpoint)
+
+// ---- the login at a broker ----------------------------------------------------------------------------------------
+
+const withLength = (bytes: Buffer): Buffer => {
+  const length = Buffer.alloc(4)
+  length.writeInt32BE(bytes.length)
+  return Buffer.concat([length, bytes])
+}
+
+/** The client's message (RFC 7628, section 3.1), with its length before it, as kafkajs expects it. */
+export const encodeLogin = (token: Redacted.Redacted): Buffer =>
+  withLength(Buffer.from(`n,,\u0001auth=Bearer ${Redacted.value(token)}\u0001\u0001`))
+
+/** A broker that accepts the token answers with nothing; otherwise with JSON that says why not. */
+export const requireSuccess = (answer: Buffer): void => {
+  const [, status] = /"status"\s*:\s*"([\w-]{1,40})"/.exec(answer.toString()) ?? []
+  if (answer.length <= 4 && status === undefined) return
+  throw refused(
+    `logging in to Kafka: the brokers refused the token (${status ?? "without a reason"})`,
+    "check that the token is for these brokers: its issuer, audience, scope and lifetime must be what they require."
+  )
+}

@@ -37,6 +37,8 @@ export class Broker extends Context.Service<Broker, {
   readonly brokers: ReadonlyArray<string>
   /** The same broker behind SASL/PLAIN and ACLs; null if the broker is that of `KAFKA_BROKERS`. */
   readonly sasl: ReadonlyArray<string> | null
+  /** The address that the test's own properties may listen on; null on the shared broker. */
+  readonly spare: ReadonlyArray<string> | null
   /** Sends the signal: stops the broker gracefully (`"SIGTERM"`), kills it or freezes it; waits for its end unless frozen. */
   readonly stop: (signal?: "SIGTERM" | "SIGKILL") => Effect.Effect<void, BrokerError>
   /** Starts the broker again; returns when it responds. */
@@ -163,14 +165,31 @@ const answering = (broker: string) =>
     })
   )
 
+/** The ports of a broker; nothing listens on `spare` unless the additional properties say so. */
+export interface Ports {
+  readonly plain: number
+  readonly controller: number
+  readonly sasl: number
+  readonly spare: number
+}
+
+export interface BrokerSettings {
+  /** Additional properties; a property given twice has its last value. */
+  readonly properties: (ports: Ports) => string
+  /** Additional arguments of the program that formats the storage, and of the Java machine. */
+  readonly format?: ReadonlyArray<string>
+  readonly machine?: ReadonlyArray<string>
+}
+
 /** Starts a broker with these additional properties. */
-export const startBroker = Effect.fnUntraced(function*(settings: string) {
+export const startBroker = Effect.fnUntraced(function*(settings: string | BrokerSettings) {
+  const additional = typeof settings === "string" ? { properties: () => settings } : settings
   yield* jars
   const folder = yield* Effect.acquireRelease(
     attempt("making a data directory", () => mkdtemp(join(tmpdir(), "rollcall-kafka-"))),
     (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
   )
-  const [port, controller, sasl] = (yield* freePorts(3)) as [number, number, number]
+  const [port, controller, sasl, spare] = (yield* freePorts(4)) as [number, number, number, number]
   const config = join(folder, "server.properties")
   const address = `127.0.0.1:${port}`
   const log = join(folder, "broker.log")
@@ -179,18 +198,26 @@ export const startBroker = Effect.fnUntraced(function*(settings: string) {
     // a broker of a test lives for seconds: less time to start matters more than speed
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
+    ...(additional.machine ?? []),
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-cp",
     `${libraries}/*`,
     ...args
   ]
   yield* attempt("formatting the broker's storage", async () => {
-    await writeFile(config, `${properties(folder, port, controller, sasl)}${settings}`)
+    await writeFile(
+      config,
+      `${properties(folder, port, controller, sasl)}${additional.properties({ plain: port, controller, sasl, spare })}`
+    )
     const bytes = randomBytes(16)
     // The text must not begin with a dash, or it would be parsed as an option.
     bytes[0]! &= 0x7f
     const id = bytes.toString("base64url")
-    await exec("java", java("kafka.tools.StorageTool", "format", "-t", id, "-c", config), { timeout: 60_000 })
+    await exec(
+      "java",
+      java("kafka.tools.StorageTool", "format", "-t", id, "-c", config, ...(additional.format ?? [])),
+      { timeout: 60_000 }
+    )
   })
 
   let running: { readonly child: ReturnType<typeof spawn>; readonly ended: Promise<void> } | null = null
@@ -227,11 +254,12 @@ export const startBroker = Effect.fnUntraced(function*(settings: string) {
 
   yield* Effect.addFinalizer(() => Effect.ignore(stop("SIGKILL")))
   yield* start
-  return Broker.of({ brokers: [address], sasl: [`127.0.0.1:${sasl}`], stop, start })
+  return Broker.of({ brokers: [address], sasl: [`127.0.0.1:${sasl}`], spare: [`127.0.0.1:${spare}`], stop, start })
 })
 
 /** A separate broker with these additional properties, which the test can stop. */
-export const separate = (settings = ""): Layer.Layer<Broker, BrokerError> => Layer.effect(Broker, startBroker(settings))
+export const separate = (settings: string | BrokerSettings = ""): Layer.Layer<Broker, BrokerError> =>
+  Layer.effect(Broker, startBroker(settings))
 
 const refuse = Effect.fail(new BrokerError({ message: "other tests use this broker: start a separate one to stop it" }))
 const shared = external === undefined
@@ -241,4 +269,7 @@ const shared = external === undefined
 /** The broker that all test files of a run share. */
 export const layer: Layer.Layer<Broker, BrokerError> = shared === null
   ? separate()
-  : Layer.effect(Broker, Effect.map(shared, (addresses) => ({ ...addresses, stop: () => refuse, start: refuse })))
+  : Layer.effect(
+    Broker,
+    Effect.map(shared, (addresses) => ({ ...addresses, spare: null, stop: () => refuse, start: refuse }))
+  )

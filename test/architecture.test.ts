@@ -62,7 +62,7 @@ const layers: ReadonlyArray<Layer> = [
     name: "publish",
     files: /^publish\//,
     imports: [...ports, "domain", "api", "schema"],
-    packages: /^(kafkajs|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|net|tls))$/
+    packages: /^(kafkajs|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|net|tls|util|zlib))$/
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },

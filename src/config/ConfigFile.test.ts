@@ -50,6 +50,9 @@ describe("Config from a file", () => {
             sasl: { mechanism: "plain", username: "u", password: secret("EU_KEY") },
             topic: "t.{model}",
             state: true,
+            partitions: 12,
+            replicationFactor: 2,
+            compression: "zstd",
             transactions: false
           },
           log: { level: "debug", format: "json" },
@@ -85,6 +88,9 @@ describe("Config from a file", () => {
         ssl: {},
         topic: "t.{model}",
         state: true,
+        partitions: 12,
+        replicationFactor: 2,
+        compression: "zstd",
         transactions: false
       })
       assert.strictEqual(sasl?.mechanism, "plain")
@@ -269,6 +275,9 @@ describe("Config from a file", () => {
     [{ ...account, kafka: { topic: "t" } }, "kafka.brokers", /no broker/, /KAFKA_BROKERS/],
     [{ ...account, kafka: { brokers: "b:1" } }, "kafka.brokers", /a string/, /list/],
     [{ ...account, kafka: { brokers: ["b:1"], ssl: "yes" } }, "kafka.ssl", /not allowed/, /true/],
+    [{ ...account, kafka: { brokers: ["b:1"], partitions: 0 } }, "kafka.partitions", /out of range/, /1 to 1000/],
+    [{ ...account, kafka: { brokers: ["b:1"], partitions: 1.5 } }, "kafka.partitions", /whole/, /1 to 1000/],
+    [{ ...account, kafka: { brokers: ["b:1"], compression: "snappy" } }, "kafka.compression", /not allowed/, /zstd/],
     [{ ...account, kafka: { brokers: ["b:1"], state: 1 } }, "kafka.state", /a number/, /true or false/],
     [
       { ...account, kafka: { brokers: ["b:1"], sasl: { username: "u" } } },

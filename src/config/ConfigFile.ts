@@ -86,6 +86,12 @@ export interface KafkaConfig {
   readonly topic?: string
   /** Whether the latest content of each record also goes to a compacted topic, `<topic>.state`. */
   readonly state?: boolean
+  /** Partitions of the event and state topics that Rollcall creates. */
+  readonly partitions?: number
+  /** Copies of each partition of the topics that Rollcall creates. */
+  readonly replicationFactor?: number
+  /** How messages are compressed on the way to the brokers and on their disks. */
+  readonly compression?: "none" | "gzip" | "zstd"
   /** `false` for brokers that do not support transactions: an event can then appear twice, with the same id. */
   readonly transactions?: boolean
 }

@@ -138,6 +138,14 @@ const parseTopic = (value: ConfigValue): string => {
   return topic
 }
 
+/** A whole number in this range; undefined if it is not set. */
+const parseCount = (value: ConfigValue, most: number): number | undefined => {
+  const count = value.number(1, most)
+  if (count === undefined || Number.isInteger(count)) return count
+  value.fault(`${count} is not a whole number`, `Write a whole number from 1 to ${most}`)
+  return undefined
+}
+
 const hostOf = (broker: string): string => broker.slice(0, broker.lastIndexOf(":"))
 
 export type KafkaSettings = NonNullable<ReturnType<typeof parseKafka>>
@@ -150,6 +158,9 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     sasl: null,
     topic: "ROLLCALL_TOPIC",
     state: null,
+    partitions: null,
+    replicationFactor: null,
+    compression: null,
     transactions: "ROLLCALL_KAFKA_TRANSACTIONS"
   })
   const settings = {
@@ -158,6 +169,10 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     sasl: parseSasl(own.sasl.fields(saslVariables), allowPlaintext),
     topic: parseTopic(own.topic),
     state: own.state.flag() ?? false,
+    /** Of topics that Rollcall creates; undefined: the defaults of the sink. */
+    partitions: parseCount(own.partitions, 1000),
+    replicationFactor: parseCount(own.replicationFactor, 100),
+    compression: own.compression.oneOf("none", "gzip", "zstd") ?? "none",
     transactions: own.transactions.flag("on", "off") ?? true
   }
   if (settings.brokers.length === 0) {

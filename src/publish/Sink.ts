@@ -113,6 +113,13 @@ export const checkpointOf = (batch: ReadonlyArray<LogEntry>): Checkpoint | undef
 export interface SinkInspection {
   /** Topics that are missing and would be created. */
   readonly missing: ReadonlyArray<string>
+  /** Existing topics that differ from the settings for new ones. */
+  readonly deviations: ReadonlyArray<{
+    readonly topic: string
+    readonly setting: "partitions" | "replicationFactor"
+    readonly wanted: number
+    readonly actual: number
+  }>
   /** Topics with partitions that are not used. */
   readonly unusedPartitions: ReadonlyArray<
     { readonly topic: string; readonly partitions: number; readonly used: number }

@@ -205,13 +205,20 @@ const unusedPartitionsHint =
   "This keeps the events of each record in order. To use all partitions, stop Rollcall and run `rollcall store " +
   "adopt`, which publishes every record again"
 
+const deviationHint =
+  "The settings only apply to topics that Rollcall creates. Change the topic with Kafka's own tools, or change the setting; " +
+  "partitions that you add are used after `rollcall store adopt`"
+
 const checkKafka = (input: DoctorInput, own: KafkaSettings) =>
   Effect.match(inspectKafka(input, own), {
     onFailure: ({ reason }): ReadonlyArray<CheckResult> => [problem("kafka", reason.message, reason.hint)],
-    onSuccess: ({ divergence, missing, blocker, unusedPartitions }) => [
+    onSuccess: ({ deviations, divergence, missing, blocker, unusedPartitions }) => [
       missing.length === 0
         ? ok("kafka", `${own.brokers.join(",")} answers and has every topic`)
         : ok("kafka", `${own.brokers.join(",")} answers; missing topics that will be created: ${missing.join(", ")}`),
+      ...deviations.map(({ actual, setting, topic, wanted }) =>
+        warning("kafka", `topic ${topic} has ${actual} for kafka.${setting}, which is set to ${wanted}`, deviationHint)
+      ),
       ...unusedPartitions.map(({ partitions, topic, used }) =>
         warning("kafka", `topic ${topic} has ${partitions} partitions, of which ${used} are used`, unusedPartitionsHint)
       ),

@@ -23,10 +23,11 @@ import { controlTopicOf, type KafkaMessage } from "./KafkaMessage.ts"
 import type { KafkaTopic } from "./KafkaTopics.ts"
 
 /** Segments are small because the newest one is never compacted, and `readControlTopic` reads all that remains. */
-export const controlTopic = (template: string): KafkaTopic => ({
+export const controlTopic = (template: string, replicationFactor?: number): KafkaTopic => ({
   name: controlTopicOf(template),
   keeps: "latest",
   partitions: 1,
+  replicationFactor,
   settings: { "segment.bytes": "1048576", "segment.ms": "3600000", "min.cleanable.dirty.ratio": "0.01" }
 })
 

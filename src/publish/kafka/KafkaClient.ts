@@ -21,7 +21,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { SinkError, Unreachable, unreachable } from "../Sink.ts"
-import { type KafkaConnection, make as makeConnector, retry } from "./KafkaConnection.ts"
+import { compressionTypes, type KafkaConnection, make as makeConnector, retry } from "./KafkaConnection.ts"
 import { isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
 import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
 import * as Probe from "./TlsProbe.ts"
@@ -123,6 +123,7 @@ const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessag
 /** Makes a client that is not connected yet. */
 export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
+  const compression = compressionTypes[connection.compression ?? "none"]
   const { connect, forget } = yield* makeConnector(connection)
   /** Finds out what kafkajs cannot: another protocol at the port. A token that was refused is not used again. */
   const diagnosed = <A>(effect: Effect.Effect<A, SinkError>) =>
@@ -179,7 +180,10 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
             const appended: Array<AppendedBatch> = []
             const sendAll = async (sends: Sends) => {
               for (const messages of sends) {
-                const sent = await (transaction ?? producer).sendBatch({ topicMessages: byTopic(messages) })
+                const sent = await (transaction ?? producer).sendBatch({
+                  compression,
+                  topicMessages: byTopic(messages)
+                })
                 appended.push(...sent.flatMap(appendedBatches))
               }
             }

@@ -12,9 +12,24 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
+import { promisify } from "node:util"
+import { zstdCompress, zstdDecompress } from "node:zlib"
 import type { SinkError } from "../Sink.ts"
 import { readTls, type TlsOptions } from "./KafkaTls.ts"
 import * as OAuthToken from "./OAuthToken.ts"
+
+const { CompressionCodecs, CompressionTypes } = kafkajs
+
+/** kafkajs has its own gzip, and gets zstd from Node.js; others would need native packages. */
+CompressionCodecs[CompressionTypes.ZSTD] = () => ({
+  compress: ({ buffer }: { readonly buffer: Buffer }) => promisify(zstdCompress)(buffer),
+  decompress: (buffer: Buffer) => promisify(zstdDecompress)(buffer)
+})
+export const compressionTypes = {
+  none: CompressionTypes.None,
+  gzip: CompressionTypes.GZIP,
+  zstd: CompressionTypes.ZSTD
+} as const
 
 export interface PasswordLogin {
   readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
@@ -28,6 +43,8 @@ export interface KafkaConnection {
   /** Whether connections are encrypted, and with which certificates. */
   readonly ssl: boolean | TlsOptions
   readonly sasl?: PasswordLogin | OAuthToken.OAuthLogin | undefined
+  /** How sent messages are compressed; `none` by default. */
+  readonly compression?: keyof typeof compressionTypes
 }
 
 export interface Connector {

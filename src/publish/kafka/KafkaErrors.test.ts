@@ -18,7 +18,8 @@ describe("KafkaErrors", () => {
       const [error, hint] of [
         [wrapped({ type: "TOPIC_AUTHORIZATION_FAILED" }), "grant this principal"],
         [wrapped({ name: "KafkaJSSASLAuthenticationError" }), "KAFKA_SASL_PASSWORD"],
-        [{ name: "KafkaJSAggregateError", errors: [{ type: "INVALID_REPLICATION_FACTOR" }] }, "ROLLCALL_TOPIC"],
+        [{ name: "KafkaJSAggregateError", errors: [{ type: "INVALID_TOPIC_EXCEPTION" }] }, "ROLLCALL_TOPIC"],
+        [wrapped({ type: "INVALID_REPLICATION_FACTOR" }), "kafka.replicationFactor"],
         [wrapped({ type: "UNSUPPORTED_VERSION" }), "ROLLCALL_KAFKA_TRANSACTIONS=off"]
       ] as const
     ) {

@@ -14,6 +14,10 @@ const permissions =
 const credentials =
   "check KAFKA_SASL_MECHANISM, and KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD, or for oauthbearer where the token comes from."
 const topics = "correct ROLLCALL_TOPIC, or create the topics yourself according to the broker's rules."
+const replicas =
+  "the cluster has fewer brokers than a topic should have copies: lower kafka.replicationFactor, or create the topics yourself."
+const unreadable =
+  "set compression.type of this topic to producer, gzip or zstd: messages that are compressed in another way cannot be read."
 const certificate =
   "The broker's certificate is not trusted: set KAFKA_SSL_CA_FILE to the certificate of the authority that signed it."
 const expired = "The broker's certificate has expired: renew it at the broker."
@@ -41,12 +45,13 @@ const permanentErrorHints: Readonly<Record<string, string>> = {
   KafkaJSSASLAuthenticationError: credentials,
   INVALID_TOPIC_EXCEPTION: topics,
   INVALID_PARTITIONS: topics,
-  INVALID_REPLICATION_FACTOR: topics,
+  INVALID_REPLICATION_FACTOR: replicas,
   INVALID_CONFIG: topics,
   POLICY_VIOLATION: topics,
   UNSUPPORTED_VERSION: transactions,
   INVALID_TRANSACTION_TIMEOUT: transactions,
-  KafkaJSServerDoesNotSupportApiKey: transactions
+  KafkaJSServerDoesNotSupportApiKey: transactions,
+  KafkaJSNotImplemented: unreadable
 }
 /** Errors that may disappear without action but need an operator if they persist; by code, or by kafkajs' error name. */
 const transientErrorHints: Readonly<Record<string, string>> = {

@@ -46,7 +46,7 @@ import {
   topicOf
 } from "./KafkaMessage.ts"
 import * as KafkaSession from "./KafkaSession.ts"
-import { ensureTopics, inspectTopics, type KafkaTopic } from "./KafkaTopics.ts"
+import { ensureTopics, inspectTopics, type KafkaTopic, type TopicInfo } from "./KafkaTopics.ts"
 import * as TopicIntegrity from "./TopicIntegrity.ts"
 
 export interface KafkaOptions extends KafkaConnection {
@@ -56,27 +56,33 @@ export interface KafkaOptions extends KafkaConnection {
   readonly state?: boolean
   /** `false` for brokers without transactions: events can then appear twice, with the same id. */
   readonly transactions: boolean
+  /** Partitions of new event and state topics; 6 by default. */
+  readonly partitions?: number | undefined
+  /** Copies of each partition of new topics; three, or one per broker if there are fewer brokers, by default. */
+  readonly replicationFactor?: number | undefined
   /** Streams whose topics `open` creates or checks. Topics of other streams are created with their first event. */
   readonly streams?: ReadonlyArray<StreamKey>
 }
 
-const eventPartitions = 6
+const defaultPartitions = 6
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
   description: "Events too large for the sink, published as stubs that point at the event log",
   incremental: true
 })
 
-const streamTopics = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<KafkaTopic> => [
-  { name: topicOf(options.topic, stream), keeps: "log", partitions: eventPartitions },
-  ...(options.state === true
-    ? [{ name: stateTopicOf(options.topic, stream), keeps: "latest", partitions: eventPartitions } as const]
-    : [])
-]
+const streamTopics = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<KafkaTopic> => {
+  const { partitions = defaultPartitions, replicationFactor } = options
+  const events = { name: topicOf(options.topic, stream), keeps: "log", partitions, replicationFactor } as const
+  return options.state === true
+    ? [events, { ...events, name: stateTopicOf(options.topic, stream), keeps: "latest" }]
+    : [events]
+}
 /** Topics that must exist before anything is published. */
 const requiredTopics = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
+  const { replicationFactor } = options
   const topics = [
-    { name: progressTopicOf(options.topic), keeps: "latest", partitions: 1 } as const,
+    { name: progressTopicOf(options.topic), keeps: "latest", partitions: 1, replicationFactor } as const,
     ...(options.streams ?? []).flatMap((stream) => streamTopics(options, stream))
   ]
   return [...new Map(topics.map((topic) => [topic.name, topic])).values()]
@@ -100,7 +106,7 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const open = Effect.fn("Kafka.open")(
     function*(identity: LogIdentity): Effect.fn.Return<SinkCheckpoint | null, SinkError> {
       yield* sessions.close
-      const control = yield* ensureTopics(client, [Control.controlTopic(options.topic)])
+      const control = yield* ensureTopics(client, [Control.controlTopic(options.topic, options.replicationFactor)])
       yield* sessions.open(identity)
       const session = yield* sessions.current
       yield* session.send([Control.openedMessage(options.topic)])
@@ -183,6 +189,25 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
 const noStore: LogIdentity = { store: "", generation: 1 }
 
+/** Existing topics that differ from what is configured for new ones. Rollcall's own topics always have one partition. */
+const findDeviations = (
+  options: KafkaOptions,
+  present: ReadonlyMap<string, TopicInfo>
+): SinkInspection["deviations"] => {
+  const ofStreams = new Set(
+    (options.streams ?? []).flatMap((stream) => streamTopics(options, stream)).map(({ name }) => name)
+  )
+  return [...present].flatMap(([topic, { partitions, replicas }]) => {
+    const found = [
+      { setting: "partitions", wanted: ofStreams.has(topic) ? options.partitions : undefined, actual: partitions },
+      { setting: "replicationFactor", wanted: options.replicationFactor, actual: replicas }
+    ] as const
+    return found.flatMap(({ actual, setting, wanted }) =>
+      wanted === undefined || wanted === actual ? [] : [{ topic, setting, wanted, actual }]
+    )
+  })
+}
+
 /**
  * Inspects the broker without creating or writing anything; fails like `open`. `identity`: null if the store does not exist
  * yet, "unknown" if the store cannot be read. If it is "unknown", the inspection does not look for a blocker.
@@ -192,12 +217,13 @@ export const inspect = Effect.fn("Kafka.inspect")(function*(
   identity: LogIdentity | null | "unknown"
 ): Effect.fn.Return<SinkInspection, SinkError> {
   const client = yield* makeClient(options)
-  const control = Control.controlTopic(options.topic)
+  const control = Control.controlTopic(options.topic, options.replicationFactor)
   const { missing, present } = yield* inspectTopics(client, [control, ...requiredTopics(options)])
   const { published, topics } = present.has(control.name)
     ? yield* Control.readControlTopic(client, options.topic)
     : { published: null, topics: () => new Map<string, Control.TopicCheckpoint>() }
-  if (identity === "unknown") return { missing, unusedPartitions: [], published, blocker: null }
+  const deviations = findDeviations(options, present)
+  if (identity === "unknown") return { missing, deviations, unusedPartitions: [], published, blocker: null }
   const { generation } = identity ?? noStore
   const checkpoints = topics(identity ?? noStore)
   const events = [...present.keys()].filter((name) => ![control.name, progressTopicOf(options.topic)].includes(name))
@@ -208,7 +234,7 @@ export const inspect = Effect.fn("Kafka.inspect")(function*(
     const used = checkpoints.get(topic)?.partitions ?? partitions
     return used < partitions ? [{ topic, partitions, used }] : []
   })
-  return { missing, unusedPartitions, published, blocker }
+  return { missing, deviations, unusedPartitions, published, blocker }
 })
 
 /** Connects at the first `open`; building the layer fails only for invalid options. */

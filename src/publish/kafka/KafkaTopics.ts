@@ -15,6 +15,8 @@ export interface KafkaTopic {
   /** `log` keeps messages for a time, `latest` keeps the newest value of each key. */
   readonly keeps: "log" | "latest"
   readonly partitions: number
+  /** Copies of a new topic; undefined: three, or one per broker if there are fewer brokers. */
+  readonly replicationFactor?: number | undefined
   /** Additional settings of a new topic. */
   readonly settings?: Readonly<Record<string, string>>
 }
@@ -24,6 +26,8 @@ export interface TopicInfo {
   /** Largest batch that the topic accepts. */
   readonly batchBytes: number
   readonly partitions: number
+  /** Copies of each partition. */
+  readonly replicas: number
 }
 
 /** The broker's own default of `max.message.bytes`. */
@@ -64,10 +68,7 @@ const describeConfigs = (client: KafkaClient, names: ReadonlyArray<string>) =>
       ))
   )
 
-/**
- * Creates the missing topics, or only asks the broker whether it would, and returns them. Replicas: three, or one per broker
- * if there are fewer brokers.
- */
+/** Creates the missing topics, or only asks the broker whether it would, and returns them. */
 const create = Effect.fnUntraced(function*(
   client: KafkaClient,
   topics: ReadonlyArray<KafkaTopic>,
@@ -78,25 +79,31 @@ const create = Effect.fnUntraced(function*(
     const existing = new Set(await admin.listTopics())
     const missing = topics.filter((topic) => !existing.has(topic.name))
     if (missing.length === 0) return missing
-    const replicas = Math.min(3, (await admin.describeCluster()).brokers.length)
+    const usualReplicas = Math.min(3, (await admin.describeCluster()).brokers.length)
     await admin.createTopics({
       validateOnly,
       waitForLeaders: !validateOnly,
-      topics: missing.map((topic) => ({
-        topic: topic.name,
-        numPartitions: topic.partitions,
-        replicationFactor: replicas,
-        configEntries: configEntriesOf(topic, replicas)
-      }))
+      topics: missing.map((topic) => {
+        const replicas = topic.replicationFactor ?? usualReplicas
+        return {
+          topic: topic.name,
+          numPartitions: topic.partitions,
+          replicationFactor: replicas,
+          configEntries: configEntriesOf(topic, replicas)
+        }
+      })
     })
     return missing
   })
 })
 
-const partitionsOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
+const sizesOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
   client.admin("counting the topics' partitions", async (admin) => {
     const { topics } = await admin.fetchTopicMetadata({ topics: [...names] })
-    return new Map(topics.map(({ name, partitions }) => [name, partitions.length]))
+    return new Map(topics.map(({ name, partitions }) => [name, {
+      partitions: partitions.length,
+      replicas: Math.min(...partitions.map(({ replicas }) => replicas.length))
+    }]))
   })
 
 /** Which of these topics exist; one request for all topics. */
@@ -132,10 +139,10 @@ const topicInfoOf = Effect.fnUntraced(function*(client: KafkaClient, topics: Rea
       return yield* notCompacted(name)
     }
   }
-  const counted = yield* partitionsOf(client, names)
-  return new Map(topics.map(({ name, partitions }): [string, TopicInfo] => [name, {
+  const sizes = yield* sizesOf(client, names)
+  return new Map(topics.map(({ name, partitions, replicationFactor = 1 }): [string, TopicInfo] => [name, {
     batchBytes: Number(described.get(name)?.get("max.message.bytes") ?? defaultBatchBytes),
-    partitions: counted.get(name) ?? partitions
+    ...sizes.get(name) ?? { partitions, replicas: replicationFactor }
   }]))
 })
 

@@ -17,9 +17,9 @@ export const missing = ((): string | null => {
 })()
 if (missing !== null && process.env.CI === "true") throw new Error(`these tests need openssl: ${missing}`)
 
-const openssl = (folder: string, ...args: ReadonlyArray<string>) =>
-  promisify(execFile)("openssl", args, { cwd: folder, timeout: 20_000 })
-const keyOptions = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+const openssl = (folder: string, args: string) =>
+  promisify(execFile)("openssl", args.split(" "), { cwd: folder, timeout: 20_000 })
+const newKey = "-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes"
 
 export interface Certificates {
   readonly folder: string
@@ -37,10 +37,7 @@ export const certificates = Effect.acquireRelease(
   Effect.tap((folder) =>
     Effect.promise(async () => {
       for (const name of ["ca", "other-ca"]) {
-        await openssl(
-          folder,
-          ...["req", "-x509", ...keyOptions, "-keyout", `${name}.key`, "-out", `${name}.pem`, "-subj", `/CN=${name}`]
-        )
+        await openssl(folder, `req -x509 ${newKey} -keyout ${name}.key -out ${name}.pem -subj /CN=${name}`)
       }
       await writeFile(join(folder, "names"), "subjectAltName=IP:127.0.0.1,DNS:kafka.test")
       const signed = [
@@ -50,15 +47,10 @@ export const certificates = Effect.acquireRelease(
         ["stranger", "other-ca", "1"]
       ] as const
       for (const [name, ca, days] of signed) {
-        await openssl(
-          folder,
-          ...["req", ...keyOptions, "-keyout", `${name}.key`, "-out", `${name}.csr`, "-subj", `/CN=${name}`]
-        )
-        await openssl(
-          folder,
-          ...["x509", "-req", "-in", `${name}.csr`, "-CA", `${ca}.pem`, "-CAkey", `${ca}.key`, "-CAcreateserial"],
-          ...["-days", days, "-out", `${name}.pem`, ...(name === "broker" ? ["-extfile", "names"] : [])]
-        )
+        await openssl(folder, `req ${newKey} -keyout ${name}.key -out ${name}.csr -subj /CN=${name}`)
+        const names = name === "broker" ? " -extfile names" : ""
+        const authority = `-CA ${ca}.pem -CAkey ${ca}.key -CAcreateserial`
+        await openssl(folder, `x509 -req -in ${name}.csr ${authority} -days ${days} -out ${name}.pem${names}`)
       }
       const parts = await Promise.all(["broker.key", "broker.pem"].map((name) => readFile(join(folder, name), "utf8")))
       await writeFile(join(folder, "broker.keystore.pem"), parts.join(""))

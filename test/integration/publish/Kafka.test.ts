@@ -10,6 +10,7 @@ import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
+import { compressionTypes } from "../../../src/publish/kafka/KafkaConnection.ts"
 import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { eventSchemaDocumentOf } from "../../../src/publish/SchemaDocuments.ts"
@@ -41,6 +42,38 @@ const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
 
 describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    for (const compression of ["gzip", "zstd"] as const) {
+      it.effect(`events are compressed with ${compression}, and other clients read them`, () =>
+        Effect.gen(function*() {
+          const { identity, topic } = fresh()
+          const { brokers } = yield* Broker.Broker
+          const codecs: Record<number, unknown> = kafkajs.CompressionCodecs
+          const type = compressionTypes[compression]
+          const codec = codecs[type]
+          let used = 0
+          codecs[type] = () => {
+            used += 1
+            return typeof codec === "function" ? codec() : codec
+          }
+          yield* Effect.addFinalizer(() => Effect.sync(() => codecs[type] = codec))
+          const sink = yield* sinkOf({ topic, compression, state: true })
+          yield* sink.open(identity)
+          const batch = entries(1, 200)
+          yield* sink.publish(identity, batch)
+          assert.isAbove(used, 0)
+          const messages = yield* Kcat.read(brokers, topicOf(topic, stream))
+          assert.lengthOf(messages, 200)
+          // `open` reads the compressed control topic, and `reconcile` the compressed state topic
+          assert.strictEqual((yield* sink.open(identity))?.position, 200)
+          const seen: Array<RecordKey> = []
+          yield* sink.reconcile(identity, [stream], (records) => {
+            seen.push(...records)
+            return Effect.succeed([])
+          })
+          assert.strictEqual(new Set(seen.map(({ id }) => id)).size, 10)
+        }))
+    }
+
     it.effect("a published event is a CloudEvent that the official library and the published schema accept", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()

@@ -1,10 +1,13 @@
 import { assert, describe, layer as suite } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
-import { controlTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
+import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
+import { Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
 
 const { missing } = Broker
@@ -34,6 +37,47 @@ describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "
         assert.notIncludeMembers(yield* admin((admin) => admin.listTopics()), [event, state, controlTopicOf(topic)])
         yield* admin((admin) => admin.createTopics({ topics: [{ topic: event, numPartitions: 1 }] }))
         assert.notInclude((yield* inspected({ topic })).missing, event)
+      }))
+
+    it.effect("creates topics with the configured partitions and copies, and reports existing ones that differ", () =>
+      Effect.gen(function*() {
+        const topic = `kafka-${randomUUID()}.{model}`
+        const { brokers } = yield* Broker.Broker
+        const options = { brokers, ssl: false, transactions: true, streams: [stream], topic, state: true }
+        const layer = KafkaSink.layer({ ...options, partitions: 3, replicationFactor: 1 })
+        yield* Effect.scoped(
+          Effect.flatMap(
+            Layer.build(layer),
+            (context) => Context.get(context, Sink).open({ store: "k3f9a2c1", generation: 1 })
+          )
+        )
+        const events = topicOf(topic, stream)
+        const { topics } = yield* admin((admin) => admin.fetchTopicMetadata({ topics: [events] }))
+        assert.lengthOf(topics[0]?.partitions ?? [], 3)
+        assert.deepStrictEqual((yield* inspected(options)).deviations, [])
+        const { deviations } = yield* inspected({ ...options, partitions: 12, replicationFactor: 2 })
+        assert.sameDeepMembers([...deviations], [
+          ...[events, stateTopicOf(topic, stream)].map((topic) => ({
+            topic,
+            setting: "partitions" as const,
+            wanted: 12,
+            actual: 3
+          })),
+          ...[events, stateTopicOf(topic, stream), controlTopicOf(topic), progressTopicOf(topic)].map((topic) => ({
+            topic,
+            setting: "replicationFactor" as const,
+            wanted: 2,
+            actual: 1
+          }))
+        ])
+      }))
+
+    it.effect("reports more copies than brokers with the setting", () =>
+      Effect.gen(function*() {
+        const { reason } = yield* Effect.flip(
+          inspected({ topic: `kafka-${randomUUID()}.{model}`, replicationFactor: 3 })
+        )
+        assert.include(reason.hint, "kafka.replicationFactor")
       }))
 
     it.effect("reports a state topic that is not compacted", () =>

@@ -19,6 +19,7 @@ const searched = [
   "bin",
   "deploy",
   "docs",
+  "examples",
   "README.md",
   "CHANGELOG.md",
   "CONTRIBUTING.md"

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import { deadLetters } from "./cli/DeadLettersCommand.ts"
 import { demo } from "./cli/demo/DemoCommand.ts"
 import { doctor } from "./cli/doctor/DoctorCommand.ts"
+import { forget } from "./cli/ForgetCommand.ts"
 import { holds } from "./cli/HoldsCommand.ts"
 import { integrations } from "./cli/IntegrationsCommand.ts"
 import { plugins } from "./cli/PluginsCommand.ts"
@@ -40,7 +41,8 @@ const rollcall = Command.make("rollcall").pipe(
     holds,
     integrations,
     plugins,
-    deadLetters
+    deadLetters,
+    forget
   ])
 )
 

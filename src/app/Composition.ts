@@ -11,6 +11,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { resolve } from "node:path"
+import * as Forgetting from "../capture/forget/Forgetting.ts"
 import * as Capture from "../capture/schedule/Capture.ts"
 import * as Integrations from "../capture/schedule/Integrations.ts"
 import * as ModelDiscovery from "../capture/schedule/ModelDiscovery.ts"
@@ -89,6 +90,9 @@ const integrationsLayer = (plan: ResolvedConfig) =>
     readers: logReadersOf(plan),
     processing: (model) => processingByStream(plan)({ model })
   })
+
+const forgettingLayer = (plan: ResolvedConfig) =>
+  Forgetting.layer({ processing: (model) => processingByStream(plan)({ model }) })
 
 const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"))
 
@@ -190,6 +194,7 @@ export const pipelineLayer = (plan: ResolvedConfig) => {
   const integrationsReady = Latch.makeUnsafe(false)
   return integrationsLayer(plan).pipe(
     Layer.tap(() => integrationsReady.open),
+    Layer.merge(forgettingLayer(plan)),
     Layer.provideMerge(captureLayer(plan)),
     Layer.merge(Retention.layer({ retention: plan.retention, readers: logReadersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),

@@ -15,8 +15,11 @@ import { schemaIdOf } from "./SchemaId.ts"
 export type Kind = "created" | "updated" | "deleted"
 /** The kind of run that found a change; `backfill` means that the record is old, whichever run found it. */
 export type Origin = "backfill" | "poll" | "sweep" | "refresh"
-/** Why a record counts as deleted. A `created` event of a record that was never seen live has the reason `unseen`. */
-export type DeleteReason = "flagged" | "absent" | "erased" | "unseen"
+/**
+ * Why a record counts as deleted. A `created` event of a record that was never seen live has the reason `unseen`. `forgotten`: an
+ * operator had the record, or a record that it repeats, removed.
+ */
+export type DeleteReason = "flagged" | "absent" | "erased" | "unseen" | "forgotten"
 
 /** JSON text. */
 export type Json = string

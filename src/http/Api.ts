@@ -13,6 +13,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { deadLetters } from "./deadletters/DeadLetterApi.ts"
+import { forget } from "./forget/ForgetApi.ts"
 import { holds } from "./holds/HoldApi.ts"
 import { plugins } from "./plugins/PluginApi.ts"
 import {
@@ -195,6 +196,7 @@ export const Api = HttpApi.make("rollcall")
   .add(holds)
   .add(plugins)
   .add(deadLetters)
+  .add(forget)
   .add(health)
   .middleware(RequestValidation)
   .annotateMerge(OpenApi.annotations({

@@ -14,6 +14,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { createServer } from "node:http"
+import type { Forgetting } from "../capture/forget/Forgetting.ts"
 import type { Capture } from "../capture/schedule/Capture.ts"
 import type { Integrations as Control } from "../capture/schedule/Integrations.ts"
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
@@ -28,6 +29,7 @@ import { WrongTokens } from "./access/WrongTokens.ts"
 import { Api } from "./Api.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
 import * as FeedHandlers from "./feed/FeedHandlers.ts"
+import * as ForgetHandlers from "./forget/ForgetHandlers.ts"
 import * as HealthHandlers from "./health/HealthHandlers.ts"
 import * as HoldHandlers from "./holds/HoldHandlers.ts"
 import * as IntegrationHandlers from "./integrations/IntegrationHandlers.ts"
@@ -134,6 +136,7 @@ const routes = (options: ServerOptions) =>
         HoldHandlers.layer,
         PluginHandlers.layer,
         DeadLetterHandlers.layer,
+        ForgetHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
       Layer.provide(RequestValidation.layer)
@@ -176,7 +179,7 @@ export const checkAddress = ({ host, port }: Pick<ServerOptions, "host" | "port"
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
   })
 
-type Requirements = Store | Deliveries | Capture | Control | PluginControl
+type Requirements = Store | Deliveries | Capture | Forgetting | Control | PluginControl
 
 /** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
 const maxParameterLength = 3 * 255

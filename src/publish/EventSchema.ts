@@ -37,7 +37,7 @@ export const EventData = Schema.Struct({
   transitions: Schema.Array(
     Schema.Struct({ name: Schema.String, from: Schema.Unknown, to: Schema.Unknown })
   ),
-  reason: Schema.NullOr(Schema.Literals(["flagged", "absent", "erased", "unseen"])).annotate({
+  reason: Schema.NullOr(Schema.Literals(["flagged", "absent", "erased", "unseen", "forgotten"])).annotate({
     description: "Why the record is considered deleted"
   }),
   restored: Schema.Boolean.annotate({ description: "Created again after it was deleted" }),

@@ -16,7 +16,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
-import type { Model } from "../domain/Model.ts"
+import type { Model, StreamKey } from "../domain/Model.ts"
 import type { AttemptJournal } from "./AttemptJournal.ts"
 import type { OperatorAction } from "./State.ts"
 import type { Owner, StoreError } from "./Store.ts"
@@ -147,6 +147,12 @@ export const dedupKeysOf = (
   }
   return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
 }
+
+/** The key of a step that runs once per record, or, for a tick, once per integration. */
+export const recordDedupKeyOf = (
+  integration: string,
+  record: { readonly model: Model; readonly id: string } | "tick"
+): string => record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
 
 /** Name of a new batch. `last`: the batch in which its events were last delivered, or null; `first`: id of its first delivery. */
 export const batchNameOf = (last: string | null, first: number): string =>
@@ -400,6 +406,27 @@ export class Deliveries extends Context.Service<
     ) => Effect.Effect<ResolveResult, StoreError>
     /** Adds deliveries again, after those that already have the same ordering key. */
     readonly replay: (deliveries: ReadonlyArray<NewDelivery>, action: OperatorAction) => Effect.Effect<void, StoreError>
+    /**
+     * Removes what is left of these records before their last delete: content and changes of their earlier rows in the log, their
+     * waiting deliveries and dead letters, and their journals. `found`: further rows of theirs; `own`: the records themselves are
+     * forgotten, and do not only repeat a forgotten record. Returns how many of their deliveries are running: call it again once these have ended.
+     */
+    readonly purgeForgotten: (
+      key: StreamKey,
+      ids: ReadonlyArray<string>,
+      how: {
+        readonly found: ReadonlyArray<{ readonly id: string; readonly position: number }>
+        readonly own: boolean
+      }
+    ) => Effect.Effect<number, StoreError>
+    /** How many rows of the log, unsettled deliveries and dead letters, and journaled steps a record has. */
+    readonly countForgettable: (
+      key: StreamKey,
+      id: string
+    ) => Effect.Effect<
+      { readonly rows: number; readonly deliveries: number; readonly steps: number },
+      StoreError
+    >
     /** All switches that are off. */
     readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
     /** Resuming all writes makes the deliveries due that waited because writes were stopped. */

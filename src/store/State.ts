@@ -265,6 +265,21 @@ export interface Hold {
   readonly release: ReleaseMode | null
 }
 
+// ---- forgotten records ---------------------------------------------------------------------------------------------
+
+/** A record that an operator has forgotten: no run stores it again until an operator allows it. */
+export interface ForgottenRecord {
+  readonly integration: string
+  /** A name of `forgettableModels`. */
+  readonly model: string
+  readonly id: string
+  /** `erasing`: some of its data may be left; it continues after a restart. */
+  readonly state: "erasing" | "forgotten"
+  /** Our clock, ms. */
+  readonly requestedAt: number
+  readonly doneAt: number | null
+}
+
 // ---- operators ----------------------------------------------------------------------------------------------------
 
 /** One command of an operator, for the audit log. */

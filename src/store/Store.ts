@@ -15,9 +15,11 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
 import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expectation.ts"
+import type { ForgettableRecord, Forgotten } from "../domain/Forgotten.ts"
 import type { DerivedModel, StreamKey } from "../domain/Model.ts"
 import type { References } from "../domain/Reference.ts"
 import type {
+  ForgottenRecord,
   Head,
   Hold,
   HoldState,
@@ -198,6 +200,18 @@ export interface LogQuery {
  * later if retention had deleted events before a sink was configured.
  */
 export const publishingStart = "publishing"
+/** A row of the log or a pending row, with its content; `changes` is "[]" for a pending row. */
+export interface StoredRow extends StreamKey {
+  readonly id: string
+  readonly content: string | null
+  readonly changes: string
+}
+
+/** A row that was found. `position`: of the row of the log; null: a pending row. */
+export interface FoundRow extends Pick<StoredRow, "integration" | "model" | "id"> {
+  readonly position: number | null
+}
+
 /** The part of the log that can be read. */
 export interface LogRange {
   readonly oldest: number
@@ -307,6 +321,8 @@ export interface StreamTx {
     unconfirmed: ReadonlyArray<OpenExpectation>
   ) => Operation<void>
   readonly saveState: (state: StreamState) => Operation<void>
+  /** The forgotten records of the stream's integration. */
+  readonly forgotten: Operation<Forgotten>
   /** Adds an operator's action to the audit log. */
   readonly audit: (entry: OperatorAction) => Operation<void>
   /**
@@ -427,6 +443,24 @@ export class Store extends Context.Service<Store, {
   ) => Operation<boolean>
   /** Waits until this process has saved more than `seen` decisions; returns how many it has saved. */
   readonly awaitDecision: (seen: number) => Effect.Effect<number>
+
+  // forgotten records
+  /** In the order in which they were requested. */
+  readonly forgotten: Operation<ReadonlyArray<ForgottenRecord>>
+  /** Commits the request, together with the operator's action: from now on no transaction stores the record. */
+  readonly requestForgetting: (owner: Owner, record: ForgottenRecord, action: OperatorAction) => Operation<void>
+  /** Nothing is left of the record; `at`: our clock, ms. */
+  readonly endForgetting: (owner: Owner, record: ForgettableRecord, at: number) => Operation<void>
+  /** The record may be stored again. */
+  readonly allowForgotten: (owner: Owner, record: ForgettableRecord, action: OperatorAction) => Operation<void>
+  /** The pending rows and the rows of the log, in these streams, that contain the text and that `isWanted`. Reads all rows of the log. */
+  readonly findRows: (
+    streams: ReadonlyArray<StreamKey>,
+    text: string,
+    isWanted: (row: StoredRow) => boolean
+  ) => Operation<ReadonlyArray<FoundRow>>
+  /** Deletes the quarantined rows of an integration that contain the text; returns how many. */
+  readonly dropQuarantinedMentions: (owner: Owner, integration: string, text: string) => Operation<number>
 
   // plugin writes
   /** Writes that a polled model can show and that two sweeps did not find, the newest first (L2). */

@@ -14,6 +14,7 @@ import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
 import { answerSuite } from "./DeliveryAnswers.ts"
 import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
+import { forgetSuite } from "./DeliveryForget.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { storeSuite } from "./Store.ts"
 import { damageSuite } from "./StoreDamage.ts"
@@ -44,6 +45,7 @@ const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>
   deliveryCrashSuite(name, layer)
   journalSuite(name, layer)
   answerSuite(name, layer)
+  forgetSuite(name, layer)
 }
 
 suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))

@@ -3,10 +3,12 @@
  *
  * Invariants
  * 1. Snapshots, events and progress of a page are committed together   (I2)
- * 2. Of a run with too many unreadable rows, records and events are committed, but no progress   (S2)
+ * 2. A record that is forgotten is not stored, nor is its copy in another record
+ * 3. Of a run with too many unreadable rows, records and events are committed, but no progress   (S2)
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { mentionsForgotten, withoutForgotten } from "../../domain/Forgotten.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { updateReportedTo } from "../../domain/Watermark.ts"
 import type { RowCounts, Run, StreamState } from "../../store/State.ts"
@@ -74,11 +76,19 @@ export const commitPage = Effect.fnUntraced(function*(
   const { run } = page
   const now = yield* Clock.currentTimeMillis
   const prepared = prepare(processing, page.results, now)
+  /** Prepared again without the records that are forgotten, whenever the page was requested. */
+  const preparedIn = Effect.fnUntraced(function*(tx: StreamTx) {
+    const forgotten = yield* tx.forgotten
+    if (forgotten.size === 0) return prepared
+    const results = withoutForgotten(key.model, page.results, forgotten)
+    const { rows, unreadable } = results === page.results ? prepared : prepare(processing, results, now)
+    return { rows, unreadable: unreadable.filter(({ content }) => !mentionsForgotten(content, forgotten)) }
+  })
   const commit = Effect.fnUntraced(function*(tx: StreamTx) {
     const stored = withProcessing(updateReportedTo(tx.state), processing)
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch)
-    const ingested = yield* ingest(tx, prepared, context)
+    const ingested = yield* ingest(tx, yield* preparedIn(tx), context)
     const events = yield* appendEvents(tx, ingested.writes, context)
     const lastRunId = Math.max(before.lastRunId, run.id)
     if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts))) {

@@ -190,6 +190,10 @@ const erasedContent = (head: Head, before: JsonObject) => ({
   changedAtMs: head.changedAt
 })
 
+/** Stored applications may show a candidate whose forgetting was interrupted. */
+const withoutForgottenCopy = (change: ApplicationChange, forgotten: ReadonlySet<string>): ApplicationChange =>
+  change.copy !== null && forgotten.has(change.copy.id) ? { ...change, copy: null } : change
+
 interface Derivation {
   readonly derived: StreamTx
   readonly writes: ReadonlyArray<RecordWrite>
@@ -201,10 +205,12 @@ interface Derivation {
  */
 export const deriveCandidates = Effect.fnUntraced(function*(
   tx: StreamTx,
-  changes: ReadonlyArray<ApplicationChange>,
+  all: ReadonlyArray<ApplicationChange>,
   processing: Processing,
   context: PageContext
 ): Effect.fn.Return<Derivation, StoreError> {
+  const forgotten = (yield* tx.forgotten).get(candidateModel)
+  const changes = forgotten === undefined ? all : all.map((change) => withoutForgottenCopy(change, forgotten))
   const derived = yield* tx.derived(candidateModel)
   const before = yield* tx.derivedIds(changes.map(({ parent }) => parent))
   const now = new Map(changes.map(({ copy, parent }) => [parent, copy?.id ?? null]))

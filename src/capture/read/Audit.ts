@@ -15,6 +15,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
 import { diff } from "../../domain/Diff.ts"
+import { withoutForgotten } from "../../domain/Forgotten.ts"
 import { streamName } from "../../domain/Model.ts"
 import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
 import type { Page, Source } from "../../source/Source.ts"
@@ -84,7 +85,7 @@ const compare = Effect.fnUntraced(function*(
   auditRunId: number
 ) {
   const rows = new Map<string, Row>()
-  for (const value of results) {
+  for (const value of withoutForgotten(stream.key.model, results, yield* tx.forgotten)) {
     const row = parseRow(stream.processing, value)
     if ("id" in row) rows.set(row.id, row)
   }

@@ -21,11 +21,11 @@ import {
   type DeadLetter,
   dedupKeysOf,
   Deliveries,
+  recordDedupKeyOf,
   type Resolution,
   type UnresolvedStep
 } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
-import { recordDedupKeyOf } from "../handler/Attempt.ts"
 import { settlingMillis } from "../handler/WriteVerification.ts"
 
 /** The outcome that an operator reports. `id`: the id of the created record. `result`: the full result of the write or step. */

@@ -52,10 +52,6 @@ export interface AttemptInfo {
   readonly depth: number
 }
 
-/** The key of a `oncePerRecord` step: once per record forever, or, for a tick, once per integration. */
-export const recordDedupKeyOf = (integration: string, record: NonNullable<AttemptInfo["record"]>): string =>
-  record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
-
 export const make = (info: AttemptInfo, journal: Pick<AttemptJournal, "check">) => {
   const requests: Array<SentRequest> = []
   const locks = new Map<string, Semaphore.Semaphore>()

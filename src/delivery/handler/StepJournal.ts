@@ -10,8 +10,9 @@ import * as Schema from "effect/Schema"
 import type { Journal } from "../../plugin/Capabilities.ts"
 import { Permanent } from "../../plugin/Failure.ts"
 import type { AttemptJournal, StepKey } from "../../store/AttemptJournal.ts"
+import { recordDedupKeyOf } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
-import { type Attempt, CurrentStep, recordDedupKeyOf, type StepContext } from "./Attempt.ts"
+import { type Attempt, CurrentStep, type StepContext } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 
 type Step = Journal["Service"]["once"]

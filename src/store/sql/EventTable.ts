@@ -162,9 +162,10 @@ export const make = (sql: SqlClient) => {
     return rows.map(toLogEntry)
   })
 
-  /** Rows at these positions, however old; erased rows are missing. */
+  /** Rows at these positions, however old; rows that were emptied are missing. */
   const at = (positions: ReadonlyArray<number>) =>
     inBatches(positions, (some) => eventsAt(sql`${sql.in(some)}`)).pipe(
+      Effect.map((rows) => rows.filter((row) => row["kind"] === "deleted" || row.content !== null)),
       Effect.map(Arr.map(toLogEntry)),
       withRetry("entries")
     )
@@ -254,6 +255,11 @@ export const make = (sql: SqlClient) => {
       + "content_sum = NULL, row_sum = NULL"
   )
 
+  const empty = (positions: ReadonlyArray<number>) =>
+    inBatches(positions, (some) => sql`UPDATE events SET ${emptied} WHERE ${sql.in("position", some)}`).pipe(
+      toStoreError("empty")
+    )
+
   /** One bounded transaction of `purgeErased`, after position `after`; returns where it stopped, null at the end. */
   const purgeSome = Effect.fnUntraced(
     function*({ before, upTo }: Retention, after: number) {
@@ -276,10 +282,7 @@ export const make = (sql: SqlClient) => {
       const needed = new Set(rows.filter(({ position }) => delivered.has(position)).map(({ deleted }) => deleted))
       const done = positionsOf(due).filter((position) => !needed.has(position))
       const earlier = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(deleted))
-      yield* inBatches(
-        earlier,
-        (some) => sql`UPDATE events SET ${emptied} WHERE ${sql.in("position", positionsOf(some))}`
-      )
+      yield* empty(positionsOf(earlier))
       if (done.length > 0) yield* sql`DELETE FROM erasures WHERE ${sql.in("position", done)}`
       return { dropped: done.length, last: last.position }
     },
@@ -357,6 +360,7 @@ export const make = (sql: SqlClient) => {
     range,
     chains,
     awaitAfter,
+    empty,
     noteErased,
     prune,
     purgeErased,

@@ -25,6 +25,7 @@ import { checked, type Content } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"
 import * as EventTable from "./EventTable.ts"
 import * as Fencing from "./Fencing.ts"
+import * as ForgottenTable from "./ForgottenTable.ts"
 import { Health } from "./Health.ts"
 import * as Locks from "./Locks.ts"
 import { migrate } from "./Migrations.ts"
@@ -152,6 +153,7 @@ const make = Effect.gen(function*() {
   /** Each of these is one statement or one transaction. */
   const retried = convertEach<Omit<Store["Service"], keyof typeof composed>>(withRetry, {
     ...holds,
+    ...ForgottenTable.make(sql, { fence }),
     unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
     readLog: log.log,
     logRange: log.range,

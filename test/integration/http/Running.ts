@@ -9,6 +9,7 @@ import * as Redacted from "effect/Redacted"
 import { once } from "node:events"
 import { type IncomingMessage, request } from "node:http"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import * as Forgetting from "../../../src/capture/forget/Forgetting.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { initialState } from "../../../src/capture/schedule/StreamLifecycle.ts"
@@ -51,6 +52,7 @@ const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
 export const control = (api: Scripted.ScriptedApi) =>
   Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.defaultProcessing })
     .pipe(
+      Layer.merge(Forgetting.layer({ processing: Processing.defaultProcessing })),
       Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
       Layer.provide(Scripted.layer(api))
     )

@@ -15,7 +15,6 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Fragment } from "effect/sql/Statement"
 import type { AttemptJournal, BeginRefusal, BeginResult, FencingToken, Intent, StepKey } from "../../AttemptJournal.ts"
 import type { Deliveries } from "../../Deliveries.ts"
 import type { StoreError } from "../../Store.ts"
@@ -25,6 +24,7 @@ import { type Integer, type IntegrationRow, toIntegration } from "../Rows.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../SqlRetry.ts"
 import type { ExpectationTable } from "../stream/ExpectationTable.ts"
 import * as BatchTable from "./BatchTable.ts"
+import * as DedupKey from "./DedupKey.ts"
 
 const hourMillis = 3_600_000
 /** The claim of a step that was never sent. No attempt has it. */
@@ -223,15 +223,7 @@ export const make = (
     withRetry("withdraw")
   )
 
-  /** The text up to its first `mark`. */
-  const cut = (mark: string, text: Fragment) =>
-    sql.onDialectOrElse({
-      pg: () => sql`split_part(${text}, ${mark}, 1)`,
-      orElse: () => sql`substr(${text}, 1, instr(${text} || ${mark}, ${mark}) - 1)`
-    })
-
-  /** A deduplication key without the parts that a replay or a half of a batch adds: `e<position>` or `b<first delivery>`. */
-  const baseKey = cut("~", cut(".", sql.literal("dedup_key")))
+  const base = DedupKey.base(sql)
 
   const prune: Deliveries["Service"]["prune"] = (before) =>
     sql`
@@ -239,10 +231,10 @@ export const make = (
         AND (dedup_key LIKE 't%' OR begun_at < coalesce(
           (SELECT appended_at FROM events WHERE position = (SELECT pruned + 1 FROM log_counter)), ${before}))
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery)
-        AND (handler, ${baseKey}) NOT IN (
+        AND (handler, ${base.key}) NOT IN (
           SELECT handler, 'e' || position FROM deliveries WHERE position IS NOT NULL
-          UNION ALL SELECT handler, 'b' || ${cut(".", sql.literal("batch"))} FROM deliveries WHERE batch IS NOT NULL
-          UNION ALL SELECT m.handler, 'b' || ${cut(".", sql.literal("m.batch"))} FROM batch_members m
+          UNION ALL SELECT handler, 'b' || ${base.batch("batch")} FROM deliveries WHERE batch IS NOT NULL
+          UNION ALL SELECT m.handler, 'b' || ${base.batch("m.batch")} FROM batch_members m
             JOIN deliveries d ON d.handler = m.handler AND d.position = m.position
         ) RETURNING handler`.pipe(
       Effect.map((rows) => rows.length),

@@ -16,13 +16,15 @@ import * as SqlStore from "../SqlStore.ts"
 import * as ExpectationTable from "../stream/ExpectationTable.ts"
 import * as DeadLetterTable from "./DeadLetterTable.ts"
 import * as DeliveryTable from "./DeliveryTable.ts"
+import * as ForgetTable from "./ForgetTable.ts"
 import * as JournalTable from "./JournalTable.ts"
 import * as ResolutionTable from "./ResolutionTable.ts"
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const ownership = Fencing.make(sql)
-  const { insert, release, ...table } = DeliveryTable.make(sql, ownership, EventTable.make(sql))
+  const log = EventTable.make(sql)
+  const { insert, release, ...table } = DeliveryTable.make(sql, ownership, log)
 
   const content: Deliveries["Service"]["content"] = ({ integration, model }, id) =>
     sql<Content>`
@@ -50,6 +52,7 @@ const make = Effect.gen(function*() {
     ...JournalTable.make(sql, ownership, expectations),
     ...ResolutionTable.make(sql, deadLetters, expectations),
     ...deadLetters.service,
+    ...ForgetTable.make(sql, log, { release }, expectations),
     content,
     applicationsOf
   })

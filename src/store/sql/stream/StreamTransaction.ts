@@ -13,6 +13,7 @@ import type { StreamTx } from "../../Store.ts"
 import { checked, type Content } from "../Checksum.ts"
 import type { Row } from "../Columns.ts"
 import type { EventTable } from "../EventTable.ts"
+import { forgottenIn } from "../ForgottenTable.ts"
 import { heads, inBatches, pendings, quarantined } from "../Rows.ts"
 import { convertEach, toStoreError } from "../SqlRetry.ts"
 import * as DerivationTable from "./DerivationTable.ts"
@@ -155,6 +156,7 @@ export const make = (
         ) RETURNING position`.pipe(Effect.map((rows) => rows.length)),
     ...ExpectationTable.streamExpectations(sql, stream, state.model),
     saveState: (next) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
+    forgotten: forgottenIn(sql, state.integration),
     audit: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`,
     write: Effect.fnUntraced(function*(records) {
       yield* record(records)

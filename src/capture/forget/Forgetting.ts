@@ -1,0 +1,293 @@
+/**
+ * Forgets a record for good, on an operator's request: it is removed from every place in the store, and no run stores it again until an
+ * operator allows it.
+ *
+ * Invariants
+ * 1. The request is committed before anything is removed; a request that was interrupted continues at the next start
+ * 2. A record counts as forgotten once the store has none of its content, and no handler that has it in memory is running
+ *
+ * Gotchas
+ * - Every step can be repeated. A record that repeats the forgotten one may get a second pair of events after a crash.
+ * - The request is recorded with ids only. An id that belongs to no stored record is refused: it could be a name or an address.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
+import { createHash } from "node:crypto"
+import { embeddingModels, type ForgettableRecord, type Forgotten, mentionOf, repeats } from "../../domain/Forgotten.ts"
+import { derivedFrom, type Model, type StreamKey, streamName } from "../../domain/Model.ts"
+import type { Processing } from "../../domain/Processing.ts"
+import { formatTime } from "../../domain/Watermark.ts"
+import { Deliveries } from "../../store/Deliveries.ts"
+import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
+import type { ForgottenRecord } from "../../store/State.ts"
+import { type FoundRow, Store, type StoreError } from "../../store/Store.ts"
+import { parseContent } from "../commit/RecordWrite.ts"
+import { Capture } from "../schedule/Capture.ts"
+import { deleteRecord, removeCopies, type Streams } from "./Mentions.ts"
+
+/** The effects of forgetting a record, as counts per place. */
+export interface Plan {
+  /** Identifies the record and these counts. */
+  readonly hash: string
+  /** Whether the record is published as live. */
+  readonly live: boolean
+  /** Rows of the event log. */
+  readonly versions: number
+  readonly pending: number
+  /** Unsettled deliveries and dead letters of its events. */
+  readonly deliveries: number
+  /** Journaled steps of handlers. */
+  readonly steps: number
+  /** Records that repeat its content, or did so in an earlier version. */
+  readonly copies: ReadonlyArray<
+    {
+      readonly model: Model
+      readonly records: number
+      /** The first hundred. */
+      readonly ids: ReadonlyArray<string>
+    }
+  >
+}
+
+/** The command was refused; nothing was changed. */
+export class ForgettingRefused extends Schema.TaggedError<ForgettingRefused>()("ForgettingRefused", {
+  reason: Schema.Literals(["unknown", "known", "outdated", "erasing"]),
+  message: Schema.String,
+  hint: Schema.String
+}) {}
+
+export class Forgetting extends Context.Service<Forgetting, {
+  /** Counts what `forget` would remove. Changes nothing. */
+  readonly plan: (record: ForgettableRecord) => Effect.Effect<Plan, ForgettingRefused | StoreError>
+  /**
+   * Commits the request, and removes the record in the background. `plan`: the hash of a plan whose counts are still correct. Returns
+   * after ten seconds at the latest.
+   */
+  readonly forget: (
+    record: ForgettableRecord,
+    plan: string
+  ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
+  /** Lets runs store the record again, with its next change or by the next sweep. */
+  readonly allow: (record: ForgettableRecord) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
+}>()("rollcall/capture/Forgetting") {}
+
+export interface ForgettingOptions {
+  readonly processing: (model: Model) => Processing
+}
+
+const runningCheckInterval = "1 second"
+const longestWait = "10 seconds"
+const maxListedIds = 100
+/** Records with copies per transaction. */
+const chunk = 25
+
+const isSame = (a: ForgettableRecord | ForgottenRecord, b: ForgettableRecord): boolean =>
+  a.integration === b.integration && a.model === b.model && a.id === b.id
+const forgottenOnly = ({ id, model }: ForgettableRecord): Forgotten => new Map([[model, new Set([id])]])
+const nameOf = ({ id, integration, model }: ForgettableRecord): string => `${integration}/${model}/${id}`
+
+const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
+  const store = yield* Store
+  const deliveries = yield* Deliveries
+  const capture = yield* Capture
+  const scope = yield* Effect.scope
+  const lock = yield* Semaphore.make(1)
+
+  // ---- finding
+
+  /** The stream of the record itself, and the streams whose records may repeat it. */
+  const streamsOf = Effect.fnUntraced(function*({ integration, model }: ForgettableRecord) {
+    const all = (yield* store.streams).filter((stream) => stream.integration === integration)
+    const embedding = embeddingModels(model)
+    return {
+      all,
+      own: all.find((stream) => stream.model === model),
+      embedding: all.filter((stream) => embedding.includes(stream.model))
+    }
+  })
+
+  /** By stream: the records that repeat the record now or in an earlier version, with the rows that show it. */
+  const findCopies = Effect.fnUntraced(function*(record: ForgettableRecord, embedding: ReadonlyArray<StreamKey>) {
+    const found = yield* store.findRows(
+      embedding,
+      mentionOf(record.id),
+      ({ changes, content, model }) => repeats(model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
+    )
+    return [...Map.groupBy(found, streamName).values()].map((rows) => {
+      const { integration, model } = rows[0]!
+      return { key: { integration, model }, rows, ids: [...new Set(rows.map(({ id }) => id))] }
+    })
+  })
+
+  /** Rows of the record itself; some may be kept for a delivery although retention has deleted the rows after them. */
+  const findOwn = (record: ForgettableRecord, own: StreamKey) =>
+    store.findRows([own], mentionOf(record.id), ({ id }) => id === record.id)
+
+  const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlySet<string>) =>
+    rows.flatMap(({ id, position }) => position !== null && ids.has(id) ? [{ id, position }] : [])
+
+  const knownAs = (record: ForgettableRecord) =>
+    Effect.map(store.forgotten, (all) => all.find((one) => isSame(one, record)))
+
+  const plan = Effect.fn("Forgetting.plan")(function*(record: ForgettableRecord) {
+    const known = yield* knownAs(record)
+    if (known !== undefined) {
+      return yield* new ForgettingRefused({
+        reason: "known",
+        message: `${nameOf(record)} is ${known.state === "erasing" ? "being forgotten" : "already forgotten"}, since ${
+          formatTime(known.requestedAt)
+        }`,
+        hint: "`rollcall forget --list` shows all forgotten records; `--allow` lets Rollcall store one again"
+      })
+    }
+    const { embedding, own } = yield* streamsOf(record)
+    const copies = yield* findCopies(record, embedding)
+    const counted = own === undefined
+      ? { rows: 0, deliveries: 0, steps: 0 }
+      : yield* deliveries.countForgettable(own, record.id)
+    const live = own !== undefined && (yield* store.liveIds(own, [record.id])).has(record.id)
+    const rows = own === undefined ? [] : yield* findOwn(record, own)
+    const pending = rows.filter(({ position }) => position === null)
+    const counts = {
+      live,
+      versions: counted.rows,
+      pending: pending.length,
+      deliveries: counted.deliveries,
+      steps: counted.steps,
+      copies: copies.map(({ ids, key }) => ({ model: key.model, records: ids.length, ids: ids.slice(0, maxListedIds) }))
+    }
+    if (counted.rows + pending.length + copies.length + counted.deliveries === 0) {
+      return yield* new ForgettingRefused({
+        reason: "unknown",
+        message: `nothing is stored about ${record.model} with this id in ${record.integration}`,
+        hint: "pass the id of the unified API, as events and `GET /v1/records` show it"
+      })
+    }
+    const hash = createHash("sha256").update(JSON.stringify([nameOf(record), counts])).digest("hex").slice(0, 16)
+    return { hash, ...counts }
+  })
+
+  // ---- removing
+
+  /** One pass over all places; returns how many deliveries of removed events are still running. */
+  const remove = Effect.fnUntraced(function*(record: ForgettableRecord) {
+    const { all, embedding, own } = yield* streamsOf(record)
+    const models = all.filter(({ retired }) => retired !== true).map(({ model }) => model)
+    const streams: Streams = {
+      owner: capture.owner,
+      processing,
+      derivedProcessing: ({ model }) => {
+        const derived = derivedFrom(model, models)
+        return derived === undefined ? null : processing(derived)
+      }
+    }
+    const forgotten = forgottenOnly(record)
+    let running = 0
+    for (const { ids, key, rows } of yield* findCopies(record, embedding)) {
+      for (let from = 0; from < ids.length; from += chunk) {
+        const some = ids.slice(from, from + chunk)
+        yield* removeCopies(streams, key, some, forgotten).pipe(Effect.provideService(Store, store))
+        const found = rowsIn(rows, new Set(some))
+        running += yield* deliveries.purgeForgotten(key, some, { found, own: false })
+      }
+    }
+    if (own !== undefined) {
+      yield* deleteRecord(streams, own, record.id).pipe(Effect.provideService(Store, store))
+      const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
+      running += yield* deliveries.purgeForgotten(own, [record.id], { found, own: true })
+    }
+    yield* store.dropQuarantinedMentions(capture.owner, record.integration, mentionOf(record.id))
+    return running
+  })
+
+  const removeAll = Effect.fnUntraced(function*(record: ForgettableRecord) {
+    while ((yield* remove(record)) > 0) yield* Effect.sleep(runningCheckInterval)
+    // if another process reads the store now, the next run of the retention reclaims the space
+    yield* store.reclaim
+    yield* store.endForgetting(capture.owner, record, yield* Clock.currentTimeMillis)
+    yield* Effect.annotateLogs(Effect.logInfo("record forgotten"), {
+      integration: record.integration,
+      model: record.model
+    })
+  }, lock.withPermit)
+
+  /** If this process loses the store, the next owner continues at start-up. */
+  const removeInBackground = (record: ForgettableRecord, done: Deferred.Deferred<void>) =>
+    removeAll(record).pipe(
+      retryWhileStoreUnavailable,
+      Effect.catch((error) =>
+        Effect.annotateLogs(Effect.logError("record not forgotten; this is resumed at the next start"), {
+          integration: record.integration,
+          model: record.model,
+          why: error.message
+        })
+      ),
+      Effect.ensuring(Deferred.succeed(done, undefined)),
+      Effect.forkIn(scope)
+    )
+
+  const actionOf = (command: string, record: ForgettableRecord, at: number) => ({
+    at,
+    command,
+    target: nameOf(record),
+    detail: ""
+  })
+
+  const forget = Effect.fn("Forgetting.forget")(function*(record: ForgettableRecord, hash: string) {
+    const planned = yield* plan(record)
+    if (planned.hash !== hash) {
+      return yield* new ForgettingRefused({
+        reason: "outdated",
+        message: "the plan is outdated: other counts apply now",
+        hint: "plan again, check the numbers, and pass the new plan"
+      })
+    }
+    const now = yield* Clock.currentTimeMillis
+    const requested: ForgottenRecord = { ...record, state: "erasing", requestedAt: now, doneAt: null }
+    const done = yield* Deferred.make<void>()
+    yield* store.requestForgetting(capture.owner, requested, actionOf("forget", record, now)).pipe(
+      Effect.andThen(removeInBackground(record, done)),
+      Effect.uninterruptible
+    )
+    yield* Effect.timeoutOption(Deferred.await(done), longestWait)
+    return (yield* knownAs(record)) ?? requested
+  })
+
+  const allow = Effect.fn("Forgetting.allow")(function*(record: ForgettableRecord) {
+    const known = yield* knownAs(record)
+    if (known === undefined) {
+      return yield* new ForgettingRefused({
+        reason: "unknown",
+        message: `${record.model} with this id is not forgotten in ${record.integration}`,
+        hint: "`rollcall forget --list` shows all forgotten records"
+      })
+    }
+    if (known.state === "erasing") {
+      return yield* new ForgettingRefused({
+        reason: "erasing",
+        message: `${nameOf(record)} is still being forgotten`,
+        hint: "wait until `rollcall forget --list` shows it as forgotten"
+      })
+    }
+    const now = yield* Clock.currentTimeMillis
+    yield* store.allowForgotten(capture.owner, record, actionOf("forget.allow", record, now))
+    return known
+  })
+
+  for (const record of yield* store.forgotten) {
+    if (record.state !== "erasing") continue
+    yield* removeInBackground(record as ForgettableRecord, yield* Deferred.make<void>())
+  }
+
+  return Forgetting.of({ plan, forget, allow })
+})
+
+/** Resumes interrupted requests. */
+export const layer = (
+  options: ForgettingOptions
+): Layer.Layer<Forgetting, StoreError, Capture | Store | Deliveries> => Layer.effect(Forgetting, make(options))

@@ -1,0 +1,165 @@
+/**
+ * Removes a forgotten record from a stream, and its copies from the records that repeat it.
+ *
+ * Invariants
+ * 1. The record gets a `deleted` event without content; a record that repeats it gets a `deleted` and a `created` event, so that
+ *    the earlier versions of both can be emptied   (I3, I4)
+ *
+ * Gotchas
+ * - The `created` event has the origin `backfill`, because nothing new happened to the record: handlers get it only if they ask for
+ *   old records.
+ */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { canonicalHash } from "../../domain/Canonical.ts"
+import { type Forgotten, withoutCopies } from "../../domain/Forgotten.ts"
+import * as Guard from "../../domain/Guard.ts"
+import type { Model, StreamKey } from "../../domain/Model.ts"
+import type { Processing } from "../../domain/Processing.ts"
+import { findReferences, noReferences } from "../../domain/Reference.ts"
+import type { Head, Pending, StreamState } from "../../store/State.ts"
+import { type Owner, type RecordWrite, Store, type StoreError, type StreamTx } from "../../store/Store.ts"
+import { appendEvents } from "../commit/AppendEvents.ts"
+import type { PageContext } from "../commit/Ingest.ts"
+import { newEvent } from "../commit/RecordWrite.ts"
+import { currentContent, withRedaction } from "../commit/StoredContent.ts"
+
+/** The owner of the streams of an integration, and how their records are processed. */
+export interface Streams {
+  readonly owner: Owner
+  readonly processing: (model: Model) => Processing
+  /** The processing of the model that is derived from a stream's records; null = none is. */
+  readonly derivedProcessing: (stream: StreamKey) => Processing | null
+}
+
+/** Without the hashes of a content that is gone. */
+const blank = { textHash: "", canonicalHash: "" }
+
+const contextOf = (tx: StreamTx, streams: Streams, now: number): PageContext => ({
+  // the context is also that of candidate streams, which are written but not read
+  stream: tx.state as PageContext["stream"],
+  processing: streams.processing(tx.state.model),
+  derivedProcessing: streams.derivedProcessing(tx.state),
+  guard: Guard.thresholds,
+  runId: tx.state.lastRunId,
+  origin: "refresh",
+  backfill: false,
+  isRefetch: true,
+  now
+})
+
+const deletedEvent = (tx: StreamTx, { id, version }: Head, now: number) =>
+  newEvent(tx.state, { id, remoteId: null, canonicalHash: "", changedAt: null }, null, {
+    version: version + 1,
+    kind: "deleted",
+    origin: "refresh",
+    reason: "forgotten",
+    detectedAt: now
+  })
+
+const contentOf = (tx: StreamTx, { position }: Head, processing: Processing) =>
+  Effect.map(
+    tx.contents(position === null ? [] : [position]),
+    (contents) => currentContent(processing, tx.state, position === null ? null : contents.get(position))
+  )
+
+/** Deletes the record itself, unless it is deleted already; its pending change is dropped. */
+export const deleteRecord = (
+  streams: Streams,
+  key: StreamKey,
+  id: string
+): Effect.Effect<void, StoreError, Store> =>
+  Effect.gen(function*() {
+    const store = yield* Store
+    const now = yield* Clock.currentTimeMillis
+    yield* store.transact(
+      streams.owner,
+      key,
+      Effect.fnUntraced(function*(tx) {
+        yield* tx.dropPending([id])
+        const head = (yield* tx.heads([id])).get(id)
+        if (head === undefined) return
+        if (!head.live) return yield* tx.write([{ head: { ...head, ...blank }, events: [] }])
+        const processing = streams.processing(key.model)
+        const content = yield* contentOf(tx, head, processing)
+        const write: RecordWrite = {
+          head: { ...head, ...blank, version: head.version + 1, live: false },
+          events: [deletedEvent(tx, head, now)],
+          erased: true,
+          ...content === null
+            ? {}
+            : { references: { before: findReferences(key, processing, content), after: noReferences } }
+        }
+        yield* appendEvents(tx, [write], contextOf(tx, streams, now))
+      })
+    )
+  })
+
+const withoutCopiesInPending =
+  (stream: StreamState, processing: Processing, forgotten: Forgotten) => (row: Pending): Pending => {
+    const { content, redaction } = row
+    const current = content === null ? null : currentContent(processing, stream, { content, redaction })
+    if (current === null) return row
+    const kept = withoutCopies(processing.model, current, forgotten)
+    return {
+      ...row,
+      content: JSON.stringify(kept),
+      redaction: processing.applied.id,
+      textHash: "",
+      canonicalHash: canonicalHash(processing.shape, kept)
+    }
+  }
+
+/** Removes the copies from the live content and from the pending changes of these records. */
+export const removeCopies = (
+  streams: Streams,
+  key: StreamKey,
+  ids: ReadonlyArray<string>,
+  forgotten: Forgotten
+): Effect.Effect<void, StoreError, Store> =>
+  Effect.gen(function*() {
+    const store = yield* Store
+    const now = yield* Clock.currentTimeMillis
+    const processing = streams.processing(key.model)
+    yield* store.transact(
+      streams.owner,
+      key,
+      Effect.fnUntraced(function*(tx) {
+        const known = withRedaction(tx.state, processing.applied)
+        if (known !== tx.state) yield* tx.saveState(known)
+        const pending = yield* tx.pending(ids)
+        yield* tx.putPending([...pending.values()].map(withoutCopiesInPending(tx.state, processing, forgotten)))
+        const heads = yield* tx.heads(ids)
+        const writes: Array<RecordWrite> = []
+        for (const head of heads.values()) {
+          const content = head.live ? yield* contentOf(tx, head, processing) : null
+          if (content === null) continue
+          const kept = withoutCopies(key.model, content, forgotten)
+          const hash = canonicalHash(processing.shape, kept)
+          const text = (name: string) => typeof kept[name] === "string" ? kept[name] : null
+          const created = newEvent(
+            tx.state,
+            { id: head.id, remoteId: text("remote_id"), canonicalHash: hash, changedAt: text("changed_at") },
+            JSON.stringify(kept),
+            { version: head.version + 2, kind: "created", origin: "backfill", restored: true, detectedAt: now }
+          )
+          writes.push({
+            head: {
+              ...head,
+              version: head.version + 2,
+              textHash: "",
+              canonicalHash: hash,
+              fingerprint: processing.fingerprint
+            },
+            events: [deletedEvent(tx, head, now), created],
+            redaction: processing.applied.id,
+            references: {
+              before: findReferences(key, processing, content),
+              after: findReferences(key, processing, kept)
+            }
+          })
+        }
+        yield* appendEvents(tx, writes, contextOf(tx, streams, now))
+      })
+    )
+  })

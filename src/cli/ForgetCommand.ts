@@ -1,0 +1,122 @@
+/** `rollcall forget`: removes a record for good, lists the forgotten ones, and allows one again. */
+import * as Argument from "effect/cli/Argument"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { forgettableModels, type ForgettableRecord } from "../domain/Forgotten.ts"
+import type { ForgetPlanView, ForgottenView } from "../http/forget/ForgetApi.ts"
+import { clientCommand } from "./ClientCommand.ts"
+import { confirm } from "./Confirmation.ts"
+import { switchFlag, textFlag, yes } from "./Flags.ts"
+import { CommandError, print } from "./Process.ts"
+import { formatCount, formatMinute, formatPlural, table } from "./terminal/Terminal.ts"
+
+const form = "<integration>/<model>/<id>, such as greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ"
+
+/** The first model's name in the text separates the integration from the id. */
+const parse = (text: string): Effect.Effect<ForgettableRecord, CommandError> => {
+  const found = forgettableModels.flatMap((model) => {
+    const at = text.indexOf(`/${model}/`)
+    const id = text.slice(at + model.length + 2)
+    return at > 0 && id !== "" ? [{ at, record: { integration: text.slice(0, at), model, id } }] : []
+  }).sort((a, b) => a.at - b.at)[0]
+  return found === undefined
+    ? Effect.fail(
+      new CommandError({
+        message: "the argument is not the name of a record",
+        hint: `Write ${form}. Models: ${forgettableModels.join(", ")}.`
+      })
+    )
+    : Effect.succeed(found.record)
+}
+
+const planText = (plan: ForgetPlanView): string =>
+  [
+    `record        ${plan.live ? "live" : "not live"}, ${formatPlural(plan.versions, "row")} in the log`,
+    `pending       ${formatCount(plan.pending)}`,
+    `deliveries    ${formatCount(plan.deliveries)}, dead letters included`,
+    `journal       ${formatPlural(plan.steps, "step")}`,
+    ...plan.copies.map(({ ids, model, records }) =>
+      `repeated in   ${formatPlural(records, "record")} of ${model}: ${ids.slice(0, 5).join(", ")}${
+        records > 5 ? ", …" : ""
+      }`
+    ),
+    "",
+    "Only the repeated part is removed from other records: forget them too if more of their content is personal.",
+    "Copies in Kafka, in backups and in other systems stay there.",
+    `plan ${plan.plan}`
+  ].join("\n")
+
+const listText = (records: ReadonlyArray<ForgottenView>): string =>
+  records.length === 0 ? "no record is forgotten" : table(records, {
+    INTEGRATION: ({ integration }) => integration,
+    MODEL: ({ model }) => model,
+    ID: ({ id }) => id,
+    STATE: ({ state }) => state,
+    REQUESTED: ({ requested_at }) => formatMinute(requested_at),
+    DONE: ({ done_at }) => formatMinute(done_at)
+  })
+
+type Result =
+  | { readonly _tag: "list"; readonly items: ReadonlyArray<ForgottenView> }
+  | { readonly _tag: "allowed" }
+  | { readonly _tag: "forgotten"; readonly record: ForgottenView }
+
+const resultText = (result: Result): string => {
+  switch (result._tag) {
+    case "list":
+      return listText(result.items)
+    case "allowed":
+      return "allowed: its next change or the next sweep stores it again"
+    case "forgotten":
+      return result.record.state === "forgotten"
+        ? "forgotten: the store has none of its content any more, and no run stores the record again"
+        : "being forgotten: no run stores the record again; `rollcall forget --list` shows when its removal is complete"
+  }
+}
+
+export const forget = clientCommand("forget", {
+  description: "Remove a person's record for good: it is not stored again until it is allowed",
+  examples: [
+    {
+      command: "rollcall forget greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ",
+      description: "Show what would be removed, and ask for confirmation"
+    },
+    { command: "rollcall forget --list", description: "List the forgotten records" }
+  ],
+  flags: {
+    record: Argument.String("record").pipe(Argument.withDescription(form), Argument.optional),
+    list: switchFlag("list", "List the forgotten records"),
+    allow: switchFlag("allow", "Let Rollcall store a forgotten record again"),
+    plan: textFlag(
+      "plan",
+      "Plan that the command printed for this record; the command then does not ask for confirmation",
+      "plan"
+    ),
+    yes
+  },
+  request: Effect.fnUntraced(function*(client, { allow, list, plan, record, yes }, { json }) {
+    if (list) return { _tag: "list", items: (yield* client.forget.list()).items } as Result
+    if (Option.isNone(record)) {
+      return yield* new CommandError({ message: "no record is named", hint: `Write ${form}, or pass --list.` })
+    }
+    const payload = yield* parse(record.value)
+    if (allow) return yield* Effect.as(client.forget.allow({ payload }), { _tag: "allowed" } as Result)
+    let confirmed = Option.getOrNull(plan)
+    if (confirmed === null) {
+      const planned = yield* client.forget.plan({ payload })
+      if (!json) yield* print(planText(planned))
+      yield* confirm({
+        yes,
+        json,
+        question: "Forget this record for good?",
+        hint: `Pass --plan ${planned.plan} to confirm exactly this plan, or --yes.`
+      })
+      confirmed = planned.plan
+    }
+    const forgotten = yield* client.forget.forget({ payload: { ...payload, plan: confirmed } })
+    return { _tag: "forgotten", record: forgotten } as Result
+  }),
+  json: (result) =>
+    result._tag === "list" ? result.items : result._tag === "forgotten" ? result.record : { allowed: true },
+  text: resultText
+})

@@ -1,0 +1,134 @@
+/**
+ * Removes forgotten records from what the API shows: the records themselves, and their copies inside of other records.
+ *
+ * Invariants
+ * 1. Without a forgotten record the result is the same value, so that nothing is serialized twice
+ *
+ * Gotchas
+ * - An employee and a user have no stream, but other records repeat their names: they can be forgotten too.
+ * - Ids of a forgotten record stay in other records, such as `candidate_id`: outside the API an id alone does not identify a person.
+ */
+import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
+import { type PathChange, segments } from "./Diff.ts"
+import { entryOf, type Model, modelNames, type NestedReference, registry } from "./Model.ts"
+
+/** Kinds of people that appear only inside of other records, by the name under which they can be forgotten. */
+const embeddedOnly = { "hris.employee": "employee", "ats.user": "user" } as const
+export const forgettableModels = [
+  ...modelNames,
+  ...Object.keys(embeddedOnly) as ReadonlyArray<keyof typeof embeddedOnly>
+] as const
+export type ForgettableModel = (typeof forgettableModels)[number]
+
+/** The forgotten ids of one integration, by model. */
+export type Forgotten = ReadonlyMap<string, ReadonlySet<string>>
+export const nothingForgotten: Forgotten = new Map()
+
+/** A record that an operator names. */
+export interface ForgettableRecord {
+  readonly integration: string
+  readonly model: ForgettableModel
+  readonly id: string
+}
+
+/** The model of each kind of embedded record that can be forgotten. */
+const modelOfKind: ReadonlyMap<string, ForgettableModel> = new Map<string, ForgettableModel>([
+  ["candidate", "ats.candidate"],
+  ...Object.values(registry).flatMap(({ model, self }): ReadonlyArray<[string, Model]> =>
+    self === null ? [] : [[self.kind, model]]
+  ),
+  ...Object.entries(embeddedOnly).map(([model, kind]): [string, ForgettableModel] => [kind, model as ForgettableModel])
+])
+
+interface Place extends Pick<NestedReference, "path"> {
+  /** The model of the record that is repeated here. */
+  readonly of: ForgettableModel
+  /** The property of the whole record that has the id, if the copy itself has none. */
+  readonly idProperty?: string
+}
+
+const placesIn = (model: Model): ReadonlyArray<Place> => [
+  ...entryOf(model).nested.flatMap(({ kind, path }) => {
+    const of = modelOfKind.get(kind)
+    return of === undefined ? [] : [{ path, of }]
+  }),
+  ...model === "ats.offer"
+    ? [{ path: ["application"], of: "ats.application", idProperty: "application_id" } as const]
+    : []
+]
+const places: ReadonlyMap<string, ReadonlyArray<Place>> = new Map(modelNames.map((model) => [model, placesIn(model)]))
+
+/** The models whose records may repeat a record of this model. */
+export const embeddingModels = (model: ForgettableModel): ReadonlyArray<Model> =>
+  modelNames.filter((name) => places.get(name)?.some(({ of }) => of === model))
+
+/** Undefined: the value is a copy of a forgotten record. */
+const cut = (
+  value: JsonValue,
+  path: ReadonlyArray<string>,
+  isForgotten: (copy: JsonObject) => boolean
+): JsonValue | undefined => {
+  if (isArray(value)) {
+    const members = value.map((member) => cut(member, path, isForgotten))
+    if (members.every((member, index) => member === value[index])) return value
+    return members.flatMap((member) => member === undefined ? [] : [member])
+  }
+  if (!isObject(value)) return value
+  const [name, ...rest] = path
+  if (name === undefined) return isForgotten(value) ? undefined : value
+  const inner = Object.hasOwn(value, name) ? value[name] : undefined
+  if (inner === undefined) return value
+  const kept = cut(inner, rest, isForgotten)
+  return kept === inner ? value : { ...value, [name]: kept ?? null }
+}
+
+const has = (ids: ReadonlySet<string>, id: JsonValue | undefined): boolean => typeof id === "string" && ids.has(id)
+
+/** The record without its copies of forgotten records: null in place of a copy, or one array member less. */
+export const withoutCopies = (model: Model, record: JsonObject, forgotten: Forgotten): JsonObject =>
+  (places.get(model) ?? []).reduce<JsonObject>((kept, { idProperty, of, path }) => {
+    const ids = forgotten.get(of)
+    if (ids === undefined) return kept
+    const rest = cut(kept, path, (copy) => has(ids, idProperty === undefined ? copy["id"] : record[idProperty]))
+    return isObject(rest) ? rest : kept
+  }, record)
+
+/** Whether a stored record, or a change that led to it, contains a copy of one of the forgotten records. */
+export const repeats = (
+  model: Model,
+  record: JsonObject | null,
+  changes: ReadonlyArray<PathChange>,
+  forgotten: Forgotten
+): boolean => {
+  if (record !== null && withoutCopies(model, record, forgotten) !== record) return true
+  return (places.get(model) ?? []).some(({ of, path }) => {
+    const ids = forgotten.get(of)
+    return ids !== undefined && changes.some((change) => {
+      if (segments(change.path)[0] !== path[0]) return false
+      const text = JSON.stringify(change)
+      return [...ids].some((id) => text.includes(mentionOf(id)))
+    })
+  })
+}
+
+/** The rows of a response, without those of forgotten records and without their copies in the others. */
+export const withoutForgotten = (
+  model: Model,
+  results: ReadonlyArray<unknown>,
+  forgotten: Forgotten
+): ReadonlyArray<unknown> => {
+  if (forgotten.size === 0) return results
+  const own = forgotten.get(model)
+  const kept = results.flatMap((value) => {
+    if (!isObject(value)) return [value]
+    return own !== undefined && has(own, value["id"]) ? [] : [withoutCopies(model, value, forgotten)]
+  })
+  return kept.length === results.length && kept.every((value, index) => value === results[index]) ? results : kept
+}
+
+/** The text by which a serialized record that mentions this id is found. */
+export const mentionOf = (id: string): string => JSON.stringify(id)
+
+/** Whether a row that cannot be read mentions one of the forgotten ids. */
+export const mentionsForgotten = (text: string, forgotten: Forgotten): boolean =>
+  [...forgotten.values()].some((ids) => [...ids].some((id) => text.includes(mentionOf(id))))

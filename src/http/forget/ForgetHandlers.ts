@@ -1,0 +1,53 @@
+/** Handlers for forgetting records: plan, forget, list and allow them. */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { Forgetting, type ForgettingRefused } from "../../capture/forget/Forgetting.ts"
+import { formatTime } from "../../domain/Watermark.ts"
+import type { ForgottenRecord } from "../../store/State.ts"
+import { Store } from "../../store/Store.ts"
+import { Api } from "../Api.ts"
+import { type Conflict, NotFound, toConflict } from "../Problem.ts"
+import { formatTimeOrNull } from "../Schemas.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
+import type { ForgottenView } from "./ForgetApi.ts"
+
+const viewOf = ({ doneAt, id, integration, model, requestedAt, state }: ForgottenRecord): ForgottenView => ({
+  integration,
+  model,
+  id,
+  state,
+  requested_at: formatTime(requestedAt),
+  done_at: formatTimeOrNull(doneAt)
+})
+
+const problems = {
+  ForgettingRefused: (refused: ForgettingRefused): Effect.Effect<never, Conflict | NotFound> =>
+    Effect.fail(
+      refused.reason === "unknown"
+        ? new NotFound({ detail: `${refused.message}: ${refused.hint}` })
+        : toConflict(refused)
+    ),
+  StoreError: toStoreUnavailable
+}
+
+export const layer = HttpApiBuilder.group(Api, "forget", (handlers) =>
+  handlers
+    .handle("list", () =>
+      Effect.flatMap(Store, ({ forgotten }) => forgotten).pipe(
+        Effect.map((records) => ({ items: records.map(viewOf), next: null })),
+        Effect.catchTag("StoreError", toStoreUnavailable)
+      ))
+    .handle("plan", ({ payload }) =>
+      Effect.flatMap(Forgetting, ({ plan }) => plan(payload)).pipe(
+        Effect.map(({ hash, ...counts }) => ({ plan: hash, ...counts })),
+        Effect.catchTags(problems)
+      ))
+    .handle("forget", ({ payload: { plan, ...record } }) =>
+      Effect.flatMap(Forgetting, ({ forget }) =>
+        forget(record, plan)).pipe(
+          Effect.map(viewOf),
+          Effect.catchTags(problems)
+        ))
+    .handle("allow", ({ payload }) =>
+      Effect.flatMap(Forgetting, ({ allow }) =>
+        allow(payload)).pipe(Effect.catchTags(problems))))

@@ -1,0 +1,133 @@
+/**
+ * The table of forgotten records, and the search for every row that mentions one.
+ *
+ * Invariants
+ * 1. A record is added under the lock of its integration's streams: a transaction that stores it is either over or sees it
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
+import type { Forgotten } from "../../domain/Forgotten.ts"
+import type { StreamKey } from "../../domain/Model.ts"
+import type { ForgottenRecord } from "../State.ts"
+import type { FoundRow, Store } from "../Store.ts"
+import { codec, type Row } from "./Columns.ts"
+import type * as Fencing from "./Fencing.ts"
+import * as Locks from "./Locks.ts"
+import type { StreamRow } from "./Rows.ts"
+import { AllowLongStatement, type Raw } from "./SqlRetry.ts"
+
+const records = codec<ForgottenRecord>({
+  integration: "integration",
+  model: "model",
+  id: "id",
+  state: "state",
+  requestedAt: "requested_at",
+  doneAt: "done_at"
+})
+
+/** Positions per statement of the search, so that other statements wait only briefly. */
+const searchSpan = 2_000
+
+/** The forgotten records of one integration. */
+export const forgottenIn = (sql: SqlClient, integration: string) =>
+  sql<Pick<ForgottenRecord, "model" | "id">>`SELECT model, id FROM forgotten WHERE integration = ${integration}`.pipe(
+    Effect.map((rows): Forgotten =>
+      new Map(
+        [...Map.groupBy(rows, ({ model }) => model)].map(([model, own]) => [model, new Set(own.map(({ id }) => id))])
+      )
+    )
+  )
+
+interface ContentRow {
+  readonly stream: number
+  readonly id: string
+  readonly position: number | null
+  readonly content: string | null
+  readonly changes: string
+}
+
+type Operations = Pick<
+  Store["Service"],
+  "forgotten" | "requestForgetting" | "endForgetting" | "allowForgotten" | "findRows" | "dropQuarantinedMentions"
+>
+
+export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">): Raw<Operations> => {
+  const locks = Locks.make(sql)
+  const contains = (column: string, text: string): Fragment => {
+    const name = sql.literal(column)
+    return sql.onDialectOrElse({
+      pg: () => sql`strpos(${name}, ${text}) > 0`,
+      orElse: () => sql`instr(${name}, ${text}) > 0`
+    })
+  }
+  const keysOf = (streams: ReadonlyArray<StreamKey>) =>
+    sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${
+      sql.or(streams.map(({ integration, model }) => sql`(integration = ${integration} AND model = ${model})`))
+    }`
+  const isRecord = ({ id, integration, model }: Pick<ForgottenRecord, "integration" | "model" | "id">) =>
+    sql`integration = ${integration} AND model = ${model} AND id = ${id}`
+
+  return {
+    forgotten: sql<Row>`SELECT * FROM forgotten ORDER BY requested_at, integration, model, id`.pipe(
+      Effect.map(Arr.map(records.fromRow))
+    ),
+    requestForgetting: Effect.fnUntraced(function*(owner, record, action) {
+      yield* fence(owner)
+      yield* locks.streams(record.integration)
+      yield* sql`INSERT INTO forgotten ${sql.insert(records.toRow(record))}
+        ON CONFLICT (integration, model, id) DO NOTHING`
+      yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
+    }, sql.withTransaction),
+    endForgetting: (owner, record, at) =>
+      fence(owner).pipe(
+        Effect.andThen(sql`UPDATE forgotten SET state = 'forgotten', done_at = ${at} WHERE ${isRecord(record)}`),
+        sql.withTransaction
+      ),
+    allowForgotten: Effect.fnUntraced(function*(owner, record, action) {
+      yield* fence(owner)
+      yield* locks.streams(record.integration)
+      yield* sql`DELETE FROM forgotten WHERE ${isRecord(record)}`
+      yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
+    }, sql.withTransaction),
+    findRows: Effect.fnUntraced(function*(streams, text, isWanted) {
+      const found: Array<FoundRow> = []
+      const rows = streams.length === 0 ? [] : yield* keysOf(streams)
+      if (rows.length === 0) return found
+      const keys = new Map(rows.map((row) => [row.key, row]))
+      const add = (some: ReadonlyArray<ContentRow>) => {
+        for (const { position, stream, ...row } of some) {
+          const { integration, model } = keys.get(Number(stream))!
+          if (!isWanted({ integration, model, ...row })) continue
+          found.push({ integration, model, id: row.id, position: position === null ? null : Number(position) })
+        }
+      }
+      const inStreams = sql`stream IN ${sql.in([...keys.keys()])}`
+      add(
+        yield* sql<ContentRow>`
+          SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
+          WHERE ${inStreams} AND ${contains("content", text)}`
+      )
+      const [range] = yield* sql<{ first: number | null; last: number | null }>`
+        SELECT min(position) AS first, max(position) AS last FROM events`
+      const last = Number(range?.last ?? 0)
+      for (let from = Number(range?.first ?? 1); from <= last; from += searchSpan) {
+        add(
+          yield* sql<ContentRow>`
+            SELECT stream, id, position, content, changes FROM events
+            WHERE position >= ${from} AND position < ${from + searchSpan} AND ${inStreams}
+              AND (${contains("content", text)} OR ${contains("changes", text)}) ORDER BY position`
+        )
+      }
+      return found
+    }, Effect.provideService(AllowLongStatement, true)),
+    dropQuarantinedMentions: Effect.fnUntraced(function*(owner, integration, text) {
+      yield* fence(owner)
+      const dropped = yield* sql`
+        DELETE FROM quarantine WHERE stream IN (SELECT key FROM streams WHERE integration = ${integration})
+          AND ${contains("content", text)} RETURNING hash`
+      return dropped.length
+    }, sql.withTransaction)
+  }
+}

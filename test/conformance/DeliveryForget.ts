@@ -1,0 +1,143 @@
+/** Tests for what forgetting a record does to deliveries and journals, which every store must pass; needs a new store for each test. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type { Intent, StepKey } from "../../src/store/AttemptJournal.ts"
+import { type Deliveries, recordDedupKeyOf } from "../../src/store/Deliveries.ts"
+import type { Store, StoreError } from "../../src/store/Store.ts"
+import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
+import { changeOf, ids, tags } from "./StoreSamples.ts"
+
+const integration = tags.integration
+const key = (id: string) => `${integration}/ats.tag/${id}`
+const how = { found: [], own: true }
+
+/**
+ * The record `a` was created, updated and deleted at positions 1, 2 and 4; `b` was created at 3. A delivery of each event is waiting,
+ * in the order of its record.
+ */
+const forgotten = (skipsDeadLetters = false) =>
+  Effect.gen(function*() {
+    const all = yield* setup([], { skipsDeadLetters })
+    const { change, dispatch, made, owner } = all
+    yield* change("a", "created")
+    yield* change("a", "updated")
+    yield* change("b", "created")
+    yield* change("a", "deleted")
+    const order = [["a", 1], ["a", 2], ["b", 3], ["a", 4]] as const
+    yield* dispatch(owner, order.map(([id, position]) => made(key(id), position)), 4)
+    const step = (dedupKey: string, name: string): StepKey => ({
+      handler: all.key,
+      dedupKeys: [dedupKey],
+      step: name,
+      keepForever: dedupKey.startsWith("r:")
+    })
+    return { ...all, step }
+  })
+
+export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
+  describe(`forgetting a record with deliveries in a store (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    test(
+      "empties its rows before the delete, cancels their deliveries and dead letters, and delivers the delete",
+      Effect.gen(function*() {
+        const { claim, deliveries, owner, store } = yield* forgotten()
+        const [first] = yield* claim
+        const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, failedAttempt } as const
+        yield* deliveries.settleAndClaim(owner, [dead], [])
+        assert.deepStrictEqual(yield* deliveries.countForgettable(tags, "a"), { rows: 3, deliveries: 3, steps: 0 })
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
+        assert.deepStrictEqual(yield* deliveries.deadLetters({ limit: 10 }), [])
+        assert.isNull(yield* deliveries.deadLetterDetail(first?.id ?? 0))
+        assert.deepStrictEqual((yield* claim).map(({ subject }) => subject), [{ _tag: "Event", position: 4 }])
+        const log = yield* store.readLog({ after: 0, limit: 10 })
+        assert.deepStrictEqual(log.map(({ before, id, kind }) => [id, kind, before]), [
+          ["b", "created", null],
+          ["a", "deleted", null]
+        ])
+        assert.deepStrictEqual((yield* deliveries.entries([1, 2, 3, 4])).map(({ position }) => position), [3, 4])
+      })
+    )
+
+    test(
+      "leaves a running delivery to its handler, and cancels it once it is retried",
+      Effect.gen(function*() {
+        const { claim, deliveries, owner } = yield* forgotten()
+        const [running, other] = yield* claim
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 1)
+        if (running === undefined) return assert.fail("nothing claimed")
+        yield* deliveries.check(fenceOf(owner, running))
+        const retry = { _tag: "Retry", dueAt: 0, attempts: 1, failedAttempt } as const
+        yield* deliveries.settleAndClaim(owner, [
+          { ...retry, deliveries: [running.id] },
+          { _tag: "Settled", deliveries: [other?.id ?? 0] }
+        ], [])
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
+        assert.deepStrictEqual((yield* claim).map(({ subject }) => subject), [{ _tag: "Event", position: 4 }])
+      })
+    )
+
+    test(
+      "deletes the steps of its events, and the results of its other steps, but no step of another record",
+      Effect.gen(function*() {
+        const { claim, deliveries, made, owner, settle, step } = yield* forgotten()
+        const [first, second] = yield* claim
+        if (first === undefined || second === undefined) return assert.fail("nothing claimed")
+        const fence = fenceOf(owner, first)
+        const ofRecord = recordDedupKeyOf(integration, { model: "ats.tag", id: "a" })
+        const ofOther = recordDedupKeyOf(integration, { model: "ats.tag", id: "b" })
+        const steps = [step("e1", "s"), step("e1~fresh", "s"), step(ofRecord, "s"), step("e3", "s"), step(ofOther, "s")]
+        for (const one of steps) yield* deliveries.finish(fence, one, `"ann@people.example"`)
+        const intent: Intent = { ...step("e1", "w"), integration, write: null, allowRepeat: false }
+        yield* deliveries.begin(fence, intent)
+        assert.strictEqual((yield* deliveries.countForgettable(tags, "a")).steps, 4)
+        yield* settle([first, second])
+        yield* deliveries.purgeForgotten(tags, ["a"], how)
+        assert.deepStrictEqual(
+          yield* Effect.forEach(steps, deliveries.result),
+          [null, null, "null", `"ann@people.example"`, `"ann@people.example"`]
+        )
+        assert.strictEqual((yield* deliveries.countForgettable(tags, "a")).steps, 1)
+        yield* deliveries.replay([made(key("b"), 3)], operatorAction)
+        assert.strictEqual((yield* claim).length, 2)
+      })
+    )
+
+    test(
+      "removes the results of a settled batch, and leaves those of a batch that is not settled",
+      Effect.gen(function*() {
+        const { claim, deliveries, made, owner, step, want } = yield* forgotten()
+        const { claimed } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, size: 2 }])
+        const [one] = claimed
+        if (one === undefined) return assert.fail("nothing claimed")
+        const result = step(`b${one.batch}`, "s")
+        yield* deliveries.finish(fenceOf(owner, one), result, `"ann@people.example"`)
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 1)
+        assert.strictEqual(yield* deliveries.result(result), `"ann@people.example"`)
+        yield* deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: claimed.map(({ id }) => id) }], [])
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
+        assert.strictEqual(yield* deliveries.result(result), "null")
+        yield* deliveries.replay([made(key("b"), 3)], operatorAction)
+        assert.isAbove((yield* claim).length, 0)
+      })
+    )
+
+    test(
+      "finds rows by a text in their content, and pending rows; keeps the rows of a live record",
+      Effect.gen(function*() {
+        const { head, store, write } = yield* setup([])
+        for (const id of ids(3)) {
+          const after = JSON.stringify({ id, name: "ann" })
+          yield* write([changeOf(yield* head(id), "created", { after })])
+        }
+        const found = yield* store.findRows([tags], `"${ids(3)[1]}"`, () => true)
+        assert.deepStrictEqual(found, [{ ...tags, id: "r00001", position: 2 }])
+        assert.deepStrictEqual(yield* store.findRows([tags], `"ann"`, ({ id }) => id === "r00002"), [
+          { ...tags, id: "r00002", position: 3 }
+        ])
+        assert.deepStrictEqual(yield* store.findRows([], `"ann"`, () => true), [])
+      })
+    )
+  })

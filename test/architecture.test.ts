@@ -65,7 +65,7 @@ const layers: ReadonlyArray<Layer> = [
     packages: /^(kafkajs|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|net|tls|util|zlib))$/
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
-  { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:async_hooks$/ },
+  { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:(async_hooks|fs\/promises)$/ },
   {
     name: "testing",
     files: /^testing\//,

@@ -77,7 +77,8 @@ const replay = clientCommand("replay", {
     },
     dryRun: switchFlag(
       "dry-run",
-      "Run the handler without writing, and show what it would write or how it would fail"
+      "Run the handler without writing, and show what it would write or how it would fail; requests that a plugin sends " +
+        "without its capabilities, such as with Node's own fetch, and its own database or files, cannot be blocked"
     ),
     fresh: switchFlag(
       "fresh",

@@ -1,18 +1,21 @@
 /** `rollcall start`: runs the service until it is interrupted, or reads every stream once. */
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { pipelineLayer, resolveConfig, type ResolvedConfig, serverLayer, sourceLayer } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
+import { logLevels } from "../config/DeploymentSettings.ts"
 import { defaultFile, loadRawConfig } from "../config/RawConfig.ts"
+import { findUnknownVariables } from "../config/UnknownVariables.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { isStreamModel } from "../domain/Model.ts"
 import * as Server from "../http/Server.ts"
 import { Relay } from "../publish/Relay.ts"
 import { Store } from "../store/Store.ts"
-import { config, switchFlag } from "./Flags.ts"
+import { config, given, switchFlag } from "./Flags.ts"
 import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./Process.ts"
 import { version } from "./Version.ts"
 
@@ -103,10 +106,17 @@ export const start = Command.make("start", {
   once: switchFlag(
     "once",
     "Read each stream once, publish the changes, deliver them to plugins, and exit; the exit code is 1 if any step failed"
+  ),
+  logLevel: Flag.Literals("log-level", logLevels).pipe(
+    Flag.withDescription("Least important messages to log; takes precedence over ROLLCALL_LOG_LEVEL"),
+    Flag.optional
   )
-}, ({ config, once }) =>
+}, ({ config, logLevel, once }) =>
   Effect.flatMap(loadRawConfig(config), (input) =>
     Effect.gen(function*() {
+      for (const { hint, message, where } of yield* findUnknownVariables(input, process.env)) {
+        yield* Effect.annotateLogs(Effect.logWarning(`${where} ${message}`), { hint })
+      }
       const settings = yield* Effect.fromResult(Config.check(input))
       yield* Config.checkPlugins(settings)
       yield* Effect.gen(function*() {
@@ -116,7 +126,7 @@ export const start = Command.make("start", {
           ? Effect.provide(runOnce(plan), pipelineLayer(plan))
           : Effect.provide(runForever(plan), Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
       }).pipe(Effect.provide(sourceLayer(settings)), stopOnSignal)
-    }).pipe(withLoggedErrors(Config.parseLogSettings(input))))).pipe(
+    }).pipe(withLoggedErrors({ ...Config.parseLogSettings(input), ...given({ level: logLevel }) })))).pipe(
     Command.withDescription("Read every stream and publish its changes until interrupted"),
     Command.withExamples([
       { command: "rollcall start", description: `Use the environment and ${defaultFile}, if it exists` }

@@ -104,12 +104,14 @@ export const parseHttpClient = (section: ConfigValue) => {
   return { ...address, token }
 }
 
+export const logLevels = ["trace", "debug", "info", "warn", "error"] as const
+
 export type LogSettings = ReturnType<typeof parseLog>
 
 export const parseLog = (section: ConfigValue) => {
   const own = section.fields({ level: "ROLLCALL_LOG_LEVEL", format: "ROLLCALL_LOG_FORMAT" })
   return {
-    level: own.level.oneOf("trace", "debug", "info", "warn", "error") ?? "info",
+    level: own.level.oneOf(...logLevels) ?? "info",
     /** null: pretty on a terminal, JSON elsewhere. */
     format: own.format.oneOf("pretty", "json") ?? null
   }

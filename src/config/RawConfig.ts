@@ -65,6 +65,7 @@ const variableKinds = {
 
 export type Variable = keyof typeof variableKinds
 export const variableNames = Object.keys(variableKinds) as ReadonlyArray<Variable>
+export const isSecretVariable = (name: Variable): boolean => variableKinds[name] === "secret"
 
 const Fault = Schema.Struct({
   /** `ROLLCALL_API_URL`, or `rollcall.config.ts, accounts.eu.url` */

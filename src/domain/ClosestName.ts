@@ -1,19 +1,20 @@
 /** Longer than every name; the rest of a longer text does not count, because its distance would take long to compute. */
 const maxLength = 100
 
-/** For "did you mean": the candidate with the smallest edit distance. `candidates` must not be empty. */
-export const closestName = (text: string, candidates: ReadonlyArray<string>): string => {
-  const name = text.slice(0, maxLength)
-  const edits = (a: string, b: string): number => {
-    let row = Array.from({ length: b.length + 1 }, (_, column) => column)
-    for (let i = 1; i <= a.length; i++) {
-      const next = [i]
-      for (let j = 1; j <= b.length; j++) {
-        next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
-      }
-      row = next
+/** The edit distance: how many characters must be inserted, removed or replaced to turn one text into the other. */
+export const distanceOf = (one: string, other: string): number => {
+  const [a, b] = [one.slice(0, maxLength), other.slice(0, maxLength)]
+  let row = Array.from({ length: b.length + 1 }, (_, column) => column)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) {
+      next.push(Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
     }
-    return row[b.length]!
+    row = next
   }
-  return candidates.reduce((best, candidate) => edits(name, candidate) < edits(name, best) ? candidate : best)
+  return row[b.length]!
 }
+
+/** For "did you mean": the candidate with the smallest edit distance. `candidates` must not be empty. */
+export const closestName = (name: string, candidates: ReadonlyArray<string>): string =>
+  candidates.reduce((best, candidate) => distanceOf(name, candidate) < distanceOf(name, best) ? candidate : best)

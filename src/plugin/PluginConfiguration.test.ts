@@ -2,6 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import * as EffectConfig from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as Schema from "effect/Schema"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { checkPlugins } from "../config/Config.ts"
 import type { Integration } from "../config/IntegrationSettings.ts"
 import * as Plugin from "./Plugin.ts"
@@ -60,6 +65,59 @@ describe("a plugin's configuration", () => {
       assert.include(faults[0]?.message, `["GREETING"]`)
       assert.include(faults[0]?.hint, "with({ … })")
     }).pipe(given({ TOKEN: "hush-hush", TEAM_SIZE: "3" })))
+
+  describe("that names a file", () => {
+    const directory = Effect.acquireRelease(
+      Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-plugin-"))),
+      (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+    )
+    const { TOKEN: _, ...others } = environment
+    const tokenIn = (variables: Record<string, string>, used = plugin) =>
+      configurationOf(used, "lever:acme").pipe(Effect.map(({ token }) => Redacted.value(token)), given(variables))
+
+    it.effect("with <NAME>_FILE takes the value from it, without white space around it", () =>
+      Effect.gen(function*() {
+        const file = join(yield* directory, "token")
+        writeFileSync(file, " from-file\n")
+        assert.strictEqual(yield* tokenIn({ ...others, TOKEN_FILE: file }), "from-file")
+        assert.strictEqual(yield* tokenIn({ ...others, TOKEN: "", TOKEN_FILE: file }), "from-file")
+        assert.strictEqual(
+          yield* tokenIn({ ...others, TOKEN_FILE: file }, plugin.with({ values: { TOKEN: "value" } })),
+          "value"
+        )
+        writeFileSync(file, "12")
+        const nested = yield* configurationOf(plugin, "lever:acme").pipe(
+          given({ GREETING: "hi", TOKEN: "t", TEAM_SIZE_FILE: file })
+        )
+        assert.strictEqual(nested.team, 12)
+      }))
+
+    it.effect("is incomplete if both are set, or the file is missing or empty, and the message does not quote either (I11)", () =>
+      Effect.gen(function*() {
+        const file = join(yield* directory, "token")
+        const why = (variables: Record<string, string>) =>
+          Effect.map(Effect.flip(tokenIn({ ...others, ...variables })), ({ message }) => message)
+        assert.include(
+          yield* why({ TOKEN_FILE: "sk_live_51H8xYz" }),
+          "TOKEN_FILE names a file that is empty or cannot be read"
+        )
+        writeFileSync(file, " \n")
+        assert.include(yield* why({ TOKEN_FILE: file }), "TOKEN_FILE names a file that is empty")
+        assert.include(yield* why({ TOKEN: "hush-hush", TOKEN_FILE: file }), "TOKEN and TOKEN_FILE are both set")
+        for (const variables of [{ TOKEN_FILE: "sk_live_51H8xYz" }, { TOKEN: "hush-hush", TOKEN_FILE: file }]) {
+          assert.notMatch(yield* why(variables), /hush|sk_live/)
+        }
+      }))
+
+    it.effect("does not change a group of values that has one named FILE", () =>
+      Effect.gen(function*() {
+        const grouped = Plugin.make("grouped", {
+          config: EffectConfig.schema(Schema.Struct({ FILE: Schema.String, SIZE: Schema.String }), "TEAM")
+        })
+        const config = yield* configurationOf(grouped, "lever:acme").pipe(given({ TEAM_FILE: "a.txt", TEAM_SIZE: "3" }))
+        assert.deepStrictEqual(config, { FILE: "a.txt", SIZE: "3" })
+      }))
+  })
 
   it.effect("the message about an invalid value does not contain the value (I11)", () =>
     Effect.gen(function*() {

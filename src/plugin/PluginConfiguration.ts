@@ -3,11 +3,13 @@
  *
  * Gotchas
  * - Precedence of values: those of the integration, then those of the plugin, then the environment.
+ * - The file of a variable is read whenever the configuration is: once in each process.
  */
 import * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { readFile } from "node:fs/promises"
 import type { Plugin } from "./Plugin.ts"
 
 /** A plugin's configuration is missing a value or has an invalid one. The message names the setting, never its value   (I11). */
@@ -22,26 +24,88 @@ export const isEnabledIn = ({ settings }: Pick<Plugin<unknown>, "settings">, int
   return own === undefined ? settings.others !== false : own !== false
 }
 
-const providerFor = ({ settings }: Pick<Plugin<unknown>, "settings">, integration: string) =>
+/** Names like `TEAM_SIZE`, as the environment has them. */
+const variableOf = (path: ConfigProvider.Path): string => path.join("_")
+
+const readText = (path: string): Effect.Effect<string> =>
+  Effect.tryPromise(() => readFile(path, "utf8")).pipe(
+    Effect.map((text) => text.trim()),
+    Effect.orElseSucceed(() => "")
+  )
+
+/**
+ * The environment, in which `<NAME>_FILE` may name a file with the value of `<NAME>`. `unreadable`: receives the names of such
+ * variables whose file is empty or cannot be read.
+ */
+const withFiles = (environment: ConfigProvider.ConfigProvider, unreadable: Set<string>) =>
+  ConfigProvider.make((path) =>
+    Effect.gen(function*() {
+      const node = yield* environment.load(path)
+      const last = path.at(-1)
+      if (typeof last !== "string") return node
+      const own = [...path.slice(0, -1), `${last}_FILE`]
+      const file = (yield* environment.load(own))?.value?.trim() ?? ""
+      if (file === "") return node
+      if ((node?.value?.trim() ?? "") !== "") {
+        const message = `${variableOf(path)} and ${variableOf(own)} are both set`
+        return yield* new ConfigProvider.SourceError({ message })
+      }
+      const value = yield* readText(file)
+      if (value !== "") return node?._tag === "Record" ? { ...node, value } : ConfigProvider.makeValue(value)
+      // not an error yet: it may be the value FILE of a group
+      unreadable.add(variableOf(own))
+      return node
+    })
+  )
+
+const providerFor = (
+  { settings }: Pick<Plugin<unknown>, "settings">,
+  integration: string,
+  unreadable: Set<string>
+) =>
   Effect.map(ConfigProvider.ConfigProvider, (environment) => {
     const own = settings.integrations?.[integration]
     return [typeof own === "object" ? own.values : {}, settings.values ?? {}]
       .map((values) => ConfigProvider.fromUnknown(values))
-      .reduceRight((otherwise, provider) => ConfigProvider.orElse(provider, otherwise), environment)
+      .reduceRight(
+        (otherwise, provider) => ConfigProvider.orElse(provider, otherwise),
+        withFiles(environment, unreadable)
+      )
   })
+
+const configOf = <C>({ definition }: Plugin<C>): Config.Config<C> => definition.config ?? Config.succeed({} as C)
 
 /** The configuration that a plugin's handlers receive in an integration. */
 export const configurationOf = <C>(
   plugin: Plugin<C>,
   integration: string
-): Effect.Effect<C, IncompleteConfiguration> => {
-  const unconfigured = (message: string) => new IncompleteConfiguration({ plugin: plugin.name, integration, message })
-  return Effect.flatMap(
-    providerFor(plugin, integration),
-    (provider) => (plugin.definition.config ?? Config.succeed({} as C)).parse(provider)
-  ).pipe(
-    Effect.mapError(({ message }) => unconfigured(message)),
-    // the thrown error is left out of the message: it may contain a configuration value
-    Effect.catchDefect(() => Effect.fail(unconfigured("a function in the plugin's configuration threw an error")))
-  )
-}
+): Effect.Effect<C, IncompleteConfiguration> =>
+  Effect.suspend(() => {
+    const unreadable = new Set<string>()
+    const unconfigured = (message: string) =>
+      new IncompleteConfiguration({
+        plugin: plugin.name,
+        integration,
+        message: [
+          message,
+          ...[...unreadable].map((name) => `${name} names a file that is empty or cannot be read`)
+        ].join("; ")
+      })
+    return providerFor(plugin, integration, unreadable).pipe(
+      Effect.flatMap((provider) => configOf(plugin).parse(provider)),
+      Effect.mapError(({ message }) => unconfigured(message)),
+      // the thrown error is left out of the message: it may contain a configuration value
+      Effect.catchDefect(() => Effect.fail(unconfigured("a function in the plugin's configuration threw an error")))
+    )
+  })
+
+/** The variables that a plugin's configuration looks up. */
+export const variablesOf = (plugin: Plugin<unknown>): Effect.Effect<ReadonlySet<string>> =>
+  Effect.flatMap(ConfigProvider.ConfigProvider, (environment) => {
+    const names = new Set<string>()
+    const recording = ConfigProvider.make((path) => {
+      names.add(variableOf(path))
+      return environment.load(path)
+    })
+    return Effect.as(Effect.exit(configOf(plugin).parse(recording)), names)
+  })

@@ -39,6 +39,8 @@ import * as PluginChecks from "./PluginChecks.ts"
 
 /** The configuration to check, with the integrations in which each plugin is on. */
 interface DoctorInput extends Config.Settings {
+  /** Variables that look as if they were meant for Rollcall. */
+  readonly unknown: ReadonlyArray<Fault>
   readonly rawConfig: RawConfig
   readonly uses: ReadonlyArray<Config.PluginUse>
 }
@@ -51,6 +53,9 @@ const freeSpace = { enough: 1024 * mebibyte, least: 100 * mebibyte }
 
 const faultResult = ({ hint, message, where }: Fault): CheckResult =>
   problem("configuration", `${where} ${message}`, hint)
+
+const unknownResult = ({ hint, message, where }: Fault): CheckResult =>
+  warning("configuration", `${where} ${message}`, hint)
 
 const checkConfiguration = ({ accounts, integrations }: DoctorInput): CheckResult =>
   integrations.length === 0
@@ -233,7 +238,7 @@ const checkKafka = (input: DoctorInput, own: KafkaSettings) =>
 
 /** The groups in which results are reported, each as soon as it is complete. */
 const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyArray<CheckResult>, never, Source>> => [
-  Effect.succeed([checkConfiguration(input)]),
+  Effect.succeed([checkConfiguration(input), ...input.unknown.map(unknownResult)]),
   Effect.succeed(PluginChecks.checkConfigurations(input)),
   ...Object.entries(input.accounts).map(([name, { url }]) => checkAccountAndIntegrations(input, name, url)),
   checkStoreAndAddress(input),
@@ -275,14 +280,21 @@ const report = Effect.fnUntraced(function*<R>(
 
 /** Runs all checks. */
 export const runChecks = Effect.fnUntraced(
-  function*(settings: Config.Settings, rawConfig: RawConfig, options: Options) {
+  function*(
+    settings: Config.Settings,
+    rawConfig: RawConfig,
+    unknown: ReadonlyArray<Fault>,
+    options: Options
+  ) {
     const uses = yield* Config.findPluginUses(settings)
-    yield* report(checkGroups({ ...settings, rawConfig, uses }), options)
+    yield* report(checkGroups({ ...settings, rawConfig, unknown, uses }), options)
   }
 )
 
 /** Reports the faults of an invalid configuration, which make all other checks impossible. */
 export const reportInvalidConfig = (
   faults: ReadonlyArray<Fault>,
+  unknown: ReadonlyArray<Fault>,
   options: Options
-): Effect.Effect<void, CommandError> => report([Effect.succeed(faults.map(faultResult))], options)
+): Effect.Effect<void, CommandError> =>
+  report([Effect.succeed([...faults.map(faultResult), ...unknown.map(unknownResult)])], options)

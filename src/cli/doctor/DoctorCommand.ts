@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import { sourceLayer } from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
 import { loadRawConfig } from "../../config/RawConfig.ts"
+import { findUnknownVariables } from "../../config/UnknownVariables.ts"
 import { config, json } from "../Flags.ts"
 import { withTerminalErrors } from "../Process.ts"
 
@@ -15,11 +16,12 @@ export const doctor = Command.make("doctor", { config, json }, ({ config, json }
   Effect.gen(function*() {
     const Doctor = yield* Effect.promise(() => import("./Doctor.ts"))
     const input = yield* loadRawConfig(config)
+    const unknown = yield* findUnknownVariables(input, process.env)
     const checked = Config.check(input)
-    if (Result.isFailure(checked)) return yield* Doctor.reportInvalidConfig(checked.failure.faults, { json })
+    if (Result.isFailure(checked)) return yield* Doctor.reportInvalidConfig(checked.failure.faults, unknown, { json })
     const settings = checked.success
     yield* Effect.provide(
-      Doctor.runChecks(settings, input, { json }),
+      Doctor.runChecks(settings, input, unknown, { json }),
       sourceLayer({ ...settings, ...doctorTimeouts })
     )
   }).pipe(withTerminalErrors)).pipe(

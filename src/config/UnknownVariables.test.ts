@@ -1,0 +1,117 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as EffectConfig from "effect/Config"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Plugin from "../plugin/Plugin.ts"
+import { loadEnvironment } from "./RawConfig.ts"
+import { findUnknownVariables } from "./UnknownVariables.ts"
+
+/** `secrets`: the variables that the file names as secrets. */
+const unknown = (environment: Record<string, string>, file: unknown = {}, secrets: ReadonlyArray<string> = []) =>
+  Effect.flatMap(
+    loadEnvironment,
+    (input) =>
+      findUnknownVariables({
+        ...input,
+        secrets: new Map(secrets.map((name) => [name, "not set"])),
+        file: { name: "rollcall.config.ts", value: file }
+      }, environment)
+  ).pipe(
+    Effect.map((found) => found.map(({ hint, where }) => [where, /^[^;.?]*/.exec(hint)?.[0]])),
+    Effect.provideService(ConfigProvider.ConfigProvider, ConfigProvider.fromEnvRecord(environment))
+  )
+
+const misspelled: ReadonlyArray<[name: string, meant: string]> = [
+  ["ROLLCALL_INTERVALL", "ROLLCALL_INTERVAL"],
+  ["ROLLCALL_API_KY", "ROLLCALL_API_KEY"],
+  ["ROLLCALL_APIKEY", "ROLLCALL_API_KEY"],
+  ["ROLLCALL_HTTP_TOKEN_FIEL", "ROLLCALL_HTTP_TOKEN_FILE"],
+  ["ROLLCAL_STORE", "ROLLCALL_STORE"],
+  ["rollcall_models", "ROLLCALL_MODELS"],
+  ["Rollcall_Topic", "ROLLCALL_TOPIC"],
+  ["ROLLCALL_PORT", "ROLLCALL_HTTP_PORT"],
+  ["ROLLCALL_KEY", "ROLLCALL_API_KEY"],
+  ["ROLLCALL_BROKERS", "KAFKA_BROKERS"],
+  ["KAFKA_BROKER", "KAFKA_BROKERS"],
+  ["KAFKA_SLL", "KAFKA_SSL"],
+  ["KAFKA_SASL_PASWORD_FILE", "KAFKA_SASL_PASSWORD_FILE"]
+]
+
+const known: ReadonlyArray<Record<string, string>> = [
+  {
+    ROLLCALL_API_KEY_FILE: "/run/key",
+    ROLLCALL_HTTP_READ_TOKEN_FILE: "/run/token",
+    KAFKA_SASL_PASSWORD_FILE: "/run/p"
+  },
+  // Kubernetes sets these for a service named rollcall, in every pod of the namespace
+  { ROLLCALL_SERVICE_HOST: "10.0.0.1", ROLLCALL_SERVICE_PORT: "8477", ROLLCALL_SERVICE_PORT_HTTP: "8477" },
+  { ROLLCALL_PORT: "tcp://10.0.0.1:8477", ROLLCALL_PORT_8477_TCP: "tcp://10.0.0.1:8477" },
+  { ROLLCALL_PORT_8477_TCP_PROTO: "tcp", ROLLCALL_PORT_8477_TCP_PORT: "8477", ROLLCALL_PORT_8477_TCP_ADDR: "10.0.0.1" },
+  // the variables of a broker's container, and of other programs
+  { KAFKA_NODE_ID: "1", KAFKA_HEAP_OPTS: "-Xmx1g", KAFKA_LISTENERS: "x", KAFKA_BOOTSTRAP_SERVERS: "b:9092" },
+  { KAFKA_BROKER: "b:9092", KAFKA_BROKERS: "b:9092" },
+  { PATH: "/bin", HOME: "/", ROLL: "1", ROLLUP_WATCH: "true", DATABASE_URI: "x" },
+  { ROLLCALL_INTERVALL: "" }
+]
+
+describe("a variable that Rollcall does not know", () => {
+  for (const [name, meant] of misspelled) {
+    it.effect(`${name} is reported with the closest name, ${meant}`, () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* unknown({ [name]: "x" }), [[name, `Did you mean ${meant}`]])
+      }))
+  }
+
+  it.effect("is reported with the closest name also if it is far from every name", () =>
+    Effect.gen(function*() {
+      const [found] = yield* unknown({ ROLLCALL_SEND_TO_ELASTICSEARCH: "x" })
+      assert.strictEqual(found?.[0], "ROLLCALL_SEND_TO_ELASTICSEARCH")
+      assert.match(String(found?.[1]), /^Did you mean ROLLCALL_/)
+    }))
+
+  for (const environment of known) {
+    it.effect(`is not among ${Object.keys(environment).join(", ")}`, () =>
+      Effect.gen(function*() {
+        assert.deepStrictEqual(yield* unknown(environment), [])
+      }))
+  }
+
+  it.effect("is not one that the configuration file names as a secret, or its _FILE", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* unknown({ ROLLCALL_EU_KEY_FILE: "/run/key" }, {}, ["ROLLCALL_EU_KEY"]), [])
+      assert.deepStrictEqual(yield* unknown({ ROLLCALL_EU_KEY: "k" }, {}, ["ROLLCALL_EU_KEY"]), [])
+      assert.strictEqual((yield* unknown({ ROLLCALL_US_KEY: "k" }, {}, ["ROLLCALL_EU_KEY"])).length, 1)
+    }))
+
+  it.effect("is not one that the configuration of a plugin looks up, or its _FILE", () =>
+    Effect.gen(function*() {
+      const plugin = Plugin.make("own", {
+        config: EffectConfig.all({
+          one: EffectConfig.String("ROLLCALL_CHANNEL"),
+          two: EffectConfig.option(EffectConfig.nested(EffectConfig.String("TOKEN"), "ROLLCALL_CHAT"))
+        })
+      })
+      const environment = { ROLLCALL_CHANNEL: "c", ROLLCALL_CHAT_TOKEN_FILE: "/run/token" }
+      assert.deepStrictEqual(yield* unknown(environment, { plugins: [plugin] }), [])
+      assert.strictEqual((yield* unknown(environment)).length, 2)
+    }))
+
+  it.effect("that holds a file name of a setting that is not a secret gets a hint that says so", () =>
+    Effect.gen(function*() {
+      const [found] = yield* unknown({ ROLLCALL_API_URL_FILE: "/run/url" })
+      assert.deepStrictEqual(found, [
+        "ROLLCALL_API_URL_FILE",
+        "Set ROLLCALL_API_URL itself: only secrets are read from files"
+      ])
+    }))
+
+  it.effect("is reported briefly and at once, however long its name is and however many there are", () =>
+    Effect.gen(function*() {
+      const many = Object.fromEntries(
+        Array.from({ length: 2_000 }, (_, n) => [`ROLLCALL_${n}_${"X".repeat(5_000)}`, "x"])
+      )
+      const found = yield* unknown(many)
+      assert.strictEqual(found.length, 20)
+      for (const [where] of found) assert.isAtMost(String(where).length, 101)
+    }))
+})

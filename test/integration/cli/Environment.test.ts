@@ -1,0 +1,87 @@
+/** Variables that Rollcall does not know, and flags that take precedence over variables. */
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { assert, describe, it } from "vitest"
+import { inDirectory } from "./Program.ts"
+
+const variables = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "k3y", ROLLCALL_HTTP_PORT: "0" }
+const misspelled = {
+  ROLLCALL_INTERVALL: "5 minutes",
+  KAFKA_BROKER: "b:9092",
+  ROLLCALL_OWN: "x",
+  ROLLCALL_MORE_FILE: "x"
+}
+
+/** A plugin whose configuration has variables that begin like those of Rollcall. */
+const file = `import * as Config from "effect/Config"
+import { defineConfig } from "rollcall"
+import * as Plugin from "rollcall/plugin"
+const config = Config.all({ own: Config.String("ROLLCALL_OWN"), more: Config.option(Config.Redacted("ROLLCALL_MORE")) })
+export default defineConfig({ plugins: [Plugin.make("own", { config }).on("ats.tag.created", {}, async () => {})] })
+`
+
+const lines = (text: string): ReadonlyArray<Record<string, unknown>> =>
+  text.split("\n").filter((line) => line.startsWith("{")).map((line) => JSON.parse(line))
+
+describe("a misspelled variable", () => {
+  it("is a warning of start and doctor with the closest name, and a variable of a plugin is none", () =>
+    inDirectory(async (directory, start) => {
+      writeFileSync(join(directory, "rollcall.config.ts"), file)
+      const environment = { ...variables, ...misspelled }
+      const { stderr } = await start(["start", "--once"], environment, directory).ended
+      const warned = lines(stderr).filter(({ level }) => level === "warn")
+      assert.deepStrictEqual(warned.map(({ message }) => message).slice(0, 2), [
+        "KAFKA_BROKER is not a variable of Rollcall, so it has no effect",
+        "ROLLCALL_INTERVALL is not a variable of Rollcall, so it has no effect"
+      ])
+      assert.match(String(warned[1]?.["hint"]), /^Did you mean ROLLCALL_INTERVAL\?/)
+      const { stdout } = await start(["doctor"], environment, directory).ended
+      assert.match(stdout, /^warning {2}configuration: ROLLCALL_INTERVALL is not .*Did you mean ROLLCALL_INTERVAL\?/m)
+      assert.notInclude(stdout + stderr, "ROLLCALL_OWN is")
+      assert.notInclude(stdout + stderr, "ROLLCALL_MORE")
+    }))
+
+  it("is reported together with the mistake that it causes", () =>
+    inDirectory(async (directory, start) => {
+      const environment = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KY: "k3y" }
+      const { stderr } = await start(["start"], environment, directory).ended
+      assert.match(stderr, /ROLLCALL_API_KY is not a variable .*ROLLCALL_API_KEY\?[^]*ROLLCALL_API_KEY: is not set/)
+      const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
+      const { checks } = JSON.parse(stdout)
+      assert.strictEqual(code, 1)
+      assert.deepStrictEqual(checks.map(({ status }: { status: string }) => status), ["problem", "warning"])
+      assert.notInclude(stdout + stderr, "k3y")
+    }))
+})
+
+describe("start --log-level", () => {
+  const levels = async (
+    start: Parameters<Parameters<typeof inDirectory>[0]>[1],
+    args: ReadonlyArray<string>,
+    directory: string
+  ) => {
+    const environment = {
+      ...variables,
+      ROLLCALL_LOG_LEVEL: "warn",
+      ROLLCALL_INTEGRATIONS: "a:b",
+      ROLLCALL_MODELS: "ats.tag",
+      ROLLCALL_RETRY_BASE: "5 milliseconds"
+    }
+    const { stderr } = await start(["start", "--once", ...args], environment, directory).ended
+    return new Set(lines(stderr).map(({ level }) => level))
+  }
+
+  it("takes precedence over ROLLCALL_LOG_LEVEL", () =>
+    inDirectory(async (directory, start) => {
+      assert.isFalse((await levels(start, [], directory)).has("info"))
+      assert.isTrue((await levels(start, ["--log-level", "info"], directory)).has("info"))
+      assert.deepStrictEqual([...await levels(start, ["--log-level", "error"], directory)], ["error"])
+    }))
+
+  it("lists the levels if the given one is none", () =>
+    inDirectory(async (directory, start) => {
+      const { code, stderr, stdout } = await start(["start", "--log-level", "loud"], variables, directory).ended
+      assert.strictEqual(code, 2)
+      assert.match(stdout + stderr, /trace.*debug.*info.*warn.*error/s)
+    }))
+})

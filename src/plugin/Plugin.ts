@@ -14,7 +14,7 @@ import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
 import type { Origin } from "../domain/ChangeEvent.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
-import { adaptAsync, type AsyncHandler } from "./Async.ts"
+import { adaptAsync, type AsyncCapabilities, type AsyncHandler } from "./Async.ts"
 import type { HandlerEffect } from "./Capabilities.ts"
 import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
 import { Uncaught } from "./Failure.ts"
@@ -151,6 +151,18 @@ export interface Definition<C> {
   readonly writesPerHour?: number
 }
 
+type UseAsync = "wrap this function in Plugin.async(…): only there do the capabilities and the configuration have types"
+
+/**
+ * A function that returns an Effect, or an async function that uses only its first parameter. The compiler shows the text of
+ * `UseAsync` where an async function without `Plugin.async` uses the capabilities, or the configuration behind them.
+ */
+type Handle<E, C> = (
+  event: E,
+  config: C & Omit<{ readonly [K in keyof AsyncCapabilities]: UseAsync }, keyof C>,
+  none: Record<UseAsync, never>
+) => HandlerEffect | Promise<void>
+
 export interface Plugin<C> {
   readonly name: string
   readonly definition: Definition<C>
@@ -163,7 +175,7 @@ export interface Plugin<C> {
   on<const T extends Trigger, const P extends PropertyOf<T> = never>(
     trigger: T,
     options: T extends `${string}.updated` ? UpdateOptions<P> : EventOptions,
-    handle: (event: EventOf<T, P>, config: C) => HandlerEffect
+    handle: Handle<EventOf<T, P>, C>
   ): Plugin<C>
   on<const T extends Trigger, const P extends PropertyOf<T> = never>(
     trigger: T,
@@ -174,7 +186,7 @@ export interface Plugin<C> {
   onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
     options: UpdateOptions<P> & { readonly as: string },
-    handle: (event: OneOf<T, P>, config: C) => HandlerEffect
+    handle: Handle<OneOf<T, P>, C>
   ): Plugin<C>
   onAny<const T extends Trigger, const P extends PropertyOf<T> = never>(
     triggers: ReadonlyArray<T>,
@@ -185,7 +197,7 @@ export interface Plugin<C> {
   batch<const T extends Trigger>(
     trigger: T,
     options: BatchOptions,
-    handle: (events: ReadonlyArray<EventOf<T>>, config: C) => HandlerEffect
+    handle: Handle<ReadonlyArray<EventOf<T>>, C>
   ): Plugin<C>
   batch<const T extends Trigger>(
     trigger: T,
@@ -196,7 +208,7 @@ export interface Plugin<C> {
   every(
     interval: DurationInput,
     options: HandlerOptions & { readonly as: string },
-    handle: (tick: Tick, config: C) => HandlerEffect
+    handle: Handle<Tick, C>
   ): Plugin<C>
   every(
     interval: DurationInput,

@@ -65,6 +65,17 @@ export const plain = Plugin.make("plain", { config })
   .batch("ats.tag.created", { as: "many", size: 2, within: "1 second" }, async (events) => void events[0]?.recordId)
   .every("1 day", { as: "daily" }, async (tick) => void tick.scheduledAt)
 
+/** A configuration value may have the name of a capability, and an async handler may be declared elsewhere. */
+const declared: Plugin.AsyncHandler<Plugin.EventOf<"ats.tag.created">, { readonly api: string }> = async (
+  _,
+  { api }
+) => {
+  await api.addTag("c", { tag: { name: "x" } })
+}
+Plugin.make("names", { config: Config.all({ api: Config.String("API") }) })
+  .on("ats.tag.created", {}, (_, { api }) => Effect.log(api.toUpperCase()))
+  .on("ats.tag.created", { as: "declared" }, declared)
+
 const needsFiles: Effect.Effect<void, never, FileSystem.FileSystem> = Effect.gen(function*() {
   yield* FileSystem.FileSystem
 })
@@ -98,6 +109,19 @@ export const refused = () => [
   Plugin.make("x", { config })
     // @ts-expect-error a handler is an async function or returns an Effect
     .on("ats.tag.created", {}, () => {}),
+  Plugin.make("x", { config })
+    .on("ats.tag.created", {}, async (event, { api }) => {
+      // @ts-expect-error the capabilities have types only in Plugin.async; the error says so
+      await api.addTag(event.recordId, { tag: { name: "x" } })
+    }),
+  Plugin.make("x", { config })
+    .every("1 day", { as: "daily" }, async (_, { events }) => {
+      // @ts-expect-error the same in every kind of handler
+      await events.between("ats.tag.created", "0", "1")
+    }),
+  Plugin.make("x", { config })
+    // @ts-expect-error the configuration of an async function has a type only in Plugin.async
+    .on("ats.tag.created", {}, async (_event, _capabilities, { hris }) => void hris),
   Plugin.make("x", { config })
     // @ts-expect-error a service that is not a capability
     .on("ats.tag.created", {}, () => needsFiles),

@@ -256,6 +256,26 @@ const resultLine = ({ check, hint, message, status }: CheckResult): string =>
     `${paint(colors[status], status.padEnd(7))}  ${check}: ${message}${hint === null ? "" : `. ${sentence(hint)}`}`
   )
 
+const streamCheck = /^stream ([^/]+)\/(\S+)$/
+
+/** Streams of one integration with the same fault become one result, for people. */
+const groupStreamFaults = (results: ReadonlyArray<CheckResult>): ReadonlyArray<CheckResult> =>
+  [
+    ...Map.groupBy(results, (result) => {
+      const { check, hint, message, status } = result
+      const [, integration] = streamCheck.exec(check) ?? []
+      return status === "ok" || integration === undefined
+        ? result
+        : JSON.stringify([status, integration, message, hint])
+    }).values()
+  ].map((group) => {
+    const first = group[0]!
+    if (group.length === 1) return first
+    const [, integration] = streamCheck.exec(first.check) ?? []
+    const models = group.map(({ check }) => streamCheck.exec(check)?.[2])
+    return { ...first, check: `integration ${integration} (${models.length} models: ${models.join(", ")})` }
+  })
+
 interface Options {
   readonly json: boolean
 }
@@ -269,9 +289,10 @@ const report = Effect.fnUntraced(function*<R>(
   for (const group of groups) {
     const finished = yield* group
     results.push(...finished)
-    if (!json && finished.length > 0) yield* print(finished.map(resultLine).join("\n"))
+    if (!json && finished.length > 0) yield* print(groupStreamFaults(finished).map(resultLine).join("\n"))
   }
-  const problems = results.filter(({ status }) => status === "problem").length
+  const isProblem = ({ status }: CheckResult) => status === "problem"
+  const problems = groupStreamFaults(results).filter(isProblem).length
   if (json) yield* print(JSON.stringify({ ok: problems === 0, checks: results }))
   if (problems === 0) return
   const message = problems === 1 ? "1 check found a problem" : `${problems} checks found problems`

@@ -4,6 +4,7 @@
 import type { WriteName } from "../../api/Writes.ts"
 import type { IntegrationView } from "../../http/Api.ts"
 import type { HoldView } from "../../http/holds/HoldApi.ts"
+import { freshnessOf, modelsOf, pendingOf, type StreamGroup, sumOf } from "../../http/status/StreamGroups.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
 import type { EventData } from "../../publish/EventSchema.ts"
 import type { WriteRequest } from "../../source/Source.ts"
@@ -180,7 +181,8 @@ const progressText = ({ kind, pass, records, ...progress }: NonNullable<StreamVi
   return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${formatCount(records)} read, ${rate}${left}`
 }
 
-const streamCondition = (stream: StreamView): string => {
+const streamCondition = (stream: StreamView | undefined): string => {
+  if (stream === undefined) return ""
   if (stream.blocked !== null) return `blocked: ${stream.blocked.reason}`
   if (stream.paused) return "paused"
   if (stream.failing !== null) return `failing (${stream.failing.count})`
@@ -188,16 +190,23 @@ const streamCondition = (stream: StreamView): string => {
   return stream.phase
 }
 
-export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
-  table(streams, {
+/** A table with a row per group. */
+export const streamGroupTable = (groups: ReadonlyArray<StreamGroup>): string =>
+  table(groups, {
     INTEGRATION: ({ integration }) => integration,
-    MODEL: ({ model }) => model,
-    CONDITION: streamCondition,
-    RECORDS: ({ records_live }) => formatCount(records_live),
-    PENDING: ({ pending }) => String(Object.values(pending).reduce((sum, rows) => sum + rows, 0)),
-    QUARANTINED: ({ quarantined }) => String(quarantined),
-    FRESH: ({ freshness_seconds: seconds }) => seconds === null ? "–" : formatSeconds(seconds)
+    MODEL: modelsOf,
+    CONDITION: ({ streams }) => streamCondition(streams[0]),
+    RECORDS: ({ streams }) => formatCount(sumOf(streams, ({ records_live }) => records_live)),
+    PENDING: ({ streams }) => String(sumOf(streams, pendingOf)),
+    QUARANTINED: ({ streams }) => String(sumOf(streams, ({ quarantined }) => quarantined)),
+    FRESH: ({ streams }) => {
+      const seconds = freshnessOf(streams)
+      return seconds === null ? "–" : formatSeconds(seconds)
+    }
   })
+
+export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
+  streamGroupTable(streams.map((stream) => ({ integration: stream.integration, streams: [stream], cause: null })))
 
 export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
   table(holds, {

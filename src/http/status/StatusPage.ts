@@ -10,29 +10,29 @@ import type { HoldView } from "../holds/HoldApi.ts"
 import { escape, render } from "../pages/Page.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
-import type { StreamView } from "../streams/StreamApi.ts"
 import { outageText, type Overview } from "./Overview.ts"
 import { OverviewCache } from "./OverviewCache.ts"
-
-const condition = (stream: StreamView): string => {
-  if (stream.blocked !== null) return `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
-  if (stream.paused) return "paused"
-  if (stream.failing !== null) return `failing: ${stream.failing.message}`
-  return stream.phase
-}
+import { freshnessOf, groupStreams, modelsOf, pendingOf, type StreamGroup, sumOf } from "./StreamGroups.ts"
 
 const cellsOf = (cells: ReadonlyArray<string>, numbers: ReadonlyArray<string>): string =>
   `<tr>${cells.map((cell) => `<td>${escape(cell)}</td>`).join("")}${
     numbers.map((cell) => `<td class="n">${escape(cell)}</td>`).join("")
   }</tr>`
 
-const row = (stream: StreamView): string => {
-  const pending = Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0)
-  const freshness = stream.freshness_seconds === null ? "–" : `${Math.round(stream.freshness_seconds)} s`
-  const progress = stream.progress === null ? "" : `${stream.progress.kind}: ${stream.progress.records} records`
-  const cells = [stream.integration, stream.model, condition(stream), progress]
-  const numbers = [String(stream.records_live), String(pending), String(stream.quarantined), freshness]
-  return cellsOf(cells, numbers)
+const row = (group: StreamGroup): string => {
+  const { cause, integration, streams } = group
+  const [first] = streams
+  const freshness = freshnessOf(streams)
+  const progress = first?.progress == null ? "" : `${first.progress.kind}: ${first.progress.records} records`
+  return cellsOf(
+    [integration, modelsOf(group), cause ?? first?.phase ?? "", progress],
+    [
+      String(sumOf(streams, ({ records_live }) => records_live)),
+      String(sumOf(streams, pendingOf)),
+      String(sumOf(streams, ({ quarantined }) => quarantined)),
+      freshness === null ? "–" : `${Math.round(freshness)} s`
+    ]
+  )
 }
 
 const handlerState = (plugin: PluginView, { trigger, circuit_open }: PluginView["handlers"][number]): string => {
@@ -98,7 +98,7 @@ ${
         }</strong></p>`
     }${holdsOf(holds)}<table>
 <thead><tr><th>integration<th>model<th>condition<th>progress<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">freshness</tr></thead>
-<tbody>${streams.map(row).join("\n")}</tbody>
+<tbody>${groupStreams(streams).map(row).join("\n")}</tbody>
 </table>
 ${pluginsOf(plugins)}`,
     { head: `<meta http-equiv="refresh" content="5; url=/?refreshed">\n` }

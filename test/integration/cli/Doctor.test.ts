@@ -112,6 +112,22 @@ describe("doctor", () => {
       assert.include(of("stream unknown:acme/ats.tag")[0]?.hint, "integration id")
     }))
 
+  it("prints one line for an integration whose streams all fail for the same reason, and lists each stream as JSON", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const broken = { ...environment, ROLLCALL_INTEGRATIONS: "unknown:acme", ROLLCALL_MODELS: "ats.tag,ats.offer" }
+      const { code, stderr, stdout } = await run(["doctor"], broken)
+      assert.strictEqual(code, 1)
+      const lines = stdout.split("\n").filter((line) => line.startsWith("problem"))
+      assert.strictEqual(lines.length, 1, stdout)
+      assert.match(
+        lines[0]!,
+        /^problem {2}integration unknown:acme \(2 models: ats\.offer, ats\.tag\): .*integration id/
+      )
+      assert.match(stderr, /1 check found a problem/)
+      assert.strictEqual((await examined(broken)).of("stream unknown:acme").length, 2)
+    }))
+
   it("reports a missing permission and where to enable it (C1)", () =>
     inDirectory(async (directory, start) => {
       const { environment, url } = await sandboxed(start, directory)

@@ -264,6 +264,21 @@ describe("the overview", () => {
       assert.notInclude(text, "<b>gone</b>")
     }).pipe(using()))
 
+  it.live("the page at / shows a broken integration as one row with the cause", () =>
+    Effect.gen(function*() {
+      const blocked = { reason: "inactive", code: null, message: "reconnect it", since: 0 } as const
+      for (const model of ["ats.tag", "ats.offer", "hris.skill"] as const) {
+        yield* stream({ blocked }, { integration: "lever:acme", model })
+      }
+      const { text } = yield* ask("/")
+      assert.lengthOf(text.match(/reconnect it/g) ?? [], 1)
+      assert.match(
+        text,
+        /<td>lever:acme<\/td><td>3 models<\/td><td>blocked \(inactive\) since 1970-01-01 00:00 UTC: reconnect/
+      )
+      assert.lengthOf((yield* ask("/v1/streams")).body.items, 3)
+    }).pipe(using()))
+
   it.live("the OpenAPI document names every path, and /docs shows it", () =>
     Effect.gen(function*() {
       const { body } = yield* ask("/openapi.json")

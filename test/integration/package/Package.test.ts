@@ -223,6 +223,23 @@ describe("the npm package", () => {
     }
   })
 
+  it.each([
+    ["the capabilities", "async (event, { api }) => { await api.addTag(event.recordId, { tag: { name: 'x' } }) }"],
+    ["the configuration", "async (_event, _capabilities, { tag }) => console.log(tag)"]
+  ])("says to use Plugin.async where an async function without it uses %s", (_, handler) => {
+    writeFileSync(
+      join(folder, "plain.ts"),
+      `import * as Plugin from "rollcall/plugin"
+export default Plugin.make("plain").on("ats.tag.created", {}, ${handler})
+`
+    )
+    try {
+      assert.match(said("tsc", ["--project", "."]).text, /^plain\.ts.*wrap this function in Plugin\.async\(…\)/m)
+    } finally {
+      rmSync(join(folder, "plain.ts"))
+    }
+  })
+
   it("the examples of docs/sandbox.md run", () => {
     assert.isAtLeast(examples.length, 2)
     for (const { name } of examples) {

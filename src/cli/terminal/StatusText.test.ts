@@ -1,0 +1,160 @@
+import { assert, describe, it } from "@effect/vitest"
+import { type Status, statusText } from "./StatusText.ts"
+
+type Stream = Status["streams"][number]
+type Plugin = Status["plugins"]["items"][number]
+
+const stream = (integration: string, model: Stream["model"], part: Partial<Stream> = {}): Stream => ({
+  stream: `${integration}/${model}`,
+  integration,
+  model,
+  phase: "live",
+  paused: false,
+  blocked: null,
+  failing: null,
+  watermark: null,
+  generation: 1,
+  complete_to: null,
+  position: "p",
+  freshness_seconds: 5,
+  records_live: 1000,
+  pending: {},
+  quarantined: 0,
+  stale_records: 0,
+  polls_return: "changes",
+  progress: null,
+  redacting: null,
+  last_poll_at: null,
+  last_sweep_at: null,
+  ...part
+})
+
+const inactive = (minute: number) => ({
+  reason: "inactive",
+  message: "the connection is broken (reconnect it at the service)",
+  since: `2026-03-01T12:0${minute}:30.000Z`
+})
+
+const plugin = (part: Partial<Plugin>, handler: Partial<Plugin["handlers"][number]> = {}): Plugin => ({
+  plugin: "digest",
+  configured: true,
+  on: true,
+  handlers: [{
+    handler: "digest",
+    trigger: { kind: "tick", of: "1 day" },
+    position: "p",
+    lag_events: 0,
+    running: 0,
+    waiting: 0,
+    due: 0,
+    dead: 0,
+    oldest_at: null,
+    circuit_open: null,
+    ...handler
+  }],
+  integrations: [],
+  ...part
+})
+
+const shown = (part: Partial<Omit<Status, "plugins">> & { readonly plugins?: ReadonlyArray<Plugin> }) =>
+  statusText({
+    checks: [],
+    streams: [],
+    holds: [],
+    ...part,
+    plugins: { items: part.plugins ?? [], next: null, writes: "on", delivering: { state: "running", reason: null } }
+  }).split("\n")
+
+const models = ["ats.tag", "ats.offer", "ats.scorecard"] as const
+
+describe("status", () => {
+  it("a broken integration is one line with its cause, and one row with the sums of its streams", () => {
+    const broken = models.map((model, index) => stream("lever:acme", model, { blocked: inactive(5 - index) }))
+    const lines = shown({ streams: [stream("greenhouse:acme", "ats.tag"), ...broken] })
+    assert.deepStrictEqual(lines.slice(0, 2), [
+      "ready, 4 streams",
+      "  lever:acme (3 models: ats.tag, ats.offer, ats.scorecard): blocked (inactive) since 2026-03-01 12:03 UTC: the connection " +
+      "is broken (reconnect it at the service)"
+    ])
+    const rows = lines.filter((line) => line.startsWith("lever:acme"))
+    assert.strictEqual(rows.length, 1)
+    assert.match(rows[0]!, /^lever:acme +3 models +blocked: inactive +3,000 +0 +0 +5 s$/)
+  })
+
+  it("streams with different causes stay apart, also in one integration", () => {
+    const lines = shown({
+      streams: [
+        stream("lever:acme", "ats.tag", { blocked: inactive(1) }),
+        stream("lever:acme", "ats.offer", {
+          blocked: { ...inactive(1), reason: "permission", message: "not allowed" }
+        }),
+        stream("lever:acme", "ats.scorecard", {
+          failing: { count: 3, message: "status 500", since: inactive(2).since }
+        }),
+        stream("other:acme", "ats.tag", { blocked: inactive(1) }),
+        stream("other:acme", "ats.scorecard", { paused: true })
+      ]
+    })
+    assert.deepStrictEqual(lines.slice(1, 6).map((line) => line.split(": ").slice(0, 2).join(": ")), [
+      "  lever:acme/ats.tag: blocked (inactive) since 2026-03-01 12:01 UTC",
+      "  lever:acme/ats.offer: blocked (permission) since 2026-03-01 12:01 UTC",
+      "  lever:acme/ats.scorecard: failing since 2026-03-01 12:02 UTC, 3 times",
+      "  other:acme/ats.tag: blocked (inactive) since 2026-03-01 12:01 UTC",
+      "  other:acme/ats.scorecard: paused by an operator"
+    ])
+  })
+
+  it("the readiness checks of streams are one line, and those of Kafka and the store say why", () => {
+    const starting = models.map((model) => stream("lever:acme", model, { phase: "starting" }))
+    const lines = shown({
+      streams: starting,
+      checks: [
+        ...starting.map(({ stream }) => ({ name: `stream ${stream}`, ok: false, reason: "waits" })),
+        { name: "publishing", ok: false, reason: "kafka does not answer; check KAFKA_BROKERS" }
+      ]
+    })
+    assert.deepStrictEqual(lines.slice(0, 4), [
+      "not ready, 3 streams",
+      "  publishing: kafka does not answer; check KAFKA_BROKERS",
+      "  3 streams wait for the first response from the API",
+      ""
+    ])
+  })
+
+  it("a plugin that waits has a line that says why", () => {
+    const lines = (one: Plugin) => shown({ plugins: [one] }).slice(1, -3)
+    const where = (integration: string, reason: string, state: "off" | "unconfigured") => ({
+      integration,
+      reason,
+      state
+    })
+    assert.deepStrictEqual(lines(plugin({})), [])
+    assert.match(lines(plugin({ on: false }))[0]!, /^ {2}plugin digest is switched off: .*`rollcall plugins on digest`/)
+    assert.deepStrictEqual(
+      lines(plugin({
+        integrations: [
+          { integration: "a:a", state: "on", reason: null },
+          where("a:b", "by an operator", "off"),
+          where("a:c", "DIGEST_URL is not set", "unconfigured"),
+          where("a:d", "DIGEST_URL is not set", "unconfigured")
+        ]
+      })),
+      [
+        "  plugin digest is off in a:b: by an operator",
+        "  plugin digest is not configured in a:c, a:d: DIGEST_URL is not set"
+      ]
+    )
+    assert.match(
+      lines(plugin({}, { circuit_open: { until: "2026-03-01T12:00:00.000Z", failures: 5 }, waiting: 7 })).join(),
+      /^ {2}plugin digest, digest: 5 records failed in a row, .*2026-03-01T12:00:00.000Z$/
+    )
+    assert.match(
+      lines(plugin({}, { dead: 2, waiting: 3 })).join(),
+      /: 2 dead letters: `rollcall deadletters list --plugin digest`/
+    )
+    assert.match(
+      lines(plugin({}, { waiting: 1, oldest_at: "2026-03-01T12:00:00.000Z" })).join(),
+      /: 1 delivery waits for the next attempt .* since 2026-03-01 12:00$/
+    )
+  })
+})

@@ -1,0 +1,89 @@
+/** The terminal output of `rollcall status`: what does not work and why comes first, then the tables. Pure. */
+import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import type { HoldView } from "../../http/holds/HoldApi.ts"
+import type { PluginList } from "../../http/plugins/PluginApi.ts"
+import type { ReadinessCheck } from "../../http/Problem.ts"
+import { groupStreams, subjectOf } from "../../http/status/StreamGroups.ts"
+import type { StreamView } from "../../http/streams/StreamApi.ts"
+import { oneLine } from "../../telemetry/TerminalText.ts"
+import { pluginListText } from "./PluginText.ts"
+import { formatMinute, formatPlural, holdTable, streamGroupTable } from "./Terminal.ts"
+
+export interface Status {
+  readonly checks: ReadonlyArray<typeof ReadinessCheck.Type>
+  readonly streams: ReadonlyArray<StreamView>
+  readonly holds: ReadonlyArray<HoldView>
+  readonly plugins: PluginList
+}
+
+const handlerCauses = (plugin: PluginView): ReadonlyArray<string> =>
+  plugin.handlers.flatMap(({ circuit_open, dead, handler, oldest_at, waiting }) => {
+    const name = `plugin ${plugin.plugin}, ${handler}`
+    return [
+      ...(circuit_open === null ? [] : [
+        `${name}: ${circuit_open.failures} records failed in a row, so only one delivery at a time is tried until one ` +
+        `succeeds, the next at ${circuit_open.until}`
+      ]),
+      ...(dead === 0 ? [] : [
+        `${name}: ${
+          formatPlural(dead, "dead letter")
+        }: \`rollcall deadletters list --plugin ${plugin.plugin}\` says why`
+      ]),
+      ...(waiting === 0 || dead > 0 || circuit_open !== null ? [] : [
+        `${name}: ${formatPlural(waiting, "delivery waits", "deliveries wait")} for the next attempt or behind an ` +
+        `earlier delivery of the same record, the oldest since ${formatMinute(oldest_at)}`
+      ])
+    ]
+  })
+
+const conditions = { off: "is off", unconfigured: "is not configured", removed: "waits" } as const
+
+/** Integrations in which the plugin does not run, one line per reason. */
+const integrationCauses = ({ integrations, plugin }: PluginView): ReadonlyArray<string> =>
+  [...Map.groupBy(integrations, ({ reason, state }) => `${state} ${reason}`).values()].flatMap((some) => {
+    const { reason, state } = some[0]!
+    const where = some.map(({ integration }) => integration).join(", ")
+    return state === "on" ? [] : [`plugin ${plugin} ${conditions[state]} in ${where}: ${reason ?? state}`]
+  })
+
+const pluginCauses = (plugin: PluginView): ReadonlyArray<string> => {
+  if (!plugin.configured) return [`plugin ${plugin.plugin} is no longer configured, but has deliveries left`]
+  if (!plugin.on) {
+    return [
+      `plugin ${plugin.plugin} is switched off: its deliveries wait; \`rollcall plugins on ${plugin.plugin}\` continues`
+    ]
+  }
+  return [...integrationCauses(plugin), ...handlerCauses(plugin)]
+}
+
+/** Failed checks of single streams are explained by their groups, or are streams that wait for their first response. */
+const checkCauses = (checks: Status["checks"], streams: Status["streams"]): ReadonlyArray<string> => {
+  const failed = checks.filter((check) => !check.ok)
+  const starting = streams.filter(({ blocked, failing, paused, phase }) =>
+    phase === "starting" && blocked === null && failing === null && !paused
+  )
+  return [
+    ...failed.filter(({ name }) => !name.startsWith("stream ")).map(({ name, reason }) => `${name}: ${reason}`),
+    ...(starting.length === 0
+      ? []
+      : [`${formatPlural(starting.length, "stream waits", "streams wait")} for the first response from the API`])
+  ]
+}
+
+export const statusText = ({ checks, holds, plugins, streams }: Status): string => {
+  const groups = groupStreams(streams)
+  const causes = [
+    ...checkCauses(checks, streams),
+    ...groups.flatMap((group) => group.cause === null ? [] : [`${subjectOf(group)}: ${group.cause}`]),
+    ...plugins.items.flatMap(pluginCauses)
+  ]
+  return [
+    `${checks.every(({ ok }) => ok) ? "ready" : "not ready"}, ${formatPlural(streams.length, "stream")}`,
+    ...causes.map((cause) => oneLine(`  ${cause}`)),
+    ...(groups.length > 0 ? [`\n${streamGroupTable(groups)}`] : []),
+    ...(holds.length > 0
+      ? [`\nwaiting for a decision:\n${holdTable(holds)}`]
+      : []),
+    ...(plugins.items.length > 0 ? [`\n${pluginListText(plugins)}`] : [])
+  ].join("\n")
+}

@@ -1,0 +1,68 @@
+/**
+ * Groups the streams that are not read for the same reason, and says why. A broken integration fails in all its streams, so
+ * it is one line for people instead of one per model.
+ */
+import type { StreamView } from "../streams/StreamApi.ts"
+
+export interface StreamGroup {
+  readonly integration: string
+  /** At least one. Several only if they have the same cause. */
+  readonly streams: ReadonlyArray<StreamView>
+  /** Why the streams are not read, since when, and what to do, as text; null if they are read. */
+  readonly cause: string | null
+}
+
+/** Equal for streams that are not read for the same reason; null for a stream that is read. */
+const causeKey = ({ blocked, failing, paused }: StreamView): string | null => {
+  if (blocked !== null) return JSON.stringify(["blocked", blocked.reason, blocked.message])
+  if (paused) return "paused"
+  return failing === null ? null : JSON.stringify(["failing", failing.message])
+}
+
+/** `2026-03-01 12:00 UTC` */
+const minuteOf = (times: ReadonlyArray<string>): string =>
+  `${times.toSorted()[0]?.slice(0, 16).replace("T", " ") ?? ""} UTC`
+
+const causeText = (streams: ReadonlyArray<StreamView>): string | null => {
+  const [first] = streams
+  if (first === undefined) return null
+  const since = (what: "blocked" | "failing") => minuteOf(streams.flatMap((stream) => stream[what]?.since ?? []))
+  if (first.blocked !== null) {
+    return `blocked (${first.blocked.reason}) since ${since("blocked")}: ${first.blocked.message}`
+  }
+  if (first.paused) return `paused by an operator: \`rollcall streams resume ${first.stream}\` continues`
+  if (first.failing === null) return null
+  const count = Math.max(...streams.map(({ failing }) => failing?.count ?? 0))
+  return `failing since ${since("failing")}, ${count === 1 ? "once" : `${count} times`}: ${first.failing.message}`
+}
+
+/** The groups, in the order of their first streams. */
+export const groupStreams = (streams: ReadonlyArray<StreamView>): ReadonlyArray<StreamGroup> =>
+  [
+    ...Map.groupBy(streams, (stream) => {
+      const cause = causeKey(stream)
+      return cause === null ? stream.stream : `${stream.integration} ${cause}`
+    }).values()
+  ].map((group) => ({ integration: group[0]!.integration, streams: group, cause: causeText(group) }))
+
+/** `ats.tag`, or `7 models` */
+export const modelsOf = ({ streams }: StreamGroup): string =>
+  streams.length === 1 ? streams[0]!.model : `${streams.length} models`
+
+/** `greenhouse:acme/ats.tag`, or `greenhouse:acme (2 models: ats.tag, ats.offer)` */
+export const subjectOf = ({ integration, streams }: StreamGroup): string =>
+  streams.length === 1
+    ? streams[0]!.stream
+    : `${integration} (${streams.length} models: ${streams.map(({ model }) => model).join(", ")})`
+
+export const pendingOf = ({ pending }: StreamView): number =>
+  Object.values(pending).reduce((sum, rows) => sum + rows, 0)
+
+export const sumOf = (streams: StreamGroup["streams"], count: (stream: StreamView) => number): number =>
+  streams.reduce((sum, stream) => sum + count(stream), 0)
+
+/** The freshness of the stream that is furthest behind, seconds; null if one has none. */
+export const freshnessOf = (streams: StreamGroup["streams"]): number | null =>
+  streams.some(({ freshness_seconds }) => freshness_seconds === null)
+    ? null
+    : Math.max(...streams.map(({ freshness_seconds }) => freshness_seconds ?? 0))

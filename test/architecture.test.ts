@@ -27,7 +27,8 @@ const ports = ["port"]
 const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
-    files: /^(source\/Source|store\/(Store|StoreFault|State|Deliveries|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
+    files:
+      /^(source\/Source|store\/(Actor|Store|StoreFault|State|Deliveries|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },

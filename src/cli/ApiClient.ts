@@ -22,6 +22,7 @@ import { Api } from "../http/Api.ts"
 import { Fault, NotReady } from "../http/Problem.ts"
 import type { EventData } from "../publish/EventSchema.ts"
 import type { EventView } from "./terminal/Terminal.ts"
+import { version } from "./Version.ts"
 
 /** The process does not answer, refused the request, or is not Rollcall. */
 export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiClientError", {
@@ -98,6 +99,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
   const httpClient = (yield* HttpClient.HttpClient).pipe(
     HttpClient.mapRequest(flow(
       HttpClientRequest.prependUrl(url),
+      HttpClientRequest.setHeader("user-agent", `rollcall/${version}`),
       // the server requires it of every command, also of one without a body
       (request) =>
         request.method === "POST" ? HttpClientRequest.setHeader(request, "content-type", "application/json") : request,

@@ -12,6 +12,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { audit } from "./audit/AuditApi.ts"
 import { deadLetters } from "./deadletters/DeadLetterApi.ts"
 import { forget } from "./forget/ForgetApi.ts"
 import { holds } from "./holds/HoldApi.ts"
@@ -197,6 +198,7 @@ export const Api = HttpApi.make("rollcall")
   .add(plugins)
   .add(deadLetters)
   .add(forget)
+  .add(audit)
   .add(health)
   .middleware(RequestValidation)
   .annotateMerge(OpenApi.annotations({

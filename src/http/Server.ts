@@ -27,6 +27,7 @@ import { Sessions } from "./access/Sessions.ts"
 import type { Access, Tokens } from "./access/Tokens.ts"
 import { WrongTokens } from "./access/WrongTokens.ts"
 import { Api } from "./Api.ts"
+import * as AuditHandlers from "./audit/AuditHandlers.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
 import * as FeedHandlers from "./feed/FeedHandlers.ts"
 import * as ForgetHandlers from "./forget/ForgetHandlers.ts"
@@ -137,6 +138,7 @@ const routes = (options: ServerOptions) =>
         PluginHandlers.layer,
         DeadLetterHandlers.layer,
         ForgetHandlers.layer,
+        AuditHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
       Layer.provide(RequestValidation.layer)

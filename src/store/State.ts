@@ -292,3 +292,11 @@ export interface OperatorAction {
   /** Text without secrets and personal data. */
   readonly detail: string
 }
+
+/** An action as the audit log has it. */
+export interface AuditEntry extends OperatorAction {
+  readonly id: number
+  /** See `Actor.ts`; null in entries of earlier versions. */
+  readonly actor: string | null
+  readonly address: string | null
+}

@@ -19,6 +19,7 @@ import type { ForgettableRecord, Forgotten } from "../domain/Forgotten.ts"
 import type { DerivedModel, StreamKey } from "../domain/Model.ts"
 import type { References } from "../domain/Reference.ts"
 import type {
+  AuditEntry,
   ForgottenRecord,
   Head,
   Hold,
@@ -357,8 +358,8 @@ export class Store extends Context.Service<Store, {
     integration: IntegrationState,
     action: OperatorAction | null
   ) => Operation<void>
-  /** Operators' actions, the newest first. */
-  readonly auditLog: (limit: number) => Operation<ReadonlyArray<OperatorAction>>
+  /** Operators' actions, the newest first; `before`: only those with a smaller id. */
+  readonly auditLog: (limit: number, before?: number) => Operation<ReadonlyArray<AuditEntry>>
 
   // streams
   /** Creates the missing streams; leaves existing ones unchanged. */

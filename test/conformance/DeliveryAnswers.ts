@@ -92,7 +92,9 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         assert.deepStrictEqual(yield* answer(happened(), yield* name), { _tag: "Answered", left: 0 })
         assert.deepStrictEqual((yield* again()).outcome, { _tag: "Done", result: '{"id":"x"}' })
         assert.deepStrictEqual(yield* openSteps(), [])
-        assert.deepStrictEqual(yield* store.auditLog(9), [operatorAction])
+        const [entry, ...others] = yield* store.auditLog(9)
+        assert.deepInclude(entry, operatorAction)
+        assert.lengthOf(others, 0)
       })
     )
 

@@ -4,6 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import { CurrentActor } from "../../src/store/Actor.ts"
 import { type Owner, Store, type StoreError } from "../../src/store/Store.ts"
 import {
   all,
@@ -31,6 +32,7 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         Effect.gen(function*() {
           const { owner, store } = yield* begin
           const action = { at: 7, command: "integrations.add", target: "b:1", detail: "models auto" }
+          const process = { actor: "process", address: null }
           yield* store.saveIntegration(owner, integrationOf("b:1"), action)
           yield* store.saveIntegration(owner, integrationOf("a:1", { models: ["ats.tag"] }), null)
           yield* store.saveIntegration(owner, integrationOf("b:1", { state: "removed" }), { ...action, at: 8 })
@@ -38,8 +40,14 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             integrationOf("a:1", { models: ["ats.tag"] }),
             integrationOf("b:1", { state: "removed" })
           ])
-          assert.deepStrictEqual(yield* store.auditLog(10), [{ ...action, at: 8 }, action])
-          assert.deepStrictEqual(yield* store.auditLog(1), [{ ...action, at: 8 }])
+          const [second, first, ...others] = yield* store.auditLog(10)
+          assert.deepStrictEqual([second, first, others], [
+            { ...action, ...process, at: 8, id: second?.id ?? 0 },
+            { ...action, ...process, id: first?.id ?? 0 },
+            []
+          ])
+          assert.deepStrictEqual(yield* store.auditLog(1), second && [second])
+          assert.deepStrictEqual(yield* store.auditLog(10, second?.id), first && [first])
         })
       )
 
@@ -48,9 +56,13 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           const entry = { at: 7, command: "streams.pause", target: "greenhouse:acme/ats.tag", detail: "" }
-          yield* inTags((tx) => tx.audit(entry))
+          yield* inTags((tx) => tx.audit(entry)).pipe(
+            Effect.provideService(CurrentActor, { actor: "session", address: "192.0.2.1" })
+          )
           yield* Effect.exit(inTags((tx) => Effect.andThen(tx.audit({ ...entry, at: 8 }), Effect.fail(new Stop()))))
-          assert.deepStrictEqual(yield* store.auditLog(10), [entry])
+          assert.deepStrictEqual((yield* store.auditLog(10)).map(({ actor, address, at }) => [at, actor, address]), [
+            [7, "session", "192.0.2.1"]
+          ])
         })
       )
 

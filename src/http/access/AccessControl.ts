@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { type Actor, CurrentActor } from "../../store/Actor.ts"
 import { loginFor } from "../pages/LoginPage.ts"
 import {
   HostNotAllowed,
@@ -77,6 +78,14 @@ const isActivity = (url: string): boolean => !url.endsWith("?refreshed")
 const wantsPage = ({ headers, method }: HttpServerRequest): boolean =>
   method === "GET" && headers["accept"]?.includes("text/html") === true
 
+/** The `rollcall` command calls itself so; any other client could do that too. */
+const actorOf = (request: HttpServerRequest, caller: Caller | null): Actor => ({
+  actor: `${caller?.means ?? "no token"}${
+    request.headers["user-agent"]?.startsWith("rollcall/") === true ? " (cli)" : ""
+  }`,
+  address: addressOf(request)
+})
+
 /** Makes the middleware. */
 export const make = Effect.fnUntraced(function*(access: Access) {
   const { token } = access
@@ -115,6 +124,9 @@ export const make = Effect.fnUntraced(function*(access: Access) {
     if (caller?.scope === "read" && isCommand(request.method, request.url)) {
       return yield* HttpServerRespondable.toResponse(operateTokenRequired)
     }
-    return yield* Effect.provideService(handler, CurrentCaller, caller)
+    return yield* handler.pipe(
+      Effect.provideService(CurrentCaller, caller),
+      Effect.provideService(CurrentActor, actorOf(request, caller))
+    )
   })
 })

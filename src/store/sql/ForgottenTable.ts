@@ -12,6 +12,7 @@ import type { Forgotten } from "../../domain/Forgotten.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { ForgottenRecord } from "../State.ts"
 import type { FoundRow, Store } from "../Store.ts"
+import * as AuditTable from "./AuditTable.ts"
 import { codec, type Row } from "./Columns.ts"
 import type * as Fencing from "./Fencing.ts"
 import * as Locks from "./Locks.ts"
@@ -78,7 +79,7 @@ export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Fencing.m
       yield* locks.streams(record.integration)
       yield* sql`INSERT INTO forgotten ${sql.insert(records.toRow(record))}
         ON CONFLICT (integration, model, id) DO NOTHING`
-      yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
+      yield* AuditTable.make(sql).record(action)
     }, sql.withTransaction),
     endForgetting: (owner, record, at) =>
       fence(owner).pipe(
@@ -89,7 +90,7 @@ export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Fencing.m
       yield* fence(owner)
       yield* locks.streams(record.integration)
       yield* sql`DELETE FROM forgotten WHERE ${isRecord(record)}`
-      yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
+      yield* AuditTable.make(sql).record(action)
     }, sql.withTransaction),
     findRows: Effect.fnUntraced(function*(streams, text, isWanted) {
       const found: Array<FoundRow> = []

@@ -8,12 +8,18 @@ import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
 import { incompatible, StoreError, Unavailable } from "../Store.ts"
 import { initial } from "./migrations/0001_initial.ts"
+import { auditActor } from "./migrations/0002_audit_actor.ts"
 import { forgotten } from "./migrations/0003_forgotten.ts"
 import { redactions } from "./migrations/0004_redactions.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
-const migrations = { "0001_initial": initial, "0003_forgotten": forgotten, "0004_redactions": redactions }
+const migrations = {
+  "0001_initial": initial,
+  "0002_audit_actor": auditActor,
+  "0003_forgotten": forgotten,
+  "0004_redactions": redactions
+}
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
 

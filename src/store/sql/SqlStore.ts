@@ -11,7 +11,7 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { OperatorAction, PendingStatus } from "../State.ts"
+import type { PendingStatus } from "../State.ts"
 import {
   incompatible,
   type LiveRecord,
@@ -21,6 +21,7 @@ import {
   type StoreError,
   type StreamTx
 } from "../Store.ts"
+import * as AuditTable from "./AuditTable.ts"
 import { checked, type Content } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"
 import * as EventTable from "./EventTable.ts"
@@ -65,6 +66,7 @@ const make = Effect.gen(function*() {
   const { outage } = yield* Health
   const { identity, isNew } = yield* migrate
   const log = EventTable.make(sql)
+  const audit = AuditTable.make(sql)
   const { takeOwnership, fence } = Fencing.make(sql)
   const locks = Locks.make(sql)
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
@@ -168,10 +170,9 @@ const make = Effect.gen(function*() {
       yield* sql`
         INSERT INTO integrations ${sql.insert({ id: integration.id, state: JSON.stringify(integration) })}
         ON CONFLICT (id) DO UPDATE SET state = excluded.state`
-      if (action !== null) yield* sql`INSERT INTO audit ${sql.insert({ ...action })}`
+      if (action !== null) yield* audit.record(action)
     }, sql.withTransaction),
-    auditLog: (limit) =>
-      sql<OperatorAction>`SELECT at, command, target, detail FROM audit ORDER BY key DESC LIMIT ${limit}`,
+    auditLog: audit.list,
 
     ensureStreams: (streams) =>
       inBatches(streams, (some) =>

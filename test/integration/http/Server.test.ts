@@ -285,6 +285,8 @@ describe("the overview", () => {
       assert.deepStrictEqual(Object.keys(body.paths), [
         "/v1/events",
         "/v1/records",
+        "/schemas",
+        "/schemas/{name}/{version}",
         "/v1/streams",
         "/v1/streams/{integration}/{model}",
         "/v1/integrations",
@@ -314,6 +316,7 @@ describe("the overview", () => {
         "/v1/forget",
         "/v1/forget/plan",
         "/v1/forget/allow",
+        "/v1/audit",
         "/health/live",
         "/health/ready"
       ])

@@ -15,6 +15,7 @@ import type { Kind } from "../../../domain/ChangeEvent.ts"
 import type { Model } from "../../../domain/Model.ts"
 import { type Backlog, type DeadLetter, dedupKeysOf, type Deliveries, type Switch } from "../../Deliveries.ts"
 import type { OperatorAction } from "../../State.ts"
+import * as AuditTable from "../AuditTable.ts"
 import * as Locks from "../Locks.ts"
 import * as Notifier from "../Notifier.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
@@ -60,7 +61,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
   const commands = Notifier.make()
 
   const record = (action: OperatorAction) =>
-    Effect.andThen(sql`INSERT INTO audit ${sql.insert({ ...action })}`, sql.afterCommit(commands.give))
+    Effect.andThen(AuditTable.make(sql).record(action), sql.afterCommit(commands.give))
 
   // ---- queries
 

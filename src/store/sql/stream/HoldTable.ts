@@ -15,6 +15,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { createHash } from "node:crypto"
 import type { ListedHold, Store, StreamTx } from "../../Store.ts"
+import * as AuditTable from "../AuditTable.ts"
 import type { Row } from "../Columns.ts"
 import * as Locks from "../Locks.ts"
 import * as Notifier from "../Notifier.ts"
@@ -103,7 +104,7 @@ export const make = (
       }
       if (changed.length > 0) {
         const command = isRejection ? "holds.reject" : "holds.approve"
-        yield* sql`INSERT INTO audit ${sql.insert({ at: now, command, target: String(id), detail: release ?? "" })}`
+        yield* AuditTable.make(sql).record({ at: now, command, target: String(id), detail: release ?? "" })
       }
       yield* sql.afterCommit(decided.give)
       return changed.length > 0

@@ -10,6 +10,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import type { StoredContent, StreamState } from "../../State.ts"
 import type { StreamTx } from "../../Store.ts"
+import * as AuditTable from "../AuditTable.ts"
 import { checked, type Content } from "../Checksum.ts"
 import type { Row } from "../Columns.ts"
 import type { EventTable } from "../EventTable.ts"
@@ -157,7 +158,7 @@ export const make = (
     ...ExpectationTable.streamExpectations(sql, stream, state.model),
     saveState: (next) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
     forgotten: forgottenIn(sql, state.integration),
-    audit: (entry) => sql`INSERT INTO audit ${sql.insert({ ...entry })}`,
+    audit: AuditTable.make(sql).record,
     write: Effect.fnUntraced(function*(records) {
       yield* record(records)
       const written = yield* log.append(stream, records)

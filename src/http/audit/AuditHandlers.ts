@@ -1,0 +1,22 @@
+/** Handlers for the audit log. */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { formatTime } from "../../domain/Watermark.ts"
+import { Store } from "../../store/Store.ts"
+import { Api } from "../Api.ts"
+import { pageOf } from "../Schemas.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
+
+const defaultLimit = 100
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "audit",
+  (handlers) =>
+    handlers.handle("list", ({ query: { after, limit = defaultLimit } }) =>
+      Effect.gen(function*() {
+        const { auditLog } = yield* Store
+        const entries = yield* auditLog(limit, after)
+        return pageOf(entries.map((entry) => ({ ...entry, at: formatTime(entry.at) })), limit)
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+)

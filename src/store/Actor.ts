@@ -1,4 +1,4 @@
-/** Who causes a change of the store, for the audit log. The operating API sets it for each request. */
+/** The caller that causes a change of the store, for the audit log. The operating API sets it for each request. */
 import * as Context from "effect/Context"
 
 export interface Actor {

@@ -1,4 +1,4 @@
-/** Who caused an action of the audit log; null in entries that are older than this schema. */
+/** The caller that caused an action of the audit log; null in entries that are older than this schema. */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 

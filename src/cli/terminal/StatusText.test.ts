@@ -73,12 +73,18 @@ describe("status", () => {
     const lines = shown({ streams: [stream("greenhouse:acme", "ats.tag"), ...broken] })
     assert.deepStrictEqual(lines.slice(0, 2), [
       "ready, 4 streams",
-      "  lever:acme (3 models: ats.tag, ats.offer, ats.scorecard): blocked (inactive) since 2026-03-01 12:03 UTC: the connection " +
+      "  lever:acme (all 3 models): blocked (inactive) since 2026-03-01 12:03 UTC: the connection " +
       "is broken (reconnect it at the service)"
     ])
     const rows = lines.filter((line) => line.startsWith("lever:acme"))
     assert.strictEqual(rows.length, 1)
     assert.match(rows[0]!, /^lever:acme +3 models +blocked: inactive +3,000 +0 +0 +5 s$/)
+  })
+
+  it("a cause of some streams of an integration names their models", () => {
+    const broken = models.map((model) => stream("lever:acme", model, { blocked: inactive(1) }))
+    const [, line] = shown({ streams: [stream("lever:acme", "hris.skill"), ...broken] })
+    assert.match(line!, /^ {2}lever:acme \(3 models: ats\.tag, ats\.offer, ats\.scorecard\): blocked/)
   })
 
   it("streams with different causes stay apart, also in one integration", () => {

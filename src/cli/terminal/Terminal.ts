@@ -206,7 +206,9 @@ export const streamGroupTable = (groups: ReadonlyArray<StreamGroup>): string =>
   })
 
 export const streamTable = (streams: ReadonlyArray<StreamView>): string =>
-  streamGroupTable(streams.map((stream) => ({ integration: stream.integration, streams: [stream], cause: null })))
+  streamGroupTable(
+    streams.map((stream) => ({ integration: stream.integration, streams: [stream], cause: null, isWhole: false }))
+  )
 
 export const holdTable = (holds: ReadonlyArray<HoldView>): string =>
   table(holds, {

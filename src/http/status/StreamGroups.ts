@@ -10,6 +10,8 @@ export interface StreamGroup {
   readonly streams: ReadonlyArray<StreamView>
   /** Why the streams are not read, since when, and what to do, as text; null if they are read. */
   readonly cause: string | null
+  /** Whether these are all streams of the integration. */
+  readonly isWhole: boolean
 }
 
 /** Equal for streams that are not read for the same reason; null for a stream that is read. */
@@ -37,23 +39,29 @@ const causeText = (streams: ReadonlyArray<StreamView>): string | null => {
 }
 
 /** The groups, in the order of their first streams. */
-export const groupStreams = (streams: ReadonlyArray<StreamView>): ReadonlyArray<StreamGroup> =>
-  [
-    ...Map.groupBy(streams, (stream) => {
-      const cause = causeKey(stream)
-      return cause === null ? stream.stream : `${stream.integration} ${cause}`
-    }).values()
-  ].map((group) => ({ integration: group[0]!.integration, streams: group, cause: causeText(group) }))
+export const groupStreams = (streams: ReadonlyArray<StreamView>): ReadonlyArray<StreamGroup> => {
+  const byIntegration = Map.groupBy(streams, ({ integration }) => integration)
+  const groups = Map.groupBy(streams, (stream) => {
+    const cause = causeKey(stream)
+    return cause === null ? stream.stream : `${stream.integration} ${cause}`
+  })
+  return [...groups.values()].map((group) => {
+    const { integration } = group[0]!
+    const isWhole = byIntegration.get(integration)?.length === group.length
+    return { integration, streams: group, cause: causeText(group), isWhole }
+  })
+}
 
 /** `ats.tag`, or `7 models` */
 export const modelsOf = ({ streams }: StreamGroup): string =>
   streams.length === 1 ? streams[0]!.model : `${streams.length} models`
 
-/** `greenhouse:acme/ats.tag`, or `greenhouse:acme (2 models: ats.tag, ats.offer)` */
-export const subjectOf = ({ integration, streams }: StreamGroup): string =>
-  streams.length === 1
-    ? streams[0]!.stream
-    : `${integration} (${streams.length} models: ${streams.map(({ model }) => model).join(", ")})`
+/** `greenhouse:acme/ats.tag`, `greenhouse:acme (all 12 models)`, or `greenhouse:acme (2 models: ats.tag, ats.offer)` */
+export const subjectOf = ({ integration, isWhole, streams }: StreamGroup): string => {
+  if (streams.length === 1) return streams[0]!.stream
+  const names = isWhole ? "" : `: ${streams.map(({ model }) => model).join(", ")}`
+  return `${integration} (${isWhole ? "all " : ""}${streams.length} models${names})`
+}
 
 export const pendingOf = ({ pending }: StreamView): number =>
   Object.values(pending).reduce((sum, rows) => sum + rows, 0)

@@ -38,7 +38,7 @@ describe("usage", () => {
       doctor: ["config", "json"],
       demo: ["for", "seed", "json"],
       sandbox: ["port", "seed", "speed", "integrations", "records", "faults", "key", "cursor-parameter", "json"],
-      status: ["json", "config"],
+      status: ["watch", "json", "config"],
       tail: ["json", "after", "config"],
       "streams audit": ["json", "config"],
       "streams rewind": ["to", "json", "config"]

@@ -267,6 +267,13 @@ describe("names that try to control the terminal", () => {
       }))
   }
 
+  it("`status --watch` is refused without a terminal, because it would redraw nothing", () =>
+    serveHostile(async (environment) => {
+      const { code, stderr, stdout } = await run(["status", "--watch"], environment)
+      assert.deepStrictEqual([code, stdout], [1, ""])
+      assert.match(stderr, /--watch redraws a terminal, and the output is not one\n {2}Leave --watch out/)
+    }))
+
   it("are escaped in errors of the running process", () =>
     serveHostile(async (environment) => {
       const { code, stderr } = await run(["deadletters", "show", "7"], environment)

@@ -67,6 +67,33 @@ const refusal = Effect.fnUntraced(function*(response: HttpClientResponse) {
   })
 })
 
+/** The code of the error that a chain of causes ends with. */
+const codeOf = (error: unknown): string => {
+  if (typeof error !== "object" || error === null) return ""
+  const own = "code" in error && typeof error.code === "string" ? error.code : ""
+  const inner = "reason" in error ? codeOf(error.reason) : "cause" in error ? codeOf(error.cause) : ""
+  return inner === "" ? own : inner
+}
+
+/** Why an encrypted connection failed, or null if that is not the reason. */
+const explainTls = (url: string, error: unknown): ApiClientError | null => {
+  const code = codeOf(error)
+  if (/WRONG_VERSION_NUMBER|^EPROTO$|PACKET_LENGTH/.test(code)) {
+    return new ApiClientError({
+      reason: "foreign",
+      message: `the server at ${url} does not use TLS`,
+      hint: "remove ROLLCALL_HTTP_TLS_CA_FILE, or start the process with ROLLCALL_HTTP_TLS_CERT_FILE"
+    })
+  }
+  if (!/CERT|SIGNATURE|ALTNAME/.test(code)) return null
+  return new ApiClientError({
+    reason: "foreign",
+    message: `the certificate of the server at ${url} is not trusted (${code})`,
+    hint: "set ROLLCALL_HTTP_TLS_CA_FILE to the certificate of the authority that signed it; " +
+      "the certificate must contain the name or address in ROLLCALL_HTTP_HOST"
+  })
+}
+
 /** The time limit of a GET request. Commands (POST) may take longer and have no limit. */
 const responseTimeout = "30 seconds"
 
@@ -83,7 +110,8 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     reason: "unreachable",
     message: `no Rollcall process answers at ${url}`,
     hint:
-      "start it with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to the address it listens on"
+      "start it with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to the address it listens on" +
+      (url.startsWith("https:") ? "" : "; if it uses TLS, set ROLLCALL_HTTP_TLS_CA_FILE")
   })
   const unresponsive = new ApiClientError({
     reason: "unresponsive",
@@ -107,7 +135,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     )),
     HttpClient.transform((response, request) =>
       response.pipe(
-        Effect.mapError(() => unreachable),
+        Effect.mapError((error) => explainTls(url, error) ?? unreachable),
         Effect.filterOrElse(
           ({ status }) => status === 200 || (status === 503 && request.url.endsWith("/health/ready")),
           refusal

@@ -8,13 +8,13 @@ import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { issuesOf } from "../http/RequestValidation.ts"
 import * as ApiClient from "./ApiClient.ts"
+import { connectTo } from "./Connection.ts"
 import { config, json } from "./Flags.ts"
 import { print, withTerminalErrors } from "./Process.ts"
 
 /** A client of the process that listens at the configured address. */
 export const connect = Effect.fnUntraced(function*(file: Option.Option<string>) {
-  const { host, port, token } = yield* Effect.fromResult(Config.checkHttpClient(yield* loadRawConfig(file)))
-  return yield* ApiClient.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
+  return yield* connectTo(yield* Effect.fromResult(Config.checkHttpClient(yield* loadRawConfig(file))))
 })
 
 /** Names each part of a request that the contract does not allow, such as the name of a model that does not exist. */

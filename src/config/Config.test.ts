@@ -39,7 +39,8 @@ describe("Config", () => {
         port: 8477,
         token: null,
         readToken: null,
-        hosts: []
+        hosts: [],
+        tls: null
       })
       assert.isNull(value.kafka)
       assert.deepStrictEqual(value.log, { level: "info", format: null })

@@ -121,6 +121,14 @@ export interface HttpConfig {
   readonly readToken?: Secret
   /** Names under which clients reach the API, such as `rollcall.example.com`; with `https://` if a proxy terminates TLS. */
   readonly hosts?: ReadonlyArray<string>
+  /** Paths of PEM files. New files are used within a minute. */
+  readonly tls?: {
+    /** The server's certificate, followed by those of its intermediate authorities, and its private key. */
+    readonly certFile?: string
+    readonly keyFile?: string
+    /** For commands: the certificates of the authorities that may sign the server's certificate. */
+    readonly caFile?: string
+  }
 }
 
 export interface ConfigFile {

@@ -14,7 +14,14 @@ const httpFields = (section: ConfigValue) =>
     port: "ROLLCALL_HTTP_PORT",
     token: "ROLLCALL_HTTP_TOKEN",
     readToken: "ROLLCALL_HTTP_READ_TOKEN",
-    hosts: "ROLLCALL_HTTP_HOSTS"
+    hosts: "ROLLCALL_HTTP_HOSTS",
+    tls: null
+  })
+const tlsFields = (section: ConfigValue) =>
+  section.fields({
+    certFile: "ROLLCALL_HTTP_TLS_CERT_FILE",
+    keyFile: "ROLLCALL_HTTP_TLS_KEY_FILE",
+    caFile: "ROLLCALL_HTTP_TLS_CA_FILE"
   })
 type HttpFields = ReturnType<typeof httpFields>
 
@@ -57,6 +64,24 @@ const parseToken = (value: ConfigValue, host: string): Redacted.Redacted | null 
   return token
 }
 
+/** null: without TLS. */
+const parseServerTls = (section: ConfigValue) => {
+  const own = tlsFields(section)
+  const [certFile, keyFile] = [own.certFile.text(), own.keyFile.text()]
+  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
+  const missing = certFile === undefined ? own.certFile : own.keyFile
+  if ((certFile ?? keyFile) !== undefined) {
+    missing.fault("is not set", "Name the certificate and its key, or neither")
+  }
+  return null
+}
+
+const parseClientTls = (section: ConfigValue) => {
+  const own = tlsFields(section)
+  const [certFile = null, caFile = null] = [own.certFile.text(), own.caFile.text()]
+  return certFile === null && caFile === null ? null : { certFile, caFile }
+}
+
 export type HttpSettings = ReturnType<typeof parseHttp>
 
 export const parseHttp = (section: ConfigValue) => {
@@ -87,7 +112,7 @@ export const parseHttp = (section: ConfigValue) => {
   const isListed = listed.some(({ name }) => name === ownName.name)
   /** The names under which clients reach the API, besides those of this machine and its addresses. */
   const hosts = isLoopback(host) || isIP(host) !== 0 || isListed ? listed : [...listed, ownName]
-  return { ...address, token, readToken, hosts }
+  return { ...address, token, readToken, hosts, tls: parseServerTls(own.tls) }
 }
 
 /** Where commands such as `status` find the running process, and the token that they send. */
@@ -101,7 +126,7 @@ export const parseHttpClient = (section: ConfigValue) => {
       "Set it to the token of that process, or set ROLLCALL_HTTP_READ_TOKEN for commands that only read"
     )
   }
-  return { ...address, token }
+  return { ...address, token, tls: parseClientTls(own.tls) }
 }
 
 export const logLevels = ["trace", "debug", "info", "warn", "error"] as const

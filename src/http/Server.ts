@@ -49,6 +49,7 @@ import * as SchemaHandlers from "./schemas/SchemaHandlers.ts"
 import { OverviewCache } from "./status/OverviewCache.ts"
 import * as StatusPage from "./status/StatusPage.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
+import * as TlsFiles from "./tls/TlsFiles.ts"
 
 export interface ServerOptions extends Tokens {
   readonly host: string
@@ -56,6 +57,8 @@ export interface ServerOptions extends Tokens {
   readonly port: number
   /** Names under which the API is reached, besides those of this machine. */
   readonly hosts: ReadonlyArray<AllowedHost>
+  /** null: without TLS. */
+  readonly tls: TlsFiles.TlsFiles | null
   /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
   /** Other limits than `Limits.defaults`. */
@@ -79,7 +82,7 @@ export class Server extends Context.Service<Server, {
 // ---- problems ------------------------------------------------------------------------------------------------------
 
 const withUnsupportedMediaType = (response: HttpServerResponse.HttpServerResponse) =>
-  response.status === 415
+  response.status === 415 && response.headers["content-type"]?.startsWith("application/problem+json") !== true
     ? HttpServerRespondable.toResponse(
       new UnsupportedMediaType({
         detail: "the body is not JSON",
@@ -116,12 +119,12 @@ const middleware = (access: Access, limits: Limits) => {
   )
 }
 
-const accessOf = ({ hosts, readToken, token }: ServerOptions): Access => ({
+const accessOf = ({ hosts, readToken, tls, token }: ServerOptions): Access => ({
   hosts,
   readToken,
   token,
   guarded: token !== null,
-  encrypted: false
+  encrypted: tls !== null
 })
 
 // ---- routes -------------------------------------------------------------------------------------------------------
@@ -174,26 +177,43 @@ const explain = (host: string, port: number, cause: unknown): ServerError => {
  * Fails like the server would if the address cannot be listened on. Call it before the process takes ownership of the
  * store: otherwise a process that is started twice by mistake would fence the running one and then exit because of the port.
  */
-export const checkAddress = ({ host, port }: Pick<ServerOptions, "host" | "port">): Effect.Effect<void, ServerError> =>
+export const checkAddress = (
+  { host, port, tls }: Pick<ServerOptions, "host" | "port" | "tls">
+): Effect.Effect<void, ServerError | TlsFiles.TlsError> =>
   Effect.callback<void, ServerError>((resume) => {
     const server = createServer()
     server.once("error", (error) => resume(Effect.fail(explain(host, port, error))))
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
-  })
+  }).pipe(Effect.andThen(tls === null ? Effect.void : TlsFiles.load(tls)))
 
 type Requirements = Store | Deliveries | Capture | Forgetting | Control | PluginControl
 
 /** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
 const maxParameterLength = 3 * 255
 
+/** Logs once if the network carries tokens and personal data unencrypted. */
+const warnIfReadable = ({ host, hosts, tls }: ServerOptions) =>
+  tls !== null || hosts.some(({ https }) => https) || /^(localhost$|127\.|::1$)/.test(host)
+    ? Effect.void
+    : Effect.annotateLogs(
+      Effect.logWarning("the operating API is not encrypted: tokens and personal data can be read on the network"),
+      {
+        hint: "set ROLLCALL_HTTP_TLS_CERT_FILE and ROLLCALL_HTTP_TLS_KEY_FILE, or, if a proxy terminates TLS, " +
+          "list its address as https://<name> in ROLLCALL_HTTP_HOSTS"
+      }
+    )
+
 /** Serves until its scope closes. Running requests then have one second to finish; open event streams are cut. */
-export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, Requirements> => {
+export const layer = (
+  options: ServerOptions
+): Layer.Layer<Server, ServerError | TlsFiles.TlsError, Requirements> => {
   const { host, port } = options
   const limits = { ...defaults, ...options.limits }
   // listen only after the first read: a request that arrives before the handlers are installed is never answered
   const http = Layer.unwrap(Effect.gen(function*() {
     yield* OverviewCache
-    const server = yield* makeServer(limits)
+    yield* warnIfReadable(options)
+    const server = yield* makeServer(limits, options.tls)
     const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
       Layer.catch((error) => Layer.effectContext(Effect.fail(explain(host, port, error.cause))))
     )
@@ -203,7 +223,13 @@ export const layer = (options: ServerOptions): Layer.Layer<Server, ServerError, 
   }))
   const address = Layer.effect(
     Server,
-    Effect.map(HttpServer.HttpServer, ({ address }) => Server.of({ url: HttpServer.formatAddress(address) }))
+    Effect.map(
+      HttpServer.HttpServer,
+      ({ address }) =>
+        Server.of({
+          url: HttpServer.formatAddress(address).replace(/^http:/, options.tls === null ? "http:" : "https:")
+        })
+    )
   )
   return HttpRouter.serve(Layer.merge(routes(options), middleware(accessOf(options), limits)), {
     disableLogger: true,

@@ -13,6 +13,7 @@ import { type LogIdentity, parsePosition } from "../../domain/ChangeEvent.ts"
 import { display, withoutValue } from "../../domain/Quote.ts"
 import type { ReadinessCheck } from "../../http/Problem.ts"
 import * as ApiClient from "../ApiClient.ts"
+import { connectTo } from "../Connection.ts"
 import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
 
 /** The Rollcall process at the configured address, if it uses the configured store. */
@@ -39,8 +40,8 @@ const tryListening = (host: string, port: number) =>
   })
 
 /** Asks the program at the address for its readiness and for a position of its log. */
-const askProgram = Effect.fnUntraced(function*({ host, port, token }: Config.Settings["http"]) {
-  const client = yield* ApiClient.make({ url: `http://${host.includes(":") ? `[${host}]` : host}:${port}`, token })
+const askProgram = Effect.fnUntraced(function*({ tls, ...http }: Config.Settings["http"]) {
+  const client = yield* connectTo({ ...http, tls: tls && { certFile: tls.certFile, caFile: null } })
   return { url: client.url, checks: yield* client.readiness, position: yield* client.newestPosition }
 })
 

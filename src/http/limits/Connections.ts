@@ -10,7 +10,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import { createServer, type Server } from "node:http"
+import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
+import { keepCurrent, load, type TlsFiles } from "../tls/TlsFiles.ts"
 import * as BoundedLog from "./BoundedLog.ts"
 import type { Limits } from "./Limits.ts"
 
@@ -40,18 +42,27 @@ const cutStalled = (server: Server, onCut: (address: string) => void): void => {
   })
 }
 
-/** Makes the server, which is not listening yet. */
-export const makeServer = Effect.fnUntraced(function*(limits: Limits) {
-  const noteDropped = yield* BoundedLog.make("too many connections are open; a new one was closed")
-  const noteStalled = yield* BoundedLog.make("a client that does not read its response was disconnected")
-  const run = Effect.runForkWith(yield* Effect.context<never>())
+const create = Effect.fnUntraced(function*(limits: Limits, tls: TlsFiles | null) {
   const headers = Duration.toMillis(limits.headers)
   const request = Duration.toMillis(limits.request)
-  const server = createServer({
+  const timeouts = {
     headersTimeout: headers,
     requestTimeout: request,
     connectionsCheckingInterval: Math.min(headers, request) / 2
-  })
+  }
+  if (tls === null) return createServer(timeouts)
+  const pair = yield* load(tls)
+  const server = createTlsServer({ ...timeouts, ...pair, minVersion: "TLSv1.2", handshakeTimeout: headers })
+  yield* Effect.forkScoped(keepCurrent(tls, pair, server))
+  return server
+})
+
+/** Makes the server, which is not listening yet. */
+export const makeServer = Effect.fnUntraced(function*(limits: Limits, tls: TlsFiles | null) {
+  const noteDropped = yield* BoundedLog.make("too many connections are open; a new one was closed")
+  const noteStalled = yield* BoundedLog.make("a client that does not read its response was disconnected")
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const server = yield* create(limits, tls)
   server.maxConnections = limits.connections
   server.timeout = Duration.toMillis(limits.stall)
   server.on("drop", (connection) => {

@@ -35,6 +35,7 @@ export interface Options {
   readonly token?: string
   readonly readToken?: string
   readonly hosts?: Server.ServerOptions["hosts"]
+  readonly tls?: Server.ServerOptions["tls"]
   readonly limits?: Exclude<Server.ServerOptions["limits"], undefined>
   readonly port?: number
   /** The streams that are read. */
@@ -79,6 +80,7 @@ export const server = (
     dependencies = [],
     hosts = [],
     limits = {},
+    tls = null,
     plugins = [],
     port = 0,
     readToken,
@@ -91,6 +93,7 @@ export const server = (
     port,
     hosts,
     limits,
+    tls,
     token: token === undefined ? null : Redacted.make(token),
     readToken: readToken === undefined ? null : Redacted.make(readToken),
     dependencies,

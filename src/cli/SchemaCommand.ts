@@ -14,8 +14,10 @@ export const schema = Command.make("schema", { config }, ({ config }) =>
     const { asyncApiOf } = yield* Effect.promise(() => import("../publish/AsyncApi.ts"))
     const checked = Config.check(yield* loadRawConfig(config))
     const kafka = Result.isSuccess(checked) ? checked.success.kafka : null
-    const { state, topic } = { state: false, topic: "rollcall.{model}", ...kafka }
-    yield* print(JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state }), null, 2))
+    const { format, state, topic } = kafka ??
+      { format: "cloudevents", state: false, topic: "rollcall.{model}" } as const
+    const registered = kafka !== null && kafka.schemaRegistry !== null
+    yield* print(JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state, format, registered }), null, 2))
   }).pipe(withTerminalErrors)).pipe(
     Command.withDescription("Print the AsyncAPI document of the events in Kafka, with the configured topics")
   )

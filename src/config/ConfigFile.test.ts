@@ -53,6 +53,9 @@ describe("Config from a file", () => {
             partitions: 12,
             replicationFactor: 2,
             compression: "zstd",
+            format: "debezium",
+            tombstones: false,
+            schemaRegistry: { url: "https://registry.example.com", username: "u", password: secret("EU_KEY") },
             transactions: false
           },
           log: { level: "debug", format: "json" },
@@ -82,7 +85,8 @@ describe("Config from a file", () => {
       })
       assert.strictEqual(value.store.name, "/data/rollcall.db")
       assert.deepStrictEqual([value.http.host, value.http.port], ["::1", 80])
-      const { sasl, ...kafka } = value.kafka!
+      const { sasl, schemaRegistry, ...kafka } = value.kafka!
+      assert.strictEqual(schemaRegistry?.login?.username, "u")
       assert.deepStrictEqual(kafka, {
         brokers: ["b1:9092", "b2:9092"],
         ssl: {},
@@ -91,6 +95,8 @@ describe("Config from a file", () => {
         partitions: 12,
         replicationFactor: 2,
         compression: "zstd",
+        format: "debezium",
+        tombstones: false,
         transactions: false
       })
       assert.strictEqual(sasl?.mechanism, "plain")

@@ -92,6 +92,12 @@ export interface KafkaConfig {
   readonly replicationFactor?: number
   /** How messages are compressed on the way to the brokers and on their disks. */
   readonly compression?: "none" | "gzip" | "zstd"
+  /** The form of the values of events: CloudEvents in binary mode, or the envelope of Debezium's connectors. */
+  readonly format?: "cloudevents" | "debezium"
+  /** With `debezium`: whether each deleted event is followed by a message without a value, which compaction understands. */
+  readonly tombstones?: boolean
+  /** A registry with Confluent's API, in which the JSON Schemas of the values are registered. The topic needs `{model}`. */
+  readonly schemaRegistry?: { readonly url: string; readonly username?: string; readonly password?: Secret }
   /** `false` for brokers that do not support transactions: an event can then appear twice, with the same id. */
   readonly transactions?: boolean
 }

@@ -112,7 +112,7 @@ describe("the settings of Kafka", () => {
       /add kafka to ROLLCALL_ALLOW_PLAINTEXT/
     ],
     [{ ...endpoint, tokenUrl: "https://u:p4ss@id.example.com/" }, "tokenUrl", /login/, /clientSecret/],
-    [{ ...endpoint, tokenUrl: "id.example.com" }, "tokenUrl", /not an address/, /https/]
+    [{ ...endpoint, tokenUrl: "id.example.com" }, "tokenUrl", /not the address/, /https/]
   ]
   for (const [sasl, where, message, hint] of table) {
     it(`${JSON.stringify(sasl)} is a fault with its location and a hint`, () => {
@@ -123,4 +123,45 @@ describe("the settings of Kafka", () => {
       assert.notMatch(JSON.stringify(faults), /p4ss/)
     })
   }
+
+  const ssl = true
+  const registry = { url: "https://registry.example.com", username: "u", password: secret("KAFKA_SASL_PASSWORD") }
+  const kafkaTable: ReadonlyArray<readonly [kafka: object, where: string, message: RegExp, hint: RegExp]> = [
+    [{ format: "avro" }, "format", /not allowed/, /cloudevents, debezium/],
+    [{ tombstones: false }, "tombstones", /no effect/, /debezium/],
+    [{ schemaRegistry: { ...registry, url: undefined } }, "schemaRegistry.url", /not set/, /address/],
+    [{ schemaRegistry: { ...registry, url: "registry" } }, "schemaRegistry.url", /not the address/, /https/],
+    [
+      { schemaRegistry: { ...registry, url: "http://registry.example.com" } },
+      "schemaRegistry.url",
+      /login unencrypted/,
+      /add kafka/
+    ],
+    [
+      { schemaRegistry: { ...registry, url: "https://u:p4ss@r.example.com" } },
+      "schemaRegistry.url",
+      /login/,
+      /username/
+    ],
+    [{ schemaRegistry: { ...registry, password: undefined } }, "schemaRegistry.password", /not set/, /together/],
+    [{ schemaRegistry: registry, topic: "hr" }, "topic", /no \{model\}/, /Add \{model\}/],
+    [{ schemaRegistry: { ...registry, token: "t" } }, "schemaRegistry.token", /unknown/, /Known properties/]
+  ]
+  for (const [kafka, where, message, hint] of kafkaTable) {
+    it(`kafka: ${JSON.stringify(kafka)} is a fault with its location and a hint`, () => {
+      const [found, ...others] = faultsOf({ ...remote, ssl, ...kafka })
+      assert.deepStrictEqual(others, [])
+      assert.strictEqual(found?.where, `rollcall.config.ts, kafka.${where}`)
+      assert.match(found?.message ?? "", message)
+      assert.match(found?.hint ?? "", hint)
+      assert.notMatch(JSON.stringify(found), /p4ss/)
+    })
+  }
+
+  it("a registry needs no login, and its password is not in the settings' text", () => {
+    assert.isNull(kafkaOf({ ...remote, ssl, schemaRegistry: { url: "http://127.0.0.1:8081" } })?.schemaRegistry?.login)
+    const settings = kafkaOf({ ...remote, ssl, schemaRegistry: registry })
+    assert.strictEqual(settings?.schemaRegistry?.login?.username, "u")
+    assert.notInclude(JSON.stringify(settings), "s3cret")
+  })
 })

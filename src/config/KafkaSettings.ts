@@ -65,15 +65,22 @@ const saslVariables = {
 type SaslFields = { readonly [name in keyof typeof saslVariables]: ConfigValue }
 type SaslName = keyof SaslFields
 
-const parseTokenUrl = (value: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>): string => {
+/** The address of an HTTP server to which `sent` is sent. `instead`: the settings for a login. */
+const parseUrl = (
+  value: ConfigValue,
+  instead: string,
+  sent: string,
+  allowPlaintext: ReadonlySet<PlaintextConnection>
+): string => {
   const text = value.text() ?? ""
   const url = URL.parse(text)
   if (url === null || !/^https?:$/.test(url.protocol)) {
-    value.fault("is not an address of a token endpoint", "Write https://<host>/<path>")
-  } else if (url.username !== "" || url.password !== "") {
-    value.fault("contains a login", "Use clientId and clientSecret")
-  } else if (url.protocol === "http:" && !isLoopback(url.hostname) && !allowPlaintext.has("kafka")) {
-    value.fault("would send the client's secret unencrypted", `Use https; or, ${orAllowPlaintext("kafka")}`)
+    value.fault("is not the address of an HTTP server", "Write https://<host>/<path>")
+    return "https://localhost"
+  }
+  if (url.username !== "" || url.password !== "") value.fault("contains a login", `Use ${instead}`)
+  if (url.protocol === "http:" && !isLoopback(url.hostname) && !allowPlaintext.has("kafka")) {
+    value.fault(`would send ${sent} unencrypted`, `Use https; or, ${orAllowPlaintext("kafka")}`)
   }
   return text
 }
@@ -117,7 +124,7 @@ const parseSasl = (own: SaslFields, allowPlaintext: ReadonlySet<PlaintextConnect
     mechanism,
     token: null,
     endpoint: {
-      url: parseTokenUrl(own.tokenUrl, allowPlaintext),
+      url: parseUrl(own.tokenUrl, "clientId and clientSecret", "the client's secret", allowPlaintext),
       clientId: own.clientId.text() ?? "",
       clientSecret: own.clientSecret.secret()?.initial ?? none,
       scope: own.scope.text() ?? null
@@ -136,6 +143,34 @@ const parseTopic = (value: ConfigValue): string => {
     )
   }
   return topic
+}
+
+const parseFormat = (value: ConfigValue, tombstones: ConfigValue): "cloudevents" | "debezium" => {
+  const format = value.oneOf("cloudevents", "debezium") ?? "cloudevents"
+  if (format === "cloudevents" && tombstones.isSet) {
+    tombstones.fault("has no effect without the format debezium", 'Set format to "debezium", or remove it')
+  }
+  return format
+}
+
+/** null if no registry is set. */
+const parseRegistry = (section: ConfigValue, topic: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
+  if (!section.isSet) return null
+  const own = section.fields({ url: null, username: null, password: null })
+  if (!own.url.isSet) own.url.fault(notSet, "Set it to the address of the schema registry")
+  const url = own.url.isSet ? parseUrl(own.url, "username and password", "the login", allowPlaintext) : ""
+  if (own.username.isSet !== own.password.isSet) {
+    const missing = own.username.isSet ? own.password : own.username
+    missing.fault(notSet, "Set the registry's user name and password together, or none of them")
+  }
+  if (topic.isSet && !topic.text()?.includes("{model}")) {
+    topic.fault(
+      "has no {model}, so events of several models would share the one schema of a topic",
+      "Add {model} to the template, or leave out schemaRegistry"
+    )
+  }
+  const password = own.password.secret()?.initial
+  return { url, login: password === undefined ? null : { username: own.username.text() ?? "", password } }
 }
 
 /** A whole number in this range; undefined if it is not set. */
@@ -161,6 +196,9 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     partitions: null,
     replicationFactor: null,
     compression: null,
+    format: null,
+    tombstones: null,
+    schemaRegistry: null,
     transactions: "ROLLCALL_KAFKA_TRANSACTIONS"
   })
   const settings = {
@@ -172,6 +210,10 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     /** Of topics that Rollcall creates; undefined: the defaults of the sink. */
     partitions: parseCount(own.partitions, 1000),
     replicationFactor: parseCount(own.replicationFactor, 100),
+    format: parseFormat(own.format, own.tombstones),
+    /** With `debezium`: whether a deleted event is followed by a message without a value. */
+    tombstones: own.tombstones.flag() ?? true,
+    schemaRegistry: parseRegistry(own.schemaRegistry, own.topic, allowPlaintext),
     compression: own.compression.oneOf("none", "gzip", "zstd") ?? "none",
     transactions: own.transactions.flag("on", "off") ?? true
   }

@@ -171,6 +171,14 @@ export interface Message {
 }
 
 const utf8 = new TextDecoder()
+/** With a schema registry, a zero byte and the schema's id (four bytes) come before the JSON. */
+const schemaIdBytes = 5
+const valueOf = (bytes: Bytes): Bytes =>
+  typeof bytes === "string"
+    ? bytes.startsWith("\0") ? bytes.slice(schemaIdBytes) : bytes
+    : bytes[0] === 0
+    ? bytes.subarray(schemaIdBytes)
+    : bytes
 const textOf = (bytes: Bytes): string => typeof bytes === "string" ? bytes : utf8.decode(bytes)
 
 const attributesIn = ({ headers = {} }: Message): Readonly<Record<string, string>> => {
@@ -187,7 +195,15 @@ const attributesIn = ({ headers = {} }: Message): Readonly<Record<string, string
 /** Decodes a message of an event topic (not of a `.state` topic, and not of the progress topic). Throws `EventDecodeError`. */
 export const fromKafka = (message: Message): Event => {
   const attributes = attributesIn(message)
-  return eventOf(attributes, message.value === null ? null : parsed(textOf(message.value), idIn(attributes)))
+  if (Object.keys(attributes).length === 0) {
+    throw new EventDecodeError({
+      reason: "Foreign",
+      id: null,
+      message:
+        "the message has no CloudEvents headers: it is from another program, or Rollcall publishes in the format debezium"
+    })
+  }
+  return eventOf(attributes, message.value === null ? null : parsed(textOf(valueOf(message.value)), idIn(attributes)))
 }
 
 // ---- current state ------------------------------------------------------------------------------------------------

@@ -5,7 +5,8 @@
  * - Payloads are JSON Schema 2020-12, which AsyncAPI allows if `schemaFormat` names it.
  */
 import type { Model } from "../domain/Model.ts"
-import { progressTopicOf } from "./kafka/KafkaMessage.ts"
+import { envelopeSchemaOf } from "./kafka/Debezium.ts"
+import { type Format, progressTopicOf } from "./kafka/KafkaMessage.ts"
 import { type JsonSchema, recordSchemaOf } from "./RecordSchema.ts"
 import { eventDataSchemaOf, progressDataSchema } from "./SchemaDocuments.ts"
 
@@ -16,6 +17,10 @@ export interface AsyncApiOptions {
   readonly topic: string
   /** Whether there are state topics. */
   readonly state: boolean
+  /** The form of the values of events; `cloudevents` by default. */
+  readonly format?: Format
+  /** Whether the values begin with the id of their schema in a schema registry. */
+  readonly registered?: boolean
 }
 
 const schemaFormat = "application/schema+json;version=draft-2020-12"
@@ -65,6 +70,8 @@ const eventHeaders = headersWith(
 /** A record that is gone without an event is removed by a message without the headers of the log. */
 const stateHeaders = headersWith(recordHeaders("rollcall.<model>.state"), { ...logHeaders, ...stubHeader })
 const progressHeaders = headersWith({ "content-type": logHeaders["content-type"] }, {})
+/** A message without a value has no headers. */
+const jsonHeaders = headersWith({}, { "content-type": logHeaders["content-type"] })
 
 const parameters = (topic: string) =>
   topic.includes("{integration}")
@@ -76,7 +83,8 @@ const parameters = (topic: string) =>
     : {}
 
 /** AsyncAPI 3.0. */
-export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) => {
+export const asyncApiOf = (options: AsyncApiOptions) => {
+  const { format = "cloudevents", models, registered = false, state, topic, version } = options
   const channel = (name: string, address: string, description: string) =>
     [name, {
       address,
@@ -88,6 +96,9 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
     [name, {
       name,
       contentType: "application/json",
+      ...(registered
+        ? { description: "Before the JSON: a zero byte and the id of the schema in the registry, four bytes" }
+        : {}),
       headers,
       payload: { schemaFormat, schema },
       bindings: stringKey(key)
@@ -96,7 +107,11 @@ export const asyncApiOf = ({ models, state, topic, version }: AsyncApiOptions) =
     const address = topic.replaceAll("{model}", model)
     const events = {
       channel: channel(model, address, `Changes of ${model}, in order per record`),
-      message: message(model, recordKey, eventHeaders, eventDataSchemaOf(model, refTo(model)))
+      message: format === "debezium"
+        ? message(model, recordKey, jsonHeaders, {
+          anyOf: [envelopeSchemaOf(model, refTo(model)), { type: "null", description: "After the event of a delete" }]
+        })
+        : message(model, recordKey, eventHeaders, eventDataSchemaOf(model, refTo(model)))
     }
     const latest = {
       channel: channel(

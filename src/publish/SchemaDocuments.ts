@@ -72,7 +72,7 @@ export const eventSchemaDocumentOf = (model: Model): JsonSchema => {
   }
 }
 
-const progressSchemaDocument = documentOf("progress", progressDataSchema)
+export const progressSchemaDocument = documentOf("progress", progressDataSchema)
 
 interface PublishedSchema {
   readonly name: SchemaName

@@ -18,12 +18,16 @@ export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable"
   message: Schema.String,
   cause: Schema.Defect(),
   /** A more specific instruction for the hint, if the cause is known. */
-  advice: Schema.optionalKey(Schema.String)
+  advice: Schema.optionalKey(Schema.String),
+  /** The unavailable service, if it is not Kafka itself; begins a sentence. */
+  service: Schema.optionalKey(Schema.String)
 }) {
   readonly retryable = true
   get hint(): string {
     const advice = this.advice ?? "Check KAFKA_BROKERS."
-    return `Kafka is not available; events stay in the log and are published in order once it is. ${advice}`
+    return `${
+      this.service ?? "Kafka"
+    } is not available; events stay in the log and are published in order once it is. ${advice}`
   }
 }
 /** Another relay took over, so this one stops. */

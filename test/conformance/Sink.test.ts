@@ -23,27 +23,48 @@ describe("sink: memory", () => {
 })
 
 const missing = Broker.missing ?? Kcat.missing
-const template = (end: string) => `conformance-${end}.{integration}.{model}`
+interface Form {
+  readonly format: "cloudevents" | "debezium"
+  /** The event's id, and whether the message is a stub; null for a message that is not an event. */
+  readonly read: (message: Kcat.Message) => { readonly eventId: string; readonly stub: boolean } | null
+}
+const forms: ReadonlyArray<Form> = [
+  {
+    format: "cloudevents",
+    read: ({ headers }) => ({ eventId: headers["ce_id"] ?? "", stub: headers["ce_stub"] === "true" })
+  },
+  {
+    format: "debezium",
+    read: ({ payload }) => {
+      if (payload === null) return null
+      const { source } = JSON.parse(payload)
+      return { eventId: source.event_id, stub: source.stub === true }
+    }
+  }
+]
 
-describe.skipIf(missing !== null)(`sink: Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
-    conformance(it, {
-      sink: (end) =>
-        Effect.map(
-          Broker.Broker,
-          ({ brokers }) => KafkaSink.layer({ brokers, ssl: false, topic: template(end), transactions: true })
-        ),
-      seen: (end, integration) =>
-        Effect.gen(function*() {
-          const { brokers } = yield* Broker.Broker
-          const messages = yield* Kcat.read(brokers, topicOf(template(end), { integration, model: "ats.tag" }))
-          return messages.map((message) => ({
-            key: message.key,
-            eventId: message.headers.ce_id ?? "",
-            stub: message.headers.ce_stub === "true"
-          }))
-        }),
-      tooLarge: 1_100_000
+for (const { format, read } of forms) {
+  const template = (end: string) => `conformance-${format}-${end}.{integration}.{model}`
+  const name = `sink: Kafka, ${format}${missing === null ? "" : ` (skipped: ${missing})`}`
+  describe.skipIf(missing !== null)(name, () => {
+    suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+      conformance(it, {
+        sink: (end) =>
+          Effect.map(
+            Broker.Broker,
+            ({ brokers }) => KafkaSink.layer({ brokers, ssl: false, topic: template(end), format, transactions: true })
+          ),
+        seen: (end, integration) =>
+          Effect.gen(function*() {
+            const { brokers } = yield* Broker.Broker
+            const messages = yield* Kcat.read(brokers, topicOf(template(end), { integration, model: "ats.tag" }))
+            return messages.flatMap((message) => {
+              const event = read(message)
+              return event === null ? [] : [{ key: message.key, ...event }]
+            })
+          }),
+        tooLarge: 1_100_000
+      })
     })
   })
-})
+}

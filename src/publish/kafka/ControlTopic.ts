@@ -48,7 +48,9 @@ const TopicCheckpoint = Schema.Struct({
   /** The number of published events, and the positions of the first and the last; 0 = none. */
   events: Schema.Int,
   first: Schema.Int,
-  last: Schema.Int
+  last: Schema.Int,
+  /** How the values of the published events are encoded, in words; absent: the default. */
+  form: Schema.optional(Schema.String)
 })
 /** Describes what one store published to a topic in one generation. */
 export type TopicCheckpoint = typeof TopicCheckpoint.Type

@@ -1,6 +1,6 @@
 /**
- * Turns an event into a Kafka message (topic, key, headers and value as CloudEvents 1.0 in binary mode), and groups messages
- * into sends: requests that the broker accepts.
+ * Turns an event into a Kafka message (topic, key, headers and value: CloudEvents 1.0 in binary mode, or Debezium's form), and
+ * groups messages into sends: requests that the broker accepts.
  *
  * Invariants
  * 1. All events of one record go to one topic under one key   (I5)
@@ -22,6 +22,7 @@ import {
 } from "../../domain/ChangeEvent.ts"
 import { isModel, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
+import { envelopeTextOf } from "./Debezium.ts"
 
 /** One message with its destination; `value` null deletes the key in a compacted topic. */
 export interface KafkaMessage {
@@ -94,6 +95,8 @@ const headersOf = (attributes: Readonly<Record<string, string | number | undefin
   return headers
 }
 
+const jsonHeaders = { "content-type": "application/json" }
+
 /** Upper bound of a message's size in its batch (bytes), assuming the longest form of every length prefix. */
 const sizeOf = (message: KafkaMessage): number => {
   let bytes = 40 + Buffer.byteLength(message.key) + (message.value?.length ?? 0)
@@ -111,8 +114,20 @@ const stubTextOf = (identity: LogIdentity, entry: LogEntry): Json =>
     dataTextOf({ ...entry, before: null, after: null, changes: "[]", transitions: "[]", cause: null }).slice(0, -1)
   },"stub":true,"log":${JSON.stringify(logUrlOf(identity, entry))}}`
 
+/** The form of the values of events: `data` of a CloudEvent in binary mode, or Debezium's envelope. */
+export type Format = "cloudevents" | "debezium"
+
+export type Frame = (topic: string, value: Json) => Buffer
+export const plain: Frame = (_topic, value) => Buffer.from(value)
+
 export interface Encoding {
   readonly identity: LogIdentity
+  /** `cloudevents` by default. */
+  readonly format?: Format
+  /** With `debezium`: whether a deleted event is followed by a message without a value, which compaction understands. */
+  readonly tombstones?: boolean
+  /** The bytes of a value for a topic; plain JSON by default. */
+  readonly frame?: Frame
   /** Topic template. */
   readonly topic: string
   /** Whether the latest content of records is also published to a compacted topic. */
@@ -126,31 +141,41 @@ export const messagesOf = (
   encoding: Encoding,
   entry: LogEntry
 ): { readonly messages: ReadonlyArray<KafkaMessage>; readonly stubbed: boolean } => {
-  const { identity, limitOf } = encoding
+  const { format = "cloudevents", frame = plain, identity, limitOf, tombstones = true } = encoding
   const attributes = attributesOf(identity, entry)
   const key = attributes.partitionkey
   let stubbed = false
   const fitting = (whole: KafkaMessage, stub: () => Json): KafkaMessage => {
     if (sizeOf(whole) + batchOverheadBytes <= limitOf(whole.topic)) return whole
     stubbed = true
-    return { ...whole, value: Buffer.from(stub()), headers: { ...whole.headers, ce_stub: "true" } }
+    const headers = "ce_id" in whole.headers ? { ...whole.headers, ce_stub: "true" } : whole.headers
+    return { ...whole, value: frame(whole.topic, stub()), headers }
   }
 
-  const messages = [fitting(
-    {
-      topic: topicOf(encoding.topic, entry),
-      key,
-      value: Buffer.from(dataTextOf(entry)),
-      headers: headersOf(attributes)
-    },
-    () => stubTextOf(identity, entry)
-  )]
+  const topic = topicOf(encoding.topic, entry)
+  const messages = format === "cloudevents"
+    ? [
+      fitting(
+        { topic, key, value: frame(topic, dataTextOf(entry)), headers: headersOf(attributes) },
+        () => stubTextOf(identity, entry)
+      )
+    ]
+    : [
+      fitting(
+        { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: jsonHeaders },
+        () => envelopeTextOf(identity, entry, logUrlOf(identity, entry))
+      )
+    ]
+  if (format === "debezium" && tombstones && entry.kind === "deleted") {
+    messages.push({ topic, key, value: null, headers: {} })
+  }
   if (encoding.state) {
+    const stateTopic = stateTopicOf(encoding.topic, entry)
     messages.push(fitting(
       {
-        topic: stateTopicOf(encoding.topic, entry),
+        topic: stateTopic,
         key,
-        value: entry.after === null ? null : Buffer.from(entry.after),
+        value: entry.after === null ? null : frame(stateTopic, entry.after),
         // The value is the record itself, which the schema of events does not describe.
         headers: headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined })
       },
@@ -179,18 +204,22 @@ export const recordOf = ({ header, value }: ReceivedMessage): ReadonlyArray<Reco
 export const progressMessage = (
   identity: LogIdentity,
   template: string,
-  progress: StreamProgress
+  progress: StreamProgress,
+  frame: Frame = plain
 ): KafkaMessage => ({
   topic: progressTopicOf(template),
   key: streamName(progress),
-  value: Buffer.from(JSON.stringify({
-    store: identity.store,
-    generation: progress.generation,
-    complete_to: new Date(progress.completeTo).toISOString(),
-    position: formatPosition(identity, progress.position),
-    at: new Date(progress.at).toISOString()
-  })),
-  headers: { "content-type": "application/json" }
+  value: frame(
+    progressTopicOf(template),
+    JSON.stringify({
+      store: identity.store,
+      generation: progress.generation,
+      complete_to: new Date(progress.completeTo).toISOString(),
+      position: formatPosition(identity, progress.position),
+      at: new Date(progress.at).toISOString()
+    })
+  ),
+  headers: jsonHeaders
 })
 
 /** Groups messages, in order, into sends in which each topic's messages fit into one batch. */

@@ -129,6 +129,7 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
       for (const topic of needed) if (!topics.has(topic.name)) unchecked.set(topic.name, topic)
       if (unchecked.size === 0) return
       yield* checkTopics([...unchecked.keys()])
+      yield* failOn(Effect.succeed(TopicIntegrity.findOtherForm(checkpoints, unchecked.values())))
       if (identity.generation === 1) {
         const events = [...unchecked.keys()].filter((name) => name !== progressTopicOf(template))
         yield* failOn(TopicIntegrity.findForeignTopics(client, template, checkpoints, events))
@@ -137,8 +138,10 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
       for (const [name, info] of yield* ensureTopics(client, [...unchecked.values()])) {
         topics.set(name, info)
         const known = checkpoints.get(name)
-        if (known !== undefined && known.partitions <= info.partitions) continue
-        const checkpoint = TopicIntegrity.emptyCheckpoint(info.partitions)
+        const { form } = unchecked.get(name) ?? {}
+        const kept = known !== undefined && known.partitions <= info.partitions ? known : null
+        if (kept !== null && kept.form === form) continue
+        const checkpoint = { ...kept ?? TopicIntegrity.emptyCheckpoint(info.partitions), form }
         checkpoints.set(name, checkpoint)
         messages.push(Control.topicCheckpointMessage(template, identity, name, checkpoint))
       }

@@ -21,7 +21,6 @@ import * as Metric from "effect/Metric"
 import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import type { LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
-import type { StreamKey } from "../../domain/Model.ts"
 import {
   type Checkpoint,
   checkpointOf,
@@ -42,51 +41,36 @@ import {
   progressTopicOf,
   recordOf,
   stateRemoval,
-  stateTopicOf,
-  topicOf
+  stateTopicOf
 } from "./KafkaMessage.ts"
 import * as KafkaSession from "./KafkaSession.ts"
-import { ensureTopics, inspectTopics, type KafkaTopic, type TopicInfo } from "./KafkaTopics.ts"
+import { ensureTopics, inspectTopics } from "./KafkaTopics.ts"
+import {
+  findDeviations,
+  progressSchemas,
+  requiredSchemas,
+  requiredTopics,
+  streamSchemas,
+  streamTopics,
+  type TopicOptions
+} from "./PublishedTopics.ts"
+import * as SchemaRegistry from "./SchemaRegistry.ts"
 import * as TopicIntegrity from "./TopicIntegrity.ts"
 
-export interface KafkaOptions extends KafkaConnection {
-  /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` by default. */
-  readonly topic: string
-  /** Whether each record's latest content is also published to a compacted topic, `<topic>.state`; null after deletion. */
-  readonly state?: boolean
+export interface KafkaOptions extends KafkaConnection, TopicOptions {
+  /** With `debezium`: whether each deleted event is followed by a message without a value; true by default. */
+  readonly tombstones?: boolean
   /** `false` for brokers without transactions: events can then appear twice, with the same id. */
   readonly transactions: boolean
-  /** Partitions of new event and state topics; 6 by default. */
-  readonly partitions?: number | undefined
-  /** Copies of each partition of new topics; three, or one per broker if there are fewer brokers, by default. */
-  readonly replicationFactor?: number | undefined
-  /** Streams whose topics `open` creates or checks. Topics of other streams are created with their first event. */
-  readonly streams?: ReadonlyArray<StreamKey>
 }
-
-const defaultPartitions = 6
 
 const stubs = Metric.counter("rollcall_relay_stubs_total", {
   description: "Events too large for the sink, published as stubs that point at the event log",
   incremental: true
 })
 
-const streamTopics = (options: KafkaOptions, stream: StreamKey): ReadonlyArray<KafkaTopic> => {
-  const { partitions = defaultPartitions, replicationFactor } = options
-  const events = { name: topicOf(options.topic, stream), keeps: "log", partitions, replicationFactor } as const
-  return options.state === true
-    ? [events, { ...events, name: stateTopicOf(options.topic, stream), keeps: "latest" }]
-    : [events]
-}
-/** Topics that must exist before anything is published. */
-const requiredTopics = (options: KafkaOptions): ReadonlyArray<KafkaTopic> => {
-  const { replicationFactor } = options
-  const topics = [
-    { name: progressTopicOf(options.topic), keeps: "latest", partitions: 1, replicationFactor } as const,
-    ...(options.streams ?? []).flatMap((stream) => streamTopics(options, stream))
-  ]
-  return [...new Map(topics.map((topic) => [topic.name, topic])).values()]
-}
+const registryOf = ({ schemaRegistry }: KafkaOptions): SchemaRegistry.SchemaRegistry =>
+  schemaRegistry == null ? SchemaRegistry.none : SchemaRegistry.fromOptions(schemaRegistry)
 
 const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const templateError = findTemplateError(options.topic)
@@ -102,10 +86,12 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const transactionalId = options.transactions ? `rollcall-relay-${options.topic}` : null
   const sessions = yield* KafkaSession.make(client, options.topic, transactionalId)
   const mutex = yield* Semaphore.make(1)
+  const registry = registryOf(options)
 
   const open = Effect.fn("Kafka.open")(
     function*(identity: LogIdentity): Effect.fn.Return<SinkCheckpoint | null, SinkError> {
       yield* sessions.close
+      yield* registry.register(requiredSchemas(options))
       const control = yield* ensureTopics(client, [Control.controlTopic(options.topic, options.replicationFactor)])
       yield* sessions.open(identity)
       const session = yield* sessions.current
@@ -131,9 +117,11 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   ): Effect.fn.Return<void, SinkError> {
     if (checkpoint === undefined) return
     const session = yield* sessions.current
+    yield* registry.register(batch.flatMap((entry) => streamSchemas(options, entry)))
     yield* session.ensure(batch.flatMap((entry) => streamTopics(options, entry)))
     const { limitOf } = session
-    const encoding = { identity, topic: options.topic, state: options.state === true, limitOf }
+    const { format = "cloudevents", state = false, tombstones = true, topic } = options
+    const encoding = { identity, topic, state, format, tombstones, limitOf, frame: registry.frame }
     const encoded = batch.map((entry) => messagesOf(encoding, entry))
     const published = Map.groupBy(
       batch.flatMap((entry) => streamTopics(options, entry).map(({ name }) => ({ name, position: entry.position }))),
@@ -155,7 +143,9 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
       // Progress promises that all events are in the topics, so topics without an event in this session are checked too.
       const events = streams.flatMap((stream) => streamTopics(options, stream)).map(({ name }) => name)
       yield* session.requireIntact(events)
-      yield* session.send(streams.map((stream) => progressMessage(identity, options.topic, stream)))
+      yield* registry.register([progressSchemas(options)])
+      const { frame } = registry
+      yield* session.send(streams.map((stream) => progressMessage(identity, options.topic, stream, frame)))
     }
   )
 
@@ -189,25 +179,6 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
 
 const noStore: LogIdentity = { store: "", generation: 1 }
 
-/** Existing topics that differ from what is configured for new ones. Rollcall's own topics always have one partition. */
-const findDeviations = (
-  options: KafkaOptions,
-  present: ReadonlyMap<string, TopicInfo>
-): SinkInspection["deviations"] => {
-  const ofStreams = new Set(
-    (options.streams ?? []).flatMap((stream) => streamTopics(options, stream)).map(({ name }) => name)
-  )
-  return [...present].flatMap(([topic, { partitions, replicas }]) => {
-    const found = [
-      { setting: "partitions", wanted: ofStreams.has(topic) ? options.partitions : undefined, actual: partitions },
-      { setting: "replicationFactor", wanted: options.replicationFactor, actual: replicas }
-    ] as const
-    return found.flatMap(({ actual, setting, wanted }) =>
-      wanted === undefined || wanted === actual ? [] : [{ topic, setting, wanted, actual }]
-    )
-  })
-}
-
 /**
  * Inspects the broker without creating or writing anything; fails like `open`. `identity`: null if the store does not exist
  * yet, "unknown" if the store cannot be read. If it is "unknown", the inspection does not look for a blocker.
@@ -217,6 +188,7 @@ export const inspect = Effect.fn("Kafka.inspect")(function*(
   identity: LogIdentity | null | "unknown"
 ): Effect.fn.Return<SinkInspection, SinkError> {
   const client = yield* makeClient(options)
+  yield* registryOf(options).check(requiredSchemas(options))
   const control = Control.controlTopic(options.topic, options.replicationFactor)
   const { missing, present } = yield* inspectTopics(client, [control, ...requiredTopics(options)])
   const { published, topics } = present.has(control.name)
@@ -228,6 +200,7 @@ export const inspect = Effect.fn("Kafka.inspect")(function*(
   const checkpoints = topics(identity ?? noStore)
   const events = [...present.keys()].filter((name) => ![control.name, progressTopicOf(options.topic)].includes(name))
   const blocker = findForeignStore(identity, published) ??
+    TopicIntegrity.findOtherForm(checkpoints, requiredTopics(options)) ??
     (yield* TopicIntegrity.findLostTopic(client, checkpoints, [...missing, ...events])) ??
     (generation === 1 ? yield* TopicIntegrity.findForeignTopics(client, options.topic, checkpoints, events) : null)
   const unusedPartitions = [...present].flatMap(([topic, { partitions }]) => {

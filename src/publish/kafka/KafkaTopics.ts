@@ -17,6 +17,8 @@ export interface KafkaTopic {
   readonly partitions: number
   /** Copies of a new topic; undefined: three, or one per broker if there are fewer brokers. */
   readonly replicationFactor?: number | undefined
+  /** How the values are encoded, in words; undefined: the default. All events of a generation have one form. */
+  readonly form?: string | undefined
   /** Additional settings of a new topic. */
   readonly settings?: Readonly<Record<string, string>>
 }

@@ -16,7 +16,7 @@ import { Refused, type SinkError } from "../Sink.ts"
 import type { TopicCheckpoint } from "./ControlTopic.ts"
 import type { AppendedBatch, KafkaClient } from "./KafkaClient.ts"
 import { controlTopicOf } from "./KafkaMessage.ts"
-import { endOffsetsOf, listExisting } from "./KafkaTopics.ts"
+import { endOffsetsOf, type KafkaTopic, listExisting } from "./KafkaTopics.ts"
 
 type TopicCheckpoints = ReadonlyMap<string, TopicCheckpoint>
 
@@ -101,6 +101,28 @@ export const findLostTopic = (
     times: 4,
     schedule: Schedule.spaced("1 second")
   })
+
+/** The error for the first of these topics whose events were published in another form; null if there is none. */
+export const findOtherForm = (
+  checkpoints: TopicCheckpoints,
+  topics: Iterable<Pick<KafkaTopic, "name" | "form">>
+): Refused | null => {
+  const words = (form: string | undefined) => form ?? "the default form"
+  for (const { form, name } of topics) {
+    const own = checkpoints.get(name)
+    if (own === undefined || own.events === 0 || own.form === form) continue
+    return new Refused({
+      message: `topic ${name} holds ${own.events} events in ${words(own.form)}, and the configuration asks for ${
+        words(form)
+      }`,
+      hint:
+        "set kafka.format and kafka.schemaRegistry as before; or set ROLLCALL_TOPIC to other topics, stop Rollcall and run " +
+        "`rollcall store adopt`, which publishes every live record again. After `store adopt` without other topics, consumers " +
+        "find both forms in the same topics."
+    })
+  }
+  return null
+}
 
 /** The error for those of these topics that hold messages but have no checkpoint; null if there are none. */
 export const findForeignTopics = Effect.fnUntraced(function*(

@@ -98,7 +98,8 @@ const layers: ReadonlyArray<Layer> = [
   // the commands that run adapters, instead of calling a running process
   {
     name: "main",
-    files: /^(main|app\/.*|cli\/(.*\/)?(Doctor|(Demo|Doctor|Sandbox|Schema|Start|Store)Command))\.ts$/,
+    files:
+      /^(main|app\/.*|cli\/(.*\/)?(Doctor|HandlerReport|(Demo|Dev|Doctor|Plugins|Sandbox|Schema|Start|Store)Command))\.ts$/,
     imports: "all",
     packages: /./
   },

@@ -1,10 +1,11 @@
-/** `rollcall plugins …`: shows the plugins of the running process, switches them on and off, and replays events. */
+/** `rollcall plugins …`: creates and runs a plugin; shows the plugins of the running process, switches them on and off, and replays events. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
+import { dev } from "./dev/DevCommand.ts"
 import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./Flags.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
 import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
@@ -105,10 +106,11 @@ const replay = clientCommand("replay", {
 
 export const plugins = Command.make("plugins").pipe(
   Command.withDescription(
-    "Create a plugin; list the plugins of the running process, switch them on and off, and replay events"
+    "Create a plugin and run it while you write it; list the plugins of the running process, switch them on and off, and replay events"
   ),
   Command.withSubcommands([
     newPlugin,
+    dev,
     list,
     show,
     switchCommand("on", "Switch a plugin on; it continues where it stopped"),

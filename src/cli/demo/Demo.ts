@@ -86,8 +86,8 @@ export const printIntroduction = (seed: number) =>
       `Ctrl-C ends the demo with a check that no change was lost, and a summary.`
   )
 
-/** Wraps the source so that every write is recorded with the plugin that sent it. */
-export const recordWrites = (writes: PluginWrites, pluginOf: (write: WriteName) => string) =>
+/** Wraps the source so that every write is recorded with the plugin that sent it, as soon as it has a result. */
+export const recordWrites = (record: (write: PluginWrite) => void, pluginOf: (write: WriteName) => string) =>
   Layer.effect(
     Source,
     Effect.map(Source, (source) => ({
@@ -95,7 +95,7 @@ export const recordWrites = (writes: PluginWrites, pluginOf: (write: WriteName) 
       write: (request, hooks) =>
         Effect.tap(source.write(request, hooks), () =>
           Effect.map(Clock.currentTimeMillis, (at) => {
-            writes.push({ at, plugin: pluginOf(request.write), request })
+            record({ at, plugin: pluginOf(request.write), request })
           }))
     }))
   )

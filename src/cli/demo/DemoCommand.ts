@@ -130,7 +130,10 @@ export const demo = Command.make("demo", {
     yield* Effect.gen(function*() {
       const plan = { ...(yield* resolveConfig(settings, input)), plugins }
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-    }).pipe(Effect.provide(Layer.provide(Demo.recordWrites(writes, pluginByWrite(plugins)), sourceLayer(settings))))
+    }).pipe(Effect.provide(Layer.provide(
+      Demo.recordWrites((write) => writes.push(write), pluginByWrite(plugins)),
+      sourceLayer(settings)
+    )))
   }).pipe(Effect.scoped, withTerminalErrors)).pipe(
     Command.withDescription("Run Rollcall over a simulated HR world and show the change events"),
     Command.withExamples([{ command: "rollcall demo --for 20s", description: "Run the demo for twenty seconds" }])

@@ -1,0 +1,158 @@
+/**
+ * `rollcall plugins dev`: runs one plugin with the whole service against a simulated API in which everything happens that a
+ * handler can react to, and starts again when one of the plugin's files changes.
+ */
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import { existsSync } from "node:fs"
+import { dirname, join, relative, resolve } from "node:path"
+import { fileURLToPath, pathToFileURL } from "node:url"
+import { pipelineLayer, resolveConfig, serverLayer, sourceLayer } from "../../app/Composition.ts"
+import { Capture } from "../../capture/schedule/Capture.ts"
+import * as Config from "../../config/Config.ts"
+import { loadEnvironment } from "../../config/RawConfig.ts"
+import { isPlugin, type Plugin } from "../../plugin/Plugin.ts"
+import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
+import { seed, switchFlag } from "../Flags.ts"
+import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../Process.ts"
+import { type PluginWrite, writeLine } from "../terminal/Terminal.ts"
+import { withReport } from "./HandlerReport.ts"
+import { reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
+
+const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
+
+/** Records per integration: few, so that a run starts at once. */
+const records = 60
+/** One activity of the simulated world per interval, each kind in turn. */
+const activityInterval = "100 millis"
+
+/** `tag-hires` means `plugins/tag-hires/plugin.ts`; anything else is a path. */
+const fileOf = (text: string): string => resolve(/^[a-z][a-z0-9-]*$/.test(text) ? `plugins/${text}/plugin.ts` : text)
+
+/** The message with the place, which the stack of a syntax error begins with, and without the calls of Node.js. */
+const loadFailure = (cause: unknown): string =>
+  cause instanceof Error ? (cause.stack ?? cause.message).split("\n    at ", 1)[0]?.trim() ?? "" : String(cause)
+
+const loadPlugin = Effect.fnUntraced(function*(file: string) {
+  const name = relative(process.cwd(), file)
+  yield* reportLoadedFiles
+  const module: { readonly default?: unknown } = yield* Effect.tryPromise({
+    try: () => import(pathToFileURL(file).href),
+    catch: (cause) =>
+      new CommandError({
+        message: `${name} cannot be loaded: ${loadFailure(cause)}`
+      })
+  })
+  if (isPlugin(module.default)) return module.default
+  return yield* new CommandError({
+    message: `the default export of ${name} is not a plugin`,
+    hint: "Write `export default Plugin.make(…)`."
+  })
+})
+
+const settingsFor = (
+  { integrations, key, url }: SandboxHandle,
+  directory: string,
+  file: string,
+  plugin: Plugin<unknown>
+) =>
+  Effect.gen(function*() {
+    const environment = yield* loadEnvironment
+    const input = { ...environment, file: { name: relative(process.cwd(), file), value: { plugins: [plugin] } } }
+    const settings = yield* Effect.fromResult(Config.check(input))
+    return { input, settings }
+  }).pipe(
+    Effect.provideService(
+      ConfigProvider.ConfigProvider,
+      ConfigProvider.fromEnvRecord({
+        ROLLCALL_API_URL: url,
+        ROLLCALL_API_KEY: key,
+        ROLLCALL_INTEGRATIONS: integrations.join(","),
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        ROLLCALL_INTERVAL: "1 second",
+        ROLLCALL_SWEEP_INTERVAL: "20 seconds",
+        ROLLCALL_CONFIRM_INTERVAL: "5 seconds",
+        ROLLCALL_OVERLAP_MIN: "10 seconds",
+        ROLLCALL_HTTP_PORT: "0"
+      })
+    )
+  )
+
+/** Lets every kind of activity happen again and again. */
+const keepWorldActive = Effect.fnUntraced(function*({ integrations: [integration = ""], world }: SandboxHandle) {
+  const { activityKinds } = yield* Effect.promise(() => import("../../sandbox/world/Activity.ts"))
+  let turn = 0
+  yield* Effect.repeat(
+    Effect.sync(() => {
+      const kind = activityKinds[turn++ % activityKinds.length]
+      if (kind !== undefined) world.mutate({ op: "simulate", integration, kind })
+    }),
+    Schedule.spaced(activityInterval)
+  )
+})
+
+const isOnIn = ({ settings: { integrations, others } }: Plugin<unknown>, id: string): boolean =>
+  Boolean(integrations?.[id] ?? others ?? true)
+
+/** Runs the plugin as it is now. */
+const runPlugin = Effect.fnUntraced(function*(file: string, seed: number) {
+  const plugin = yield* loadPlugin(file)
+  const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
+  const { recordWrites } = yield* Effect.promise(() => import("../demo/Demo.ts"))
+  const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
+  const sandbox = yield* serve({ seed, records, speed: 0 })
+  const { integrations } = sandbox
+  const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-dev-" })
+  const { input, settings } = yield* settingsFor(sandbox, directory, file, withReport(plugin, print))
+  yield* Config.checkPlugins(settings)
+  const show = (write: PluginWrite) => Effect.runSync(print(writeLine(write)))
+  const handlers = plugin.handlers.map(({ name }) => name).join(", ")
+  yield* print(`${plugin.name} reacts to ${handlers}, in a simulated world at ${sandbox.url} (→ marks its writes)`)
+
+  const isOff = integrations.every((id) => !isOnIn(plugin, id))
+  if (isOff) {
+    yield* print(`It is off in ${integrations.join()}: its file switches it off with \`with({ others: false })\`.`)
+  }
+  const service = Effect.gen(function*() {
+    const capture = yield* Capture
+    yield* Effect.all([capture.run, keepWorldActive(sandbox)], { concurrency: 2, discard: true })
+  })
+  yield* Effect.gen(function*() {
+    const plan = yield* resolveConfig(settings, input)
+    yield* Effect.provide(service, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
+  }).pipe(Effect.provide(Layer.provide(recordWrites(show, () => plugin.name), sourceLayer(settings))))
+})
+
+export const dev = Command.make("dev", {
+  plugin: Argument.String("plugin").pipe(
+    Argument.withDescription("Name of a plugin in the folder plugins, or the path of a file that exports one")
+  ),
+  seed,
+  once: switchFlag("once", "Run the plugin as it is now, and do not watch its files")
+}, ({ once, plugin, seed }) =>
+  Effect.gen(function*() {
+    const file = fileOf(plugin)
+    if (!existsSync(file)) {
+      return yield* new CommandError({
+        message: `there is no file ${relative(process.cwd(), file)}`,
+        hint: "Pass the name of a folder in plugins, or the path of a file; `rollcall plugins new` creates a plugin."
+      })
+    }
+    const stop = Effect.raceFirst(awaitShutdownSignal, startingProcessEnded)
+    if (once) return yield* Effect.raceFirst(runPlugin(file, seed), stop)
+    const args = [bin, "plugins", "dev", file, "--seed", String(seed), "--once"]
+    yield* Effect.raceFirst(restartOnChange({ args, folder: dirname(file), print }), awaitShutdownSignal)
+  }).pipe(Effect.scoped, withTerminalErrors)).pipe(
+    Command.withDescription(
+      "Run a plugin against a simulated API, show what its handlers do, and start again when one of its files changes"
+    ),
+    Command.withExamples([{
+      command: "npx --no rollcall plugins dev tag-hires",
+      description: "Run plugins/tag-hires/plugin.ts until Ctrl-C"
+    }])
+  )

@@ -1,0 +1,44 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { stripVTControlCharacters } from "node:util"
+import * as Plugin from "../../plugin/Plugin.ts"
+import { withReport } from "./HandlerReport.ts"
+
+const lines: Array<string> = []
+const print = (line: string) =>
+  Effect.sync(() => void lines.push(stripVTControlCharacters(line).slice("00:00:00  ".length)))
+
+/** The lines for one attempt of a handler with this result. */
+const reportOf = (result: Plugin.HandlerEffect, input: unknown = { recordId: "r1" }) =>
+  Effect.gen(function*() {
+    const plugin = withReport(Plugin.make("p").on("ats.tag.created", {}, () => result) as Plugin.Plugin<unknown>, print)
+    lines.length = 0
+    // these handlers use no capability
+    yield* Effect.exit(plugin.handlers[0]?.run(input, {}) as Effect.Effect<void, unknown>)
+    return lines.join("\n").replaceAll(/ {2,}/g, "  ")
+  })
+
+describe("the report of a handler", () => {
+  it.effect("says that an attempt is done, for a record, for several events, or for a tick", () =>
+    Effect.gen(function*() {
+      assert.strictEqual(yield* reportOf(Effect.void), "ats.tag.created  r1  done")
+      assert.strictEqual(yield* reportOf(Effect.void, [{}, {}]), "ats.tag.created  2 events  done")
+      assert.strictEqual(yield* reportOf(Effect.void, { from: "0" }), "ats.tag.created  tick  done")
+    }))
+
+  it.effect("says what happens after each kind of failure, and names every fault of an invalid write", () =>
+    Effect.gen(function*() {
+      const faults = [{ path: "/body/tag/name", rule: "shape", message: "must be a string" }]
+      assert.include(yield* reportOf(Effect.fail(new Plugin.Transient({ message: "busy" }))), "  tried again: busy")
+      assert.include(yield* reportOf(Effect.fail(Plugin.RateLimited.after("30 seconds"))), "  tried again in 30s")
+      assert.include(
+        yield* reportOf(Effect.fail(new Plugin.Permanent({ message: "no", faults }))),
+        "  dead letter: no\n  /body/tag/name must be a string"
+      )
+      assert.match(
+        yield* reportOf(Effect.die(new Error("oops"))),
+        /a bug in the handler\n {2}Error: oops\n {2}at .*HandlerReport\.test\.ts/
+      )
+      assert.notMatch(lines.join(), /node_modules|node:/)
+    }))
+})

@@ -1,0 +1,71 @@
+/** Prints each attempt of a plugin's handlers: the handler, the record (or the batch, or the tick), and the result. */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { fileURLToPath } from "node:url"
+import { type HandlerError, isHandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
+import type { Handler, Plugin } from "../../plugin/Plugin.ts"
+import { oneLine, paint } from "../../telemetry/TerminalText.ts"
+import { formatPlural } from "../terminal/Terminal.ts"
+
+type Print = (line: string) => Effect.Effect<void>
+
+const recordIdOf = (input: unknown): string | null => {
+  const id: unknown = typeof input === "object" && input !== null ? Reflect.get(input, "recordId") : null
+  return typeof id === "string" ? id : null
+}
+
+const subjectOf = (input: unknown): string =>
+  Array.isArray(input) ? formatPlural(input.length, "event") : recordIdOf(input) ?? "tick"
+
+const own = ["src", "dist"].map((folder) => fileURLToPath(new URL(`../../../${folder}/`, import.meta.url)))
+const isForeign = (line: string): boolean =>
+  /^\s+at /.test(line) && [...own, "/node_modules/", "node:"].some((place) => line.includes(place))
+
+/** A stack with the calls of the plugin only. */
+const stackLines = (cause: Cause.Cause<unknown>): ReadonlyArray<string> =>
+  Cause.pretty(cause).split("\n").filter((line) => !isForeign(line))
+
+const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => `    ${line}`)
+
+/** The first line says what happens next. */
+const failureLines = (failure: HandlerError): ReadonlyArray<string> => {
+  if (failure instanceof RateLimited) return [`tried again in ${Duration.format(failure.retryAfter)}`]
+  const message = oneLine(failure.message)
+  if (!(failure instanceof Permanent)) return [`tried again: ${message}`]
+  const faults = failure.faults.map(({ message, path }) => `${path} ${message}`)
+  return [`dead letter: ${message}`, ...indented(faults)]
+}
+
+/** A defect is a bug in the handler, so it has its stack. */
+const resultLines = (exit: Exit.Exit<void, unknown>): ReadonlyArray<string> => {
+  if (Exit.isSuccess(exit)) return ["done"]
+  const failure = exit.cause.reasons.find(Cause.isFailReason)?.error
+  if (Cause.hasInterruptsOnly(exit.cause)) return ["interrupted"]
+  if (isHandlerError(failure)) return failureLines(failure)
+  return ["a bug in the handler", ...indented(stackLines(exit.cause))]
+}
+
+const withHandlerReport = (handler: Handler<unknown>, print: Print): Handler<unknown> => ({
+  ...handler,
+  run: (input, config) =>
+    Effect.onExit(handler.run(input, config), (exit) =>
+      Effect.flatMap(Clock.currentTimeMillis, (at) => {
+        const [result = "", ...more] = resultLines(exit)
+        const line = [
+          paint("gray", new Date(at).toTimeString().slice(0, 8)),
+          paint("cyan", handler.name.padEnd(29)),
+          subjectOf(input).padEnd(24),
+          paint(Exit.isSuccess(exit) ? "green" : "red", result)
+        ].join("  ")
+        return print([line, ...more].join("\n"))
+      }))
+})
+
+/** The same plugin, whose handlers print each attempt. */
+export const withReport = (plugin: Plugin<unknown>, print: Print): Plugin<unknown> => ({
+  ...plugin,
+  handlers: plugin.handlers.map((handler) => withHandlerReport(handler, print))
+})

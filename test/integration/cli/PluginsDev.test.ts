@@ -1,0 +1,115 @@
+/** `rollcall plugins dev`, as a plugin's author uses it: files change while it runs. */
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterEach, assert, beforeEach, describe, it } from "vitest"
+import { Program } from "./Program.ts"
+
+let folder: string
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "rollcall-plugins-dev-"))
+  mkdirSync(join(folder, "plugins/tag-hires"), { recursive: true })
+  mkdirSync(join(folder, "words"))
+})
+afterEach(() => rmSync(folder, { recursive: true, force: true }))
+
+const write = (path: string, text: string) => writeFileSync(join(folder, path), text)
+
+const plugin = (body: string) =>
+  `import * as Plugin from "rollcall/plugin"
+import { tag } from "../../words/tag.ts"
+
+export default Plugin.make("tag-hires", { needs: { writes: ["addTag"] } }).on(
+  "ats.application.stage_changed",
+  {},
+  Plugin.async(async (event, { api }) => {
+    ${body}
+  })
+)
+`
+const tags = plugin('await api.addTag(event.after.candidate_id ?? "", { tag: { name: tag } })')
+
+/** Running processes that have the temporary folder of this test in their command line. */
+const processesOfTest = (): ReadonlyArray<string> =>
+  readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      const command = readFileSync(`/proc/${pid}/cmdline`, "utf8")
+      return command.includes(folder) ? [pid] : []
+    } catch {
+      return []
+    }
+  })
+
+const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+describe("rollcall plugins dev", () => {
+  it("runs a plugin in a simulated world, and again when one of its files or their imports changes", {
+    timeout: 180_000
+  }, async () => {
+    write("words/tag.ts", 'export const tag = "first"\n')
+    write("plugins/tag-hires/plugin.ts", tags)
+    const dev = new Program(["plugins", "dev", "tag-hires"], {}, folder)
+    try {
+      await dev.says(/tag-hires reacts to ats\.application\.stage_changed, in a simulated world/)
+      await dev.says(/→ tag-hires +addTag +first\n.*ats\.application\.stage_changed +\S+ +done/)
+
+      write("words/tag.ts", 'export const tag = "second"\n')
+      await dev.says(/words\/tag\.ts changed/)
+      await dev.says(/→ tag-hires +addTag +second/)
+
+      write("plugins/tag-hires/plugin.ts", plugin("if (event) throw new Error(`oops ${typeof api}`)"))
+      await dev.says(/plugins\/tag-hires\/plugin\.ts changed/)
+      await dev.says(/a bug in the handler\n +Error: oops object\n +at .*plugin\.ts:8/)
+
+      write("words/tag.ts", "export const tag =\n")
+      await dev.says(/plugin\.ts cannot be loaded: .*words\/tag\.ts:1\n[^]*Expression expected/, "stderr")
+      await dev.says(/The plugin does not run\. Waiting for a change/)
+
+      write("words/tag.ts", 'export const tag = "third"\n')
+      write("plugins/tag-hires/plugin.ts", tags)
+      await dev.says(/→ tag-hires +addTag +third/)
+
+      dev.process.kill("SIGINT")
+      assert.strictEqual((await dev.ended).code, 0)
+      assert.deepStrictEqual(processesOfTest(), [])
+    } finally {
+      dev.process.kill("SIGKILL")
+    }
+  })
+
+  it("leaves no process behind when it is killed", async () => {
+    write("words/tag.ts", 'export const tag = "first"\n')
+    write("plugins/tag-hires/plugin.ts", tags)
+    const dev = new Program(["plugins", "dev", "tag-hires"], {}, folder)
+    await dev.says(/tag-hires reacts to/)
+    assert.isNotEmpty(processesOfTest())
+    dev.process.kill("SIGKILL")
+    await dev.ended
+    await until(() => processesOfTest().length === 0)
+  })
+
+  it("says which file is missing, and which default export is not a plugin", async () => {
+    const missing = await new Program(["plugins", "dev", "nothing"], {}, folder).ended
+    assert.strictEqual(missing.code, 1)
+    assert.include(missing.stderr, "there is no file plugins/nothing/plugin.ts")
+    write("plugins/tag-hires/plugin.ts", "export default 7\n")
+    const wrong = await new Program(["plugins", "dev", "plugins/tag-hires/plugin.ts", "--once"], {}, folder).ended
+    assert.strictEqual(wrong.code, 1)
+    assert.include(wrong.stderr, "the default export of plugins/tag-hires/plugin.ts is not a plugin")
+  })
+
+  it("reports the mistakes in a plugin as `start` does", async () => {
+    write(
+      "plugins/tag-hires/plugin.mjs",
+      `import * as Plugin from "rollcall/plugin"
+export default Plugin.make("tag-hires").on("ats.application.hierd", {}, async () => {})
+`
+    )
+    const { code, stderr } = await new Program(["plugins", "dev", "plugins/tag-hires/plugin.mjs", "--once"], {}, folder)
+      .ended
+    assert.strictEqual(code, 1)
+    assert.match(stderr, /hierd/)
+  })
+})

@@ -181,12 +181,13 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     newestPosition: Effect.map(readPage({ after: "latest", limit: 1 }), ({ next }) => next),
     /** Every event from the oldest retained one to the newest one at the time of the call. */
     allEvents: Stream.paginate({}, page),
-    /** Events as they happen, after a position or `latest`, as the JSON text that the API sends. Ends when the process ends. */
-    follow: (after: string) => {
-      const request = { query: { after }, headers: { accept: "text/event-stream" } }
-      return Stream.unwrap(
-        Effect.map(api.feed.events({ ...request, responseMode: "response-only" }), ({ stream }) => stream)
-      ).pipe(
+    /**
+     * Events as they happen, as the JSON text that the API sends. Ends when the process ends. The query is sent as it is, so that the
+     * server reports what is wrong with it.
+     */
+    follow: (query: Readonly<Record<string, string>>) => {
+      const request = HttpClientRequest.get("/v1/events", { urlParams: query, accept: "text/event-stream" })
+      return Stream.unwrap(Effect.map(httpClient.execute(request), ({ stream }) => stream)).pipe(
         Stream.decodeText(),
         Stream.pipeThroughChannel(Sse.decode()),
         Stream.map((event) => event.data),

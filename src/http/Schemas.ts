@@ -1,10 +1,36 @@
 /** Schemas that several responses and queries of the operating API share. */
 import * as Schema from "effect/Schema"
+import * as SchemaGetter from "effect/SchemaGetter"
 import { modelNames } from "../domain/Model.ts"
 import { formatTime } from "../domain/Watermark.ts"
 
 export const Model = Schema.Literals(modelNames)
 export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
+export const Kind = Schema.Literals(["created", "updated", "deleted"])
+
+/** Values of a query parameter, separated by commas; at least one. */
+export const oneOrMore = <S extends Schema.Codec<string, string>>(item: S) =>
+  Schema.String.pipe(
+    Schema.decodeTo(Schema.Array(item).check(Schema.isMinLength(1)), {
+      decode: SchemaGetter.split(),
+      encode: SchemaGetter.transform((items: ReadonlyArray<string>) => items.join(","))
+    })
+  )
+
+const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/iu
+
+/** A time in a query, as ms. */
+export const Time = Schema.String.check(
+  Schema.makeFilter((text: string) => rfc3339.test(text) && !Number.isNaN(Date.parse(text)), {
+    expected: "a time such as 2026-03-01T12:00:00Z (in a URL, a + is written %2B)"
+  })
+).pipe(
+  Schema.decodeTo(Schema.Finite, {
+    decode: SchemaGetter.transform((text: string) => Date.parse(text)),
+    encode: SchemaGetter.transform(formatTime)
+  })
+)
+
 /** An id that the store assigns. */
 export const PositiveInt = Schema.FiniteFromString.check(
   Schema.isInt(),

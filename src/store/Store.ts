@@ -13,7 +13,7 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
+import type { Kind, LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
 import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expectation.ts"
 import type { ForgettableRecord, Forgotten } from "../domain/Forgotten.ts"
 import type { DerivedModel, StreamKey } from "../domain/Model.ts"
@@ -188,12 +188,24 @@ export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | 
   readonly reportedAt: number
 }
 
-export interface LogQuery {
+/** Selects rows of the log: each given property must match with any of its values. */
+export interface LogFilter {
+  readonly integrations?: ReadonlyArray<string> | undefined
+  readonly models?: ReadonlyArray<string> | undefined
+  readonly kinds?: ReadonlyArray<Kind> | undefined
+  /** Names of transitions. */
+  readonly transitions?: ReadonlyArray<string> | undefined
+}
+
+export interface LogQuery extends LogFilter {
   /** Rows after this position; 0 = from the oldest. */
   readonly after: number
+  /**
+   * Rows up to this position. A query by kind or transition reads every row on its way to the next match, so a reader that must respond
+   * soon limits how far it goes.
+   */
+  readonly upTo?: number | undefined
   readonly limit: number
-  readonly integration?: string | undefined
-  readonly model?: string | undefined
 }
 
 /**
@@ -477,6 +489,11 @@ export class Store extends Context.Service<Store, {
    * A chain is null if the log ends before that position, or if the row after that position is pruned   (X14, X18).
    */
   readonly chains: (positions: ReadonlyArray<number>) => Operation<LogChains>
+  /**
+   * The position before the first row that was appended at or after `time` (our clock, ms); the newest position if there is none. Null if
+   * such rows may be pruned. Where the clock was set back, the times of the rows are not in order, and the result is one of several possible places.
+   */
+  readonly positionBefore: (time: number) => Operation<number | null>
   /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
   readonly awaitLog: (after: number) => Operation<void>
   /** Current published content of a stream's live records in id order, with the newest position, read at one moment. */

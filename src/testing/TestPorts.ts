@@ -57,12 +57,15 @@ const journalOf = (environment: TestEnvironment, { crashPoint }: AttemptControl)
   }
 }
 
-const readLogOf = ({ state }: TestEnvironment): Store["Service"]["readLog"] => ({ after, integration, limit, model }) =>
-  Effect.sync(() =>
-    state.log
-      .filter((entry) => entry.position > after && entry.integration === integration && entry.model === model)
-      .slice(0, limit)
-  )
+const readLogOf =
+  ({ state }: TestEnvironment): Store["Service"]["readLog"] => ({ after, integrations = [], limit, models = [] }) =>
+    Effect.sync(() =>
+      state.log
+        .filter((entry) =>
+          entry.position > after && integrations.includes(entry.integration) && models.includes(entry.model)
+        )
+        .slice(0, limit)
+    )
 
 const clientOf = (environment: TestEnvironment, { crashPoint }: AttemptControl): HttpClient.HttpClient =>
   HttpClient.make((request) =>

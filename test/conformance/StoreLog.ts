@@ -7,7 +7,7 @@ import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { chainOf, genesis } from "../../src/domain/ChangeEvent.ts"
 import type { Head } from "../../src/store/State.ts"
-import type { RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
+import type { LogQuery, RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
 import {
   all,
   begin,
@@ -137,13 +137,68 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             yield* write([created(id)])
             yield* write([created(id)], skills)
           }
-          const positions = (query: Partial<typeof all> & { integration?: string; model?: string }) =>
+          const positions = (query: Partial<LogQuery>) =>
             Effect.map(store.readLog({ ...all, ...query }), (entries) => entries.map((entry) => entry.position))
           assert.deepStrictEqual(yield* positions({ after: 3, limit: 4 }), [4, 5, 6, 7])
           assert.deepStrictEqual(yield* positions({ after: 12 }), [])
-          assert.deepStrictEqual(yield* positions({ model: "ats.tag", after: 2, limit: 3 }), [3, 5, 7])
-          assert.deepStrictEqual(yield* positions({ integration: skills.integration }), [2, 4, 6, 8, 10, 12])
-          assert.deepStrictEqual(yield* positions({ integration: skills.integration, model: "ats.tag" }), [])
+          assert.deepStrictEqual(yield* positions({ models: ["ats.tag"], after: 2, limit: 3 }), [3, 5, 7])
+          assert.deepStrictEqual(yield* positions({ integrations: [skills.integration] }), [2, 4, 6, 8, 10, 12])
+          assert.deepStrictEqual(
+            yield* positions({
+              integrations: [skills.integration, tags.integration],
+              models: ["ats.tag", "hris.skill"]
+            }),
+            Array.from({ length: 12 }, (_, index) => index + 1)
+          )
+          assert.deepStrictEqual(yield* positions({ integrations: [skills.integration], models: ["ats.tag"] }), [])
+          assert.deepStrictEqual(yield* positions({ integrations: [] }), [])
+        })
+      )
+
+      test(
+        "is read by kind and by transition, up to a position",
+        Effect.gen(function*() {
+          const { change, head, store, write } = yield* begin
+          const quoted = JSON.stringify([{ name: "hired", from: '"name":"declined"', to: "x" }])
+          yield* change("a", "created")
+          yield* write([changeOf(yield* head("a"), "updated", { transitions: quoted })])
+          yield* change("a", "deleted")
+          yield* change("b", "created")
+          const moved = JSON.stringify([{ name: "stage_changed", from: "a", to: "b" }])
+          yield* write([changeOf(yield* head("b"), "updated", { transitions: moved })])
+          yield* write([changeOf(headOf("s"), "created", { transitions: moved })], skills)
+          const positions = (query: Partial<LogQuery>) =>
+            Effect.map(store.readLog({ ...all, ...query }), (entries) => entries.map((entry) => entry.position))
+          assert.deepStrictEqual(yield* positions({ kinds: ["created", "deleted"] }), [1, 3, 4, 6])
+          assert.deepStrictEqual(yield* positions({ kinds: ["created", "deleted"], after: 1, upTo: 3 }), [3])
+          assert.deepStrictEqual(yield* positions({ transitions: ["hired"] }), [2])
+          assert.deepStrictEqual(yield* positions({ transitions: ["declined"] }), [])
+          assert.deepStrictEqual(yield* positions({ transitions: ["stage_changed", "hired"] }), [2, 5, 6])
+          assert.deepStrictEqual(yield* positions({ transitions: ["stage_changed"], models: ["ats.tag"] }), [5])
+          assert.deepStrictEqual(yield* positions({ transitions: ["stage_changed"], kinds: ["created"] }), [6])
+          assert.deepStrictEqual(yield* positions({ kinds: [] }), [])
+        })
+      )
+
+      test(
+        "finds the first row that was appended at or after a time, and says if such rows may be gone",
+        Effect.gen(function*() {
+          const { change, store } = yield* begin
+          yield* TestClock.setTime(1_000)
+          assert.strictEqual(yield* store.positionBefore(500), 0)
+          for (const [at, id] of [[1_000, "a"], [2_000, "a"], [2_000, "b"], [4_000, "b"], [5_000, "c"]] as const) {
+            yield* TestClock.setTime(at)
+            yield* change(id, (yield* store.logRange).newest === 0 || id !== "a" ? "created" : "updated")
+          }
+          const found = (times: ReadonlyArray<number>) => Effect.forEach(times, store.positionBefore)
+          assert.deepStrictEqual(yield* found([0, 1_000, 1_001, 2_000, 2_001, 4_000, 5_000, 5_001]), [
+            ...[0, 0, 1, 1, 3, 3, 4, 5]
+          ])
+          // rows 1 to 3 are past retention; row 3, the last of them, was appended at 2,000
+          yield* store.prune({ before: 3_000, upTo: 5 })
+          assert.deepStrictEqual(yield* found([0, 2_000, 2_001, 3_000, 5_000, 9_000]), [null, null, 3, 3, 4, 5])
+          yield* store.prune({ before: 9_000, upTo: 5 })
+          assert.deepStrictEqual(yield* found([5_000, 5_001]), [null, 5])
         })
       )
 

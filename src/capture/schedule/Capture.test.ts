@@ -202,7 +202,7 @@ describe("Capture", () => {
         yield* TestClock.adjust("20 minutes")
         assert.isNull((yield* stateOf("ats.application")).blocked)
         const store = yield* Store
-        const events = yield* store.readLog({ after: 0, limit: 100, model: "ats.application" })
+        const events = yield* store.readLog({ after: 0, limit: 100, models: ["ats.application"] })
         assert.strictEqual(events.length, 22)
       })
     ))

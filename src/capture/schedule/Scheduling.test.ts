@@ -54,7 +54,7 @@ describe("Capture, when several things happen to a stream", () => {
         yield* TestClock.adjust("1 second")
         yield* Effect.forEach(holds.filter(({ model }) => model === "ats.tag"), approve)
         yield* TestClock.adjust("1 second")
-        const events = yield* store.readLog({ after: 0, limit: 100, model: "ats.tag" })
+        const events = yield* store.readLog({ after: 0, limit: 100, models: ["ats.tag"] })
         assert.deepStrictEqual(events.map(({ kind }) => kind), ["created", "created", "deleted", "deleted"])
       })
     ))

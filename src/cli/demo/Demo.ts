@@ -188,7 +188,7 @@ const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions
 })
 
 const watchEvents = ({ client }: DemoOptions) =>
-  Stream.runForEach(client.follow("latest"), (text) => print(eventLine(parseEvent(text).data)))
+  Stream.runForEach(client.follow({ after: "latest" }), (text) => print(eventLine(parseEvent(text).data)))
 
 const watchPluginWrites = ({ writes }: DemoOptions) => {
   let shown = 0

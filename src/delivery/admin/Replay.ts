@@ -102,12 +102,10 @@ export const forEachMatch = Effect.fnUntraced(function*<E, R>(
   take: (found: ReadonlyArray<MatchedEvent>) => Effect.Effect<unknown, E, R>
 ): Effect.fn.Return<void, E | StoreError, R | Store> {
   const store = yield* Store
-  const [only] = integrations
-  const integration = integrations.length === 1 ? only : undefined
   for (let after = from - 1; after < to;) {
-    const entries = yield* store.readLog({ after, limit: pageSize, integration })
+    const entries = yield* store.readLog({ after, limit: pageSize, integrations })
     yield* take(
-      entries.filter((entry) => entry.position <= to && integrations.includes(entry.integration))
+      entries.filter((entry) => entry.position <= to)
         .map((entry): MatchedEvent => ({ entry, event: toPublishedEvent(store.identity, entry) }))
         .filter(({ event }) => matchEvent(subscription, event) !== "no")
     )

@@ -178,7 +178,7 @@ const eventsOf = ({ store }: Services, attempt: Attempt): Events["Service"] => {
       let after = yield* at(from)
       while (true) {
         const rows = yield* Effect.mapError(
-          store.readLog({ after, limit: rowsAtOnce, integration: attempt.integration, model }),
+          store.readLog({ after, limit: rowsAtOnce, integrations: [attempt.integration], models: [model] }),
           ErrorMapping.fromStore
         )
         for (const entry of rows) {

@@ -146,16 +146,21 @@ export const make = (sql: SqlClient) => {
       ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
 
   // selects the positions first, from a narrow index, so that a filter does not read the content of skipped rows
-  const log = Effect.fnUntraced(function*({ after, integration, limit, model }: LogQuery) {
+  const log = Effect.fnUntraced(function*({ after, integrations, kinds, limit, models, transitions, upTo }: LogQuery) {
     const { pruned } = yield* counter
-    const streams = [
-      ...integration === undefined ? [] : [sql`integration = ${integration}`],
-      ...model === undefined ? [] : [sql`model = ${model}`]
-    ]
+    const isOneOf = (column: string, values: ReadonlyArray<string> | undefined) =>
+      values === undefined ? [] : [values.length === 0 ? sql.literal("1 = 0") : sql.in(column, values)]
+    const streams = [...isOneOf("integration", integrations), ...isOneOf("model", models)]
     const filter = [
       sql`position > ${Math.max(after, pruned)}`,
+      ...upTo === undefined ? [] : [sql`position <= ${upTo}`],
       "silent = 0",
-      ...streams.length === 0 ? [] : [sql`stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`]
+      ...streams.length === 0 ? [] : [sql`stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`],
+      ...isOneOf("kind", kinds),
+      // inside a value, quotation marks are escaped, so only a transition's own name matches
+      ...transitions === undefined
+        ? []
+        : [sql.or(transitions.map((name) => sql`transitions LIKE ${`%"name":${JSON.stringify(name)}%`}`))]
     ]
     const rows = yield* eventsAt(sql`(
       SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position LIMIT ${limit})`)
@@ -187,6 +192,26 @@ export const make = (sql: SqlClient) => {
           chains: positions.map((position) => chainAt(counter, position, known.get(position)))
         }
       })
+    )
+
+  // A binary search, because no index has the times: positions after `pruned` have no gaps. One statement, so that the log does not
+  // change meanwhile.
+  const positionBefore = (time: number) =>
+    sql<{ pruned: number; prunedAt: number | null; position: number }>`
+      WITH RECURSIVE search (low, high) AS (
+        SELECT pruned, position + 1 FROM log_counter
+        UNION ALL
+        SELECT CASE WHEN e.appended_at < ${time} THEN e.position ELSE low END,
+          CASE WHEN e.appended_at < ${time} THEN high ELSE e.position END
+        FROM search JOIN events e ON e.position = (low + high) / 2
+        WHERE high - low > 1
+      )
+      SELECT c.pruned, p.appended_at AS "prunedAt", (SELECT max(low) FROM search) AS position
+      FROM log_counter c LEFT JOIN events p ON p.position = c.pruned`.pipe(
+      Effect.map(([{ position, pruned, prunedAt } = { position: 0, pruned: 0, prunedAt: null }]) =>
+        // an earlier row may be one that was appended after `time` too
+        position === pruned && pruned > 0 && (prunedAt === null || prunedAt >= time) ? null : position
+      )
     )
 
   const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
@@ -359,6 +384,7 @@ export const make = (sql: SqlClient) => {
     at,
     range,
     chains,
+    positionBefore,
     awaitAfter,
     empty,
     noteErased,

@@ -160,6 +160,7 @@ const make = Effect.gen(function*() {
     readLog: log.log,
     logRange: log.range,
     chains: log.chains,
+    positionBefore: log.positionBefore,
 
     integrations: Effect.flatMap(
       sql<IntegrationRow>`SELECT id, state FROM integrations ORDER BY id`,

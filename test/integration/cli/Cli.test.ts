@@ -39,7 +39,7 @@ describe("usage", () => {
       demo: ["for", "seed", "json"],
       sandbox: ["port", "seed", "speed", "integrations", "records", "faults", "key", "cursor-parameter", "json"],
       status: ["watch", "json", "config"],
-      tail: ["json", "after", "config"],
+      tail: ["json", "after", "since", "integration", "model", "kind", "transition", "config"],
       "streams audit": ["json", "config"],
       "streams rewind": ["to", "json", "config"]
     }
@@ -225,6 +225,8 @@ describe("status and tail", () => {
       const { next }: { next: string } = await latest.json()
       const tail = start(["tail", "--after", next], guarded)
       const json = start(["tail", "--json", "--after", next], guarded)
+      const ofKind = ["tail", "--kind", "created", "--model", "ats.tag,ats.offer"]
+      const filtered = start([...ofKind, "--since", new Date().toISOString()], guarded)
       const act = {
         op: "create",
         integration: "sandbox:everything",
@@ -237,6 +239,10 @@ describe("status and tail", () => {
         body: JSON.stringify(act)
       })
       await tail.says(/ats\.tag +Shown in tail +created +v1/)
+      await filtered.says(/ats\.tag +Shown in tail +created +v1/)
+      const refused = await run(["tail", "--kind", "changed"], guarded)
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.stderr, /HTTP 400\)\n.*in the query, kind.*created/)
       assert.strictEqual(JSON.parse((await json.says(/^\{.*\}$/m))[0]).data.after.name, "Shown in tail")
       assert.strictEqual((await tail.stop("SIGINT")).code, 0)
     }))

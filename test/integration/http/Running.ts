@@ -26,7 +26,7 @@ import { Source } from "../../../src/source/Source.ts"
 import type { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
-import { Store } from "../../../src/store/Store.ts"
+import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
 
 const minute = Duration.minutes(1)
@@ -132,52 +132,73 @@ export const stream = Effect.fnUntraced(function*(
   yield* store.transact(owner, { integration, model }, (tx) => tx.saveState({ ...tx.state, ...change }))
 })
 
-/** Appends the next version of a record; content null deletes it. `detectedAt`: our clock, ms. */
-export const write = Effect.fnUntraced(function*(
+interface Written {
+  readonly integration?: string
+  readonly model?: IncrementalModel
+  /** Our clock, ms. */
+  readonly detectedAt?: number
+  readonly transitions?: ReadonlyArray<string>
+}
+
+const changeOf = (
   id: string,
   content: string | null,
-  { detectedAt = 0, ...at }: {
-    readonly integration?: string
-    readonly model?: IncrementalModel
-    readonly detectedAt?: number
-  } = {}
-) {
+  before: Head | undefined,
+  { detectedAt = 0, model = key.model, transitions = [] }: Written = {}
+): RecordWrite => {
+  const version = (before?.version ?? 0) + 1
+  const event: NewEvent = {
+    eventId: `${id}-${version}-${model}`,
+    id,
+    remoteId: null,
+    generation: 1,
+    version,
+    kind: content === null ? "deleted" : before?.live === true ? "updated" : "created",
+    origin: "poll",
+    after: content,
+    changes: "[]",
+    transitions: JSON.stringify(transitions.map((name) => ({ name, from: null, to: "x" }))),
+    reason: content === null ? "flagged" : null,
+    restored: false,
+    changedAt: null,
+    detectedAt,
+    cause: null
+  }
+  const head: Head = {
+    id,
+    version,
+    live: content !== null,
+    position: before?.position ?? null,
+    textHash: event.eventId,
+    canonicalHash: event.eventId,
+    fingerprint: "test",
+    changedAt: null,
+    lastSeenRunId: 1
+  }
+  return { head, events: [event] }
+}
+
+/** Appends the next version of a record; content null deletes it. */
+export const write = Effect.fnUntraced(function*(id: string, content: string | null, written: Written = {}) {
   const store = yield* Store
   const owner = yield* store.takeOwnership("capture")
-  yield* store.transact(owner, { ...key, ...at }, (tx) =>
-    Effect.gen(function*() {
-      const before = (yield* tx.heads([id])).get(id)
-      const version = (before?.version ?? 0) + 1
-      const event: NewEvent = {
-        eventId: `${id}-${version}-${at.model ?? key.model}`,
-        id,
-        remoteId: null,
-        generation: 1,
-        version,
-        kind: content === null ? "deleted" : before?.live === true ? "updated" : "created",
-        origin: "poll",
-        after: content,
-        changes: "[]",
-        transitions: "[]",
-        reason: content === null ? "flagged" : null,
-        restored: false,
-        changedAt: null,
-        detectedAt,
-        cause: null
-      }
-      const head: Head = {
-        id,
-        version,
-        live: content !== null,
-        position: before?.position ?? null,
-        textHash: event.eventId,
-        canonicalHash: event.eventId,
-        fingerprint: "test",
-        changedAt: null,
-        lastSeenRunId: 1
-      }
-      yield* tx.write([{ head, events: [event] }])
-    }))
+  const { integration = key.integration, model = key.model } = written
+  yield* store.transact(
+    owner,
+    { integration, model },
+    (tx) => Effect.flatMap(tx.heads([id]), (heads) => tx.write([changeOf(id, content, heads.get(id), written)]))
+  )
+})
+
+/** Appends the first version of `count` records, `r0` and so on, in one transaction. */
+export const writeMany = Effect.fnUntraced(function*(count: number) {
+  const store = yield* Store
+  const owner = yield* store.takeOwnership("capture")
+  yield* store.transact(
+    owner,
+    key,
+    (tx) => tx.write(Array.from({ length: count }, (_, index) => changeOf(`r${index}`, "{}", undefined)))
+  )
 })
 
 /** One request with any headers, also those that `fetch` does not allow. */

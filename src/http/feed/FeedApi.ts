@@ -1,0 +1,132 @@
+/**
+ * The contract for consumers: the event log and the current records.
+ *
+ * Gotchas
+ * - The schemas of events and records are only documentation: the server concatenates stored JSON text and does not encode
+ *   it with them.
+ */
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { entryOf, modelNames } from "../../domain/Model.ts"
+import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "../Problem.ts"
+import { Kind, Limit, Model, oneOrMore, Time } from "../Schemas.ts"
+
+/** A CloudEvent 1.0 in JSON format, as `GET /v1/events` lists it. */
+const Event = Schema.StructWithRest(
+  Schema.Struct({
+    specversion: Schema.String,
+    id: Schema.String.annotate({ description: "The same id always has the same content" }),
+    source: Schema.String.annotate({ description: "`/integrations/<integration>`" }),
+    type: Schema.String.annotate({ description: "`rollcall.<model>.<kind>`" }),
+    subject: Schema.String.annotate({ description: "Record id" }),
+    time: Schema.String.annotate({ description: "When Rollcall detected the change, RFC 3339" }),
+    dataschema: Schema.String.annotate({ description: "`urn:rollcall:schema:<name>:<version>`, see `GET /schemas`" }),
+    integration: Schema.String,
+    model: Model,
+    generation: Schema.Number,
+    recordversion: Schema.Number.annotate({ description: "1, 2, 3 … per record and generation" }),
+    origin: Schema.String.annotate({ description: "`backfill`, `poll`, `sweep` or `refresh`" }),
+    position: Schema.String.annotate({ description: "Pass it as `after` to resume after this event; opaque" }),
+    sequence: Schema.String.annotate({ description: "Sorts as text in the order of the log; its width is fixed" }),
+    data: Schema.Unknown.annotate({ description: "As the schema in `dataschema` describes it" })
+  }),
+  [Schema.Record(Schema.String, Schema.Unknown)]
+)
+
+/** The current published state of one record. */
+const CurrentRecord = Schema.Struct({
+  integration: Schema.String,
+  model: Model,
+  id: Schema.String,
+  generation: Schema.Number,
+  version: Schema.Number,
+  after: Schema.Unknown.annotate({ description: "The record, as in its latest event" })
+})
+
+const transitionNames = [...new Set(modelNames.flatMap((model) => entryOf(model).transitions.map(({ name }) => name)))]
+
+const positionErrors = [PositionMalformed, PositionGone, StoreUnavailable] as const
+
+const events = HttpApiEndpoint.get("events", "/v1/events", {
+  query: {
+    after: Schema.optionalKey(
+      Schema.String.annotate({
+        description: "A position, or `latest`: only later events. Default: all events that are kept"
+      })
+    ),
+    since: Schema.optionalKey(
+      Time.annotate({
+        description:
+          "Starts at the first event that was recorded at or after this time, RFC 3339. Not together with `after`"
+      })
+    ),
+    limit: Schema.optionalKey(Limit),
+    integration: Schema.optionalKey(
+      oneOrMore(Schema.NonEmptyString).annotate({ description: "Only events of these integrations, comma-separated" })
+    ),
+    model: Schema.optionalKey(
+      oneOrMore(Model).annotate({ description: "Only events of these models, comma-separated" })
+    ),
+    kind: Schema.optionalKey(
+      oneOrMore(Kind).annotate({ description: "Only events of these kinds, comma-separated" })
+    ),
+    transition: Schema.optionalKey(
+      oneOrMore(Schema.Literals(transitionNames)).annotate({
+        description: "Only events with one of these transitions, comma-separated"
+      })
+    )
+  },
+  headers: {
+    accept: Schema.optionalKey(
+      Schema.String.annotate({ description: "`text/event-stream`: an endless stream instead of a page" })
+    ),
+    "last-event-id": Schema.optionalKey(
+      Schema.String.annotate({
+        description: "In a stream: the `id` after which it resumes. It takes precedence over `after` and `since`"
+      })
+    )
+  },
+  success: [
+    Schema.Struct({
+      events: Schema.Array(Event),
+      next: Schema.String.annotate({ description: "Position to pass as `after` of the next request" }),
+      hint: Schema.optionalKey(
+        Schema.String.annotate({ description: "For people: why no event may ever match this filter" })
+      )
+    }),
+    Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
+  ],
+  error: positionErrors
+}).annotate(
+  OpenApi.Description,
+  "Lists events in the order of the log. `next` is always present: pass it as `after` of the next request, with the same " +
+    "filter. A page has fewer than `limit` events if it would otherwise exceed 8 MiB, and a page of a filter by kind or " +
+    "transition ends after 10,000 events of the log, so that only `next` tells how far it read. With `Accept: text/event-stream` " +
+    "the same events are streamed: `id` is the position, `event` is the kind, `Last-Event-ID` resumes after it, and " +
+    "comments keep the connection alive."
+)
+
+const records = HttpApiEndpoint.get("records", "/v1/records", {
+  query: {
+    integration: Schema.String,
+    model: Model,
+    after: Schema.optionalKey(Schema.String.annotate({ description: "`next` of the previous page" })),
+    limit: Schema.optionalKey(Limit)
+  },
+  success: Schema.Struct({
+    records: Schema.Array(CurrentRecord),
+    position: Schema.String.annotate({ description: "Follow `GET /v1/events` from here after the last page" }),
+    next: Schema.NullOr(Schema.String).annotate({ description: "Null on the last page" })
+  }),
+  error: [...positionErrors, NotFound]
+}).annotate(
+  OpenApi.Description,
+  "Lists the current published state of a stream. A new consumer reads all pages (pass `next` as `after` of the " +
+    "next request; it is null on the last page) and then follows `GET /v1/events?after=<position>`. `position` is " +
+    "the same on every page. A page has fewer than `limit` records if it would otherwise exceed 8 MiB."
+)
+
+export const feed = HttpApiGroup.make("feed").add(events, records)

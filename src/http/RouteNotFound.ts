@@ -16,18 +16,16 @@ import { MethodNotAllowed, NotFound } from "./Problem.ts"
 
 /** Paths that are served but are not part of the API contract. */
 const pages = ["/", "/docs", "/login", "/metrics", "/openapi.json"] as const
-/** Forms of these pages, which are not commands. */
-const forms: ReadonlyArray<string> = ["/login", "/logout"]
+/** The forms of these pages, which are not commands. */
+export const forms: ReadonlyArray<string> = ["/login", "/logout"]
+/** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
+export const maxParameterLength = 3 * 255
 
-const known = FindMyWay.make<true>()
+const known = FindMyWay.make<true>({ maxParamLength: maxParameterLength })
 for (const { endpoints } of Object.values(Api.groups)) {
   for (const { method, path } of Object.values(endpoints)) known.on(method, path, true)
 }
 for (const page of pages) known.on("GET", page, true)
-
-/** Whether this path runs a command. */
-export const isCommand = (method: string, url: string): boolean =>
-  method === "POST" && known.find("POST", url) !== undefined
 
 const methodsOf = (url: string): ReadonlyArray<string> => [
   ...(known.find("GET", url) === undefined ? [] : ["GET", "HEAD"]),

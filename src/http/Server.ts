@@ -188,9 +188,6 @@ export const checkAddress = (
 
 type Requirements = Store | Deliveries | Capture | Forgetting | Control | PluginControl
 
-/** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
-const maxParameterLength = 3 * 255
-
 /** Logs once if the network carries tokens and personal data unencrypted. */
 const warnIfReadable = ({ host, hosts, tls }: ServerOptions) =>
   tls !== null || hosts.some(({ https }) => https) || /^(localhost$|127\.|::1$)/.test(host)
@@ -234,7 +231,7 @@ export const layer = (
   return HttpRouter.serve(Layer.merge(routes(options), middleware(accessOf(options), limits)), {
     disableLogger: true,
     disableListenLog: true,
-    routerConfig: { maxParamLength: maxParameterLength }
+    routerConfig: { maxParamLength: RouteNotFound.maxParameterLength }
   }).pipe(
     Layer.merge(address),
     Layer.provide(http),

@@ -25,12 +25,16 @@ import {
   TooManyWrongTokens,
   UnsupportedMediaType
 } from "../Problem.ts"
-import { isCommand } from "../RouteNotFound.ts"
+import { forms } from "../RouteNotFound.ts"
 import { addressOf, type Caller, CurrentCaller } from "./Caller.ts"
 import { isForeign, type OwnOrigin, ownOriginOf } from "./RequestOrigin.ts"
 import { cookieFor, Sessions } from "./Sessions.ts"
 import { type Access, bearerOf, callerWith } from "./Tokens.ts"
 import { WrongTokens } from "./WrongTokens.ts"
+
+/** Everything but GET and HEAD, whether or not the path exists: a path that is not recognized here must not pass unchecked. */
+const isCommand = ({ method, url }: HttpServerRequest): boolean =>
+  method !== "GET" && method !== "HEAD" && !forms.includes(url)
 
 const isJson = (contentType: string | undefined): boolean =>
   /^application\/json\s*(;|$)/i.test(contentType?.trim() ?? "")
@@ -64,7 +68,7 @@ const refuseToken = (problem: TokenRequired | TooManyWrongTokens) =>
 const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
   if (own === null) return hostNotAllowed
   if (isForeign(request.method, request.headers, own)) return originNotAllowed
-  if (isCommand(request.method, request.url) && !isJson(request.headers["content-type"])) return notJson
+  if (request.method === "POST" && isCommand(request) && !isJson(request.headers["content-type"])) return notJson
   return null
 }
 
@@ -121,7 +125,7 @@ export const make = Effect.fnUntraced(function*(access: Access) {
     if (caller === null && !isPublic(request)) {
       return wantsPage(request) ? loginFor(request.url) : yield* refuseToken(tokenRequired)
     }
-    if (caller?.scope === "read" && isCommand(request.method, request.url)) {
+    if (caller?.scope === "read" && isCommand(request)) {
       return yield* HttpServerRespondable.toResponse(operateTokenRequired)
     }
     return yield* handler.pipe(

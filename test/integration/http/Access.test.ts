@@ -139,6 +139,19 @@ describe("a command", () => {
       assert.strictEqual((yield* send("POST", pause, typed)).status, 404)
     }).pipe(using()))
 
+  it.live("on a path with a long id is checked like any other", () =>
+    Effect.gen(function*() {
+      const remove = `/v1/integrations/${encodeURIComponent(`a:${"ä".repeat(120)}`)}/remove`
+      const body = JSON.stringify({ data: "keep" })
+      const answers = [
+        yield* send("POST", remove, { ...bearer(token), "content-type": "text/plain" }, body),
+        yield* send("POST", remove, { ...bearer(readToken), ...json }, body),
+        yield* send("POST", remove, { ...bearer(token), ...json }, body)
+      ]
+      assert.deepStrictEqual(answers.map(({ status }) => status), [415, 403, 404])
+      assert.match(answers[2]?.body.detail, /does not exist|unknown|not an integration/)
+    }).pipe(using({ token, readToken })))
+
   it.live("needs the operate token, and every GET is open to the read token", () =>
     Effect.gen(function*() {
       for (const path of ["/v1/events", "/v1/streams", "/metrics", "/"]) {

@@ -330,7 +330,8 @@ describe("the overview", () => {
 
   const asked = Effect.fnUntraced(function*(method: string, path: string) {
     const { url } = yield* Server.Server
-    const response = yield* Effect.promise(() => fetch(`${url}${path}`, { method }))
+    const headers = method === "POST" ? { "content-type": "application/json" } : {}
+    const response = yield* Effect.promise(() => fetch(`${url}${path}`, { method, headers }))
     const [allow, length, type] = ["allow", "content-length", "content-type"].map((name) => response.headers.get(name))
     return { status: response.status, allow, length, type, text: yield* Effect.promise(() => response.text()) }
   })

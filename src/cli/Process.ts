@@ -10,11 +10,17 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Logging from "../telemetry/Logging.ts"
-import { toTerminal } from "../telemetry/TerminalText.ts"
+import { oneLine, toTerminal } from "../telemetry/TerminalText.ts"
 
 /** Prints lines on standard output, whatever characters the text contains. */
 export const print = (text: string): Effect.Effect<void> =>
   Effect.sync(() => process.stdout.write(toTerminal(`${text}\n`)))
+
+/** Replaces the progress line on standard error; shows nothing if that is not a terminal. An empty text removes the line. */
+export const printProgress = (text: string): Effect.Effect<void> =>
+  Effect.sync(() => {
+    if (process.stderr.isTTY) process.stderr.write(`\r\u001b[2K${toTerminal(oneLine(text))}`)
+  })
 
 const printError = (text: string): void => void process.stderr.write(toTerminal(`${text}\n`))
 

@@ -5,12 +5,14 @@ import * as Flag from "effect/cli/Flag"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import type { streamCommands } from "../capture/schedule/StreamCommands.ts"
+import { parseShortDuration } from "../config/ConfigValue.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AuditView, StreamView } from "../http/streams/StreamApi.ts"
 import { oneLine, paint } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
-import { CommandError } from "./Process.ts"
+import { switchFlag } from "./Flags.ts"
+import { CommandError, printProgress } from "./Process.ts"
+import { awaitCommand, type WaitedCommand } from "./StreamWait.ts"
 import { formatCount, streamTable, table } from "./terminal/Terminal.ts"
 
 const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
@@ -64,12 +66,43 @@ const auditText = ({ differences, differing, pending, quarantined, read, stream 
   return `${oneLine(summary)}\n\n${records}`
 }
 
-const streamCommand = (command: (typeof streamCommands)[number], description: string) =>
+const streamCommand = (command: "pause" | "resume", description: string) =>
   clientCommand(command, {
     description,
     flags: { stream },
     request: (client, { stream }) => client.streamCommands.command({ params: { ...stream, command } }),
     text: (view) => streamTable([view])
+  })
+
+const wait = {
+  wait: switchFlag("wait", "Wait until it is done, and show the progress; the exit code is 1 if it cannot be done"),
+  timeout: Flag.String("timeout").pipe(
+    Flag.filterMap(parseShortDuration, (text) => `"${text}" is not a duration; write 20s or "20 minutes"`),
+    Flag.withDescription('With --wait: stop waiting after this duration, such as "20 minutes", with exit code 1'),
+    Flag.withMetavar("duration"),
+    Flag.optional
+  )
+}
+
+const waitedCommand = (command: WaitedCommand, description: string) =>
+  clientCommand(command, {
+    description,
+    examples: [{
+      command: `rollcall streams ${command} greenhouse:acme/ats.tag --wait --timeout "20 minutes"`,
+      description: "Return when it is done"
+    }],
+    flags: { stream, wait },
+    request: Effect.fnUntraced(function*(client, { stream, wait: { timeout, wait } }, { json }) {
+      if (Option.isSome(timeout) && !wait) {
+        return yield* new CommandError({ message: "--timeout has no effect without --wait", hint: "Add --wait." })
+      }
+      const accepted = yield* client.streamCommands.command({ params: { ...stream, command } })
+      if (!wait) return accepted
+      const read = client.streams.stream({ params: stream })
+      const show = json ? () => Effect.void : printProgress
+      return yield* Effect.ensuring(awaitCommand(command, accepted, { read, show, timeout }), show(""))
+    }),
+    text: (view: StreamView) => streamTable([view])
   })
 
 const list = clientCommand("list", {
@@ -120,9 +153,9 @@ export const streams = Command.make("streams").pipe(
     show,
     streamCommand("pause", "Stop reading a stream until it is resumed"),
     streamCommand("resume", "Read a paused stream again, or retry a blocked stream now"),
-    streamCommand("poll", "Poll a stream now"),
-    streamCommand("sweep", "Start a sweep of a stream now"),
-    streamCommand("backfill", "Start a sweep whose events have the origin backfill"),
+    waitedCommand("poll", "Poll a stream now"),
+    waitedCommand("sweep", "Start a sweep of a stream now"),
+    waitedCommand("backfill", "Start a sweep whose events have the origin backfill"),
     rewind,
     audit
   ])

@@ -26,6 +26,9 @@ const stream = (integration: string, model: Stream["model"], part: Partial<Strea
   redacting: null,
   last_poll_at: null,
   last_sweep_at: null,
+  last_poll_started_at: null,
+  last_sweep_started_at: null,
+  sweep_repeats: false,
   ...part
 })
 

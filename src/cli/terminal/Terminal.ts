@@ -175,7 +175,7 @@ export const table = <A>(
 }
 
 /** `sweep: 3,050 read, 1,220/s, 2 s left` */
-const progressText = ({ kind, pass, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
+export const progressText = ({ kind, pass, records, ...progress }: NonNullable<StreamView["progress"]>): string => {
   const rate = `${formatCount(Math.round(progress.records_per_second))}/s`
   const left = progress.seconds_left === null ? "" : `, ${formatSeconds(progress.seconds_left)} left`
   return `${kind}${pass === 1 ? "" : ` (pass ${pass})`}: ${formatCount(records)} read, ${rate}${left}`

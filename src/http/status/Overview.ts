@@ -123,7 +123,10 @@ const read = Effect.gen(function*() {
       progress: progressOf(state, count?.live ?? 0, now),
       redacting: redactingOf(state),
       last_poll_at: formatTimeOrNull(state.lastPoll?.endedAt),
-      last_sweep_at: formatTimeOrNull(state.lastSweep?.endedAt)
+      last_sweep_at: formatTimeOrNull(state.lastSweep?.endedAt),
+      last_poll_started_at: formatTimeOrNull(state.lastPoll?.startedAt),
+      last_sweep_started_at: formatTimeOrNull(state.lastSweep?.startedAt),
+      sweep_repeats: state.lastSweep?.mustRepeat === true
     }
   })
   const redacting = snapshot.streams.flatMap((state) => {

@@ -55,9 +55,18 @@ export const StreamView = Schema.Struct({
   redacting: Schema.NullOr(RedactionProgress),
   last_poll_at: Instant,
   /** End of the last pass over the whole list, also of one that another pass follows. */
-  last_sweep_at: Instant
+  last_sweep_at: Instant,
+  /** Start of the poll that ended at `last_poll_at`, and of the pass that ended at `last_sweep_at`. */
+  last_poll_started_at: Instant,
+  last_sweep_started_at: Instant,
+  /** Whether another pass follows, because the last one may have skipped records. */
+  sweep_repeats: Schema.Boolean
 })
 export type StreamView = typeof StreamView.Type
+
+/** `accepted_at`: a run that starts at this time or later carries out the command. */
+export const CommandView = Schema.Struct({ ...StreamView.fields, accepted_at: Schema.String })
+export type CommandView = typeof CommandView.Type
 
 /** `as_of`: when the list was read from the store. While the store does not answer, the last list that was read is returned. */
 const StreamList = Schema.Struct({ ...page(StreamView).fields, as_of: Schema.String })
@@ -90,7 +99,7 @@ export const streams = HttpApiGroup.make("streams").add(
 export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("command", "/v1/streams/:integration/:model/:command", {
     params: { integration: Schema.String, model: Model, command: Schema.Literals(streamCommands) },
-    success: StreamView,
+    success: CommandView,
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
@@ -101,7 +110,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
     params: { integration: Schema.String, model: Model },
     payload: Schema.Struct({ to: Schema.DateTimeUtcFromString }),
-    success: StreamView,
+    success: CommandView,
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,

@@ -1,4 +1,5 @@
 /** Handlers for streams: their state, and commands, which are passed to capture. Refusals become problem responses. */
+import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -41,6 +42,7 @@ const viewOf = (key: StreamKey) =>
 
 const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCommand) {
   const { execute } = yield* Capture
+  const now = yield* Clock.currentTimeMillis
   yield* execute(key, command).pipe(
     Effect.catchTags({
       CommandRefused: toConflict,
@@ -48,7 +50,8 @@ const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCo
       StoreError: toStoreUnavailable
     })
   )
-  return yield* find(key, yield* Effect.catchTag(overview, "StoreError", toStoreUnavailable))
+  const view = yield* find(key, yield* Effect.catchTag(overview, "StoreError", toStoreUnavailable))
+  return { ...view, accepted_at: formatTime(now) }
 })
 
 const toSourceUnavailable = ({ message }: Error) => new SourceUnavailable({ detail: message })

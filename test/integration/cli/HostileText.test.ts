@@ -36,7 +36,10 @@ const stream = {
   redacting: null,
   progress: null,
   last_poll_at: at,
-  last_sweep_at: at
+  last_sweep_at: at,
+  last_poll_started_at: at,
+  last_sweep_started_at: at,
+  sweep_repeats: false
 }
 
 const hold = {

@@ -56,4 +56,45 @@ describe("streams", () => {
         1
       )
     }))
+
+  it("`--wait` returns once a command is carried out, and with exit code 1 if it cannot be or the time is up", () =>
+    inDirectory(async (directory, start) => {
+      const { environment, sandbox, url } = await sandboxed(start, directory)
+      const own = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_INTERVAL: "1 hour" }
+      const service = start(["start"], own)
+      await service.says(/"message":"backfill complete"/, "stderr")
+      const name = "sandbox:everything/ats.tag"
+      const streams = async (...args: ReadonlyArray<string>) => {
+        const { code, stderr, stdout } = await run(["streams", ...args, "--json"], own)
+        return { code, stderr, view: stdout === "" ? null : JSON.parse(stdout) }
+      }
+      const before = (await streams("show", name)).view
+      const polled = await streams("poll", name, "--wait", "--timeout", "30s")
+      assert.strictEqual(polled.code, 0, polled.stderr)
+      assert.isTrue(polled.view.last_poll_at > (before.last_poll_at ?? ""))
+      const swept = await streams("sweep", name, "--wait", "--timeout", "30s")
+      assert.strictEqual(swept.code, 0, swept.stderr)
+      assert.isAbove(Date.parse(swept.view.last_sweep_at), Date.parse(before.last_sweep_at))
+      const filled = await streams("backfill", name, "--wait", "--timeout", "30s")
+      assert.deepStrictEqual([filled.code, filled.view?.phase], [0, "live"], filled.stderr)
+      assert.isAbove(Date.parse(filled.view.last_sweep_at), Date.parse(swept.view.last_sweep_at))
+
+      await fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
+        method: "PUT",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({
+          faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "ats.tag" }]
+        })
+      })
+      const blocked = await streams("sweep", name, "--wait")
+      assert.strictEqual(blocked.code, 1)
+      assert.match(blocked.stderr, /^rollcall: the sweep of .* has not ended: the stream is blocked \(permission\): /)
+      await sandbox.stop("SIGKILL")
+      assert.strictEqual((await streams("resume", name)).code, 0)
+      const late = await streams("poll", name, "--wait", "--timeout", "2s")
+      assert.strictEqual(late.code, 1)
+      assert.match(late.stderr, /has not ended/)
+      const unused = await streams("poll", name, "--timeout", "2s")
+      assert.match(unused.stderr, /--timeout has no effect without --wait/)
+    }))
 })

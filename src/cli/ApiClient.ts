@@ -18,6 +18,7 @@ import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { withoutValue } from "../domain/Quote.ts"
 import { Api } from "../http/Api.ts"
 import { Fault, NotReady } from "../http/Problem.ts"
 import type { EventData } from "../publish/EventSchema.ts"
@@ -106,21 +107,22 @@ export interface ServerAddress {
 const uncheckedApi = Api.annotate(HttpApi.ParseOptions, { disableChecks: true })
 
 export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
+  const shown = withoutValue(url, URL.parse(url)?.hostname ?? url)
   const unreachable = new ApiClientError({
     reason: "unreachable",
-    message: `no Rollcall process answers at ${url}`,
+    message: `no Rollcall process answers at ${shown}`,
     hint:
       "start it with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to the address it listens on" +
       (url.startsWith("https:") ? "" : "; if it uses TLS, set ROLLCALL_HTTP_TLS_CA_FILE")
   })
   const unresponsive = new ApiClientError({
     reason: "unresponsive",
-    message: `the process at ${url} accepts connections but does not answer`,
+    message: `the process at ${shown} accepts connections but does not answer`,
     hint: "the process is suspended or overloaded: resume it or wait, or restart it"
   })
   const notRollcall = new ApiClientError({
     reason: "foreign",
-    message: `the server at ${url} is not Rollcall`,
+    message: `the server at ${shown} is not Rollcall`,
     hint: "check ROLLCALL_HTTP_PORT"
   })
 

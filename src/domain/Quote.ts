@@ -9,7 +9,7 @@
  * - A short password that is a word looks like a misspelled name, and is quoted.
  */
 
-const maxLength = 48
+const maxLength = 64
 
 /** Letters, digits and the punctuation of names, numbers, paths, hosts and placeholders. No `@`, which follows a login. */
 const plain = /^[\p{L}\p{N} :/.,_{}<>[\]()*+-]*$/u

@@ -69,6 +69,8 @@ export const optionsOf = (tls: Tls): Effect.Effect<ConnectionOptions, StoreError
   Effect.try({
     try: () => ({
       secureContext: contextOf(tls),
+      // also if NODE_TLS_REJECT_UNAUTHORIZED says otherwise
+      rejectUnauthorized: true,
       ...(tls.verifyHost ? {} : { checkServerIdentity: () => undefined })
     }),
     catch: (cause) => cause as StoreError

@@ -76,10 +76,10 @@ const parentsOf = (path: string): ReadonlyArray<string> => {
 }
 
 /** With the sticky bit (`/tmp`) a folder's files belong to their owners, but anybody may put one of that name there first. */
-const isOpen = (folder: string, isParent: boolean): boolean => {
-  const mode = modeOf(folder)
-  return (mode & 0o022) !== 0 && (isParent || (mode & 0o1000) === 0)
-}
+const isSticky = (folder: string): boolean => (modeOf(folder) & 0o1000) !== 0
+
+const isOpen = (folder: string, isParent: boolean): boolean =>
+  (modeOf(folder) & 0o022) !== 0 && (isParent || !isSticky(folder))
 
 const exposedFolders = (files: ReadonlyArray<string>): ReadonlyArray<Exposed> => {
   const folders = files.flatMap((file) => parentsOf(file).filter((folder, index) => isOpen(folder, index === 0)))
@@ -87,7 +87,9 @@ const exposedFolders = (files: ReadonlyArray<string>): ReadonlyArray<Exposed> =>
     message: `other users can write to the directory ${folder} (mode ${
       octal(modeOf(folder))
     }), and so put another database in place of the store`,
-    hint: `Run: chmod go-w ${folder}; or move the store to a directory of its own`
+    hint: isSticky(folder)
+      ? "Move the store to a directory of its own, because this one is shared on purpose"
+      : `Run: chmod go-w ${folder}; or move the store to a directory of its own`
   }))
 }
 

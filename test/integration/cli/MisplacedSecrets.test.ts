@@ -36,6 +36,24 @@ describe("a secret in the wrong place", () => {
       }
     }))
 
+  it("is not printed by commands that look for the process at it", () =>
+    inDirectory(async (directory, start) => {
+      const environment = { ROLLCALL_HTTP_HOST: key, ROLLCALL_HTTP_TOKEN: "t".repeat(40) }
+      for (const args of [["status"], ["tail"], ["holds", "list"]]) {
+        const { code, stderr, stdout } = await start(args, environment, directory).ended
+        assert.notInclude((stdout + stderr).toLowerCase(), key.toLowerCase(), args.join(" "))
+        assert.include(stderr, `(${key.length} characters)`)
+        assert.strictEqual(code, 1)
+      }
+      const { stderr, stdout } = await start(["start"], {
+        ...environment,
+        ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
+        ROLLCALL_API_KEY: "k"
+      }, directory).ended
+      assert.notInclude(stdout + stderr, key)
+      assert.include(stderr, "cannot be listened on")
+    }))
+
   for (const [what, text] of Object.entries(files)) {
     it(`is not printed if it is in the configuration file, as ${what}`, () =>
       inDirectory(async (directory, start) => {

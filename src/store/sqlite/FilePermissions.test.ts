@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import {
   chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
   readlinkSync,
@@ -17,6 +18,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import { Store } from "../Store.ts"
+import { findExposed } from "./FilePermissions.ts"
 import * as Sqlite from "./Sqlite.ts"
 
 const directory = Effect.acquireRelease(
@@ -87,5 +89,61 @@ describe("a new database file", () => {
       symlinkSync(target, file)
       yield* Effect.scoped(Layer.build(Layer.fresh(Sqlite.layer({ file }))))
       assert.strictEqual(modeOf(target), "600")
+    }))
+})
+
+describe("the permissions of a database file", () => {
+  /** The messages without the path of the test's directory. */
+  const exposed = (file: string, path: string) =>
+    findExposed(file).map(({ hint, message }) => [message, hint].map((text) => text.replaceAll(path, "")))
+
+  it.effect("are reported if other users can read or change it, or its -wal and -shm", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const file = join(path, "rollcall.db")
+      for (const suffix of ["", "-wal", "-shm"]) writeFileSync(`${file}${suffix}`, "", { mode: 0o600 })
+      assert.deepStrictEqual(exposed(file, path), [])
+      chmodSync(`${file}-wal`, 0o640)
+      assert.deepStrictEqual(exposed(file, path), [
+        ["/rollcall.db-wal can be read by other users (mode 640)", "Run: chmod 600 /rollcall.db-wal"]
+      ])
+      chmodSync(file, 0o666)
+      assert.deepStrictEqual(exposed(file, path), [
+        [
+          "/rollcall.db, /rollcall.db-wal can be changed by other users (mode 666)",
+          "Run: chmod 600 /rollcall.db /rollcall.db-wal"
+        ]
+      ])
+    }))
+
+  it.effect("include those of every directory around it, and of the one behind a link, whether it exists or not", () =>
+    Effect.gen(function*() {
+      const path = yield* directory
+      const [outer, inner] = [join(path, "outer"), join(path, "outer", "inner")]
+      mkdirSync(inner, { recursive: true })
+      for (const folder of [outer, inner]) chmodSync(folder, 0o755)
+      const [file, link, missing] = [join(inner, "rollcall.db"), join(path, "link.db"), join(inner, "missing.db")]
+      writeFileSync(file, "", { mode: 0o600 })
+      symlinkSync(file, link)
+      const hints = [
+        [inner, 0o777, "Run: chmod go-w /outer/inner; or move the store to a directory of its own"],
+        [inner, 0o770, "Run: chmod go-w /outer/inner; or move the store to a directory of its own"],
+        [inner, 0o1777, "Move the store to a directory of its own, because this one is shared on purpose"],
+        [outer, 0o775, "Run: chmod go-w /outer; or move the store to a directory of its own"]
+      ] as const
+      for (const [folder, mode, hint] of hints) {
+        chmodSync(folder, mode)
+        for (const each of [file, link, missing]) {
+          const message = `other users can write to the directory ${folder.replace(path, "")} (mode ${
+            mode.toString(8)
+          }), and so put another database in place of the store`
+          assert.deepStrictEqual(exposed(each, path), [[message, hint]])
+        }
+        chmodSync(folder, 0o755)
+      }
+      // in a directory with the sticky bit, others cannot replace a directory of this user
+      chmodSync(outer, 0o1777)
+      assert.deepStrictEqual(exposed(file, path), [])
+      assert.deepStrictEqual(exposed(join(path, "none", "rollcall.db"), path), [])
     }))
 })

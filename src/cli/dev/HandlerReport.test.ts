@@ -4,15 +4,13 @@ import { stripVTControlCharacters } from "node:util"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { withReport } from "./HandlerReport.ts"
 
-const lines: Array<string> = []
-const print = (line: string) =>
-  Effect.sync(() => void lines.push(stripVTControlCharacters(line).slice("00:00:00  ".length)))
-
-/** The lines for one attempt of a handler with this result. */
+/** The report of one attempt of a handler with this result, without its time. */
 const reportOf = (result: Plugin.HandlerEffect, input: unknown = { recordId: "r1" }) =>
   Effect.gen(function*() {
+    const lines: Array<string> = []
+    const print = (line: string) =>
+      Effect.sync(() => void lines.push(stripVTControlCharacters(line).slice("00:00:00  ".length)))
     const plugin = withReport(Plugin.make("p").on("ats.tag.created", {}, () => result) as Plugin.Plugin<unknown>, print)
-    lines.length = 0
     // these handlers use no capability
     yield* Effect.exit(plugin.handlers[0]?.run(input, {}) as Effect.Effect<void, unknown>)
     return lines.join("\n").replaceAll(/ {2,}/g, "  ")
@@ -35,10 +33,19 @@ describe("the report of a handler", () => {
         yield* reportOf(Effect.fail(new Plugin.Permanent({ message: "no", faults }))),
         "  dead letter: no\n  /body/tag/name must be a string"
       )
-      assert.match(
-        yield* reportOf(Effect.die(new Error("oops"))),
-        /a bug in the handler\n {2}Error: oops\n {2}at .*HandlerReport\.test\.ts/
+    }))
+
+  it.effect("shows of a bug's stack only the calls of the plugin", () =>
+    Effect.gen(function*() {
+      const places = [
+        "file:///app/plugins/p/plugin.ts:3:1",
+        "file:///app/node_modules/effect/a.js:1:1",
+        "node:events:1:1"
+      ]
+      const stack = ["Error: oops", ...places.map((place) => `    at run (${place})`)].join("\n")
+      assert.strictEqual(
+        yield* reportOf(Effect.die(Object.assign(new Error("oops"), { stack }))),
+        `ats.tag.created  r1  a bug in the handler\n  Error: oops\n  at run (${places[0]})`
       )
-      assert.notMatch(lines.join(), /node_modules|node:/)
     }))
 })

@@ -117,7 +117,8 @@ const parseSasl = (own: SaslFields, allowPlaintext: ReadonlySet<PlaintextConnect
     const token = own.token.secret()?.current ?? Effect.succeed(none)
     return { mechanism, token, endpoint: null }
   }
-  const hint = "Set KAFKA_SASL_TOKEN_FILE to a file that contains the token, or token URL, client id and client secret"
+  const hint =
+    "Set KAFKA_SASL_TOKEN_FILE to a file that contains the token; or set the token URL, the client id and the client secret"
   used.push(...require(hint, "tokenUrl", "clientId", "clientSecret"), "scope")
   refuseOthers()
   return {

@@ -19,6 +19,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
+import * as Semaphore from "effect/Semaphore"
 import { refused, SinkError, Unreachable } from "../Sink.ts"
 
 export interface TokenEndpoint {
@@ -119,16 +120,17 @@ const requestToken = Effect.fnUntraced(function*(endpoint: TokenEndpoint) {
 
 /** Asks the endpoint at most once at a time. */
 const fromEndpoint = (endpoint: TokenEndpoint): TokenSource => {
+  const mutex = Semaphore.makeUnsafe(1)
   let issued: { readonly token: Redacted.Redacted; readonly renewAt: number } | null = null
   return {
-    current: Effect.gen(function*() {
+    current: mutex.withPermit(Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
       if (issued !== null && now < issued.renewAt) return issued.token
       const { access_token: token, expires_in: lifetime } = yield* requestToken(endpoint)
       const expiresAt = lifetime === undefined ? expiryOf(token) ?? now : now + lifetime * 1000
       issued = { token: Redacted.make(token), renewAt: expiresAt - Math.max(renewalMargin, (expiresAt - now) / 4) }
       return issued.token
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp)),
+    })).pipe(Effect.provide(NodeHttpClient.layerNodeHttp)),
     invalidate: Effect.sync(() => {
       issued = null
     })

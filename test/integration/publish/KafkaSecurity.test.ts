@@ -212,42 +212,53 @@ describe.skipIf(missing !== null)(`a secured Kafka${missing === null ? "" : ` (s
         assert.include(silent, "KAFKA_SASL_TOKEN_URL")
       }))
 
-    it.effect("is examined by doctor with all of this from variables and files", () =>
-      Effect.gen(function*() {
-        const { issuer, path } = yield* Security
-        const { sasl } = yield* Broker.Broker
-        yield* Effect.promise(() => writeFile(path("token"), issuer.token(300)))
-        yield* Effect.promise(() => writeFile(path("client-secret"), client.clientSecret))
-        const environment = {
-          ROLLCALL_STORE: `sqlite:${path("rollcall.db")}`,
-          ROLLCALL_API_URL: "http://127.0.0.1:1/v1",
-          ROLLCALL_API_KEY: "k",
-          KAFKA_BROKERS: (sasl ?? []).join(),
-          KAFKA_SSL_CA_FILE: path("ca.pem")
-        }
-        const kafkaChecks = (own: Readonly<Record<string, string>>) =>
-          Effect.map(Effect.promise(() => run(["doctor", "--json"], { ...environment, ...own })), ({ stdout }) =>
-            JSON.parse(stdout).checks.filter(({ check }: { check: string }) => check === "kafka"))
-        const cases: ReadonlyArray<readonly [Readonly<Record<string, string>>, string]> = [
-          [{ KAFKA_SASL_MECHANISM: "oauthbearer", KAFKA_SASL_TOKEN_FILE: path("token") }, "ok"],
-          [{
-            KAFKA_SASL_MECHANISM: "oauthbearer",
-            KAFKA_SASL_TOKEN_URL: issuer.url,
-            KAFKA_SASL_CLIENT_ID: client.clientId,
-            KAFKA_SASL_CLIENT_SECRET_FILE: path("client-secret"),
-            KAFKA_SASL_SCOPE: "kafka"
-          }, "ok"],
-          [{
-            KAFKA_SASL_MECHANISM: "scram-sha-512",
-            KAFKA_SASL_USERNAME: "writer",
-            KAFKA_SASL_PASSWORD: "wr0ng-pass"
-          }, "problem"]
-        ]
-        for (const [own, status] of cases) {
-          const [found] = yield* kafkaChecks(own)
-          assert.strictEqual(found?.status, status, JSON.stringify(found))
-          assert.notInclude(JSON.stringify(found), "wr0ng-pass")
-        }
-      }), 60_000)
+    it.effect(
+      "is examined by doctor, and logged by start, with the settings from variables and files",
+      () =>
+        Effect.gen(function*() {
+          const { issuer, path } = yield* Security
+          const { sasl } = yield* Broker.Broker
+          yield* Effect.promise(() => writeFile(path("token"), issuer.token(300)))
+          yield* Effect.promise(() => writeFile(path("client-secret"), client.clientSecret))
+          const environment = {
+            ROLLCALL_STORE: `sqlite:${path("rollcall.db")}`,
+            ROLLCALL_API_URL: "http://127.0.0.1:1/v1",
+            ROLLCALL_API_KEY: "k",
+            KAFKA_BROKERS: (sasl ?? []).join(),
+            KAFKA_SSL_CA_FILE: path("ca.pem")
+          }
+          const kafkaChecks = (own: Readonly<Record<string, string>>) =>
+            Effect.map(
+              Effect.promise(() => run(["doctor", "--json"], { ...environment, ...own })),
+              ({ stdout }) => JSON.parse(stdout).checks.filter(({ check }: { check: string }) => check === "kafka")
+            )
+          const cases: ReadonlyArray<readonly [Readonly<Record<string, string>>, string]> = [
+            [{ KAFKA_SASL_MECHANISM: "oauthbearer", KAFKA_SASL_TOKEN_FILE: path("token") }, "ok"],
+            [{
+              KAFKA_SASL_MECHANISM: "oauthbearer",
+              KAFKA_SASL_TOKEN_URL: issuer.url,
+              KAFKA_SASL_CLIENT_ID: client.clientId,
+              KAFKA_SASL_CLIENT_SECRET_FILE: path("client-secret"),
+              KAFKA_SASL_SCOPE: "kafka"
+            }, "ok"],
+            [{
+              KAFKA_SASL_MECHANISM: "scram-sha-512",
+              KAFKA_SASL_USERNAME: "writer",
+              KAFKA_SASL_PASSWORD: "wr0ng-pass"
+            }, "problem"]
+          ]
+          for (const [own, status] of cases) {
+            const [found] = yield* kafkaChecks(own)
+            assert.strictEqual(found?.status, status, JSON.stringify(found))
+            assert.notInclude(JSON.stringify(found), "wr0ng-pass")
+          }
+          const [wrong] = cases.at(-1)!
+          const started = yield* Effect.promise(() => run(["start", "--once"], { ...environment, ...wrong }))
+          assert.strictEqual(started.code, 1)
+          assert.include(started.stderr, "KAFKA_SASL_PASSWORD")
+          assert.notInclude(started.stderr, "wr0ng-pass")
+        }),
+      60_000
+    )
   })
 })

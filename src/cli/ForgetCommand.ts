@@ -31,7 +31,9 @@ const parse = (text: string): Effect.Effect<ForgettableRecord, CommandError> => 
 
 const planText = (plan: ForgetPlanView): string =>
   [
-    `record        ${plan.live ? "live" : "not live"}, ${formatPlural(plan.versions, "row")} in the log`,
+    plan.versions === 0
+      ? "record        only in other records"
+      : `record        ${plan.live ? "live" : "not live"}, ${formatPlural(plan.versions, "row")} in the log`,
     `pending       ${formatCount(plan.pending)}`,
     `deliveries    ${formatCount(plan.deliveries)}, dead letters included`,
     `journal       ${formatPlural(plan.steps, "step")}`,

@@ -23,6 +23,8 @@ describe("forgotten records", () => {
       candidate: { id: "c", tags: [{ id: "u" }] }
     })
     assert.strictEqual(withoutCopies("ats.application", application, forgotten("ats.candidate", "d")), application)
+    const withoutId = { ...application, candidate: { first_name: "Ann" } }
+    assert.isNull(withoutCopies("ats.application", withoutId, forgotten("ats.candidate", "c"))["candidate"])
   })
 
   it("are found in offers, payslips, reviews and scorecards, also without a stream of their own", () => {

@@ -43,14 +43,19 @@ const modelOfKind: ReadonlyMap<string, ForgettableModel> = new Map<string, Forge
 interface Place extends Pick<NestedReference, "path"> {
   /** The model of the record that is repeated here. */
   readonly of: ForgettableModel
-  /** The property of the whole record that has the id, if the copy itself has none. */
+  /** The property of the whole record that has the id too: the copy may have none, or a rule may redact it. */
   readonly idProperty?: string
 }
 
 const placesIn = (model: Model): ReadonlyArray<Place> => [
   ...entryOf(model).nested.flatMap(({ kind, path }) => {
     const of = modelOfKind.get(kind)
-    return of === undefined ? [] : [{ path, of }]
+    if (of === undefined) return []
+    return [{
+      path,
+      of,
+      ...(model === "ats.application" && of === "ats.candidate" ? { idProperty: "candidate_id" } : {})
+    }]
   }),
   ...model === "ats.offer"
     ? [{ path: ["application"], of: "ats.application", idProperty: "application_id" } as const]
@@ -89,7 +94,11 @@ export const withoutCopies = (model: Model, record: JsonObject, forgotten: Forgo
   (places.get(model) ?? []).reduce<JsonObject>((kept, { idProperty, of, path }) => {
     const ids = forgotten.get(of)
     if (ids === undefined) return kept
-    const rest = cut(kept, path, (copy) => has(ids, idProperty === undefined ? copy["id"] : record[idProperty]))
+    const rest = cut(
+      kept,
+      path,
+      (copy) => has(ids, copy["id"]) || (idProperty !== undefined && has(ids, record[idProperty]))
+    )
     return isObject(rest) ? rest : kept
   }, record)
 

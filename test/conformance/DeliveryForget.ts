@@ -62,6 +62,18 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     )
 
     test(
+      "adds no delivery for an event that was read before its row was emptied",
+      Effect.gen(function*() {
+        const { claim, deliveries, dispatch, made, owner, settle } = yield* forgotten()
+        yield* deliveries.purgeForgotten(tags, ["a"], how)
+        yield* settle(yield* claim)
+        yield* dispatch(owner, [made(key("a"), 1), made(key("b"), 3)], 4)
+        yield* deliveries.replay([made(key("a"), 2)], operatorAction)
+        assert.deepStrictEqual((yield* claim).map(({ subject }) => subject), [{ _tag: "Event", position: 3 }])
+      })
+    )
+
+    test(
       "leaves a running delivery to its handler, and cancels it once it is retried",
       Effect.gen(function*() {
         const { claim, deliveries, owner } = yield* forgotten()

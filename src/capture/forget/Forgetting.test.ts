@@ -13,8 +13,12 @@ import { join } from "node:path"
 import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import * as MemorySink from "../../../test/support/publish/MemorySink.ts"
+import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import type { ForgettableRecord } from "../../domain/Forgotten.ts"
 import * as Processing from "../../domain/Processing.ts"
+import { Relay } from "../../publish/Relay.ts"
+import { Sink, Unreachable } from "../../publish/Sink.ts"
 import { Source } from "../../source/Source.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
@@ -242,6 +246,35 @@ describe("forgetting a candidate", () => {
       yield* startProcess
       assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
       assert.strictEqual(world.inFiles("ann@people"), 0)
+    })))
+
+  it.effect("publishes no content that the sink did not have before, and the delete once the sink is back", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const broker = new MemorySink.MemoryBroker()
+      const got: Array<LogEntry> = []
+      const recording = Layer.effect(
+        Sink,
+        Effect.map(Sink, (sink) =>
+          Sink.of({
+            ...sink,
+            publish: (identity, batch, reached) =>
+              Effect.andThen(sink.publish(identity, batch, reached), Effect.sync(() => got.push(...batch)))
+          }))
+      ).pipe(Layer.provide(MemorySink.layer(broker)))
+      yield* Layer.build(Relay.layer.pipe(Layer.provide(recording), Layer.provide(Layer.succeed(Store, yield* Store))))
+      const process = yield* startProcess
+      assert.deepStrictEqual(got.filter(({ id }) => id === "c-ann").map(({ kind }) => kind), ["created"])
+      broker.failure = new Unreachable({ message: "away", cause: null })
+      apply(world, "a-ann", "ann", later(4), { candidate: { ...candidate("ann", later(4)), title: "Sommelier" } })
+      yield* TestClock.adjust("5 minutes")
+      yield* forgetNow(process, ann)
+      broker.failure = null
+      yield* TestClock.adjust("10 minutes")
+      assert.deepStrictEqual(
+        got.filter(({ id }) => id === "c-ann").map(({ kind, reason, version }) => [kind, version, reason]),
+        [["created", 1, null], ["deleted", 3, "forgotten"]]
+      )
+      assert.isFalse(got.some(({ after, before, changes }) => `${after}${before}${changes}`.includes("Sommelier")))
     })))
 
   it.effect("is undone by an operator: the next sweep stores the candidate again, with the next version", () =>

@@ -91,6 +91,14 @@ const isSame = (a: ForgettableRecord | ForgottenRecord, b: ForgettableRecord): b
 const forgottenOnly = ({ id, model }: ForgettableRecord): Forgotten => new Map([[model, new Set([id])]])
 const nameOf = ({ id, integration, model }: ForgettableRecord): string => `${integration}/${model}/${id}`
 
+/** The rest of some records of a stream, before their delete. */
+interface Purge {
+  readonly key: StreamKey
+  readonly ids: ReadonlyArray<string>
+  readonly found: ReadonlyArray<{ readonly id: string; readonly position: number }>
+  readonly own: boolean
+}
+
 const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
   const store = yield* Store
   const deliveries = yield* Deliveries
@@ -174,7 +182,9 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
 
   // ---- removing
 
-  /** One pass over all places; returns how many deliveries of removed events are still running. */
+  const purgeOnce = ({ ids, key, ...how }: Purge) => deliveries.purgeForgotten(key, ids, how)
+
+  /** Removes the record from all places; returns the removals that are not complete, because handlers have the events in memory. */
   const remove = Effect.fnUntraced(function*(record: ForgettableRecord) {
     const { all, embedding, own } = yield* streamsOf(record)
     const models = all.filter(({ retired }) => retired !== true).map(({ model }) => model)
@@ -187,26 +197,30 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       }
     }
     const forgotten = forgottenOnly(record)
-    let running = 0
+    const incomplete: Array<Purge> = []
+    const purge = Effect.fnUntraced(function*(one: Purge) {
+      if ((yield* purgeOnce(one)) > 0) incomplete.push(one)
+    })
     for (const { ids, key, rows } of yield* findCopies(record, embedding)) {
       for (let from = 0; from < ids.length; from += chunk) {
         const some = ids.slice(from, from + chunk)
         yield* removeCopies(streams, key, some, forgotten).pipe(Effect.provideService(Store, store))
-        const found = rowsIn(rows, new Set(some))
-        running += yield* deliveries.purgeForgotten(key, some, { found, own: false })
+        yield* purge({ key, ids: some, found: rowsIn(rows, new Set(some)), own: false })
       }
     }
     if (own !== undefined) {
       yield* deleteRecord(streams, own, record.id).pipe(Effect.provideService(Store, store))
       const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
-      running += yield* deliveries.purgeForgotten(own, [record.id], { found, own: true })
+      yield* purge({ key: own, ids: [record.id], found, own: true })
     }
     yield* store.dropQuarantinedMentions(capture.owner, record.integration, mentionOf(record.id))
-    return running
+    return incomplete
   })
 
   const removeAll = Effect.fnUntraced(function*(record: ForgettableRecord) {
-    while ((yield* remove(record)) > 0) yield* Effect.sleep(runningCheckInterval)
+    for (const one of yield* remove(record)) {
+      while ((yield* purgeOnce(one)) > 0) yield* Effect.sleep(runningCheckInterval)
+    }
     // if another process reads the store now, the next run of the retention reclaims the space
     yield* store.reclaim
     yield* store.endForgetting(capture.owner, record, yield* Clock.currentTimeMillis)

@@ -81,8 +81,23 @@ export const make = (
     }
   })
 
+  /** Without the deliveries of rows that were emptied since their event was read. */
+  const withoutEmptied = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    const positions = new Set(deliveries.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
+    const emptied = new Set<number>()
+    for (const some of Arr.chunksOf(positions, rowsPerStatement)) {
+      const found = yield* sql<{ position: Integer }>`
+        SELECT position FROM events WHERE position IN ${sql.in(some)} AND kind <> 'deleted' AND content IS NULL`
+      for (const { position } of found) emptied.add(Number(position))
+    }
+    return emptied.size === 0
+      ? deliveries
+      : deliveries.filter(({ subject }) => subject._tag === "Tick" || !emptied.has(subject.position))
+  })
+
   /** Inside a transaction: adds deliveries, in their order. */
-  const insert = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+  const insert = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
+    const deliveries = yield* withoutEmptied(all)
     const now = yield* Clock.currentTimeMillis
     const rows: Array<ReturnType<typeof fromDelivery>> = []
     for (const [handler, own] of Map.groupBy(deliveries, (delivery) => delivery.handler)) {

@@ -1,12 +1,14 @@
 /** The files that build and run the containers. No container runs here: what the files say is read, and the health checks are executed. */
+import * as Effect from "effect/Effect"
 import * as Yaml from "effect/encoding/Yaml"
 import { spawnSync } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { afterAll, assert, describe, it } from "vitest"
 import { freePort, Program } from "../cli/Program.ts"
+import { certificates, missing } from "../kafka/Certificates.ts"
 
 interface Service {
   readonly image: string
@@ -37,11 +39,16 @@ const digest = /^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/
 const folder = mkdtempSync(join(tmpdir(), "rollcall-container-"))
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** The exit code of a health check's command. */
-const check = ([command = "", ...args]: ReadonlyArray<string>, port: number, from: string) =>
-  spawnSync(command === "node" ? process.execPath : command, args.map((arg) => arg.replace(from, String(port))), {
+/** The exit code of a health check's command, with the clone in place of the image, and another port. */
+const check = (command: ReadonlyArray<string>, port: number): number | null => {
+  const [node, script = "", ...args] = command
+  assert.strictEqual(node, "node")
+  assert.match(script, /^\/app\//)
+  const ports = args.map((arg) => arg === "4010" ? String(port) : arg)
+  return spawnSync(process.execPath, [join(root, script.slice("/app/".length)), ...ports], {
     env: { ROLLCALL_HTTP_PORT: String(port) }
   }).status
+}
 
 describe("the image", () => {
   it("has a base that is pinned by digest, with the version of Node.js that the tests run", () => {
@@ -64,13 +71,17 @@ describe("the image", () => {
       line.slice(1)
     )
     const copied = argumentsOf("COPY").flatMap((text) => text.split(" ").slice(0, -1))
-    assert.includeMembers(readdirSync(root), [...copied])
+    for (const path of copied) assert.isTrue(existsSync(join(root, path)), path)
     assert.sameMembers([...copied], allowed)
   })
 
-  it("is healthy while the service responds, and unhealthy afterwards", async () => {
+  const healthCheck = (): ReadonlyArray<string> => {
     const [text = ""] = argumentsOf("HEALTHCHECK")
-    const command: ReadonlyArray<string> = JSON.parse(text.slice(text.indexOf("CMD") + "CMD".length))
+    return JSON.parse(text.slice(text.indexOf("CMD") + "CMD".length))
+  }
+
+  /** Whether the health check passes while the service runs, and after it has ended. */
+  const healthOfService = async (environment: Readonly<Record<string, string>>) => {
     const port = await freePort()
     const service = new Program(["start"], {
       ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
@@ -79,16 +90,35 @@ describe("the image", () => {
       ROLLCALL_HTTP_HOST: "0.0.0.0",
       ROLLCALL_HTTP_PORT: String(port),
       ROLLCALL_HTTP_TOKEN: "a-token-of-sufficient-length-0123456789",
-      ROLLCALL_STORE: `sqlite:${join(folder, "rollcall.db")}`
+      ROLLCALL_STORE: "sqlite::memory:",
+      ...environment
     }, folder)
+    let running: number | null
     try {
-      await service.says(/started/, "stderr")
-      assert.strictEqual(check(command, port, "8477"), 0)
+      await service.says(/"message":"started"/, "stderr")
+      running = check(healthCheck(), port)
     } finally {
       await service.stop()
     }
-    assert.strictEqual(check(command, port, "8477"), 1)
+    return { running, ended: check(healthCheck(), port) }
+  }
+
+  it("is healthy while the service responds, and unhealthy afterwards", async () => {
+    assert.deepStrictEqual(await healthOfService({}), { running: 0, ended: 1 })
   })
+
+  it.skipIf(missing !== null)(
+    "is healthy while the service responds over TLS",
+    () =>
+      Effect.runPromise(Effect.scoped(Effect.flatMap(certificates, ({ path }) =>
+        Effect.promise(async () => {
+          const files = {
+            ROLLCALL_HTTP_TLS_CERT_FILE: path("broker.pem"),
+            ROLLCALL_HTTP_TLS_KEY_FILE: path("broker.key")
+          }
+          assert.deepStrictEqual(await healthOfService(files), { running: 0, ended: 1 })
+        }))))
+  )
 })
 
 describe("the compose file", () => {
@@ -125,10 +155,10 @@ describe("the compose file", () => {
     const test = healthcheck?.test.slice(1) ?? []
     try {
       const { url }: { readonly url: string } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
-      assert.strictEqual(check(test, Number(new URL(url).port), "4010"), 0)
+      assert.strictEqual(check(test, Number(new URL(url).port)), 0)
     } finally {
       await sandbox.stop()
     }
-    assert.strictEqual(check(test, await freePort(), "4010"), 1)
+    assert.strictEqual(check(test, await freePort()), 1)
   })
 })

@@ -15,7 +15,9 @@ import * as Effect from "effect/Effect"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Metric from "effect/Metric"
 import { type Actor, CurrentActor } from "../../store/Actor.ts"
+import * as BoundedLog from "../limits/BoundedLog.ts"
 import { loginFor } from "../pages/LoginPage.ts"
 import {
   HostNotAllowed,
@@ -90,12 +92,33 @@ const actorOf = (request: HttpServerRequest, caller: Caller | null): Actor => ({
   address: addressOf(request)
 })
 
+const refused = Metric.counter("rollcall_http_refused_total", {
+  description:
+    "Requests to the operating API that were refused because of their host name, their origin or the read token",
+  incremental: true
+})
+
 /** Makes the middleware. */
 export const make = Effect.fnUntraced(function*(access: Access) {
+  const log = yield* BoundedLog.make("requests were refused by their host name, their origin or the read token")
   const { token } = access
   const { penalize } = yield* WrongTokens
   const sessions = yield* Sessions
   const anyone: Caller | null = token === null ? { scope: "operate", means: "no token" } : null
+
+  const refuse = Effect.fnUntraced(
+    function*(
+      request: HttpServerRequest,
+      problem: HostNotAllowed | OriginNotAllowed | OperateTokenRequired | UnsupportedMediaType
+    ) {
+      if (problem !== notJson) {
+        const reason = problem === hostNotAllowed ? "host" : problem === originNotAllowed ? "origin" : "read_token"
+        yield* Metric.update(Metric.withAttributes(refused, { reason }), 1)
+        yield* log(addressOf(request))
+      }
+      return yield* HttpServerRespondable.toResponse(problem)
+    }
+  )
 
   /** The caller, or null if the request has no valid session and no token. A wrong token is a response. */
   const identify = Effect.fnUntraced(function*(request: HttpServerRequest, own: OwnOrigin | null) {
@@ -118,7 +141,7 @@ export const make = Effect.fnUntraced(function*(access: Access) {
     if (problem !== null) {
       return request.url.startsWith("/health/")
         ? yield* Effect.provideService(handler, CurrentCaller, null)
-        : yield* HttpServerRespondable.toResponse(problem)
+        : yield* refuse(request, problem)
     }
     const caller = yield* identify(request, own)
     if (HttpServerResponse.isHttpServerResponse(caller)) return caller
@@ -126,7 +149,7 @@ export const make = Effect.fnUntraced(function*(access: Access) {
       return wantsPage(request) ? loginFor(request.url) : yield* refuseToken(tokenRequired)
     }
     if (caller?.scope === "read" && isCommand(request)) {
-      return yield* HttpServerRespondable.toResponse(operateTokenRequired)
+      return yield* refuse(request, operateTokenRequired)
     }
     return yield* handler.pipe(
       Effect.provideService(CurrentCaller, caller),

@@ -28,11 +28,10 @@ const policyFor = (html: string): string => {
 
 const withPolicy = (page: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
   page.body._tag === "Uint8Array"
-    ? HttpServerResponse.setHeader(
-      page,
-      "content-security-policy",
-      policyFor(new TextDecoder().decode(page.body.body))
-    )
+    ? HttpServerResponse.setHeaders(page, {
+      "content-type": "text/html; charset=utf-8",
+      "content-security-policy": policyFor(new TextDecoder().decode(page.body.body))
+    })
     : page
 
 export const layer = HttpRouter.use(Effect.fnUntraced(function*(router) {

@@ -43,5 +43,6 @@ ${head}<meta name="viewport" content="width=device-width">
 <style>${style}</style>
 ${body}`).pipe(
     HttpServerResponse.setStatus(status),
+    HttpServerResponse.setHeader("content-type", "text/html; charset=utf-8"),
     HttpServerResponse.setHeader("content-security-policy", policy)
   )

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as Store from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
@@ -27,7 +28,9 @@ describe("the name under which a request arrives", () => {
       for (const host of ["localhost", "127.0.0.1:8477", "[::1]:8477", "10.0.0.7:8477", "[fd00::7]"]) {
         assert.strictEqual((yield* send("GET", "/v1/events", { host, ...bearer(token) })).status, 200, host)
       }
-    }).pipe(using({ token })))
+      const { text } = yield* send("GET", "/metrics", bearer(token))
+      assert.include(text, `rollcall_http_refused_total{reason="host"} 4`)
+    }).pipe(using({ token }), Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.live("may be a configured one", () =>
     Effect.gen(function*() {

@@ -60,8 +60,9 @@ describe("a browser", () => {
       ) {
         assert.strictEqual((yield* signIn(token, to)).headers.location, "/", to)
       }
-      const { text } = yield* send("GET", "/login?to=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", page)
+      const { text, type } = yield* send("GET", "/login?to=%22%3E%3Cscript%3Ealert(1)%3C/script%3E", page)
       assert.notInclude(text, "<script")
+      assert.strictEqual(type, "text/html; charset=utf-8")
     }).pipe(using({ token })))
 
   it.live("with a wrong token gets the form again and no cookie", () =>

@@ -18,6 +18,7 @@ import { RequestValidation } from "./RequestValidation.ts"
 import { DurationText, Model, page } from "./Schemas.ts"
 import { schemas } from "./schemas/SchemaApi.ts"
 import { commandEndpoints, streams } from "./streams/StreamApi.ts"
+import { UnknownParameters } from "./UnknownParameters.ts"
 
 // ---- schemas ------------------------------------------------------------------------------------------------------
 
@@ -112,6 +113,7 @@ export const Api = HttpApi.make("rollcall")
   .add(audit)
   .add(health)
   .middleware(RequestValidation)
+  .middleware(UnknownParameters)
   .annotateMerge(OpenApi.annotations({
     title: "Rollcall",
     description:

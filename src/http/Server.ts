@@ -50,6 +50,7 @@ import { OverviewCache } from "./status/OverviewCache.ts"
 import * as StatusPage from "./status/StatusPage.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
 import * as TlsFiles from "./tls/TlsFiles.ts"
+import * as UnknownParameters from "./UnknownParameters.ts"
 
 export interface ServerOptions extends Tokens {
   readonly host: string
@@ -144,7 +145,7 @@ const routes = (options: ServerOptions) =>
         AuditHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
-      Layer.provide(RequestValidation.layer)
+      Layer.provide([RequestValidation.layer, UnknownParameters.layer])
     ),
     MetricsEndpoint.layer,
     Documentation.layer,

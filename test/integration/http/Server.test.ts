@@ -6,6 +6,7 @@ import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
+import { Api } from "../../../src/http/Api.ts"
 import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Run } from "../../../src/store/State.ts"
@@ -277,6 +278,26 @@ describe("the overview", () => {
         /<td>lever:acme<\/td><td>3 models<\/td><td>blocked \(inactive\) since 1970-01-01 00:00 UTC: reconnect/
       )
       assert.lengthOf((yield* ask("/v1/streams")).body.items, 3)
+    }).pipe(using()))
+
+  it.live("an unknown query parameter is a 400 problem on every endpoint, before the handler runs", () =>
+    Effect.gen(function*() {
+      for (const { endpoints } of Object.values(Api.groups)) {
+        for (const { method, path } of Object.values(endpoints)) {
+          const url = path.replaceAll(/:(id|version)/g, "1").replaceAll(":model", "ats.tag").replaceAll(/:\w+/g, "x")
+          const { body, status } = yield* send(method, `${url}?modle=ats.tag`, {
+            "content-type": "application/json"
+          }, "{}")
+          assert.deepStrictEqual(
+            [status, body.type],
+            [400, "urn:rollcall:problem:request-malformed"],
+            `${method} ${path}`
+          )
+          assert.match(body.detail, /no parameter "modle"/, `${method} ${path}`)
+        }
+      }
+      const { body } = yield* ask("/v1/events?modle=ats.tag")
+      assert.match(body.hint, /did you mean `model`\? The parameters are after, since, .*transition/)
     }).pipe(using()))
 
   it.live("the OpenAPI document names every path, and /docs shows it", () =>

@@ -1,0 +1,68 @@
+/**
+ * Refuses requests with a query parameter that their endpoint does not have. A misspelled filter would otherwise select everything.
+ *
+ * Gotchas
+ * - A name is quoted only in part: it may be long, or a value in the wrong place.
+ */
+import * as Effect from "effect/Effect"
+import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as Layer from "effect/Layer"
+import * as SchemaAST from "effect/SchemaAST"
+import { closestName } from "../domain/ClosestName.ts"
+import { RequestMalformed } from "./Problem.ts"
+
+/** The middleware of the API that refuses these requests. */
+export class UnknownParameters
+  extends HttpApiMiddleware.Service<UnknownParameters>()("rollcall/http/UnknownParameters", {
+    error: RequestMalformed
+  })
+{}
+
+/** Longest name that is compared with the known ones, and that is quoted in full. */
+const longestName = 40
+
+/** The names of an endpoint's query parameters. */
+export const queryParametersOf = ({ query }: Pick<HttpApiEndpoint.Top, "query">): ReadonlyArray<string> =>
+  query !== undefined && SchemaAST.isObjects(query.ast)
+    ? query.ast.propertySignatures.map(({ name }) => String(name))
+    : []
+
+const namesIn = (url: string): ReadonlyArray<string> => {
+  const start = url.indexOf("?")
+  return start < 0 ? [] : [...new Set(new URLSearchParams(url.slice(start)).keys())]
+}
+
+const quoted = (name: string): string =>
+  JSON.stringify(name.length > longestName ? `${name.slice(0, longestName)}…` : name)
+
+/** What is wrong with the query of a request; null if the endpoint has all of its parameters. */
+export const findUnknownParameters = (known: ReadonlyArray<string>, url: string): RequestMalformed | null => {
+  const [first, ...others] = namesIn(url).filter((name) => !known.includes(name))
+  if (first === undefined) return null
+  const closest = known.length > 0 && first.length <= longestName
+    ? `did you mean \`${closestName(first, known)}\`? `
+    : ""
+  const more = others.length === 0 ? "" : ` and ${others.length} more`
+  return new RequestMalformed({
+    detail: `in the query: this endpoint has no parameter ${quoted(first)}${more}`,
+    hint: known.length === 0
+      ? "leave out the query: this endpoint has no parameters"
+      : `${closest}The parameters are ${known.join(", ")}`,
+    errors: [first, ...others].slice(0, 10).map((name) => ({
+      path: ["query", name.slice(0, longestName)],
+      message: "unknown parameter"
+    }))
+  })
+}
+
+export const layer = Layer.succeed(
+  UnknownParameters,
+  (handler, { endpoint }) =>
+    Effect.gen(function*() {
+      const { url } = yield* HttpServerRequest
+      const problem = findUnknownParameters(queryParametersOf(endpoint), url)
+      return problem === null ? yield* handler : yield* problem
+    })
+)

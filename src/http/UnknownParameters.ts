@@ -37,7 +37,7 @@ const namesIn = (url: string): ReadonlyArray<string> => {
 const quoted = (name: string): string =>
   JSON.stringify(name.length > longestName ? `${name.slice(0, longestName)}…` : name)
 
-/** What is wrong with the query of a request; null if the endpoint has all of its parameters. */
+/** The fault in the query of a request; null if the endpoint has all of its parameters. */
 export const findUnknownParameters = (known: ReadonlyArray<string>, url: string): RequestMalformed | null => {
   const [first, ...others] = namesIn(url).filter((name) => !known.includes(name))
   if (first === undefined) return null

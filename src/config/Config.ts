@@ -130,7 +130,9 @@ export interface PluginUse {
 const faultOf = ({ integration, message, plugin }: IncompleteConfiguration): Fault => ({
   where: `plugin ${plugin} in ${integration}`,
   message: message.replace(/^SchemaError\(([\s\S]*)\)$/, "$1").replace(/\s+/g, " "),
-  hint: "Set the variable with that name, or add it to `values` in the plugin's `with({ … })`"
+  hint:
+    "Set the variable with that name, or with _FILE after it to the path of a file, or add the value to `values` in the " +
+    "plugin's `with({ … })`"
 })
 
 /** Every integration in which a plugin is enabled, and whether the plugin's configuration is complete there. */

@@ -23,7 +23,8 @@ export type StoreLocation =
     readonly tls: DatabaseTls
   }
 
-const hint = "Use sqlite:<file>, such as sqlite:./rollcall.db, or postgres://<user>@<host>/<database>"
+const hint =
+  "Use sqlite:<file>, such as sqlite:./rollcall.db, or postgres://<user>@<host>/<database>?sslmode=verify-full"
 
 const isEncoded = (part: string): boolean => {
   try {

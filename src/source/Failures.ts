@@ -35,10 +35,16 @@ const isBeforeConnection = ({ reason }: HttpClientError.HttpClientError): boolea
   return causes.every((cause) => cause instanceof Error && "syscall" in cause && connecting.has(cause.syscall))
 }
 
+/** Node's codes for a certificate that it refuses. */
+const certificateErrors = /CERT|UNABLE_TO_|HOSTNAME_MISMATCH/
+
 export const fromConnectionError = (error: HttpClientError.HttpClientError): SourceError => {
   const { cause } = error.reason
   const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
-  const message = `the connection failed${code}`
+  const message = certificateErrors.test(code)
+    ? `the API's certificate is not valid${code}: it must name the host of the URL, and be signed by an authority that ` +
+      "Node.js trusts or that is in the file that NODE_EXTRA_CA_CERTS names"
+    : `the connection failed${code}`
   return new SourceError({
     reason: new Transient({ code: null, message, ...(isBeforeConnection(error) && { notSent: true }) })
   })

@@ -51,10 +51,14 @@ export interface Options {
 /** Idle connections are closed after this time (ms), before the server closes them and cuts off a write just sent. */
 const idleTimeoutMillis = 4_000
 
-/** The client to provide: node:http, which follows no redirects. Its agent reuses connections only with `keepAlive`. */
+/**
+ * The client to provide: node:http, which follows no redirects. Its agent reuses connections only with `keepAlive`, and verifies
+ * certificates also if NODE_TLS_REJECT_UNAUTHORIZED says otherwise.
+ */
 export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.layerNodeHttpOptions({
   keepAlive: true,
-  timeout: idleTimeoutMillis
+  timeout: idleTimeoutMillis,
+  rejectUnauthorized: true
 })
 
 const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.tooLarge === true

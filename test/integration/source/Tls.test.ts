@@ -1,0 +1,95 @@
+/** The unified API over https: the key goes only to a server whose certificate is verified. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import type { RequestListener } from "node:http"
+import { createServer } from "node:https"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Certificates from "../../support/services/Certificates.ts"
+import { run } from "../cli/Program.ts"
+import { json, Loopback } from "./Loopback.ts"
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-tls-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
+
+/** An https server whose certificate names `localhost`. Returns its port and the file of the authority that signed it. */
+const secured = Effect.fnUntraced(function*(listener: RequestListener) {
+  const authority = yield* Certificates.authority(yield* folder, "authority")
+  const own = yield* authority.sign("localhost")
+  const server = createServer({ cert: readFileSync(own.certificate), key: readFileSync(own.key) }, listener)
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => {
+      server.listen(0, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () => Effect.sync(() => server.close())
+  )
+  const address = server.address()
+  return { authority: authority.certificate, port: typeof address === "object" && address !== null ? address.port : 0 }
+})
+
+/** The check of the account by `rollcall doctor`. */
+const examined = (url: string, more: Readonly<Record<string, string>> = {}) =>
+  Effect.promise(async () => {
+    const { stderr, stdout } = await run(["doctor", "--json"], {
+      ROLLCALL_API_URL: url,
+      ROLLCALL_API_KEY: "k3y",
+      ROLLCALL_HTTP_PORT: "0",
+      ROLLCALL_STORE: "sqlite::memory:",
+      ...more
+    })
+    assert.notInclude(stdout + stderr, "k3y")
+    const { checks }: { checks: ReadonlyArray<{ check: string; message: string; status: string }> } = JSON.parse(stdout)
+    return checks.find(({ check }) => check === "account default")
+  })
+
+const tools = { status: "success", data: [] }
+
+describe.skipIf(Certificates.missing !== null)("an API over https", () => {
+  it.live(
+    "gets the key only if its certificate is signed by a trusted authority and names its host",
+    () =>
+      Effect.gen(function*() {
+        const keys: Array<string | undefined> = []
+        const { authority, port } = yield* secured((incoming, response) => {
+          keys.push(incoming.headers.authorization)
+          json(response, JSON.stringify(tools))
+        })
+        const refused = [
+          yield* examined(`https://localhost:${port}/v1`),
+          yield* examined(`https://localhost:${port}/v1`, { NODE_TLS_REJECT_UNAUTHORIZED: "0" }),
+          yield* examined(`https://127.0.0.1:${port}/v1`, { NODE_EXTRA_CA_CERTS: authority })
+        ]
+        for (const check of refused) {
+          assert.strictEqual(check?.status, "problem")
+          assert.match(check?.message ?? "", /the API's certificate is not valid \(\w+\).*NODE_EXTRA_CA_CERTS/)
+        }
+        assert.deepStrictEqual(keys, [])
+        const accepted = yield* examined(`https://localhost:${port}/v1`, { NODE_EXTRA_CA_CERTS: authority })
+        assert.notInclude(accepted?.message, "certificate")
+        assert.include(keys, "Bearer k3y")
+      }),
+    60_000
+  )
+
+  it.live(
+    "that redirects to http is not followed, so the key does not cross the network unencrypted",
+    () =>
+      Effect.gen(function*() {
+        const plain: Array<string | undefined> = []
+        const elsewhere = yield* Loopback.serving((incoming, response) => {
+          plain.push(incoming.headers.authorization)
+          json(response, JSON.stringify(tools))
+        })
+        const { authority, port } = yield* secured((incoming, response) => {
+          response.writeHead(307, { location: `${elsewhere.url}${incoming.url?.slice(3) ?? ""}` }).end()
+        })
+        const check = yield* examined(`https://localhost:${port}/v1`, { NODE_EXTRA_CA_CERTS: authority })
+        assert.include(check?.message, "redirects to another address")
+        assert.deepStrictEqual(plain, [])
+      }),
+    60_000
+  )
+})

@@ -24,7 +24,7 @@ import { status } from "./cli/StatusCommand.ts"
 import { store } from "./cli/StoreCommand.ts"
 import { streams } from "./cli/StreamsCommand.ts"
 import { tail } from "./cli/TailCommand.ts"
-import { version } from "./cli/Version.ts"
+import { version } from "./http/Version.ts"
 
 const rollcall = Command.make("rollcall").pipe(
   Command.withDescription("A change feed for HR, recruiting, assessment and learning APIs that can only be polled"),

@@ -21,9 +21,9 @@ import * as Stream from "effect/Stream"
 import { withoutValue } from "../domain/Quote.ts"
 import { Api } from "../http/Api.ts"
 import { Fault, NotReady } from "../http/Problem.ts"
+import { version } from "../http/Version.ts"
 import type { EventData } from "../publish/EventSchema.ts"
 import type { EventView } from "./terminal/Terminal.ts"
-import { version } from "./Version.ts"
 
 /** The process does not answer, refused the request, or is not Rollcall. */
 export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiClientError", {

@@ -5,9 +5,9 @@ import * as Result from "effect/Result"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { modelNames } from "../domain/Model.ts"
+import { version } from "../http/Version.ts"
 import { config } from "./Flags.ts"
 import { print, withTerminalErrors } from "./Process.ts"
-import { version } from "./Version.ts"
 
 export const schema = Command.make("schema", { config }, ({ config }) =>
   Effect.gen(function*() {

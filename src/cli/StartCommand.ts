@@ -13,11 +13,11 @@ import { findUnknownVariables } from "../config/UnknownVariables.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { isStreamModel } from "../domain/Model.ts"
 import * as Server from "../http/Server.ts"
+import { version } from "../http/Version.ts"
 import { Relay } from "../publish/Relay.ts"
 import { Store } from "../store/Store.ts"
 import { config, given, switchFlag } from "./Flags.ts"
 import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./Process.ts"
-import { version } from "./Version.ts"
 
 const logStarted = Effect.fnUntraced(function*({ kafka, store: { name } }: ResolvedConfig, url: string | null) {
   const store = yield* Store

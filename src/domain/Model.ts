@@ -212,6 +212,11 @@ export const isDerived = (model: Model): model is DerivedModel => Object.hasOwn(
 
 export const entryOf = (model: Model): RecordEntry => isDerived(model) ? derivedRegistry[model] : registry[model]
 
+/** The names of all transitions. */
+export const transitionNames: ReadonlyArray<string> = [
+  ...new Set(modelNames.flatMap((model) => entryOf(model).transitions.map(({ name }) => name)))
+]
+
 /** These models and the models derived from them. */
 export const withDerived = (models: ReadonlyArray<StreamModel>): ReadonlyArray<Model> => [
   ...models,

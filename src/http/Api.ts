@@ -12,6 +12,7 @@ import { deadLetters } from "./deadletters/DeadLetterApi.ts"
 import { feed } from "./feed/FeedApi.ts"
 import { forget } from "./forget/ForgetApi.ts"
 import { holds } from "./holds/HoldApi.ts"
+import { completeDocument } from "./OpenApiDocument.ts"
 import { plugins } from "./plugins/PluginApi.ts"
 import { Conflict, IntegrationInvalid, NotFound, NotReady, ReadinessCheck, StoreUnavailable } from "./Problem.ts"
 import { RequestValidation } from "./RequestValidation.ts"
@@ -118,12 +119,5 @@ export const Api = HttpApi.make("rollcall")
     title: "Rollcall",
     description:
       "Change events of a polled HR, recruiting, assessment and learning API, and the state of their capture.",
-    transform: (document) => ({
-      ...document,
-      components: {
-        ...document["components"],
-        securitySchemes: { token: { type: "http", scheme: "bearer", description: "ROLLCALL_HTTP_TOKEN, if it is set" } }
-      },
-      security: [{ token: [] }, {}]
-    })
+    transform: completeDocument
   }))

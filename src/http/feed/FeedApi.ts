@@ -4,13 +4,14 @@
  * Gotchas
  * - The schemas of events and records are only documentation: the server concatenates stored JSON text and does not encode
  *   it with them.
+ * - `OpenApiDocument.ts` describes the parameters.
  */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { entryOf, modelNames } from "../../domain/Model.ts"
+import { transitionNames } from "../../domain/Model.ts"
 import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "../Problem.ts"
 import { Kind, Limit, Model, oneOrMore, Time } from "../Schemas.ts"
 
@@ -46,49 +47,19 @@ const CurrentRecord = Schema.Struct({
   after: Schema.Unknown.annotate({ description: "The record, as in its latest event" })
 })
 
-const transitionNames = [...new Set(modelNames.flatMap((model) => entryOf(model).transitions.map(({ name }) => name)))]
-
 const positionErrors = [PositionMalformed, PositionGone, StoreUnavailable] as const
 
 const events = HttpApiEndpoint.get("events", "/v1/events", {
   query: {
-    after: Schema.optionalKey(
-      Schema.String.annotate({
-        description: "A position, or `latest`: only later events. Default: all events that are kept"
-      })
-    ),
-    since: Schema.optionalKey(
-      Time.annotate({
-        description:
-          "Starts at the first event that was recorded at or after this time, RFC 3339. Not together with `after`"
-      })
-    ),
+    after: Schema.optionalKey(Schema.String),
+    since: Schema.optionalKey(Time),
     limit: Schema.optionalKey(Limit),
-    integration: Schema.optionalKey(
-      oneOrMore(Schema.NonEmptyString).annotate({ description: "Only events of these integrations, comma-separated" })
-    ),
-    model: Schema.optionalKey(
-      oneOrMore(Model).annotate({ description: "Only events of these models, comma-separated" })
-    ),
-    kind: Schema.optionalKey(
-      oneOrMore(Kind).annotate({ description: "Only events of these kinds, comma-separated" })
-    ),
-    transition: Schema.optionalKey(
-      oneOrMore(Schema.Literals(transitionNames)).annotate({
-        description: "Only events with one of these transitions, comma-separated"
-      })
-    )
+    integration: Schema.optionalKey(oneOrMore(Schema.NonEmptyString)),
+    model: Schema.optionalKey(oneOrMore(Model)),
+    kind: Schema.optionalKey(oneOrMore(Kind)),
+    transition: Schema.optionalKey(oneOrMore(Schema.Literals(transitionNames)))
   },
-  headers: {
-    accept: Schema.optionalKey(
-      Schema.String.annotate({ description: "`text/event-stream`: an endless stream instead of a page" })
-    ),
-    "last-event-id": Schema.optionalKey(
-      Schema.String.annotate({
-        description: "In a stream: the `id` after which it resumes. It takes precedence over `after` and `since`"
-      })
-    )
-  },
+  headers: { accept: Schema.optionalKey(Schema.String), "last-event-id": Schema.optionalKey(Schema.String) },
   success: [
     Schema.Struct({
       events: Schema.Array(Event),
@@ -113,7 +84,7 @@ const records = HttpApiEndpoint.get("records", "/v1/records", {
   query: {
     integration: Schema.String,
     model: Model,
-    after: Schema.optionalKey(Schema.String.annotate({ description: "`next` of the previous page" })),
+    after: Schema.optionalKey(Schema.String),
     limit: Schema.optionalKey(Limit)
   },
   success: Schema.Struct({

@@ -12,10 +12,12 @@
  * - `/health/*` is answered under every name, because probes use the address of a container as its name.
  */
 import * as Effect from "effect/Effect"
+import * as HttpBody from "effect/http/HttpBody"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Metric from "effect/Metric"
+import * as Stream from "effect/Stream"
 import { type Actor, CurrentActor } from "../../store/Actor.ts"
 import * as BoundedLog from "../limits/BoundedLog.ts"
 import { loginFor } from "../pages/LoginPage.ts"
@@ -81,6 +83,26 @@ const isPublic = ({ method, url }: HttpServerRequest): boolean =>
 /** A page that reloads itself must not keep a session open for ever. */
 const isActivity = (url: string): boolean => !url.endsWith("?refreshed")
 
+const secretOf = (request: HttpServerRequest, own: OwnOrigin | null): string | undefined =>
+  own === null ? undefined : request.cookies[cookieFor(own).name]
+
+/** How often the session of an open stream is checked. */
+const sessionCheck = "5 seconds"
+
+/** Ends a stream of events soon after its session. */
+const endWithSession = (
+  response: HttpServerResponse.HttpServerResponse,
+  find: Effect.Effect<Caller | null>
+): HttpServerResponse.HttpServerResponse => {
+  const { body } = response
+  if (body._tag !== "Stream") return response
+  const ended = Effect.repeat(Effect.delay(find, sessionCheck), { until: (caller) => caller === null })
+  return HttpServerResponse.setBody(
+    response,
+    HttpBody.stream(Stream.interruptWhen(body.stream, ended), body.contentType, body.contentLength)
+  )
+}
+
 const wantsPage = ({ headers, method }: HttpServerRequest): boolean =>
   method === "GET" && headers["accept"]?.includes("text/html") === true
 
@@ -125,8 +147,7 @@ export const make = Effect.fnUntraced(function*(access: Access) {
     if (token === null) return anyone
     const sent = bearerOf(request.headers["authorization"])
     if (sent === null) {
-      const secret = own === null ? undefined : request.cookies[cookieFor(own).name]
-      return yield* sessions.find(secret, isActivity(request.url))
+      return yield* sessions.find(secretOf(request, own), isActivity(request.url))
     }
     const caller = callerWith(access, sent)
     if (caller !== null) return caller
@@ -151,9 +172,12 @@ export const make = Effect.fnUntraced(function*(access: Access) {
     if (caller?.scope === "read" && isCommand(request)) {
       return yield* refuse(request, operateTokenRequired)
     }
-    return yield* handler.pipe(
+    const response = yield* handler.pipe(
       Effect.provideService(CurrentCaller, caller),
       Effect.provideService(CurrentActor, actorOf(request, caller))
     )
+    return caller?.means === "session"
+      ? endWithSession(response, sessions.find(secretOf(request, own), false))
+      : response
   })
 })

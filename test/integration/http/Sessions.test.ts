@@ -1,5 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { TestClock } from "effect/testing"
+import { once } from "node:events"
+import { type IncomingMessage, request } from "node:http"
+import * as Server from "../../../src/http/Server.ts"
 import * as Running from "./Running.ts"
 
 const { send, using } = Running
@@ -44,6 +48,24 @@ describe("a browser", () => {
       assert.deepStrictEqual([out.status, out.headers.location], [303, "/login"])
       assert.match(out.headers["set-cookie"]?.[0] ?? "", /^rollcall_8477=; .*(Max-Age=0|Expires=Thu, 01 Jan 1970)/)
       assert.strictEqual((yield* send("GET", "/v1/streams", { ...localhost, cookie })).status, 401)
+    }).pipe(using({ token })))
+
+  it.effect("that signs out gets no further events on a stream that is still open", () =>
+    Effect.gen(function*() {
+      const { cookie } = yield* signIn(token)
+      const { url } = yield* Server.Server
+      const stream = yield* Effect.promise(async () => {
+        const headers = { ...localhost, cookie, accept: "text/event-stream" }
+        const [answer] = await once(request(`${url}/v1/events`, { headers, agent: false }).end(), "response")
+        return answer as IncomingMessage
+      })
+      const ended = once(stream.resume(), "close")
+      assert.strictEqual(stream.statusCode, 200)
+      yield* TestClock.adjust("5 seconds")
+      assert.isFalse(stream.destroyed)
+      yield* send("POST", "/logout", { ...form, cookie })
+      yield* TestClock.adjust("5 seconds")
+      yield* Effect.promise(() => ended)
     }).pipe(using({ token })))
 
   it.live("is not redirected to another server after signing in", () =>

@@ -45,6 +45,37 @@ describe("Capture", () => {
       })
     ))
 
+  it.effect("a broken integration is logged once, and once when it is read again, not for every stream", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => {
+      if (logLevel !== "Debug") lines.push(String(message))
+    })
+    const models = ["ats.application", "ats.tag", "ats.offer"] as const
+    return Effect.gen(function*() {
+      yield* TestClock.setTime(start)
+      const api = Scripted.make()
+      api.put(start, { id: "a", title: "x" })
+      yield* Effect.gen(function*() {
+        yield* Effect.forkChild((yield* Capture).run)
+        yield* TestClock.adjust("5 minutes")
+        lines.length = 0
+        api.intercept = () => Scripted.refuse(new Inactive({ code: "X", message: "reconnect it" }))
+        yield* TestClock.adjust("5 minutes")
+        for (const model of models) assert.strictEqual((yield* stateOf(model)).blocked?.reason, "inactive")
+        assert.deepStrictEqual(lines, ["stream blocked: inactive"])
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* TestClock.adjust("1 hour")
+        assert.deepStrictEqual(lines, ["stream blocked: inactive", "stream recovered"])
+      }).pipe(
+        Effect.provide(
+          capturing(models).pipe(
+            Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+          )
+        )
+      )
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
+
   for (
     const [name, reason, after] of [
       ["unsupported", new Unsupported({ code: "X", message: "m" }), "1 day"],

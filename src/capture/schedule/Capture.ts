@@ -25,6 +25,7 @@ import { restartSweep } from "../read/Sweep.ts"
 import { redactInBackground } from "../redaction/Redactor.ts"
 import type { RunError } from "../Stream.ts"
 import * as Backpressure from "./Backpressure.ts"
+import * as FailureLog from "./FailureLog.ts"
 import { type CommandRefused, executeCommand, type StreamCommand } from "./StreamCommands.ts"
 import { initialState, type StreamSettings } from "./StreamLifecycle.ts"
 import * as StreamWorker from "./StreamWorker.ts"
@@ -89,6 +90,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const processingOf = options.processingOf ?? (() => null)
   yield* StoreAdoption.finish(owner, store.identity.generation, processingOf)
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
+  const failureLog = FailureLog.make()
   const workers = new Map<string, StreamWorker.StreamWorker>()
   /** The loops, one per stream; null unless `run` is running. */
   let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
@@ -115,7 +117,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       confirmInterval: options.confirmInterval,
       guard: options.guard ?? Guard.thresholds,
       owner
-    })
+    }, failureLog)
     workers.set(streamName(worker.key), worker)
     yield* start(worker)
   })
@@ -125,6 +127,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* worker.stopped.open
     if (loops !== null) yield* FiberMap.remove(loops, streamName(worker.key))
     yield* StreamWorker.withLock(worker, Effect.void)
+    failureLog.forget(worker.key)
   })
 
   const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {

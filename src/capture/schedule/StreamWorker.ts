@@ -21,13 +21,16 @@ import { confirmAbsences } from "../read/Absence.ts"
 import { poll } from "../read/Poll.ts"
 import { refresh } from "../read/Refresh.ts"
 import { restartSweep, sweep } from "../read/Sweep.ts"
-import { annotate, isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
+import { isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
 import type { Backpressure } from "./Backpressure.ts"
+import type { FailureLog } from "./FailureLog.ts"
 import { nextStep, retryAt, type StepInput } from "./NextStep.ts"
 import { afterFailure, backoffUntil } from "./StreamLifecycle.ts"
 
 /** A stream with the state of its loop in memory. Everything that must survive a restart is in the store. */
 export interface StreamWorker extends Stream, StepInput {
+  /** Shared by all streams of the process. */
+  readonly failureLog: FailureLog
   readonly lock: Semaphore.Semaphore
   /** Opened to wake the loop after an operator's command or decision; closed when the loop starts its next step. */
   readonly wakeUp: Latch.Latch
@@ -43,9 +46,13 @@ export interface StreamWorker extends Stream, StepInput {
   jitter: StepInput["jitter"]
 }
 
-export const make = Effect.fnUntraced(function*(stream: Stream): Effect.fn.Return<StreamWorker> {
+export const make = Effect.fnUntraced(function*(
+  stream: Stream,
+  failureLog: FailureLog
+): Effect.fn.Return<StreamWorker> {
   return {
     ...stream,
+    failureLog,
     lock: yield* Semaphore.make(1),
     wakeUp: yield* Latch.make(false),
     stopped: yield* Latch.make(false),
@@ -94,9 +101,8 @@ export const recordFailure = Effect.fnUntraced(function*(
   yield* Metrics.runEnded(worker.key, "run", after.blocked?.reason ?? "failed")
   const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
   if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
-  yield* Effect.logWarning(newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "run failed").pipe(
-    annotate(worker.key, { why: error.message })
-  )
+  const message = newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "run failed"
+  yield* worker.failureLog.failed(worker.key, message, error.message)
 })
 
 const runRefresh = Effect.fnUntraced(function*(worker: StreamWorker, shouldYield: Effect.Effect<boolean>) {
@@ -137,7 +143,7 @@ const step = Effect.fnUntraced(function*(
     }
   }
   if (state.blocked !== null || state.failing !== null) {
-    yield* Effect.logInfo("stream recovered").pipe(annotate(worker.key))
+    yield* worker.failureLog.recovered(worker.key)
   }
   return 0
 })

@@ -1,0 +1,38 @@
+/**
+ * Logs why streams cannot be read, and when they can be read again. A broken integration fails in all its streams for the
+ * same cause, so only its first stream logs the cause as a warning, and only its last one logs that it has recovered. The
+ * others log at the level `debug`.
+ */
+import * as Effect from "effect/Effect"
+import { type StreamKey, streamName } from "../../domain/Model.ts"
+import { annotate } from "../Stream.ts"
+
+export interface FailureLog {
+  readonly failed: (key: StreamKey, message: string, why: string) => Effect.Effect<void>
+  readonly recovered: (key: StreamKey) => Effect.Effect<void>
+  /** The stream is no longer read. */
+  readonly forget: (key: StreamKey) => void
+}
+
+export const make = (): FailureLog => {
+  /** Stream → its integration and cause. */
+  const causes = new Map<string, string>()
+  const isShared = (cause: string | undefined): boolean => [...causes.values()].some((other) => other === cause)
+  return {
+    failed: (key, message, why) =>
+      Effect.suspend(() => {
+        const cause = JSON.stringify([key.integration, message, why])
+        causes.delete(streamName(key))
+        const log = isShared(cause) ? Effect.logDebug(message) : Effect.logWarning(message)
+        causes.set(streamName(key), cause)
+        return annotate(key, { why })(log)
+      }),
+    recovered: (key) =>
+      Effect.suspend(() => {
+        const cause = causes.get(streamName(key))
+        causes.delete(streamName(key))
+        return annotate(key)(isShared(cause) ? Effect.logDebug("stream recovered") : Effect.logInfo("stream recovered"))
+      }),
+    forget: (key) => void causes.delete(streamName(key))
+  }
+}

@@ -1,6 +1,6 @@
 /**
- * Builds the parts of the npm package that a clone does not contain: `dist` (compiled code and types) and `examples` (the sources
- * of the bundled plugins, as anybody's plugins import Rollcall).
+ * Builds the parts of the npm package that a clone does not contain: `dist` (compiled code and types) and `examples/plugins` (the
+ * sources of the bundled plugins, as anybody's plugins import Rollcall).
  */
 import { execFileSync } from "node:child_process"
 import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -18,7 +18,7 @@ const replaceImports = (folder: string, replacement: string): void => {
   }
 }
 
-for (const folder of ["dist", "examples"]) rmSync(inRoot(folder), { recursive: true, force: true })
+for (const folder of ["dist", "examples/plugins"]) rmSync(inRoot(folder), { recursive: true, force: true })
 
 const compiler = inRoot("node_modules/typescript/bin/tsc")
 for (const project of ["tsconfig.build.json", "tsconfig.plugins.json"]) {
@@ -30,4 +30,4 @@ cpSync(inRoot("plugins"), inRoot("examples/plugins"), {
   recursive: true,
   filter: (path) => !path.endsWith(".test.ts")
 })
-replaceImports("examples", "rollcall/plugin")
+replaceImports("examples/plugins", "rollcall/plugin")

@@ -35,9 +35,9 @@ interface Held {
 }
 
 const sorted = (records: ReadonlyArray<Held>) =>
-  records.map(({ after, generation, id, integration, model, version }) => ({
-    ...{ integration, model, id, generation, version, after }
-  })).toSorted((one, other) => `${one.model}/${one.id}` < `${other.model}/${other.id}` ? -1 : 1)
+  records.map(({ after, generation, id, integration, model, version }) => (
+    { integration, model, id, generation, version, after }
+  )).toSorted((one, other) => `${one.model}/${one.id}` < `${other.model}/${other.id}` ? -1 : 1)
 
 /** A sandbox, and Rollcall publishing it under a template of its own. */
 const service = async (start: Start, directory: string, brokers: ReadonlyArray<string>) => {
@@ -104,8 +104,11 @@ const exercise = async (directory: string, start: Start, brokers: ReadonlyArray<
       if (!accept(before)) return null
       await run("--once")
       const copy = await held()
-      return JSON.stringify(copy.map(({ after: _, ...key }) => key)) ===
-          JSON.stringify(before.map(({ after: _, ...key }) => key)) && { copy, before }
+      const keysOf = (all: ReadonlyArray<Held>) =>
+        JSON.stringify(
+          all.map(({ generation, id, integration, model, version }) => [integration, model, id, generation, version])
+        )
+      return keysOf(copy) === keysOf(before) && { copy, before }
     })
 
   const complete = await until("the backfill", async () => {

@@ -104,6 +104,8 @@ describe("the npm package", () => {
     const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
     assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "docs", "examples", "templates"])
     assert.sameMembers(readdirSync(join(home, "examples/plugins")), shipped)
+    const tracked = said("git", ["ls-files", "--deleted", "examples"], root)
+    assert.strictEqual(tracked.text, "", "the build removed examples of the clone")
     assert.include(readFileSync(join(home, "examples/plugins/digest/plugin.ts"), "utf8"), 'from "rollcall/plugin"')
     const files = readdirSync(join(home, "dist"), { recursive: true, encoding: "utf8" })
     assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])

@@ -49,6 +49,9 @@ describe("the lists over HTTP", () => {
       assert.deepStrictEqual(other.json.data, first.json.data)
       assert.include(other.json.warnings[0]?.message, '"cursor"')
       const { json } = await control("GET", "/openapi.json")
+      // the version of the API's interface, which does not change with Rollcall's
+      assert.strictEqual((json["info"] as { version: string }).version, "1.0.0")
+      assert.match((json["info"] as { title: string }).title, /sandbox/)
       const { "/ats/tags": tags } = json["paths"] as Record<
         string,
         { get: { parameters: ReadonlyArray<{ name: string }> } }

@@ -16,10 +16,16 @@ export const openApiDocument = (state: SandboxState, url: string): Effect.Effect
   Effect.map(
     Effect.promise(() => Promise.all([import("effect/http-api/OpenApi"), import("../../../api/UnifiedHttpApi.ts")])),
     ([OpenApi, { UnifiedHttpApi }]) => {
-      const { paths, ...rest } = OpenApi.fromApi(UnifiedHttpApi)
-      return { ...rest, servers: [{ url }], paths: withExamples(state, paths) }
+      const { info, paths, ...rest } = OpenApi.fromApi(UnifiedHttpApi)
+      return { ...rest, info: { ...info, ...about }, servers: [{ url }], paths: withExamples(state, paths) }
     }
   )
+
+/** The version comes from the contract: clients are generated for the interface, whichever sandbox serves it. */
+const about = {
+  title: "Unified HR, recruiting, assessment and learning API, as the Rollcall sandbox serves it",
+  description: "`version` is the version of the API's interface, not of Rollcall."
+}
 
 const withExamples = ({ cursorParameter: cursor, world }: SandboxState, paths: object): Json => {
   const ids = Object.entries(exampleIdsOf(world)).map(([name, id]) => [`${name}_id`, id] as const)

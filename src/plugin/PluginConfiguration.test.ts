@@ -109,6 +109,22 @@ describe("a plugin's configuration", () => {
         }
       }))
 
+    it.effect("is incomplete if the file of an optional value cannot be read", () =>
+      Effect.gen(function*() {
+        const optional = Plugin.make("optional", {
+          config: EffectConfig.all({
+            token: EffectConfig.option(EffectConfig.Redacted("TOKEN")),
+            size: EffectConfig.Int("SIZE").pipe(EffectConfig.withDefault(3))
+          })
+        })
+        const { message } = yield* configurationOf(optional, "lever:acme").pipe(
+          Effect.flip,
+          given({ TOKEN_FILE: "/missing", TOKEN_OLD: "old" })
+        )
+        assert.strictEqual(message, "TOKEN_FILE names a file that is empty or cannot be read")
+        assert.strictEqual((yield* configurationOf(optional, "lever:acme").pipe(given({}))).size, 3)
+      }))
+
     it.effect("does not change a group of values that has one named FILE", () =>
       Effect.gen(function*() {
         const grouped = Plugin.make("grouped", {

@@ -33,13 +33,19 @@ const readText = (path: string): Effect.Effect<string> =>
     Effect.orElseSucceed(() => "")
   )
 
-/**
- * The environment, in which `<NAME>_FILE` may name a file with the value of `<NAME>`. `unreadable`: receives the names of such
- * variables whose file is empty or cannot be read.
- */
-const withFiles = (environment: ConfigProvider.ConfigProvider, unreadable: Set<string>) =>
+/** Names of variables, collected while a configuration is read. */
+interface Lookups {
+  /** Looked up by the plugin. */
+  readonly wanted: Set<string>
+  /** `<NAME>_FILE` whose file is empty or cannot be read. */
+  readonly unreadable: Set<string>
+}
+
+/** The environment, in which `<NAME>_FILE` may name a file with the value of `<NAME>`. */
+const withFiles = (environment: ConfigProvider.ConfigProvider, { unreadable, wanted }: Lookups) =>
   ConfigProvider.make((path) =>
     Effect.gen(function*() {
+      wanted.add(variableOf(path))
       const node = yield* environment.load(path)
       const last = path.at(-1)
       if (typeof last !== "string") return node
@@ -52,7 +58,6 @@ const withFiles = (environment: ConfigProvider.ConfigProvider, unreadable: Set<s
       }
       const value = yield* readText(file)
       if (value !== "") return node?._tag === "Record" ? { ...node, value } : ConfigProvider.makeValue(value)
-      // not an error yet: it may be the value FILE of a group
       unreadable.add(variableOf(own))
       return node
     })
@@ -61,7 +66,7 @@ const withFiles = (environment: ConfigProvider.ConfigProvider, unreadable: Set<s
 const providerFor = (
   { settings }: Pick<Plugin<unknown>, "settings">,
   integration: string,
-  unreadable: Set<string>
+  lookups: Lookups
 ) =>
   Effect.map(ConfigProvider.ConfigProvider, (environment) => {
     const own = settings.integrations?.[integration]
@@ -69,7 +74,7 @@ const providerFor = (
       .map((values) => ConfigProvider.fromUnknown(values))
       .reduceRight(
         (otherwise, provider) => ConfigProvider.orElse(provider, otherwise),
-        withFiles(environment, unreadable)
+        withFiles(environment, lookups)
       )
   })
 
@@ -81,19 +86,19 @@ export const configurationOf = <C>(
   integration: string
 ): Effect.Effect<C, IncompleteConfiguration> =>
   Effect.suspend(() => {
-    const unreadable = new Set<string>()
-    const unconfigured = (message: string) =>
-      new IncompleteConfiguration({
-        plugin: plugin.name,
-        integration,
-        message: [
-          message,
-          ...[...unreadable].map((name) => `${name} names a file that is empty or cannot be read`)
-        ].join("; ")
-      })
-    return providerFor(plugin, integration, unreadable).pipe(
+    const lookups: Lookups = { wanted: new Set(), unreadable: new Set() }
+    const unconfigured = (...messages: ReadonlyArray<string>) =>
+      new IncompleteConfiguration({ plugin: plugin.name, integration, message: messages.join("; ") })
+    // a variable that the plugin itself looks up is the value FILE of a group, and not the name of a file
+    const unreadable = () =>
+      [...lookups.unreadable].filter((name) => !lookups.wanted.has(name)).map((name) =>
+        `${name} names a file that is empty or cannot be read`
+      )
+    return providerFor(plugin, integration, lookups).pipe(
       Effect.flatMap((provider) => configOf(plugin).parse(provider)),
-      Effect.mapError(({ message }) => unconfigured(message)),
+      Effect.mapError(({ message }) => unconfigured(message, ...unreadable())),
+      // an optional value whose file is missing must not count as one that is not set
+      Effect.filterOrFail(() => unreadable().length === 0, () => unconfigured(...unreadable())),
       // the thrown error is left out of the message: it may contain a configuration value
       Effect.catchDefect(() => Effect.fail(unconfigured("a function in the plugin's configuration threw an error")))
     )

@@ -9,7 +9,7 @@ const misspelled = {
   ROLLCALL_INTERVALL: "5 minutes",
   KAFKA_BROKER: "b:9092",
   ROLLCALL_OWN: "x",
-  ROLLCALL_MORE_FILE: "x"
+  ROLLCALL_MORE_FILE: "rollcall.config.ts"
 }
 
 /** A plugin whose configuration has variables that begin like those of Rollcall. */

@@ -97,6 +97,7 @@ describe("GET /v1/events", () => {
       const found = (query: string) => Effect.map(ask(`/v1/events?${query}`), ({ body }) => names(body))
       assert.deepStrictEqual(yield* found("kind=deleted"), ["a v3"])
       assert.deepStrictEqual(yield* found("kind=created,deleted"), ["a v1", "a v3", "o v1", "s v1"])
+      assert.deepStrictEqual(yield* found("kind=created&kind=deleted"), ["a v1", "a v3", "o v1", "s v1"])
       assert.deepStrictEqual(yield* found("transition=offer_accepted"), ["o v2"])
       assert.deepStrictEqual(yield* found("transition=offer_accepted,offer_sent&kind=created"), ["o v1"])
       assert.deepStrictEqual(yield* found("model=ats.offer,hris.skill"), ["o v1", "o v2", "s v1"])

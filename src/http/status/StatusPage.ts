@@ -88,7 +88,7 @@ const statusPage = (
       signedIn ? `<form method="post" action="/logout"><button>Sign out</button></form>` : ""
     }</header>
 <p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
-<a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> ·
+<a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> · <a href="/v1/audit">audit log</a> ·
 <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
 ${
       outage === null

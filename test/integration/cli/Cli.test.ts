@@ -25,7 +25,8 @@ describe("usage", () => {
         "holds",
         "integrations",
         "plugins",
-        "deadletters"
+        "deadletters",
+        "forget"
       ]
     ) {
       assert.match(stdout, new RegExp(`^  ${command} `, "m"))
@@ -292,6 +293,50 @@ describe("integrations", () => {
         assert.strictEqual((await service.stop()).code, 0)
       }),
     60_000
+  )
+})
+
+describe("forget", () => {
+  it(
+    "shows a plan, refuses without a confirmation, forgets, lists, and allows again; the record stays away over a restart",
+    () =>
+      inDirectory(async (directory, start) => {
+        const { environment } = await sandboxed(start, directory)
+        let service = start(["start"], environment)
+        await service.says(/backfill complete.*ats.application/, "stderr")
+        const { ROLLCALL_HTTP_PORT: port, ROLLCALL_INTEGRATIONS: integration = "" } = environment
+        const records = async () => {
+          const query = `integration=${encodeURIComponent(integration)}&model=ats.candidate`
+          const response = await fetch(`http://127.0.0.1:${port}/v1/records?${query}`)
+          const body = await response.json() as { records: ReadonlyArray<{ id: string }> }
+          return body.records.map(({ id }) => id)
+        }
+        const [id = ""] = await records()
+        const name = `${integration}/ats.candidate/${id}`
+        const cli = (...args: ReadonlyArray<string>) => run(["forget", ...args], environment)
+
+        const asked = await cli(name)
+        assert.strictEqual(asked.code, 1)
+        assert.match(asked.stdout, /^record +live, 1 row in the log$/m)
+        assert.match(asked.stdout, /^repeated in +\d+ records? of ats.application: /m)
+        assert.match(asked.stderr, /nothing was changed\n.*--plan [0-9a-f]{16} to confirm/)
+        const plan = /--plan ([0-9a-f]{16})/.exec(asked.stderr)?.[1] ?? ""
+        const done = await cli(name, "--plan", plan, "--json")
+        assert.strictEqual(done.code, 0, done.stderr)
+        assert.deepInclude(JSON.parse(done.stdout), { id, model: "ats.candidate", state: "forgotten" })
+        await service.stop()
+        service = start(["start"], environment)
+        await service.says(/"message":"started"/, "stderr")
+        assert.match((await cli("--list")).stdout, new RegExp(`ats.candidate +${id} +forgotten`))
+        assert.notInclude(await records(), id)
+        const wrong = await cli(`${integration}/ats.person/1`)
+        assert.strictEqual(wrong.code, 1)
+        assert.match(wrong.stderr, /not the name of a record\n.*hris\.employee/)
+        assert.include((await cli(name, "--allow")).stdout, "allowed")
+        assert.deepStrictEqual(JSON.parse((await cli("--list", "--json")).stdout), [])
+        assert.strictEqual((await service.stop()).code, 0)
+      }),
+    90_000
   )
 })
 

@@ -161,13 +161,14 @@ const dependency = (
 export const serverLayer = ({ accounts, http, rawConfig }: ResolvedConfig) =>
   Layer.unwrap(
     Effect.map(
-      Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin]),
-      ([relay, plugins]) =>
+      Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, Capture.Capture]),
+      ([relay, plugins, { pauseReason }]) =>
         Server.layer({
           ...http,
           dependencies: [
             ...Option.toArray(Option.map(relay, ({ status }) => dependency("kafka", status))),
-            dependency("plugins", plugins.engineState)
+            dependency("plugins", plugins.engineState),
+            { name: "reading", problem: Effect.succeed(null), remark: pauseReason }
           ],
           checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
         })

@@ -130,6 +130,16 @@ describe("status", () => {
     ])
   })
 
+  it("a remark of a ready process is shown too: why no stream is read at the moment", () => {
+    const reason = "reading is paused, because 12000 events are not published yet"
+    const checks = [{ name: "reading", ok: true, reason }, { name: "store", ok: true, reason: null }]
+    assert.deepStrictEqual(shown({ checks, streams: [stream("lever:acme", "ats.tag")] }).slice(0, 3), [
+      "ready, 1 stream",
+      `  reading: ${reason}`,
+      ""
+    ])
+  })
+
   it("a plugin that waits has a line that says why", () => {
     const lines = (one: Plugin) => shown({ plugins: [one] }).slice(1, -3)
     const where = (integration: string, reason: string, state: "off" | "unconfigured") => ({

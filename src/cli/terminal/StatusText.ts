@@ -58,12 +58,12 @@ const pluginCauses = (plugin: PluginView): ReadonlyArray<string> => {
 
 /** Failed checks of single streams are explained by their groups, or are streams that wait for their first response. */
 const checkCauses = (checks: Status["checks"], streams: Status["streams"]): ReadonlyArray<string> => {
-  const failed = checks.filter((check) => !check.ok)
+  const remarkable = checks.filter(({ ok, reason }) => !ok || reason !== null)
   const starting = streams.filter(({ blocked, failing, paused, phase }) =>
     phase === "starting" && blocked === null && failing === null && !paused
   )
   return [
-    ...failed.filter(({ name }) => !name.startsWith("stream ")).map(({ name, reason }) => `${name}: ${reason}`),
+    ...remarkable.filter(({ name }) => !name.startsWith("stream ")).map(({ name, reason }) => `${name}: ${reason}`),
     ...(starting.length === 0
       ? []
       : [`${formatPlural(starting.length, "stream waits", "streams wait")} for the first response from the API`])

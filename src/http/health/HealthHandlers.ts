@@ -22,6 +22,8 @@ import type { StreamView } from "../streams/StreamApi.ts"
 export interface Dependency {
   readonly name: string
   readonly problem: Effect.Effect<string | null>
+  /** A remark for people while it is ready; null for none. */
+  readonly remark?: Effect.Effect<string | null>
 }
 
 const hasStarted = (stream: StreamView): boolean =>
@@ -60,9 +62,9 @@ export const checkReadiness = Effect.fnUntraced(function*(
         }))
       ])
   })
-  for (const { name, problem } of dependencies) {
+  for (const { name, problem, remark = Effect.succeed(null) } of dependencies) {
     const reason = yield* problem
-    checks.push({ name, ok: reason === null, reason })
+    checks.push({ name, ok: reason === null, reason: reason ?? (yield* remark) })
   }
   return checks
 })

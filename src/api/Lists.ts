@@ -97,7 +97,7 @@ export const filterValues: Readonly<Record<string, ReadonlyArray<string>>> = {
   statuses: ["OPEN_LIMITED", "OPEN_UNLIMITED", "PENDING", "FROZEN", "FILLED", "CLOSED"]
 }
 
-/** Filters whose value is a time, in the format of `updated_after`. */
+/** Filters whose value is a time, in the format of `updated_after`; it must not be empty. */
 export const timeFilters: ReadonlyArray<string> = ["remote_created_after"]
 
 /** Parameters of every list, in addition to the cursor and the list's own filters. */

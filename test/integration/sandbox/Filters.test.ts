@@ -84,13 +84,17 @@ describe("filters", () => {
     withSandbox({}, async ({ get }) => {
       const read = (value: string) => get(`/ats/applications?page_size=250&remote_created_after=${value}`)
       const createdAt = (row: Shown) => String(row["remote_created_at"])
-      const all = [...(await read("")).json.data.results].sort((a, b) => createdAt(a) < createdAt(b) ? -1 : 1)
+      const all = [...(await get("/ats/applications?page_size=250")).json.data.results].sort((a, b) =>
+        createdAt(a) < createdAt(b) ? -1 : 1
+      )
       const middle = createdAt(all[Math.floor(all.length / 2)] as Shown)
       for (const value of [middle, middle.slice(0, 10)]) {
         const wanted = all.filter((row) => createdAt(row) >= value)
         assert.sameDeepMembers([...(await read(value)).json.data.results], wanted, value)
       }
-      assert.strictEqual((await read("2026-02-30")).status, 400)
+      for (const wrong of ["2026-02-30", "", "yesterday", `${middle},${middle}`]) {
+        assert.strictEqual((await read(wrong)).status, 400, wrong)
+      }
     }))
 
   it.live.each(incrementalModels)(

@@ -5,7 +5,7 @@
  *
  * Gotchas
  * - A filter on a field that the integration does not support makes the list empty, unless `ignore_unsupported_filters` is true.
- *   An empty filter value has no effect.
+ *   An empty filter value has no effect, except that a time must not be empty.
  * - An empty cursor is rejected. If it meant the first page, a client that continues after the last page would never end.
  */
 import * as Effect from "effect/Effect"
@@ -70,9 +70,9 @@ export const parseListRequest = (
     filters[filter] = chosen
   }
   for (const name of timeFilters) {
-    const times = (filters[name] ?? []).map(parseTime)
-    if (times.includes("malformed")) return Result.fail(invalidInput(`${name} ${timeFormat}`))
-    if (times.length > 0) filters[name] = times.map(String)
+    const time = Object.hasOwn(filters, name) ? parseTime(texts[name]) : null
+    if (time === "malformed") return Result.fail(invalidInput(`${name} ${timeFormat}`))
+    if (time !== null) filters[name] = [String(time)]
   }
   for (const name of ["include_deleted", "ignore_unsupported_filters"]) {
     const value = texts[name]

@@ -103,6 +103,7 @@ describe("the npm package", () => {
   it("contains the compiled code, the templates, the documentation and the bundled plugins as examples, and no other sources", () => {
     const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
     assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "docs", "examples", "templates"])
+    assert.sameMembers(readdirSync(join(home, "examples")), ["README.md", "go", "java", "plugins", "python"])
     assert.sameMembers(readdirSync(join(home, "examples/plugins")), shipped)
     const tracked = said("git", ["ls-files", "--deleted", "examples"], root)
     assert.strictEqual(tracked.text, "", "the build removed examples of the clone")

@@ -86,7 +86,7 @@ export const make = Effect.fnUntraced(
 
     return {
       connect: Effect.gen(function*() {
-        const tls = ssl === false ? false : ssl === true ? true : yield* readTls(ssl)
+        const tls = ssl === false ? false : yield* readTls(ssl === true ? {} : ssl)
         if (tokens !== null) yield* tokens.current
         return new kafkajs.Kafka({
           clientId: "rollcall",

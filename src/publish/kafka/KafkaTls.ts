@@ -101,6 +101,7 @@ export const readTls = Effect.fn("KafkaTls.read")(
         "Renew it; KAFKA_SSL_CERT_FILE is read again for each connection."
       )
     }
-    return { ...pems, ...(serverName === undefined ? {} : { servername: serverName }) }
+    // verified whatever NODE_TLS_REJECT_UNAUTHORIZED says
+    return { rejectUnauthorized: true, ...pems, ...(serverName === undefined ? {} : { servername: serverName }) }
   }
 )

@@ -4,23 +4,20 @@
  *
  * Invariants
  * 1. A token from the endpoint is renewed long enough before it expires, and when the brokers refused it
- * 2. The client's secret is sent only to the endpoint itself: redirects are not followed
- * 3. Neither tokens nor the client's secret appear in errors   (I11)
+ * 2. Neither tokens nor the client's secret appear in errors   (I11)
  *
  * Gotchas
  * - Most tokens are JSON Web Tokens, but a broker may accept others: only a token that says when it expires is checked.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { refused, SinkError, Unreachable } from "../Sink.ts"
+import * as ServerRequest from "./ServerRequest.ts"
 
 export interface TokenEndpoint {
   readonly url: string
@@ -50,8 +47,6 @@ export interface TokenSource {
 export const loginMargin = 5000
 /** A token is renewed when a quarter of its lifetime, but at least this time (ms), remains. */
 const renewalMargin = 2 * loginMargin
-
-const responseTimeout = Duration.seconds(10)
 
 const failed = (problem: string, advice: string): SinkError =>
   new SinkError({ reason: new Unreachable({ message: `logging in to Kafka: ${problem}`, cause: null, advice }) })
@@ -100,10 +95,9 @@ const requestToken = Effect.fnUntraced(function*(endpoint: TokenEndpoint) {
     HttpClientRequest.acceptJson,
     HttpClientRequest.bodyUrlParams({ grant_type: "client_credentials", ...(scope === null ? {} : { scope }) })
   )
-  const [status, body] = yield* HttpClient.execute(request).pipe(
-    Effect.flatMap((response) => Effect.map(Effect.option(response.json), (body) => [response.status, body] as const)),
-    Effect.timeout(responseTimeout),
-    Effect.mapError(() => failed(`${name} did not respond`, endpointAdvice))
+  const { body, status } = yield* Effect.mapError(
+    ServerRequest.send(request),
+    (why) => failed(`${name} did not respond (${why})`, endpointAdvice)
   )
   if (status === 400 || status === 401 || status === 403) {
     const refusal = Option.flatMap(body, Schema.decodeUnknownOption(Refusal))
@@ -130,7 +124,7 @@ const fromEndpoint = (endpoint: TokenEndpoint): TokenSource => {
       const expiresAt = lifetime === undefined ? expiryOf(token) ?? now : now + lifetime * 1000
       issued = { token: Redacted.make(token), renewAt: expiresAt - Math.max(renewalMargin, (expiresAt - now) / 4) }
       return issued.token
-    })).pipe(Effect.provide(NodeHttpClient.layerNodeHttp)),
+    })),
     invalidate: Effect.sync(() => {
       issued = null
     })

@@ -4,12 +4,9 @@
  *
  * Invariants
  * 1. Nothing is sent to a topic before its schema is registered: while the registry does not respond, the relay waits
- * 2. The login is sent only to the registry itself (redirects are not followed), and is in no error   (I11)
+ * 2. No error contains the login   (I11)
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Option from "effect/Option"
 import type * as Redacted from "effect/Redacted"
@@ -17,6 +14,7 @@ import * as Schema from "effect/Schema"
 import type { JsonSchema } from "../RecordSchema.ts"
 import { refused, SinkError, Unreachable } from "../Sink.ts"
 import { type Frame, plain } from "./KafkaMessage.ts"
+import * as ServerRequest from "./ServerRequest.ts"
 
 export interface RegistryOptions {
   /** `https://registry.example.com`, with a path if the registry has one. */
@@ -39,11 +37,10 @@ export interface SchemaRegistry {
   readonly check: (topics: Iterable<TopicSchema>) => Effect.Effect<void, SinkError>
 }
 
-const responseTimeout = Duration.seconds(10)
 const mediaType = "application/vnd.schemaregistry.v1+json"
 const advice = "Check kafka.schemaRegistry.url, and that the registry can be reached."
-const unavailable = (message: string, cause: unknown): SinkError =>
-  new SinkError({ reason: new Unreachable({ message, cause, advice, service: "The schema registry" }) })
+const unavailable = (message: string): SinkError =>
+  new SinkError({ reason: new Unreachable({ message, cause: null, advice, service: "The schema registry" }) })
 const compatibility =
   "the registry's compatibility rule for this subject forbids it. A newer schema only adds optional properties, which some rules " +
   "call incompatible: set the subject's compatibility to NONE, or delete the subject if other programs made it."
@@ -53,34 +50,26 @@ const Compatibility = Schema.Struct({ is_compatible: Schema.Boolean })
 
 const subjectOf = (topic: string): string => `${topic}-value`
 
-interface Response {
-  readonly status: number
-  readonly body: Option.Option<unknown>
-}
-
 const make = ({ login, url }: RegistryOptions) => {
   const { host, pathname } = new URL(url)
   const name = `the schema registry ${host}${pathname === "/" ? "" : pathname}`
   const base = url.replace(/\/+$/, "")
 
-  const send = (method: "GET" | "POST", path: string, body?: object): Effect.Effect<Response, SinkError> => {
+  const send = (
+    method: "GET" | "POST",
+    path: string,
+    body?: object
+  ): Effect.Effect<ServerRequest.ServerResponse, SinkError> => {
     const request = HttpClientRequest.make(method)(`${base}${path}`).pipe(
       HttpClientRequest.accept(`${mediaType}, application/json`),
       login === null ? (same) => same : HttpClientRequest.basicAuth(login.username, login.password),
       body === undefined ? (same) => same : HttpClientRequest.bodyText(JSON.stringify(body), mediaType)
     )
-    return HttpClient.execute(request).pipe(
-      Effect.flatMap((response) =>
-        Effect.map(Effect.option(response.json), (body) => ({ status: response.status, body }))
-      ),
-      Effect.timeout(responseTimeout),
-      Effect.provide(NodeHttpClient.layerNodeHttp),
-      Effect.mapError((cause) => unavailable(`${name} did not respond`, cause))
-    )
+    return Effect.mapError(ServerRequest.send(request), (why) => unavailable(`${name} did not respond (${why})`))
   }
 
   /** The error of a response that is not a success. */
-  const failure = (doing: string, { status }: Response): SinkError => {
+  const failure = (doing: string, { status }: ServerRequest.ServerResponse): SinkError => {
     const message = `${doing}: ${name} answered with status ${status}`
     if (status === 401 || status === 403) {
       return refused(message, "check kafka.schemaRegistry.username and password, and the permissions of this user.")
@@ -94,7 +83,7 @@ const make = ({ login, url }: RegistryOptions) => {
     }
     return status === 404 || status === 405
       ? refused(message, "check kafka.schemaRegistry.url: this is not the address of a schema registry.")
-      : unavailable(message, null)
+      : unavailable(message)
   }
 
   const bodyOf = (schema: JsonSchema) => ({ schemaType: "JSON", schema: JSON.stringify(schema) })

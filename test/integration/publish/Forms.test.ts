@@ -200,7 +200,7 @@ describe.skipIf(missing !== null)(`the form of values${missing === null ? "" : `
         assert.strictEqual(closed.reason._tag, "Unreachable")
         assert.match(
           closed.message,
-          /the schema registry 127\.0\.0\.1:\d+ did not respond.*The schema registry is not available/
+          /the schema registry 127\.0\.0\.1:\d+ did not respond \(ECONNREFUSED\).*The schema registry is not available/
         )
         yield* registry.start
         yield* sink.open(identity)

@@ -1,0 +1,42 @@
+/**
+ * Requests to the HTTP servers beside Kafka: the token endpoint and the schema registry.
+ *
+ * Invariants
+ * 1. A login is sent only to the server that is configured, whose certificate is verified: redirects are not followed
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
+import type * as HttpClientRequest from "effect/http/HttpClientRequest"
+import type * as Option from "effect/Option"
+
+export interface ServerResponse {
+  readonly status: number
+  /** The JSON; none if the body is something else. */
+  readonly body: Option.Option<unknown>
+}
+
+const timeout = Duration.seconds(10)
+const client = NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true })
+
+/** The code of the error, or of an error that it wraps. */
+const codeOf = (error: unknown, depth = 0): string | null => {
+  if (typeof error !== "object" || error === null || depth > 5) return null
+  if ("code" in error && typeof error.code === "string") return error.code
+  return (["reason", "cause"] as const).reduce<string | null>(
+    (found, name) => found ?? (name in error ? codeOf((error as Record<string, unknown>)[name], depth + 1) : null),
+    null
+  )
+}
+
+/** Fails with a few words about why there is no response. */
+export const send = (request: HttpClientRequest.HttpClientRequest): Effect.Effect<ServerResponse, string> =>
+  HttpClient.execute(request).pipe(
+    Effect.flatMap((response) =>
+      Effect.map(Effect.option(response.json), (body) => ({ status: response.status, body }))
+    ),
+    Effect.provide(client),
+    Effect.mapError((error) => codeOf(error) ?? "unknown error"),
+    Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail("no response within 10 seconds") })
+  )

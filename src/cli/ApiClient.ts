@@ -23,6 +23,7 @@ import { Api } from "../http/Api.ts"
 import { Fault, NotReady } from "../http/Problem.ts"
 import { version } from "../http/Version.ts"
 import type { EventData } from "../publish/EventSchema.ts"
+import { oneLine } from "../telemetry/TerminalText.ts"
 import type { EventView } from "./terminal/Terminal.ts"
 
 /** The process does not answer, refused the request, or is not Rollcall. */
@@ -56,7 +57,7 @@ const explain = ({ detail, faults = [], hint }: typeof Problem.Type): string =>
   [
     hint === undefined ? detail : `${detail}: ${hint}`,
     ...faults.map((fault) => `${fault.where}: ${fault.message}. ${fault.hint}.`)
-  ].join("\n  ")
+  ].map(oneLine).join("\n  ")
 
 /** The error of a refused request. Its hint contains the detail, the hint and the faults of the problem response. */
 const refusal = Effect.fnUntraced(function*(response: HttpClientResponse) {

@@ -194,25 +194,25 @@ export const make = (sql: SqlClient) => {
       })
     )
 
-  // A binary search, because no index has the times: positions after `pruned` have no gaps. One statement, so that the log does not
-  // change meanwhile.
-  const positionBefore = (time: number) =>
-    sql<{ pruned: number; prunedAt: number | null; position: number }>`
-      WITH RECURSIVE search (low, high) AS (
-        SELECT pruned, position + 1 FROM log_counter
-        UNION ALL
-        SELECT CASE WHEN e.appended_at < ${time} THEN e.position ELSE low END,
-          CASE WHEN e.appended_at < ${time} THEN high ELSE e.position END
-        FROM search JOIN events e ON e.position = (low + high) / 2
-        WHERE high - low > 1
+  // A binary search, because no index has the times: positions after `pruned` have no gaps. As one recursive statement it would
+  // take PostgreSQL half a second. A row that is pruned meanwhile is missing and counts as earlier.
+  const positionBefore = Effect.fnUntraced(function*(time: number) {
+    const isEarlier = (position: number) =>
+      Effect.map(
+        sql<{ at: number }>`SELECT appended_at AS at FROM events WHERE position = ${position}`,
+        ([row]) => row === undefined ? null : row.at < time
       )
-      SELECT c.pruned, p.appended_at AS "prunedAt", (SELECT max(low) FROM search) AS position
-      FROM log_counter c LEFT JOIN events p ON p.position = c.pruned`.pipe(
-      Effect.map(([{ position, pruned, prunedAt } = { position: 0, pruned: 0, prunedAt: null }]) =>
-        // an earlier row may be one that was appended after `time` too
-        position === pruned && pruned > 0 && (prunedAt === null || prunedAt >= time) ? null : position
-      )
-    )
+    const start = yield* counter
+    let [low, high] = [start.pruned, start.newest + 1]
+    while (high - low > 1) {
+      const middle = Math.floor((low + high) / 2)
+      if ((yield* isEarlier(middle)) === false) high = middle
+      else low = middle
+    }
+    const { pruned } = yield* counter
+    // at or before `pruned`, an earlier row may be one that was appended after `time` too
+    return low > pruned || low === 0 || (low === pruned && (yield* isEarlier(low)) === true) ? low : null
+  })
 
   const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
     Effect.flatMap(Effect.zip(appended.times, withRetry("logRange")(range)), ([times, { newest }]) =>

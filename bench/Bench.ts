@@ -12,7 +12,7 @@ export interface Bench {
   /** SQLite file of the service. */
   readonly file: string
   /** Starts the service: it reads the list immediately, and again a second after each run, and does not poll. */
-  readonly service: () => Process
+  readonly service: (more?: Readonly<Record<string, string>>) => Process
 }
 
 export const settings = (file: string): Readonly<Record<string, string>> => ({
@@ -30,14 +30,15 @@ export const withBench = async <A>(records: number, use: (bench: Bench) => Promi
   try {
     const url = (await server.line("http")).text
     const file = join(folder, "rollcall.db")
-    const service = () => {
+    const service = (more: Readonly<Record<string, string>> = {}) => {
       const started = new Process("bin/rollcall.js", ["start"], "stderr", {
         ...settings(file),
         ROLLCALL_API_URL: url,
         ROLLCALL_INTEGRATIONS: "bench:one",
         ROLLCALL_MODELS: "ats.application",
         ROLLCALL_INTERVAL: "1 hour",
-        ROLLCALL_SWEEP_INTERVAL: "1 second"
+        ROLLCALL_SWEEP_INTERVAL: "1 second",
+        ...more
       })
       services.push(started)
       return started

@@ -20,6 +20,7 @@ import type { KafkaSettings } from "../config/KafkaSettings.ts"
 import { type RawConfig } from "../config/RawConfig.ts"
 import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
+import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
@@ -29,6 +30,7 @@ import * as Retention from "../publish/Retention.ts"
 import type { Source } from "../source/Source.ts"
 import * as UnifiedApi from "../source/UnifiedApi.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
+import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 
@@ -96,16 +98,19 @@ const forgettingLayer = (plan: ResolvedConfig) =>
 
 const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"))
 
-/** The store. `patient`: retry while the store is unavailable, as a service does, instead of failing. */
+/** The store, whose content is encrypted with the first of `keys`. `patient`: retry while the store is unavailable, as a service does, instead of failing. */
 export const storeLayer = (
   store: StoreLocation,
-  { patient }: { readonly patient: boolean }
+  { keys, patient }: { readonly patient: boolean; readonly keys: ReadonlyArray<EncryptionKey> }
 ): Layer.Layer<Store | Deliveries, StoreError> =>
-  store._tag === "Postgres"
-    ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
-    : patient
-    ? Sqlite.waitingLayer({ file: store.file, ownThread: true })
-    : Sqlite.layer(store)
+  Layer.provide(
+    store._tag === "Postgres"
+      ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
+      : patient
+      ? Sqlite.waitingLayer({ file: store.file, ownThread: true })
+      : Sqlite.layer(store),
+    Layer.succeed(EncryptionKeys)(keys)
+  )
 
 /** Inspects the store without changing it. */
 export const storeInspector = (store: StoreLocation) =>
@@ -201,6 +206,6 @@ export const pipelineLayer = (plan: ResolvedConfig) => {
     Layer.provideMerge(relayLayer(plan)),
     Layer.provideMerge(pluginsLayer(plan, integrationsReady.await)),
     Layer.provideMerge(logStoreOpened(plan.store)),
-    Layer.provideMerge(storeLayer(plan.store, { patient: true }))
+    Layer.provideMerge(storeLayer(plan.store, { patient: true, keys: plan.encryptionKeys }))
   )
 }

@@ -67,7 +67,7 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
           ? JSON.stringify({ store: store.name, published, ...plan })
           : `the store is adopted: start Rollcall, which publishes generation ${plan.to}`
       )
-    }).pipe(Effect.provide(storeLayer(store, { patient: false })))
+    }).pipe(Effect.provide(storeLayer(store, { patient: false, keys: settings.encryptionKeys })))
   }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), withTerminalErrors)).pipe(
     Command.withDescription(
       "Accept a restored or replaced store: publish every live record again, in a new generation"

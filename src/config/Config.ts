@@ -27,7 +27,7 @@ import {
 import { parseKafka } from "./KafkaSettings.ts"
 import { parseAllowPlaintext } from "./Plaintext.ts"
 import { ConfigFaults, type Fault, type RawConfig } from "./RawConfig.ts"
-import { parseStore } from "./StoreSettings.ts"
+import { parseEncryptionKeys, parseStore } from "./StoreSettings.ts"
 
 // ---- all settings -------------------------------------------------------------------------------------------------
 
@@ -38,6 +38,7 @@ const sectionsOf = (root: ConfigValue) =>
     integrations: null,
     models: null,
     redactKey: "ROLLCALL_REDACT_KEY",
+    encryptionKey: "ROLLCALL_ENCRYPTION_KEY",
     confirmInterval: "ROLLCALL_CONFIRM_INTERVAL",
     overlapMin: "ROLLCALL_OVERLAP_MIN",
     retryBase: "ROLLCALL_RETRY_BASE",
@@ -77,6 +78,8 @@ const parseSettings = (sections: Sections) => {
     models: parseModelSettings(sections.models, sections.redactKey),
     /** Key of the hashes that replace redacted values. */
     redactKey,
+    /** Keys that content in the store is encrypted with, the newest first; none = it is not encrypted. */
+    encryptionKeys: parseEncryptionKeys(sections.encryptionKey),
     confirmInterval: sections.confirmInterval.duration() ?? Duration.minutes(10),
     overlapMin: sections.overlapMin.duration() ?? Duration.minutes(5),
     retryBase: sections.retryBase.duration() ?? Duration.seconds(1),

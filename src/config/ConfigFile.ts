@@ -143,6 +143,8 @@ export interface ConfigFile {
   readonly models?: { readonly [name in Model]?: ModelConfig }
   /** Key of the hashes that `redact` writes. */
   readonly redactKey?: Secret
+  /** Keys that content in the store is encrypted with, one per line, the newest first. */
+  readonly encryptionKey?: Secret
   readonly confirmInterval?: DurationText
   readonly overlapMin?: DurationText
   readonly retryBase?: DurationText

@@ -38,6 +38,7 @@ const variableKinds = {
   ROLLCALL_OVERLAP_MIN: "text",
   ROLLCALL_RETRY_BASE: "text",
   ROLLCALL_REDACT_KEY: "secret",
+  ROLLCALL_ENCRYPTION_KEY: "secret",
   ROLLCALL_HTTP_HOST: "text",
   ROLLCALL_HTTP_PORT: "text",
   ROLLCALL_HTTP_TOKEN: "secret",

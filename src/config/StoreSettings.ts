@@ -8,6 +8,7 @@
  * - Unknown URL parameters are ignored, because database providers hand out URLs with parameters of their own.
  */
 import * as Redacted from "effect/Redacted"
+import { type EncryptionKey, parseKey } from "../domain/EncryptionKey.ts"
 import { isSecret } from "./ConfigFile.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
 import { type DatabaseTls, parseTls } from "./DatabaseTls.ts"
@@ -97,4 +98,26 @@ export const parseStore = (
   const name = `postgres://${searchParams.getAll("host").at(-1) ?? (host || "localhost")}/${database}`
   const tls = parseTls(location, searchParams, hostOf(url), allowPlaintext)
   return { _tag: "Postgres", url: secretUrl ?? Redacted.make(text), name, tls }
+}
+
+/** The keys in the secret: one per line, the newest first. */
+export const parseEncryptionKeys = (value: ConfigValue): ReadonlyArray<EncryptionKey> => {
+  const secret = value.secret()
+  if (secret === undefined) return []
+  const lines = Redacted.value(secret.initial).split(/[\s,]+/).filter((line) => line !== "")
+  const keys = lines.map(parseKey)
+  const bad = keys.indexOf(undefined)
+  if (lines.length === 0 || bad >= 0) {
+    value.fault(
+      lines.length === 0
+        ? "contains no key"
+        : `contains a key that is not 32 bytes in base64: number ${bad + 1} of ${lines.length}`,
+      "Make a key with `openssl rand -base64 32`. Several keys are written one per line, the newest first"
+    )
+  }
+  const known = keys.flatMap((key) => key ?? [])
+  if (new Set(known.map(({ id }) => id)).size < known.length) {
+    value.fault("contains a key twice", "Write each key once, the newest first")
+  }
+  return known
 }

@@ -140,16 +140,20 @@ export interface StreamState extends StreamKey {
   readonly processings?: ReadonlyArray<ProcessingRules & Pick<Processing, "fingerprint">>
   /** Every rules that were applied to stored content of the stream. Absent: an earlier version stored it, so they are not known. */
   readonly redactions?: ReadonlyArray<AppliedRules>
-  /** Progress of redacting content that was stored before a rule was added; absent = there is nothing to redact. */
+  /** Id of the key that all content of the stream is encrypted with; absent or null = it may be stored as it is. */
+  readonly encryptedWith?: string | null
+  /** Progress of redacting and encrypting content that was stored before; absent = there is nothing to do. */
   readonly redacting?: RedactionProgress
   /** Number of consecutive failed runs, and the last error message (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
 }
 
-/** How far the stored content of a stream is redacted by the current rules. The log is read from its newest row to its oldest. */
+/** How far the stored content of a stream is redacted by the current rules and encrypted with the current key. The log is read from its newest row to its oldest. */
 export interface RedactionProgress {
   /** Id of the rules. */
   readonly rules: string
+  /** Id of the key that content is encrypted with; null = it is not encrypted. */
+  readonly key: string | null
   readonly table: "pending" | "quarantine" | "events"
   /** Where to continue in the table: the last pending id, quarantine hash or log position that is done; null = at the beginning. */
   readonly after: string | number | null

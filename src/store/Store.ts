@@ -358,6 +358,13 @@ export class Store extends Context.Service<Store, {
    */
   readonly batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
 
+  /** Id of the key that new content is encrypted with; null = it is not encrypted. */
+  readonly encryptionKey: string | null
+  /** Encrypts the results in the journal with the current key that are not yet; returns how many. Runs in many small transactions. */
+  readonly encryptJournal: Operation<number>
+  /** Forgets all keys but the current one. Call it when all content is encrypted with the current key; returns the ids. */
+  readonly retireKeys: Operation<ReadonlyArray<string>>
+
   /** Takes `scope` over and fences its previous owner (I10). */
   readonly takeOwnership: (scope: string) => Operation<Owner>
 

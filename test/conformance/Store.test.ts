@@ -2,11 +2,14 @@ import { describe } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { randomBytes } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { parseKey } from "../../src/domain/EncryptionKey.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import * as Postgres from "../../src/store/postgres/Postgres.ts"
+import { EncryptionKeys } from "../../src/store/sql/ContentCipher.ts"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import * as Server from "../integration/postgres/Server.ts"
@@ -48,9 +51,12 @@ const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>
   forgetSuite(name, layer)
 }
 
+const encrypted = Layer.succeed(EncryptionKeys)([parseKey(randomBytes(32).toString("base64"))!])
+
 suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))
 const inFile = Effect.map(file, Sqlite.layer)
 suites("SQLite file", Layer.unwrap(inFile))
+suites("SQLite in memory, encrypted", Layer.provide(Sqlite.layer({ file: ":memory:" }), encrypted))
 const inThread = Effect.map(file, ({ file }) => Sqlite.layer({ file, ownThread: true }))
 suites("SQLite file, in its own thread", Layer.unwrap(inThread))
 sharedStoreSuite("SQLite file, in its own thread", inThread)
@@ -67,6 +73,7 @@ const database = Effect.map(
 describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   const inDatabase = Effect.map(database, Postgres.layer)
   suites("PostgreSQL", Layer.unwrap(inDatabase))
+  suites("PostgreSQL, encrypted", Layer.provide(Layer.unwrap(inDatabase), encrypted))
   expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
   damageSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sharedStoreSuite("PostgreSQL", inDatabase)

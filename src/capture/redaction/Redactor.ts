@@ -1,5 +1,5 @@
 /**
- * Redacts content that was stored before a rule was added: in the background, without events, one small transaction after the other.
+ * Redacts content that was stored before a rule was added, and encrypts content that was stored before the current key: in the background, without events, one small transaction after the other.
  *
  * Invariants
  * 1. The progress of a stream is committed together with the rows, so a new process continues where the last one stopped   (I2, X1)
@@ -17,10 +17,23 @@ import type { StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { combine, satisfies } from "../../domain/Redaction.ts"
 import type { RedactionProgress, StreamState } from "../../store/State.ts"
-import { type Owner, Store, type StoreError, type StreamTx } from "../../store/Store.ts"
+import {
+  type LogContent,
+  type Owner,
+  type RewrittenContent,
+  Store,
+  type StoreError,
+  type StreamTx
+} from "../../store/Store.ts"
 import { redactionsOf, withRedaction } from "../commit/StoredContent.ts"
 import { annotate } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
+
+/** Content has to be redacted by these rules and encrypted with this key. */
+interface Target {
+  readonly processing: Processing
+  readonly key: string | null
+}
 
 /** Rows per transaction. */
 const batch = 100
@@ -28,31 +41,39 @@ const batch = 100
 /** The rules of a stream's records; null = unknown, nothing is redacted. */
 export type ProcessingOf = (stream: StreamKey) => Processing | null
 
-const isOutdated = (state: StreamState, { applied }: Processing): boolean =>
-  redactionsOf(state).some((rules) => !satisfies(rules, applied))
+const hasOtherKey = ({ encryptedWith = null }: StreamState, { key }: Target): boolean => encryptedWith !== key
+
+const isOutdated = (state: StreamState, target: Target): boolean =>
+  hasOtherKey(state, target) || redactionsOf(state).some((rules) => !satisfies(rules, target.processing.applied))
 
 /** The state at the beginning, with all rules that rows get. */
 const begun = (
   state: StreamState,
-  { applied }: Processing,
+  { key, processing: { applied } }: Target,
   now: number
 ): StreamState & { redacting: RedactionProgress } => ({
   ...redactionsOf(state).map((rules) => combine(rules, applied)).reduce(
     withRedaction<StreamState>,
     withRedaction(state, applied)
   ),
-  redacting: state.redacting?.rules === applied.id
+  redacting: state.redacting?.rules === applied.id && state.redacting.key === key
     ? state.redacting
-    : { rules: applied.id, table: "pending", after: null, newest: 0, startedAt: now, rewritten: 0 }
+    : { rules: applied.id, key, table: "pending", after: null, newest: 0, startedAt: now, rewritten: 0 }
 })
 
 /** The state at the end: no row has rules that do not satisfy the current ones. */
-const finished = (state: StreamState, { applied }: Processing): StreamState => {
+const finished = (state: StreamState, { key, processing: { applied } }: Target): StreamState => {
   const { redacting, ...rest } = state
   return redacting === undefined
     ? state
-    : { ...rest, redactions: redactionsOf(state).filter((rules) => satisfies(rules, applied)) }
+    : {
+      ...rest,
+      redactions: redactionsOf(state).filter((rules) => satisfies(rules, applied)),
+      ...key === null ? {} : { encryptedWith: key }
+    }
 }
+
+const asStored = ({ after, ...row }: LogContent): RewrittenContent => ({ ...row, after: after?.content ?? null })
 
 type Next = Pick<RedactionProgress, "table" | "after"> & { readonly newest?: number; readonly rewritten: number }
 
@@ -60,13 +81,16 @@ type Next = Pick<RedactionProgress, "table" | "after"> & { readonly newest?: num
 const redactSome = Effect.fnUntraced(function*(
   tx: StreamTx,
   state: StreamState & { readonly redacting: RedactionProgress },
-  processing: Processing
+  target: Target
 ): Effect.fn.Return<Next | null, StoreError> {
   const { after, newest, table } = state.redacting
+  const { processing } = target
+  /** A row that is written again is encrypted with the current key. */
+  const again = <R>(row: R): R | [] => hasOtherKey(state, target) ? row : []
   switch (table) {
     case "pending": {
       const rows = yield* tx.allPending(after === null ? null : String(after), batch)
-      const redacted = rows.flatMap((row) => redactPending(processing, state, row) ?? [])
+      const redacted = rows.flatMap((row) => redactPending(processing, state, row) ?? again(row))
       yield* tx.putPending(redacted)
       const last = rows.length < batch ? undefined : rows.at(-1)
       const next = last === undefined ? { table: "quarantine" as const, after: null } : { table, after: last.id }
@@ -76,7 +100,7 @@ const redactSome = Effect.fnUntraced(function*(
       const rows = yield* tx.quarantined(after === null ? null : String(after), batch)
       const changed = rows.flatMap((row) => {
         const redacted = redactQuarantined(processing, state, row)
-        return redacted === null ? [] : [{ hash: row.hash, redacted }]
+        return redacted === null ? again({ hash: row.hash, redacted: row }) : [{ hash: row.hash, redacted }]
       })
       yield* tx.replaceQuarantined(changed.map(({ hash }) => hash), changed.map(({ redacted }) => redacted))
       const last = rows.length < batch ? undefined : rows.at(-1)
@@ -85,7 +109,7 @@ const redactSome = Effect.fnUntraced(function*(
     }
     case "events": {
       const rows = yield* tx.logContents(after === null ? Number.MAX_SAFE_INTEGER : Number(after), batch)
-      const redacted = rows.flatMap((row) => redactLogRow(processing, state, row) ?? [])
+      const redacted = rows.flatMap((row) => redactLogRow(processing, state, row) ?? again(asStored(row)))
       yield* tx.rewriteLog(redacted)
       const last = rows.at(-1)
       return last === undefined
@@ -96,63 +120,84 @@ const redactSome = Effect.fnUntraced(function*(
 })
 
 /** One transaction: redacts the next rows, and returns the stream's state with its progress. */
-const step = Effect.fnUntraced(function*(tx: StreamTx, processing: Processing, now: number) {
-  const state = begun(tx.state, processing, now)
+const step = Effect.fnUntraced(function*(tx: StreamTx, target: Target, now: number) {
+  const state = begun(tx.state, target, now)
   // the rule that was to be applied may have been removed again
-  const next = isOutdated(tx.state, processing) ? yield* redactSome(tx, state, processing) : null
+  const next = isOutdated(tx.state, target) ? yield* redactSome(tx, state, target) : null
   const { newest, rewritten } = state.redacting
   const after = next === null
-    ? finished(state, processing)
+    ? finished(state, target)
     : { ...state, redacting: { ...state.redacting, newest, ...next, rewritten: rewritten + next.rewritten } }
   yield* tx.saveState(after)
   return after
 })
 
-const redactStream = Effect.fnUntraced(function*(owner: Owner, key: StreamKey, processing: Processing) {
+const redactStream = Effect.fnUntraced(function*(owner: Owner, stream: StreamState, target: Target) {
   const store = yield* Store
   let rewritten = 0
   for (;;) {
     // an integration can be erased meanwhile
-    if ((yield* store.stream(key)) === null) return 0
+    if ((yield* store.stream(stream)) === null) return 0
     const startedAt = yield* Clock.currentTimeMillis
-    const { redacting } = yield* store.transact(owner, key, (tx) => step(tx, processing, startedAt))
+    const { redacting } = yield* store.transact(owner, stream, (tx) => step(tx, target, startedAt))
     if (redacting === undefined) break
     rewritten = redacting.rewritten
     yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - startedAt))
   }
   // if another process reads the store now, the next run of the retention reclaims the space
   yield* store.reclaim
-  yield* Effect.logInfo("stored content redacted").pipe(annotate(key, { rows: rewritten }))
+  yield* Effect.logInfo(hasOtherKey(stream, target) ? "stored content encrypted" : "stored content redacted").pipe(
+    annotate(stream, { rows: rewritten })
+  )
+  return rewritten
+})
+
+/** Encrypts the journal with the current key, and forgets the others if no stream needs them. */
+const finishEncryption = Effect.gen(function*() {
+  const store = yield* Store
+  const rewritten = yield* store.encryptJournal
+  const isDone = (yield* store.streams).every(({ encryptedWith }) => encryptedWith === store.encryptionKey)
+  const retired = isDone ? yield* store.retireKeys : []
+  if (retired.length > 0) {
+    yield* Effect.logInfo("all stored content is encrypted with the current key; the others can be removed").pipe(
+      Effect.annotateLogs({ current: store.encryptionKey, others: retired.join(", ") })
+    )
+  }
   return rewritten
 })
 
 /**
- * Redacts the stored content of all streams by their current rules, and returns how many rows were rewritten. If it is interrupted, the
- * next call continues.
+ * Redacts the stored content of all streams by their current rules, and encrypts it with the current key. Returns how many rows were
+ * rewritten. If it is interrupted, the next call continues.
  */
 export const redactStored = Effect.fn("Redactor.run")(function*(
   owner: Owner,
   processingOf: ProcessingOf
 ): Effect.fn.Return<number, StoreError, Store> {
   const store = yield* Store
-  const outdated = (yield* store.streams).flatMap((state) => {
-    const processing = processingOf(state)
-    const isUnfinished = state.redacting !== undefined
-    return processing !== null && (isUnfinished || isOutdated(state, processing)) ? [{ key: state, processing }] : []
+  const key = store.encryptionKey
+  const outdated = (yield* store.streams).flatMap((stream) => {
+    const processing = processingOf(stream)
+    const target = processing && { processing, key }
+    const isUnfinished = stream.redacting !== undefined
+    return target !== null && (isUnfinished || isOutdated(stream, target)) ? [{ stream, target }] : []
   })
   // shows operators all streams that are to be redacted, before the first of them is
-  for (const { key, processing } of outdated) {
+  for (const { stream, target } of outdated) {
     const now = yield* Clock.currentTimeMillis
-    yield* store.transact(owner, key, (tx) => tx.saveState(begun(tx.state, processing, now)))
+    yield* store.transact(owner, stream, (tx) => tx.saveState(begun(tx.state, target, now)))
   }
   if (outdated.length > 0) {
-    yield* Effect.logInfo("rules of redaction changed: stored content is redacted").pipe(
-      Effect.annotateLogs({ streams: outdated.length })
-    )
+    const isOtherKey = outdated.some(({ stream, target }) => hasOtherKey(stream, target))
+    yield* Effect.logInfo(
+      isOtherKey
+        ? "key of encryption changed: stored content is encrypted"
+        : "rules of redaction changed: stored content is redacted"
+    ).pipe(Effect.annotateLogs({ streams: outdated.length }))
   }
   let rewritten = 0
-  for (const { key, processing } of outdated) rewritten += yield* redactStream(owner, key, processing)
-  return rewritten
+  for (const { stream, target } of outdated) rewritten += yield* redactStream(owner, stream, target)
+  return key === null ? rewritten : rewritten + (yield* finishEncryption)
 })
 
 /** Like `redactStored`. A damaged row ends it with a message, and not the process: the row may not have been read for years. */

@@ -140,7 +140,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     )
     yield* store.ensureStreams(rows.map((settings) => ({
       ...initialState(settings, options.overlapMin),
-      generation: Math.max(settings.generation ?? 1, store.identity.generation)
+      generation: Math.max(settings.generation ?? 1, store.identity.generation),
+      ...store.encryptionKey === null ? {} : { encryptedWith: store.encryptionKey }
     })))
     const fills = new Map(rows.map((settings) => [streamName(settings), settings.backfill === "fill"]))
     for (const state of yield* store.streams) {

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"
 import { Damaged, StoreError } from "../Store.ts"
 import type { Row } from "./Columns.ts"
+import type { ContentCipher } from "./ContentCipher.ts"
 
 /** The columns that `row_sum` covers, in this order: the row that it follows, and the published fields except the content. */
 export const summedColumns = [
@@ -57,7 +58,7 @@ export interface Content {
 }
 
 /** Fails with `Damaged` at the first content that does not match its sum. */
-export const checked = <R extends Content>(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> => {
+const check = <R extends Content>(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> => {
   const bad = rows.find(({ content, content_sum }) => differs(content_sum, () => contentSum(content)))
   return bad === undefined ? Effect.succeed(rows) : Effect.fail(damaged(Number(bad.position)))
 }
@@ -70,8 +71,8 @@ export interface EventRow extends Content, Row {
   readonly before_sum: number | null
 }
 
-/** Like `checked`, for whole rows and for the content of the rows that they follow. */
-export const checkedRows = (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<EventRow>, StoreError> => {
+/** Like `check`, for whole rows and for the content of the rows that they follow. */
+const checkRows = (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<EventRow>, StoreError> => {
   for (const row of rows) {
     if (differs(row.content_sum, () => contentSum(row.content)) || differs(row.row_sum, () => rowSum(row))) {
       return Effect.fail(damaged(Number(row.position)))
@@ -80,3 +81,40 @@ export const checkedRows = (rows: ReadonlyArray<EventRow>): Effect.Effect<Readon
   }
   return Effect.succeed(rows)
 }
+
+/** The columns of a log row that are encrypted. */
+const sealedColumns = ["content", "changes", "transitions"] as const
+export const placeOf = (position: number | null, column: typeof sealedColumns[number]): string =>
+  `events/${position}/${column}`
+const subject = "the event log"
+
+/** The content of log rows, encrypted and checked. The sums are those of the stored form, so a check needs no key. */
+export const make = (cipher: ContentCipher) => ({
+  /** A row as it is stored. */
+  sealed: (row: Row & { readonly position: number }): Record<string, unknown> => ({
+    ...row,
+    ...Object.fromEntries(
+      sealedColumns.flatMap((column) => {
+        const value = row[column]
+        return typeof value === "string" ? [[column, cipher.seal(placeOf(row.position, column), value)]] : []
+      })
+    )
+  }),
+  /** Decrypts content. Fails with `Damaged` at the first one that does not match its sum. */
+  checked: <R extends Content>(rows: ReadonlyArray<R>): Effect.Effect<ReadonlyArray<R>, StoreError> =>
+    Effect.flatMap(check(rows), (rows) =>
+      cipher.openRows(rows, subject, (row, open): R => ({
+        ...row,
+        content: open(placeOf(row.position, "content"), row.content)
+      }))),
+  /** Like `checked`, for whole rows and for the content of the rows that they follow. */
+  checkedRows: (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<EventRow>, StoreError> =>
+    Effect.flatMap(checkRows(rows), (rows) =>
+      cipher.openRows(rows, subject, (row, open): EventRow => ({
+        ...row,
+        content: open(placeOf(row.position, "content"), row.content),
+        changes: open(placeOf(row.position, "changes"), String(row["changes"])),
+        transitions: open(placeOf(row.position, "transitions"), String(row["transitions"])),
+        before: open(placeOf(row.previous, "content"), row.before)
+      })))
+})

@@ -26,8 +26,10 @@ import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import type { Head } from "../State.ts"
 import type { LogContent, LogQuery, RecordWrite, RewrittenContent, Store, StoreError } from "../Store.ts"
-import { checkedRows, contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
+import * as Checksum from "./Checksum.ts"
+import { contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"
+import type { ContentCipher } from "./ContentCipher.ts"
 import * as Locks from "./Locks.ts"
 import * as Notifier from "./Notifier.ts"
 import { inBatches, newEvents, rowsPerStatement, toLogEntry } from "./Rows.ts"
@@ -63,6 +65,12 @@ const chainAt = (
 
 type Retention = Parameters<Store["Service"]["prune"]>[0]
 
+/** Sums of a row as it is stored. */
+const sumsOf = (row: Row) => ({
+  content_sum: contentSum(typeof row["content"] === "string" ? row["content"] : null),
+  row_sum: rowSum(row)
+})
+
 interface AtPosition {
   readonly position: number
 }
@@ -89,7 +97,8 @@ const toLogContent = (row: EventRow): LogContent => {
   }
 }
 
-export const make = (sql: SqlClient) => {
+export const make = (sql: SqlClient, cipher: ContentCipher) => {
+  const { checkedRows, sealed } = Checksum.make(cipher)
   const appended = Notifier.make()
   const locks = Locks.make(sql)
   const summed = (table: string) => sql.literal(summedColumns.map((name) => `${table}.${name}`).join(", "))
@@ -115,9 +124,8 @@ export const make = (sql: SqlClient) => {
       for (const event of events) {
         position += 1
         chain = chainOf(chain, event.eventId)
-        const row = { stream, position, previous, chain, appended_at: now, ...newEvents.toRow(event) }
-        const sums = { content_sum: contentSum(event.after), row_sum: rowSum(row) }
-        rows.push({ ...row, ...sums, silent: Number(silent), redaction })
+        const row = sealed({ ...newEvents.toRow(event), stream, position, previous, chain, appended_at: now })
+        rows.push({ ...row, ...sumsOf(row), silent: Number(silent), redaction })
         previous = position
       }
       return { ...head, position: previous }
@@ -368,13 +376,10 @@ export const make = (sql: SqlClient) => {
       const [row] = yield* sql<Row>`SELECT ${summed("e")}, e.row_sum FROM events e
         WHERE e.position = ${position} AND (e.content IS NOT NULL OR e.row_sum IS NOT NULL)`
       if (row === undefined) continue
-      const next = { changes, transitions, remote_id: remoteId }
-      const sums = row["row_sum"] === null
-        ? {}
-        : { content_sum: contentSum(after), row_sum: rowSum({ ...row, ...next }) }
-      yield* sql`UPDATE events SET ${
-        sql.update({ ...next, ...sums, content: after, redaction })
-      } WHERE position = ${position}`
+      const next = { remote_id: remoteId, ...sealed({ position, content: after, changes, transitions }) }
+      const sums = row["row_sum"] === null ? {} : sumsOf({ ...row, ...next })
+      const values: Record<string, unknown> = { ...next, ...sums, redaction }
+      yield* sql`UPDATE events SET ${sql.update(values, ["position"])} WHERE position = ${position}`
     }
   }, toStoreError("rewriteLog"))
 

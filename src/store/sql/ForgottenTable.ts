@@ -13,7 +13,9 @@ import type { StreamKey } from "../../domain/Model.ts"
 import type { ForgottenRecord } from "../State.ts"
 import type { FoundRow, Store } from "../Store.ts"
 import * as AuditTable from "./AuditTable.ts"
+import { placeOf } from "./Checksum.ts"
 import { codec, type Row } from "./Columns.ts"
+import { type ContentCipher, pendingPlace, prefix, quarantinePlace } from "./ContentCipher.ts"
 import type * as Fencing from "./Fencing.ts"
 import * as Locks from "./Locks.ts"
 import type { StreamRow } from "./Rows.ts"
@@ -49,20 +51,44 @@ interface ContentRow {
   readonly changes: string
 }
 
+interface QuarantinedPlace {
+  readonly stream: number
+  readonly hash: string
+}
+
 type Operations = Pick<
   Store["Service"],
   "forgotten" | "requestForgetting" | "endForgetting" | "allowForgotten" | "findRows" | "dropQuarantinedMentions"
 >
 
-export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">): Raw<Operations> => {
+export const make = (
+  sql: SqlClient,
+  cipher: ContentCipher,
+  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
+): Raw<Operations> => {
   const locks = Locks.make(sql)
-  const contains = (column: string, text: string): Fragment => {
+  /** Encrypted values are searched once they are decrypted. */
+  const mayContain = (column: string, text: string): Fragment => {
     const name = sql.literal(column)
-    return sql.onDialectOrElse({
+    const contains = sql.onDialectOrElse({
       pg: () => sql`strpos(${name}, ${text}) > 0`,
       orElse: () => sql`instr(${name}, ${text}) > 0`
     })
+    return cipher.isUsed ? sql`(${contains} OR substr(${name}, 1, ${prefix.length}) = ${prefix})` : contains
   }
+  const containing = (text: string, rows: ReadonlyArray<ContentRow>) =>
+    cipher.openRows(rows, "the store", (row, open): ContentRow => ({
+      ...row,
+      content: open(
+        row.position === null ? pendingPlace(Number(row.stream), row.id) : placeOf(Number(row.position), "content"),
+        row.content
+      ),
+      changes: open(placeOf(Number(row.position), "changes"), row.changes)
+    })).pipe(
+      Effect.map((rows) =>
+        rows.filter(({ changes, content }) => content?.includes(text) === true || changes.includes(text))
+      )
+    )
   const keysOf = (streams: ReadonlyArray<StreamKey>) =>
     sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${
       sql.or(streams.map(({ integration, model }) => sql`(integration = ${integration} AND model = ${model})`))
@@ -105,30 +131,51 @@ export const make = (sql: SqlClient, { fence }: Pick<ReturnType<typeof Fencing.m
         }
       }
       const inStreams = sql`stream IN ${sql.in([...keys.keys()])}`
-      add(
-        yield* sql<ContentRow>`
-          SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
-          WHERE ${inStreams} AND ${contains("content", text)}`
-      )
+      for (const stream of keys.keys()) {
+        for (let after: string | undefined = ""; after !== undefined;) {
+          const some: ReadonlyArray<ContentRow> = yield* sql<ContentRow>`
+            SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
+            WHERE stream = ${stream} AND id > ${after} AND ${mayContain("content", text)}
+            ORDER BY id LIMIT ${searchSpan}`
+          add(yield* containing(text, some))
+          after = some.length < searchSpan ? undefined : some.at(-1)?.id
+        }
+      }
       const [range] = yield* sql<{ first: number | null; last: number | null }>`
         SELECT min(position) AS first, max(position) AS last FROM events`
       const last = Number(range?.last ?? 0)
       for (let from = Number(range?.first ?? 1); from <= last; from += searchSpan) {
-        add(
-          yield* sql<ContentRow>`
-            SELECT stream, id, position, content, changes FROM events
-            WHERE position >= ${from} AND position < ${from + searchSpan} AND ${inStreams}
-              AND (${contains("content", text)} OR ${contains("changes", text)}) ORDER BY position`
-        )
+        const some = yield* sql<ContentRow>`
+          SELECT stream, id, position, content, changes FROM events
+          WHERE position >= ${from} AND position < ${from + searchSpan} AND ${inStreams}
+            AND (${mayContain("content", text)} OR ${mayContain("changes", text)}) ORDER BY position`
+        add(yield* containing(text, some))
       }
       return found
     }, Effect.provideService(AllowLongStatement, true)),
     dropQuarantinedMentions: Effect.fnUntraced(function*(owner, integration, text) {
       yield* fence(owner)
-      const dropped = yield* sql`
-        DELETE FROM quarantine WHERE stream IN (SELECT key FROM streams WHERE integration = ${integration})
-          AND ${contains("content", text)} RETURNING hash`
-      return dropped.length
+      let dropped = 0
+      for (let after: QuarantinedPlace | undefined = { stream: 0, hash: "" }; after !== undefined;) {
+        const rows: ReadonlyArray<QuarantinedPlace & { readonly content: string }> = yield* sql<
+          QuarantinedPlace & { content: string }
+        >`
+          SELECT stream, hash, content FROM quarantine
+          WHERE stream IN (SELECT key FROM streams WHERE integration = ${integration})
+            AND (stream > ${after.stream} OR (stream = ${after.stream} AND hash > ${after.hash}))
+            AND ${mayContain("content", text)} ORDER BY stream, hash LIMIT ${searchSpan}`
+        const opened = yield* cipher.openRows(rows, "the quarantine", (row, open) => ({
+          ...row,
+          content: open(quarantinePlace(Number(row.stream), row.hash), row.content)
+        }))
+        for (const { content, hash, stream } of opened) {
+          if (!content.includes(text)) continue
+          yield* sql`DELETE FROM quarantine WHERE stream = ${stream} AND hash = ${hash}`
+          dropped++
+        }
+        after = rows.length < searchSpan ? undefined : rows.at(-1)
+      }
+      return dropped
     }, sql.withTransaction)
   }
 }

@@ -22,8 +22,11 @@ import {
   type StreamTx
 } from "../Store.ts"
 import * as AuditTable from "./AuditTable.ts"
-import { checked, type Content } from "./Checksum.ts"
+import * as Checksum from "./Checksum.ts"
+import type { Content } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"
+import * as ContentCipher from "./ContentCipher.ts"
+import * as EncryptionTable from "./EncryptionTable.ts"
 import * as EventTable from "./EventTable.ts"
 import * as Fencing from "./Fencing.ts"
 import * as ForgottenTable from "./ForgottenTable.ts"
@@ -65,7 +68,10 @@ const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const { outage } = yield* Health
   const { identity, isNew } = yield* migrate
-  const log = EventTable.make(sql)
+  const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
+  yield* EncryptionTable.checkKeys(sql, cipher)
+  const log = EventTable.make(sql, cipher)
+  const { checked } = Checksum.make(cipher)
   const audit = AuditTable.make(sql)
   const { takeOwnership, fence } = Fencing.make(sql)
   const locks = Locks.make(sql)
@@ -79,7 +85,7 @@ const make = Effect.gen(function*() {
         row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
       ),
       Effect.map(([row, state]) =>
-        StreamTransaction.make(sql, log, row.key, state, (model) => open({ ...key, model }))
+        StreamTransaction.make(sql, log, row.key, state, cipher, (model) => open({ ...key, model }))
       ),
       toStoreError("begin")
     )
@@ -125,6 +131,8 @@ const make = Effect.gen(function*() {
             toStoreError("read")
           )
       }),
+    encryptionKey: cipher.current,
+    ...EncryptionTable.make(sql, cipher),
     takeOwnership,
     transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
       fence(owner).pipe(
@@ -155,7 +163,7 @@ const make = Effect.gen(function*() {
   /** Each of these is one statement or one transaction. */
   const retried = convertEach<Omit<Store["Service"], keyof typeof composed>>(withRetry, {
     ...holds,
-    ...ForgottenTable.make(sql, { fence }),
+    ...ForgottenTable.make(sql, cipher, { fence }),
     unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
     readLog: log.log,
     logRange: log.range,

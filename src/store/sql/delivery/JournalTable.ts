@@ -18,6 +18,8 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { AttemptJournal, BeginRefusal, BeginResult, FencingToken, Intent, StepKey } from "../../AttemptJournal.ts"
 import type { Deliveries } from "../../Deliveries.ts"
 import type { StoreError } from "../../Store.ts"
+import type { ContentCipher } from "../ContentCipher.ts"
+import { stepPlace } from "../EncryptionTable.ts"
 import * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { type Integer, type IntegrationRow, toIntegration } from "../Rows.ts"
@@ -36,6 +38,7 @@ export const writeIdOf = ({ handler, step }: Pick<StepKey, "handler" | "step">, 
 
 export const make = (
   sql: SqlClient,
+  cipher: ContentCipher,
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
   expectations: Pick<ExpectationTable, "expect" | "answered" | "withdraw">
 ) => {
@@ -44,6 +47,11 @@ export const make = (
   const of = ({ handler, dedupKeys, step }: StepKey) =>
     sql`handler = ${handler} AND step = ${step} AND dedup_key IN ${sql.in(dedupKeys)}`
   const by = ({ claim, delivery }: FencingToken) => sql`delivery = ${delivery} AND claim = ${claim}`
+
+  /** Decrypts the results of rows. */
+  const opened =
+    <R extends { readonly result: string | null }>(placeOf: (row: R) => string) => (rows: ReadonlyArray<R>) =>
+      cipher.openRows(rows, "the journal", (row, open): R => ({ ...row, result: open(placeOf(row), row.result) }))
 
   const requireClaim = Effect.fnUntraced(function*({ claim, delivery, owner }: FencingToken) {
     yield* fence(owner)
@@ -55,7 +63,8 @@ export const make = (
   const check: AttemptJournal["check"] = (fence) => requireClaim(fence).pipe(locks.deliveries, withRetry("check"))
 
   const result: AttemptJournal["result"] = (key) =>
-    sql<{ result: string }>`SELECT result FROM journal WHERE ${of(key)} AND done = 1`.pipe(
+    sql<{ result: string | null }>`SELECT result FROM journal WHERE ${of(key)} AND done = 1`.pipe(
+      Effect.flatMap(opened(() => stepPlace(key.handler, key.step))),
       Effect.map(([row]) => row?.result ?? null),
       withRetry("result")
     )
@@ -79,7 +88,7 @@ export const make = (
     claim,
     begun_at: details.begunAt,
     done: details.result === null ? 0 : 1,
-    result: details.result
+    result: cipher.seal(stepPlace(handler, step), details.result)
   })
 
   /** Counts one more write in the hour; false if the hour's budget is used up. */
@@ -103,10 +112,13 @@ export const make = (
    */
   const resolvedElsewhere = Effect.fnUntraced(function*(intent: Intent, prefix: string, now: number) {
     const { handler, dedupKeys, isSameRequest } = intent
-    const [answer] = yield* sql<{ dedup_key: string; step: string; result: string | null; delivery: Integer }>`
+    const [answer] = yield* Effect.flatMap(
+      sql<{ dedup_key: string; step: string; result: string | null; delivery: Integer }>`
       SELECT dedup_key, step, result, delivery FROM journal
       WHERE handler = ${handler} AND dedup_key IN ${sql.in(dedupKeys)} AND answer_state = 1
-        AND substr(step, 1, length(${prefix})) = ${prefix} ORDER BY begun_at, step`
+        AND substr(step, 1, length(${prefix})) = ${prefix} ORDER BY begun_at, step`,
+      opened(({ step }) => stepPlace(handler, step))
+    )
     if (answer === undefined) return null
     const { dedup_key, delivery, step } = answer
     yield* sql`
@@ -123,9 +135,12 @@ export const make = (
   const refusal = Effect.fnUntraced(
     function*(fence: FencingToken, intent: Intent) {
       yield* requireClaim(fence)
-      const [known] = yield* sql<
-        { dedup_key: string; done: Integer; result: string | null; begun_at: Integer; answer_state: Integer }
-      >`SELECT dedup_key, done, result, begun_at, answer_state FROM journal WHERE ${of(intent)} ORDER BY done DESC`
+      const [known] = yield* Effect.flatMap(
+        sql<
+          { dedup_key: string; done: Integer; result: string | null; begun_at: Integer; answer_state: Integer }
+        >`SELECT dedup_key, done, result, begun_at, answer_state FROM journal WHERE ${of(intent)} ORDER BY done DESC`,
+        opened(() => stepPlace(intent.handler, intent.step))
+      )
       const refused = (refused: BeginRefusal) => ({ known, refused })
       if (known !== undefined && Number(known.done) === 1) {
         if (Number(known.answer_state) === 1) {
@@ -197,7 +212,9 @@ export const make = (
   const finish: AttemptJournal["finish"] = Effect.fnUntraced(
     function*(fence, key, result, created = {}) {
       const finished = yield* sql<{ dedup_key: string; write_name: string | null }>`
-        UPDATE journal SET done = 1, result = ${result} WHERE ${of(key)} AND done = 0 AND ${by(fence)}
+        UPDATE journal SET done = 1, result = ${cipher.seal(stepPlace(key.handler, key.step), result)} WHERE ${
+        of(key)
+      } AND done = 0 AND ${by(fence)}
         RETURNING dedup_key, write_name`
       for (const { dedup_key, write_name } of finished) {
         if (write_name !== null) yield* expectations.answered(writeIdOf(key, dedup_key), created)

@@ -17,6 +17,8 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import { hash } from "node:crypto"
 import type { WriteName } from "../../../api/Writes.ts"
 import type { Deliveries, ResolveResult, UnresolvedStep } from "../../Deliveries.ts"
+import type { ContentCipher } from "../ContentCipher.ts"
+import { stepPlace } from "../EncryptionTable.ts"
 import * as Locks from "../Locks.ts"
 import type { Integer } from "../Rows.ts"
 import { withRetry } from "../SqlRetry.ts"
@@ -65,6 +67,7 @@ const toUnresolvedStep = (row: UnresolvedRow): UnresolvedStep => ({
 
 export const make = (
   sql: SqlClient,
+  cipher: ContentCipher,
   { retry, record }: Pick<DeadLetterTable, "retry" | "record">,
   expectations: Pick<ExpectationTable, "answered" | "withdraw">
 ) => {
@@ -78,7 +81,14 @@ export const make = (
           WHERE r.id = j.delivery AND r.claims = j.claim AND r.state = 'running') AS running
       FROM deliveries d JOIN journal j ON j.handler = d.handler AND j.dedup_key IN ${sql.in(dedupKeys)}
       WHERE d.id = ${delivery} AND (j.answer_state = 1 OR (j.done = 0 AND coalesce(j.on_unknown, '') <> 'repeat'))
-      ORDER BY j.begun_at, j.step`
+      ORDER BY j.begun_at, j.step`.pipe(
+      Effect.flatMap((rows) =>
+        cipher.openRows(rows, "the journal", (row, open): UnresolvedRow => ({
+          ...row,
+          result: open(stepPlace(Number(row.handler), row.step), row.result)
+        }))
+      )
+    )
 
   const unresolvedSteps: Deliveries["Service"]["unresolvedSteps"] = (delivery, dedupKeys) =>
     unresolved(delivery, dedupKeys).pipe(Effect.map(Arr.map(toUnresolvedStep)), withRetry("unresolvedSteps"))
@@ -95,7 +105,8 @@ export const make = (
       const isStep = sql`handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
       const write = writeIdOf({ handler: Number(handler), step }, dedup_key)
       if (resolution._tag === "Happened") {
-        yield* sql`UPDATE journal SET done = 1, result = ${resolution.result}, answer_state = 1 WHERE ${isStep}`
+        const sealed = cipher.seal(stepPlace(Number(handler), step), resolution.result)
+        yield* sql`UPDATE journal SET done = 1, result = ${sealed}, answer_state = 1 WHERE ${isStep}`
         yield* expectations.answered(write, resolution.created)
       } else {
         yield* sql`DELETE FROM journal WHERE ${isStep}`

@@ -7,7 +7,9 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Deliveries } from "../../Deliveries.ts"
 import type { Store, StoreError } from "../../Store.ts"
-import { checked, type Content } from "../Checksum.ts"
+import * as Checksum from "../Checksum.ts"
+import type { Content } from "../Checksum.ts"
+import * as ContentCipher from "../ContentCipher.ts"
 import * as EventTable from "../EventTable.ts"
 import * as Fencing from "../Fencing.ts"
 import type { Health } from "../Health.ts"
@@ -22,8 +24,10 @@ import * as ResolutionTable from "./ResolutionTable.ts"
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
+  const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
+  const { checked } = Checksum.make(cipher)
   const ownership = Fencing.make(sql)
-  const log = EventTable.make(sql)
+  const log = EventTable.make(sql, cipher)
   const { insert, release, ...table } = DeliveryTable.make(sql, ownership, log)
 
   const content: Deliveries["Service"]["content"] = ({ integration, model }, id) =>
@@ -49,8 +53,8 @@ const make = Effect.gen(function*() {
   const deadLetters = DeadLetterTable.make(sql, { insert, release })
   return Deliveries.of({
     ...table,
-    ...JournalTable.make(sql, ownership, expectations),
-    ...ResolutionTable.make(sql, deadLetters, expectations),
+    ...JournalTable.make(sql, cipher, ownership, expectations),
+    ...ResolutionTable.make(sql, cipher, deadLetters, expectations),
     ...deadLetters.service,
     ...ForgetTable.make(sql, log, { release }, expectations),
     content,

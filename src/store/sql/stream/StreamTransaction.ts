@@ -8,11 +8,13 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import type { StoredContent, StreamState } from "../../State.ts"
+import type { Pending, QuarantinedRow, StoredContent, StreamState } from "../../State.ts"
 import type { StreamTx } from "../../Store.ts"
 import * as AuditTable from "../AuditTable.ts"
-import { checked, type Content } from "../Checksum.ts"
+import * as Checksum from "../Checksum.ts"
+import type { Content } from "../Checksum.ts"
 import type { Row } from "../Columns.ts"
+import { type ContentCipher, pendingPlace, quarantinePlace } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import { forgottenIn } from "../ForgottenTable.ts"
 import { heads, inBatches, pendings, quarantined } from "../Rows.ts"
@@ -30,14 +32,25 @@ export const make = (
   log: EventTable,
   stream: number,
   state: StreamState,
+  cipher: ContentCipher,
   derived: StreamTx["derived"]
 ): StreamTx => {
+  const { checked } = Checksum.make(cipher)
+  const toPendings = (rows: ReadonlyArray<Row>) =>
+    cipher.openRows(rows, "a pending row", (row, open): Pending => {
+      const pending = pendings.fromRow(row)
+      return { ...pending, content: open(pendingPlace(stream, pending.id), pending.content) }
+    })
+  const sealedQuarantined = (row: QuarantinedRow) => ({
+    stream,
+    ...quarantined.toRow({ ...row, content: cipher.seal(quarantinePlace(stream, row.hash), row.content) })
+  })
   const { record, ...stale } = ReferenceTable.make(sql, stream)
   const count = (rows: Fragment) =>
     Effect.map(sql<{ count: number }>`SELECT count(*) AS count FROM ${rows}`, ([row]) => row?.count ?? 0)
   const pendingPage = (condition: Fragment, after: string | null, limit: number) =>
     sql<Row>`SELECT * FROM pending WHERE ${condition} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
-      Effect.map(Arr.map(pendings.fromRow))
+      Effect.flatMap(toPendings)
     )
   return convertEach<StreamTx>(toStoreError, {
     state,
@@ -51,7 +64,8 @@ export const make = (
       ),
     pending: (ids) =>
       inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id IN ${sql.in(some)}`).pipe(
-        Effect.map((rows) => new Map(rows.map(pendings.fromRow).map((pending) => [pending.id, pending])))
+        Effect.flatMap(toPendings),
+        Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
       ),
     contents: (positions) =>
       inBatches(positions, (some) =>
@@ -86,7 +100,12 @@ export const make = (
       inBatches(
         rows,
         (some) =>
-          sql`INSERT INTO pending ${sql.insert(Arr.map(some, (row) => ({ stream, ...pendings.toRow(row) })))}
+          sql`INSERT INTO pending ${
+            sql.insert(Arr.map(some, (row) => ({
+              stream,
+              ...pendings.toRow({ ...row, content: cipher.seal(pendingPlace(stream, row.id), row.content) })
+            })))
+          }
           ON CONFLICT (stream, id) DO UPDATE SET ${pendings.replace("id")}`
       ),
     dropPending: (ids) =>
@@ -100,7 +119,7 @@ export const make = (
             sql.insert(
               Arr.map(some, (same) => {
                 const { at, ...row } = same.at(-1)!
-                return { stream, ...quarantined.toRow({ ...row, occurrences: same.length, firstAt: at, lastAt: at }) }
+                return sealedQuarantined({ ...row, occurrences: same.length, firstAt: at, lastAt: at })
               })
             )
           } ON CONFLICT (stream, hash) DO UPDATE SET
@@ -110,7 +129,12 @@ export const make = (
     quarantined: (after, limit) =>
       sql<Row>`
         SELECT * FROM quarantine WHERE stream = ${stream} AND hash > ${after ?? ""} ORDER BY hash LIMIT ${limit}`.pipe(
-        Effect.map(Arr.map(quarantined.fromRow))
+        Effect.flatMap((rows) =>
+          cipher.openRows(rows, "the quarantine", (row, open): QuarantinedRow => {
+            const found = quarantined.fromRow(row)
+            return { ...found, content: open(quarantinePlace(stream, found.hash), found.content) }
+          })
+        )
       ),
     replaceQuarantined: Effect.fnUntraced(function*(hashes, rows) {
       yield* inBatches(
@@ -119,7 +143,7 @@ export const make = (
       )
       // one row a statement: PostgreSQL does not update a row twice in one
       for (const row of rows) {
-        yield* sql`INSERT INTO quarantine ${sql.insert({ stream, ...quarantined.toRow(row) })}
+        yield* sql`INSERT INTO quarantine ${sql.insert(sealedQuarantined(row))}
           ON CONFLICT (stream, hash) DO UPDATE SET occurrences = quarantine.occurrences + excluded.occurrences,
             first_at = CASE WHEN excluded.first_at < quarantine.first_at THEN excluded.first_at ELSE quarantine.first_at END,
             last_at = CASE WHEN excluded.last_at > quarantine.last_at THEN excluded.last_at ELSE quarantine.last_at END`

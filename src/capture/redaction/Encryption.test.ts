@@ -1,0 +1,193 @@
+/** Encryption of stored content that is switched on, rotated and misconfigured, on a real database file. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import { SqlClient } from "effect/sql/SqlClient"
+import { TestClock } from "effect/testing"
+import { randomBytes } from "node:crypto"
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { capturing } from "../../../test/support/capture/Capturing.ts"
+import { start } from "../../../test/support/capture/Rig.ts"
+import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import { named } from "../../../test/support/capture/Waves.ts"
+import { type EncryptionKey, parseKey } from "../../domain/EncryptionKey.ts"
+import { defaultProcessing } from "../../domain/Processing.ts"
+import { EncryptionKeys } from "../../store/sql/ContentCipher.ts"
+import * as SqlStore from "../../store/sql/SqlStore.ts"
+import * as Sqlite from "../../store/sqlite/Sqlite.ts"
+import { Store } from "../../store/Store.ts"
+import { Capture } from "../schedule/Capture.ts"
+import { redactStored } from "./Redactor.ts"
+
+const newKey = () => parseKey(randomBytes(32).toString("base64"))!
+const [first, second] = [newKey(), newKey()]
+
+const scenario = Effect.gen(function*() {
+  const directory = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-encryption-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+  )
+  const file = join(directory, "rollcall.db")
+  yield* TestClock.setTime(start)
+  const api = Scripted.make()
+  const put = (version: string) => {
+    for (const id of named(0, 120)) api.put(start, { id, title: `secret ${id} ${version}`, notes: "n".repeat(500) })
+  }
+  put("1")
+  /** A process with these keys that reads each stream once, or, without `reads`, only opens the store. */
+  const run = <A, E>(
+    keys: ReadonlyArray<EncryptionKey>,
+    then: Effect.Effect<A, E, Store | SqlClient>,
+    { reads = true } = {}
+  ) => {
+    const ports = SqlStore.layer.pipe(
+      Layer.provideMerge(Sqlite.client({ file })),
+      Layer.provide(Layer.succeed(EncryptionKeys)(keys))
+    )
+    const capture = capturing(["ats.application"], { processingOf: ({ model }) => defaultProcessing(model) })
+    const read = Effect.flatMap(Capture, (capture) => capture.once).pipe(
+      Effect.provide(Layer.provide(capture, Scripted.layer(api)))
+    )
+    return (reads ? Effect.andThen(read, then) : then).pipe(Effect.provide(ports))
+  }
+  /** How often a text is in the bytes of the files. */
+  const inFiles = (text: string) =>
+    ["", "-wal"].map((suffix) => file + suffix).filter(existsSync)
+      .reduce((count, path) => count + readFileSync(path, "latin1").split(text).length - 1, 0)
+  const contents = Effect.gen(function*() {
+    const entries = yield* (yield* Store).readLog({ after: 0, limit: 1_000 })
+    return entries.map(({ after, before, changes }) => ({ after, before, changes }))
+  })
+  return { api, put, run, inFiles: (text: string) => Effect.sync(() => inFiles(text)), contents }
+})
+
+const test = (
+  title: string,
+  body: Effect.Effect<void, unknown, Effect.Services<typeof scenario>>
+) => it.effect(title, () => body.pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")))
+
+describe("encryption of the store", () => {
+  test(
+    "encrypts new content, and content that was stored before it was switched on; consumers read the same events (I11)",
+    Effect.gen(function*() {
+      const { contents, inFiles, put, run } = yield* scenario
+      const before = yield* run([], contents)
+      assert.strictEqual(before.length, 120)
+      assert.isAbove(yield* inFiles("secret r0"), 0)
+      put("2")
+      yield* TestClock.adjust("1 hour")
+      const after = yield* run(
+        [first],
+        Effect.gen(function*() {
+          assert.strictEqual(yield* inFiles("secret r0"), 0)
+          assert.isAtLeast(yield* inFiles(`enc1:${first.id}:`), 240)
+          const [stream] = yield* (yield* Store).streams
+          assert.deepStrictEqual([stream?.encryptedWith, stream?.redacting], [first.id, undefined])
+          return yield* contents
+        })
+      )
+      assert.deepStrictEqual(after.slice(0, 120), before)
+      assert.strictEqual(after.length, 240)
+      assert.include(after[239]!.changes, "secret r0119 2")
+      assert.deepStrictEqual(yield* run([first], contents), after)
+    })
+  )
+
+  test(
+    "with a newer key encrypts everything again; then the older key is not needed any more",
+    Effect.gen(function*() {
+      const { contents, inFiles, run } = yield* scenario
+      const before = yield* run([first], contents)
+      yield* run(
+        [first],
+        Effect.flatMap(
+          Store,
+          ({ streams }) =>
+            Effect.map(
+              streams,
+              ([stream]) =>
+                assert.strictEqual(stream?.encryptedWith, first.id, "a new stream has the key from its beginning")
+            )
+        ),
+        { reads: false }
+      )
+      assert.deepStrictEqual(yield* run([second, first], contents), before)
+      assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
+      assert.deepStrictEqual(yield* run([second], contents), before)
+    })
+  )
+
+  test(
+    "that is interrupted after any transaction is completed by the next process, and needs both keys until then (X1)",
+    Effect.gen(function*() {
+      const { contents, inFiles, run } = yield* scenario
+      const before = yield* run([first], contents)
+      const interrupted = Effect.gen(function*() {
+        const store = yield* Store
+        const owner = yield* store.takeOwnership("capture")
+        let left = 2
+        const transact: typeof store.transact = (owner, key, body) =>
+          Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
+        yield* redactStored(owner, ({ model }) => defaultProcessing(model)).pipe(
+          Effect.provideService(Store, { ...store, transact }),
+          Effect.exit
+        )
+        return yield* contents
+      })
+      let ended = 0
+      for (; (yield* inFiles(`enc1:${first.id}:`)) > 0; ended++) {
+        const error = yield* Effect.flip(Effect.asVoid(run([second], contents)))
+        assert.include(String(error), first.id)
+        assert.deepStrictEqual(yield* run([second, first], interrupted, { reads: false }), before)
+        assert.isBelow(ended, 10)
+      }
+      assert.isAtLeast(ended, 2)
+      yield* run([second, first], contents)
+      assert.deepStrictEqual(yield* run([second], contents), before)
+    })
+  )
+
+  test(
+    "is not switched off, and not opened with another key: the message names the variable, and nothing is changed",
+    Effect.gen(function*() {
+      const { contents, run } = yield* scenario
+      const before = yield* run([first], contents)
+      for (const keys of [[], [second]]) {
+        const { message } = yield* Effect.flip(
+          Effect.asVoid(run(keys, contents)) as Effect.Effect<void, { readonly message: string }>
+        )
+        assert.include(message, `encrypted with the key ${first.id}`)
+        assert.include(message, "ROLLCALL_ENCRYPTION_KEY_FILE")
+      }
+      assert.deepStrictEqual(yield* run([first], contents), before)
+    })
+  )
+
+  test(
+    "covers the results of journal steps, which are read after the key has changed (L5)",
+    Effect.gen(function*() {
+      const { contents, inFiles, run } = yield* scenario
+      yield* run(
+        [],
+        Effect.gen(function*() {
+          const sql = yield* SqlClient
+          const row = { handler: 1, dedup_key: "e1", keep_forever: 0, delivery: 1, claim: 1, begun_at: 1, done: 1 }
+          const results = Array.from({ length: 300 }, (_, index) => ({
+            ...row,
+            step: `s${index}`,
+            result: `{"name":"journal secret ${index}"}`
+          }))
+          yield* Effect.forEach(results, (result) => sql`INSERT INTO journal ${sql.insert(result)}`)
+        })
+      )
+      assert.isAbove(yield* inFiles("journal secret"), 0)
+      yield* run([first], contents)
+      assert.strictEqual(yield* inFiles("journal secret"), 0)
+      yield* run([second, first], contents)
+      assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
+    })
+  )
+})

@@ -1,0 +1,92 @@
+/**
+ * Encrypts the columns with content: AES-256-GCM, with a random nonce of 96 bits for each value.
+ *
+ * Invariants
+ * 1. A value that was changed, or moved to another row or column, is not decrypted: its place is authenticated with it
+ * 2. Content that was stored before encryption was switched on is read as it is
+ *
+ * Gotchas
+ * - The stored form is `enc1:<key id>:<base64url of nonce, ciphertext and tag>`. All these columns contain JSON otherwise, which never
+ *   begins like that.
+ * - An empty list is stored as it is: most rows have no changes or no transitions.
+ * - With random nonces, one key must not encrypt more than 2³² values (NIST SP 800-38D, section 8.3).
+ */
+import * as Arr from "effect/Array"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
+import type { EncryptionKey } from "../../domain/EncryptionKey.ts"
+import { Damaged, StoreError } from "../Store.ts"
+
+/** The configured keys, the newest first: new content is encrypted with it. None: content is stored as it is. */
+export const EncryptionKeys = Context.Reference<ReadonlyArray<EncryptionKey>>("rollcall/store/EncryptionKeys", {
+  defaultValue: () => []
+})
+
+const algorithm = "aes-256-gcm"
+const nonceBytes = 12
+const tagBytes = 16
+/** How encrypted values begin. */
+export const prefix = "enc1:"
+const emptyList = "[]"
+
+/** Column and row of a value, such as `events/7/content`. */
+type Place = string
+export const pendingPlace = (stream: number, id: string): Place => `pending/${stream}/${id}`
+export const quarantinePlace = (stream: number, hash: string): Place => `quarantine/${stream}/${hash}`
+
+const encrypt = ({ id, key }: EncryptionKey, place: Place, text: string): string => {
+  const nonce = randomBytes(nonceBytes)
+  const cipher = createCipheriv(algorithm, key, nonce).setAAD(Buffer.from(place))
+  const bytes = Buffer.concat([nonce, cipher.update(text, "utf8"), cipher.final(), cipher.getAuthTag()])
+  return `${prefix}${id}:${bytes.toString("base64url")}`
+}
+
+/** Throws if the value is not what was encrypted in this place. */
+const decrypt = (keys: ReadonlyMap<string, EncryptionKey>, place: Place, stored: string): string => {
+  const [id = "", sealed = ""] = stored.slice(prefix.length).split(":")
+  const found = keys.get(id)
+  if (found === undefined) throw new Error(`no key ${id}`)
+  const bytes = Buffer.from(sealed, "base64url")
+  const decipher = createDecipheriv(algorithm, found.key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
+    .setAAD(Buffer.from(place))
+    .setAuthTag(bytes.subarray(-tagBytes))
+  return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, "utf8") + decipher.final("utf8")
+}
+
+export const make = (configured: ReadonlyArray<EncryptionKey>) => {
+  const keys = new Map(configured.map((key) => [key.id, key]))
+  const [current] = configured
+  const seal = <T extends string | null>(place: Place, text: T): T | string =>
+    current === undefined || text === null || text === emptyList ? text : encrypt(current, place, text)
+  const open = <T extends string | null>(place: Place, stored: T): T | string =>
+    stored === null || !stored.startsWith(prefix) ? stored : decrypt(keys, place, stored)
+  return {
+    /** Id of the key that new values are encrypted with; null = values are stored as they are. */
+    current: current?.id ?? null,
+    /** How values begin that are encrypted with the current key. */
+    currentPrefix: current === undefined ? null : `${prefix}${current.id}:`,
+    has: (id: string) => keys.has(id),
+    /** True if stored values may be encrypted, so that a database cannot search them. */
+    isUsed: configured.length > 0,
+    seal,
+    /** Fails with `Damaged` if `open`, which maps one row, cannot decrypt one of its values. */
+    openRows: <A, B>(
+      rows: ReadonlyArray<A>,
+      subject: string,
+      map: (row: A, decrypted: typeof open) => B
+    ): Effect.Effect<ReadonlyArray<B>, StoreError> =>
+      Effect.try({
+        try: () => Arr.map(rows, (row) => map(row, open)),
+        catch: () =>
+          new StoreError({
+            reason: new Damaged({
+              message:
+                `encrypted content in ${subject} cannot be decrypted: it was changed, or moved from another row or store`
+            })
+          })
+      })
+  }
+}
+
+export type ContentCipher = ReturnType<typeof make>

@@ -8,7 +8,7 @@
  * Gotchas
  * - The stored form is `enc1:<key id>:<base64url of nonce, ciphertext and tag>`. All these columns contain JSON otherwise, which never
  *   begins like that.
- * - An empty list is stored as it is: most rows have no changes or no transitions.
+ * - An empty list is stored as it is: most rows have no changes.
  * - With random nonces, one key must not encrypt more than 2³² values (NIST SP 800-38D, section 8.3).
  */
 import * as Arr from "effect/Array"

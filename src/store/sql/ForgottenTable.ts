@@ -51,6 +51,8 @@ interface ContentRow {
   readonly changes: string
 }
 
+type PendingPlace = Pick<ContentRow, "stream" | "id">
+
 interface QuarantinedPlace {
   readonly stream: number
   readonly hash: string
@@ -131,15 +133,13 @@ export const make = (
         }
       }
       const inStreams = sql`stream IN ${sql.in([...keys.keys()])}`
-      for (const stream of keys.keys()) {
-        for (let after: string | undefined = ""; after !== undefined;) {
-          const some: ReadonlyArray<ContentRow> = yield* sql<ContentRow>`
-            SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
-            WHERE stream = ${stream} AND id > ${after} AND ${mayContain("content", text)}
-            ORDER BY id LIMIT ${searchSpan}`
-          add(yield* containing(text, some))
-          after = some.length < searchSpan ? undefined : some.at(-1)?.id
-        }
+      for (let after: PendingPlace | undefined = { stream: 0, id: "" }; after !== undefined;) {
+        const some: ReadonlyArray<ContentRow> = yield* sql<ContentRow>`
+          SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
+          WHERE ${inStreams} AND (stream > ${after.stream} OR (stream = ${after.stream} AND id > ${after.id}))
+            AND ${mayContain("content", text)} ORDER BY stream, id LIMIT ${searchSpan}`
+        add(yield* containing(text, some))
+        after = some.length < searchSpan ? undefined : some.at(-1)
       }
       const [range] = yield* sql<{ first: number | null; last: number | null }>`
         SELECT min(position) AS first, max(position) AS last FROM events`

@@ -242,10 +242,11 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         const dropped = store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 5 })
         const contents = Effect.map(deliveries.entries([1, 2, 3]), (entries) => entries.map(({ after }) => after))
         assert.strictEqual(yield* dropped, 1)
-        assert.deepStrictEqual(yield* contents, ['{"id":"r","version":1}', null, '{"id":"r","version":2}'])
+        // rows without content are missing, so that no handler gets an event without the content that it had
+        assert.deepStrictEqual(yield* contents, ['{"id":"r","version":1}', '{"id":"r","version":2}'])
         yield* settle(yield* claim)
         assert.strictEqual(yield* dropped, 1)
-        assert.deepStrictEqual(yield* contents, [null, null, null])
+        assert.deepStrictEqual(yield* contents, [])
       })
     )
 

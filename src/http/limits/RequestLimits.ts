@@ -3,6 +3,7 @@
  *
  * Gotchas
  * - The reader of a stream leaves when its response closes, which Node.js reports also if the stream never started.
+ * - Requests without a token get no stream, and are not counted: several of them on one connection could use up the limit.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as ByteSize from "effect/ByteSize"
@@ -13,6 +14,7 @@ import { HttpServerError } from "effect/http/HttpServerError"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { CurrentCaller } from "../access/Caller.ts"
 import { PayloadTooLarge, TooManyReaders } from "../Problem.ts"
 import type { Limits } from "./Limits.ts"
 
@@ -57,7 +59,7 @@ export const make = ({ bodyBytes, eventReaders }: Limits) => {
   return Effect.fnUntraced(function*<E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {
     const request = yield* HttpServerRequest
     if (Number(request.headers["content-length"] ?? 0) > bodyBytes) return yield* respondTooLarge(bodyBytes)
-    if (follows(request)) {
+    if ((yield* CurrentCaller) !== null && follows(request)) {
       if (readers >= eventReaders) return yield* tooManyReaders(eventReaders)
       const response = NodeHttpServerRequest.toServerResponse(request)
       if (!response.closed) {

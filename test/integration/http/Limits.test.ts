@@ -34,6 +34,7 @@ const closed = (socket: Socket) =>
 /** Waits for the first bytes. */
 const received = (socket: Socket) => Effect.promise(async () => String((await once(socket, "data"))[0]))
 
+const operateToken = "an-operate-token-of-32-characters"
 const follow = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
 
 describe("a body", () => {
@@ -66,7 +67,7 @@ describe("a body", () => {
     Effect.gen(function*() {
       const form = { "content-type": "application/x-www-form-urlencoded", "transfer-encoding": "chunked" }
       assert.strictEqual((yield* send("POST", "/login", form, `token=${"x".repeat(65 * 1024)}`)).status, 413)
-    }).pipe(using({ token: "an-operate-token-of-32-characters" })))
+    }).pipe(using({ token: operateToken })))
 
   it.live("that is nested deeply is a fault, not an error of the server", () =>
     Effect.gen(function*() {
@@ -123,6 +124,23 @@ describe("readers of the event stream", () => {
         if ((yield* received(third)).startsWith("HTTP/1.1 200")) break
       }
     }).pipe(Effect.scoped, using({ limits: { eventReaders: 2 } })))
+
+  it.live("are not counted for requests without a token, which could otherwise use up the limit", () =>
+    Effect.gen(function*() {
+      const host = "Host: localhost\r\n"
+      const socket = yield* open
+      // these are answered in order, so all of them wait for the first one, which is delayed
+      socket.write(
+        `GET /v1/events HTTP/1.1\r\n${host}Authorization: Bearer wrong\r\n\r\n` +
+          `GET /health/live HTTP/1.1\r\n${host}Accept: text/event-stream\r\n\r\n`.repeat(3)
+      )
+      const head = yield* open
+      head.write(`GET /health/live HTTP/1.1\r\n${host}\r\n`)
+      yield* received(head)
+      const reader = yield* open
+      reader.write(follow.replace("Accept", `Authorization: Bearer ${operateToken}\r\nAccept`))
+      assert.match(yield* received(reader), /^HTTP\/1.1 200/)
+    }).pipe(Effect.scoped, using({ limits: { eventReaders: 2 }, token: operateToken })))
 
   it.live("that do not read are disconnected, and readers without events are not (I9)", () =>
     Effect.gen(function*() {

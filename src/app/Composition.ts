@@ -20,6 +20,7 @@ import type { KafkaSettings } from "../config/KafkaSettings.ts"
 import { type RawConfig } from "../config/RawConfig.ts"
 import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
+import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
@@ -148,9 +149,9 @@ const loadDelivery = Effect.promise(() =>
 const pluginsLayer = (
   { plugins, retention }: ResolvedConfig,
   integrationsReady: Effect.Effect<void>
-): Layer.Layer<PluginAdmin.PluginAdmin, never, Store | Deliveries | Source> =>
+): Layer.Layer<PluginAdmin.PluginAdmin, StoreError, Store | Deliveries | Source> =>
   plugins.length === 0 ?
-    PluginAdmin.none :
+    Layer.merge(PluginAdmin.none, Layer.effectDiscard(endRunningDeliveries)) :
     Layer.unwrap(Effect.map(loadDelivery, ([{ DeliveryEngine }, { layer }, { watchUncaught }]) =>
       layer(plugins).pipe(
         Layer.provide(DeliveryEngine.layer({ plugins, retention, integrationsReady })),

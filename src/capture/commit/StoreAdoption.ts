@@ -14,18 +14,20 @@
  *   before an adoption does not know about it. If the same copy is adopted twice, the second generation is still greater.
  * - Watermarks, pending rows and quarantine are kept. In an older copy they are older than the lost changes, so the next polls
  *   read those changes again.
+ * - A request to forget a record may be unfinished: neither the record nor its copies are published.
  * - Tombstones are not published. Their versions are reset, so that a record that is restored later is `created` version 1.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
+import { type Forgotten, withoutCopies } from "../../domain/Forgotten.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { combine } from "../../domain/Redaction.ts"
 import type { Head, StoredContent, StreamState } from "../../store/State.ts"
 import { type OlderGenerationRecord, type Owner, type RecordWrite, Store, type StoreError } from "../../store/Store.ts"
-import { newEvent } from "./RecordWrite.ts"
+import { newEvent, parseContent } from "./RecordWrite.ts"
 import { currentContent, redactionsOf, rulesOf, withRedaction } from "./StoredContent.ts"
 
 /** The effects of an adoption, as counts. */
@@ -71,15 +73,22 @@ export const plan = Effect.fn("StoreAdoption.plan")(
 /** Small enough to keep in memory, and to let other transactions run in between. */
 const batchRows = 250
 
-/** The stored content, processed by the current rules: redactions configured since then are applied. */
+/** The stored content without copies of forgotten records, processed by the current rules: redactions configured since then are applied. */
 const publishableContent = (
   stream: StreamState,
   stored: StoredContent,
   { canonicalHash: hash }: Head,
-  processing: Processing | null
-) => {
-  const record = processing && currentContent(processing, stream, stored)
-  if (processing === null || record === null) return { ...stored, hash }
+  processing: Processing | null,
+  forgotten: Forgotten
+): StoredContent & { readonly hash: string } => {
+  const content = processing === null ? parseContent(stored.content) : currentContent(processing, stream, stored)
+  if (content === null) return { ...stored, hash }
+  const record = withoutCopies(stream.model, content, forgotten)
+  if (processing === null) {
+    return record === content
+      ? { ...stored, hash }
+      : { ...stored, content: JSON.stringify(record), hash }
+  }
   const { id } = combine(rulesOf(stream, stored.redaction), processing.applied)
   return { content: JSON.stringify(record), hash: canonicalHash(processing.shape, record), redaction: id }
 }
@@ -88,14 +97,25 @@ const publishableContent = (
 const withRedactions = (state: StreamState, { applied }: Processing): StreamState =>
   redactionsOf(state).map((before) => combine(before, applied)).reduce(withRedaction<StreamState>, state)
 
-const republish = (stream: StreamState, generation: number, processing: Processing | null, now: number) =>
+interface Republishing {
+  readonly stream: StreamState
+  readonly generation: number
+  readonly processing: Processing | null
+  readonly forgotten: Forgotten
+  readonly now: number
+}
+
+const republish = ({ forgotten, generation, now, processing, stream }: Republishing) =>
 (
   record: OlderGenerationRecord
 ): RecordWrite => {
   const head = { ...record.head, version: 0, position: null }
   if (!head.live || record.content === null) return { head, events: [] }
+  if (forgotten.get(stream.model)?.has(head.id) === true) {
+    return { head: { ...head, live: false, textHash: "", canonicalHash: "" }, events: [] }
+  }
   const stored = { content: record.content, redaction: record.redaction }
-  const { content, hash, redaction } = publishableContent(stream, stored, head, processing)
+  const { content, hash, redaction } = publishableContent(stream, stored, head, processing, forgotten)
   return {
     ...redaction === null ? {} : { redaction },
     head: { ...head, version: 1 },
@@ -122,7 +142,8 @@ const adoptStream = Effect.fnUntraced(
           const records = yield* tx.olderGenerationRecords(generation, last, batchRows)
           const known = processing === null ? tx.state : withRedactions(tx.state, processing)
           if (known !== tx.state) yield* tx.saveState(known)
-          yield* tx.write(records.map(republish(tx.state, generation, processing, now)))
+          const forgotten = yield* tx.forgotten
+          yield* tx.write(records.map(republish({ stream: tx.state, generation, processing, forgotten, now })))
           return records.at(-1)?.head.id ?? null
         })
       )

@@ -33,6 +33,7 @@ import * as EventCache from "./EventCache.ts"
 import { batchWindowOf } from "./Subscription.ts"
 import * as Ticks from "./Ticks.ts"
 import * as Watchdog from "./Watchdog.ts"
+import { deliveryScope } from "./WithoutPlugins.ts"
 import * as Worker from "./Worker.ts"
 
 /** The status of one handler. */
@@ -68,8 +69,6 @@ export interface Options {
   readonly integrationsReady?: Effect.Effect<void>
 }
 
-/** The ownership scope: one process per store owns it. */
-const scope = "delivery"
 const pruneEvery = Duration.hours(1)
 /** How often the engine checks whether a removed integration has been added again, ms. */
 const removedRecheckMillis = 60_000
@@ -245,7 +244,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
 
   const finished = yield* Effect.scoped(Effect.gen(function*() {
     const attempts = yield* Effect.scope
-    const owner = yield* retryWhileStoreUnavailable(store.takeOwnership(scope))
+    const owner = yield* retryWhileStoreUnavailable(store.takeOwnership(deliveryScope))
     yield* session(owner, attempts)
   })).pipe(
     Effect.catch(() => Effect.void),

@@ -12,6 +12,7 @@
  * Gotchas
  * - A row at or before `pruned` is kept while it is the latest of its record, for `Store.records`, and while a delivery needs it. `readLog` does not return it.
  * - A row of an erased stream belongs to no record any more: it is deleted as soon as `pruned` is past it.
+ * - The delete of a forgotten record has no content before it: a reader may get it before the rows before it are emptied.
  * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
  * - `rewrite` replaces content by content in which more is redacted. Chains do not depend on content, so they stay; sums are
  *   computed again.
@@ -149,7 +150,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         e.previous, e.content_sum, e.row_sum, p.content AS before, p.content_sum AS before_sum
       FROM events e
       JOIN streams s ON s.key = e.stream
-      LEFT JOIN events p ON p.position = e.previous
+      LEFT JOIN events p ON p.position = e.previous AND (e.reason IS NULL OR e.reason <> 'forgotten')
       WHERE e.position IN ${positions}
       ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
 

@@ -1,0 +1,70 @@
+/** Forgetting a person while other mechanisms read or rewrite the same records. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import {
+  ann,
+  entries,
+  forgetNow,
+  integration,
+  later,
+  scenario,
+  startProcess
+} from "../../../test/support/capture/ForgettingWorld.ts"
+import type { LogEntry } from "../../domain/ChangeEvent.ts"
+import * as Processing from "../../domain/Processing.ts"
+import { Deliveries } from "../../store/Deliveries.ts"
+import { Store } from "../../store/Store.ts"
+import * as StoreAdoption from "../commit/StoreAdoption.ts"
+
+/** Requests that ann is forgotten, as a process does that ends right after the commit. */
+const requestOnly = Effect.fnUntraced(function*(process: Effect.Success<typeof startProcess>) {
+  const store = yield* Store
+  const at = later(3)
+  yield* store.requestForgetting(
+    process.capture.owner,
+    { ...ann, state: "erasing", requestedAt: at, doneAt: null },
+    { at, command: "forget", target: "", detail: "" }
+  )
+  yield* process.stop
+})
+
+describe("forgetting a person", () => {
+  it.effect("publishes deletes without the content before them, however soon they are read", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const deliveries = yield* Deliveries
+      const got: Array<LogEntry> = []
+      const read = Effect.map(entries, (all) => void got.push(...all.filter(({ reason }) => reason === "forgotten")))
+      const process = yield* Effect.provideService(startProcess, Deliveries, {
+        ...deliveries,
+        purgeForgotten: (...purge) => Effect.andThen(read, deliveries.purgeForgotten(...purge))
+      })
+      yield* forgetNow(process, ann)
+      assert.deepStrictEqual([...new Set(got.map(({ id }) => id))].sort(), ["a-ann", "c-ann", "o-ann"])
+      for (const { before, changes } of got) assert.deepStrictEqual([before, changes], [null, "[]"])
+    })))
+
+  it.effect("whose request was interrupted is not published again when the store is adopted", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      yield* requestOnly(yield* startProcess)
+      const store = yield* Store
+      const plan = yield* StoreAdoption.plan(1)
+      yield* StoreAdoption.adopt(plan, ({ model }) => Processing.defaultProcessing(model))
+      const published = yield* entries
+      assert.isFalse(published.some(({ after }) => after?.includes("ann@people")))
+      assert.deepStrictEqual(published.map(({ id, kind, version }) => [id, kind, version]).sort(), [
+        ["a-ann", "created", 1],
+        ["a-bob", "created", 1],
+        ["c-bob", "created", 1],
+        ["o-ann", "created", 1],
+        ["o-bob", "created", 1]
+      ])
+      const before = published.length
+      const process = yield* startProcess
+      for (const model of ["ats.application", "ats.offer"] as const) {
+        yield* process.capture.sweep({ integration, model })
+      }
+      assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
+      assert.strictEqual((yield* entries).length, before)
+      assert.strictEqual(world.inFiles("ann@people"), 0)
+    })))
+})

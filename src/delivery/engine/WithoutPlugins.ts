@@ -1,6 +1,6 @@
 /**
- * What a process without plugins does with deliveries that were running when an earlier process ended: they wait again, so that nothing
- * waits for their end, such as forgetting a record.
+ * A process without plugins: deliveries that were running when an earlier process ended wait again, so that nothing waits for their
+ * end, such as forgetting a record.
  */
 import * as Effect from "effect/Effect"
 import { Deliveries } from "../../store/Deliveries.ts"

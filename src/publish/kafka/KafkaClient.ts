@@ -133,20 +133,22 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
     )
 
   const admin: KafkaClient["admin"] = (doing, use) =>
-    Effect.acquireUseRelease(
-      Effect.map(connect, (kafka) => kafka.admin()),
-      (admin) =>
-        callWithTimeout(doing, async () => {
-          await admin.connect()
-          return await use(admin)
-        }),
-      disconnect
-    ).pipe(retryWhileStarting, diagnosed)
+    Effect.flatMap(connect, (kafka) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => kafka.admin()),
+        (admin) =>
+          callWithTimeout(doing, async () => {
+            await admin.connect()
+            return await use(admin)
+          }),
+        disconnect
+      )).pipe(retryWhileStarting, diagnosed)
 
   const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
     let usable = true
+    const kafka = yield* connect
     const producer = yield* Effect.acquireRelease(
-      Effect.map(connect, (kafka) =>
+      Effect.sync(() =>
         kafka.producer({
           idempotent: true,
           maxInFlightRequests: 1,
@@ -165,7 +167,8 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
               })
             }
           }
-        })),
+        })
+      ),
       (producer) => {
         usable = false
         return disconnect(producer)
@@ -243,12 +246,12 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
               .then(() => consumer.run({ autoCommit: false, eachBatch }))
               .catch((error) => end(() => reject(error)))
           }))
-      yield* Effect.acquireUseRelease(
-        Effect.map(connect, (kafka) =>
-          kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
-        consumeAll,
-        disconnect
-      ).pipe(retryWhileStarting)
+      yield* Effect.flatMap(connect, (kafka) =>
+        Effect.acquireUseRelease(
+          Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
+          consumeAll,
+          disconnect
+        )).pipe(retryWhileStarting)
       yield* outcome
     })
 

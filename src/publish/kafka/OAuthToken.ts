@@ -112,18 +112,29 @@ const requestToken = Effect.fnUntraced(function*(endpoint: TokenEndpoint) {
   return yield* failed(`${name} did not issue a token (status ${status})`, endpointAdvice)
 })
 
-/** Asks the endpoint at most once at a time. */
+/** Asks the endpoint at most once at a time. While it is unavailable, the last token is used until it expires. */
 const fromEndpoint = (endpoint: TokenEndpoint): TokenSource => {
   const mutex = Semaphore.makeUnsafe(1)
-  let issued: { readonly token: Redacted.Redacted; readonly renewAt: number } | null = null
+  let issued: { readonly token: Redacted.Redacted; readonly renewAt: number; readonly usableUntil: number } | null =
+    null
+
+  const renew = Effect.fnUntraced(function*(now: number) {
+    const { access_token: token, expires_in: lifetime } = yield* requestToken(endpoint)
+    const expiresAt = lifetime === undefined ? expiryOf(token) ?? now : now + lifetime * 1000
+    issued = {
+      token: Redacted.make(token),
+      renewAt: expiresAt - Math.max(renewalMargin, (expiresAt - now) / 4),
+      usableUntil: expiresAt - loginMargin
+    }
+    return issued.token
+  })
   return {
     current: mutex.withPermit(Effect.gen(function*() {
       const now = yield* Clock.currentTimeMillis
-      if (issued !== null && now < issued.renewAt) return issued.token
-      const { access_token: token, expires_in: lifetime } = yield* requestToken(endpoint)
-      const expiresAt = lifetime === undefined ? expiryOf(token) ?? now : now + lifetime * 1000
-      issued = { token: Redacted.make(token), renewAt: expiresAt - Math.max(renewalMargin, (expiresAt - now) / 4) }
-      return issued.token
+      const last = issued
+      if (last === null || now >= last.usableUntil) return yield* renew(now)
+      if (now < last.renewAt) return last.token
+      return yield* Effect.catchReason(renew(now), "SinkError", "Unreachable", () => Effect.succeed(last.token))
     })),
     invalidate: Effect.sync(() => {
       issued = null

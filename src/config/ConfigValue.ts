@@ -30,9 +30,8 @@ type PathFormat = (where: string, key: string | number) => string
 
 const inFile: PathFormat = (where, key) => {
   if (typeof key === "number") return `${where}[${key}]`
-  const shown = display(key)
-  const name = /^[A-Za-z_$][\w$]*$/.test(shown) ? shown : `["${shown}"]`
-  return where.endsWith(",") ? `${where} ${name}` : `${where}${name === shown ? "." : ""}${name}`
+  const name = /^[A-Za-z_$][\w$]*$/.test(key) ? key : `["${key}"]`
+  return where.endsWith(",") ? `${where} ${name}` : `${where}${name === key ? "." : ""}${name}`
 }
 const inVariable: PathFormat = (where) => where
 
@@ -122,7 +121,13 @@ export class ConfigValue {
   }
 
   #inside(key: string | number, value: unknown): ConfigValue {
-    return new ConfigValue(this.#naming(this.where, key), value, this.#origin, this.#naming, this.isSet, String(key))
+    const shown = typeof key === "number" ? key : display(key)
+    return new ConfigValue(this.#naming(this.where, shown), value, this.#origin, this.#naming, this.isSet, String(key))
+  }
+
+  /** A property whose name we know, which is therefore shown as it is. */
+  #known(name: string, value: unknown): ConfigValue {
+    return new ConfigValue(this.#naming(this.where, name), value, this.#origin, this.#naming, this.isSet)
   }
 
   /** One value for each of these properties, from the variables if one of them is set. Any other property is a fault. */
@@ -140,7 +145,7 @@ export class ConfigValue {
     }
     const valueOf = (name: string, variables: VariablesOf): ConfigValue =>
       [variables ?? []].flat().map((variable) => this.variable(variable))
-        .concat(entries.get(name) ?? this.unset(name))
+        .concat(this.#known(name, entries.get(name)?.value))
         .reduce((preferred, other) => preferred.#or(other))
     return Object.fromEntries(
       Object.entries(fields).map(([name, variables]) => [name, valueOf(name, variables)])
@@ -149,7 +154,7 @@ export class ConfigValue {
 
   /** The property of this name, as if it were not set. */
   unset(name: string): ConfigValue {
-    return this.#inside(name, undefined)
+    return this.#known(name, undefined)
   }
 
   /** The properties that are set. */

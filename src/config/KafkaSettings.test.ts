@@ -46,6 +46,25 @@ describe("the settings of Kafka", () => {
     })
   }
 
+  it("a broker without a port that exists is a fault", () => {
+    for (const broker of ["localhost", "localhost:0", "localhost:70000", "[::1]:65536"]) {
+      assert.include(faultsOf({ brokers: [broker] })[0]?.message, `"${broker}" is not a broker address`)
+    }
+  })
+
+  it("the address of a registry with a query or a fragment is a fault, because paths are appended to it", () => {
+    for (const end of ["?tenant=a", "/#x"]) {
+      const schemaRegistry = { url: `https://registry.example.com${end}` }
+      const [fault] = faultsOf({ brokers: ["localhost:9092"], schemaRegistry })
+      assert.strictEqual(fault?.where, "rollcall.config.ts, kafka.schemaRegistry.url")
+    }
+  })
+
+  it("a fault names each setting, also one with a long name", () => {
+    const [fault] = faultsOf({ brokers: ["localhost:9092"], replicationFactor: 0 })
+    assert.strictEqual(fault?.where, "rollcall.config.ts, kafka.replicationFactor")
+  })
+
   it("plaintext beyond this machine is a fault if only another kind of connection may be unencrypted", () => {
     assert.lengthOf(faultsOf(remote, {}, { allowPlaintext: ["api", "postgres"] }), 1)
   })

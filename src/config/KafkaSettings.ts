@@ -8,8 +8,12 @@ import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaint
 
 const parseBroker = (value: ConfigValue): string => {
   const broker = value.text() ?? ""
-  if (!/^[^\s:/]+:\d{1,5}$|^\[[0-9a-fA-F:]+\]:\d{1,5}$/.test(broker)) {
-    value.fault(`"${broker}" is not a broker address`, "Write host:port; separate several with commas")
+  const [, port] = /^(?:[^\s:/]+|\[[0-9a-fA-F:]+\]):(\d{1,5})$/.exec(broker) ?? []
+  if (port === undefined || Number(port) < 1 || Number(port) > 65_535) {
+    value.fault(
+      `"${broker}" is not a broker address`,
+      "Write host:port, with a port from 1 to 65535; separate several with commas"
+    )
   }
   return broker
 }
@@ -160,6 +164,7 @@ const parseRegistry = (section: ConfigValue, topic: ConfigValue, allowPlaintext:
   const own = section.fields({ url: null, username: null, password: null })
   if (!own.url.isSet) own.url.fault(notSet, "Set it to the address of the schema registry")
   const url = own.url.isSet ? parseUrl(own.url, "username and password", "the login", allowPlaintext) : ""
+  if (/[?#]/.test(url)) own.url.fault("has a query or a fragment", "Write https://<host>/<path>; paths are appended to it")
   if (own.username.isSet !== own.password.isSet) {
     const missing = own.username.isSet ? own.password : own.username
     missing.fault(notSet, "Set the registry's user name and password together, or none of them")

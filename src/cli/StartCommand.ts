@@ -66,6 +66,9 @@ const describeUndelivered = (before: PluginAdmin.PluginsView, after: PluginAdmin
     })
   )
 
+/** How long `--once` waits for a Kafka that is unavailable; the next run publishes the events. */
+const outageLimit = "1 minute"
+
 const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const capture = yield* Capture
   const store = yield* Store
@@ -76,8 +79,8 @@ const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const { newest } = yield* store.logRange
   const relay = yield* Effect.serviceOption(Relay)
   if (Option.isSome(relay)) {
-    const { position, reason } = yield* relay.value.awaitPosition(newest)
-    if (position < newest) problems.push(`publishing to Kafka stopped: ${reason?.message} (${reason?.hint})`)
+    const { reason } = yield* relay.value.awaitPosition(newest, outageLimit)
+    if (reason !== null) problems.push(`events were not published to Kafka: ${reason.message} (${reason.hint})`)
   }
   const { reason } = yield* plugins.awaitDrained(newest)
   if (reason !== null) problems.push(`delivery to plugins stopped: ${reason.message} (${reason.hint})`)

@@ -164,7 +164,9 @@ const parseRegistry = (section: ConfigValue, topic: ConfigValue, allowPlaintext:
   const own = section.fields({ url: null, username: null, password: null })
   if (!own.url.isSet) own.url.fault(notSet, "Set it to the address of the schema registry")
   const url = own.url.isSet ? parseUrl(own.url, "username and password", "the login", allowPlaintext) : ""
-  if (/[?#]/.test(url)) own.url.fault("has a query or a fragment", "Write https://<host>/<path>; paths are appended to it")
+  if (/[?#]/.test(url)) {
+    own.url.fault("has a query or a fragment", "Write https://<host>/<path>; paths are appended to it")
+  }
   if (own.username.isSet !== own.password.isSet) {
     const missing = own.username.isSet ? own.password : own.username
     missing.fault(notSet, "Set the registry's user name and password together, or none of them")

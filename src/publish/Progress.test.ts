@@ -77,6 +77,17 @@ describe("progress", () => {
       assert.deepStrictEqual(reports.map(brief).slice(1), ["hris.skill 2000 at 3"])
     }).pipe(Effect.scoped, Effect.provide(store)))
 
+  it.effect("is published, when a caller waits for it, although no event is new", () =>
+    Effect.gen(function*() {
+      const commit = yield* begin()
+      yield* commit(tags, 3, 1000)
+      const { relay, reports } = yield* start(new MemorySink.MemoryBroker())
+      yield* relay.awaitPosition(3)
+      yield* commit(skills, 0, 2000)
+      yield* relay.awaitPosition(3)
+      assert.deepStrictEqual(reports.map(brief), ["ats.tag 1000 at 3", "hris.skill 2000 at 3"])
+    }).pipe(Effect.scoped, Effect.provide(store)))
+
   it.effect("never goes back, even if the stream was rewound (W15)", () =>
     Effect.gen(function*() {
       const hour = 3_600_000

@@ -30,7 +30,7 @@ export interface Progress {
   readonly due: (position: number) => Effect.Effect<ProgressReport | null, StoreError>
   /** Records that the report was published. */
   readonly markReported: (report: ProgressReport) => void
-  /** Makes the next `due` read the progress even if the interval has not passed. */
+  /** Makes the next `due` read the progress again, even if the interval has not passed. */
   readonly checkNow: () => void
 }
 
@@ -82,6 +82,7 @@ export const make = ({ identity, streamsAtPosition }: Store["Service"], every: D
     },
     checkNow: () => {
       lastReadAt = -Infinity
+      pendingReport = null
     }
   }
 }

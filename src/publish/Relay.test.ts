@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -470,6 +471,32 @@ describe("Relay", () => {
       yield* append(10)
       yield* whileTimePasses(relay.awaitPosition(30))
       assert.deepStrictEqual(ids(broker), expected(1, 30))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a sink that refuses the relay is found out although there is nothing to publish", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      broker.failure = new Refused({ message: "authentication failed", hint: "check the login." })
+      const { reason, state } = yield* (yield* start(broker)).awaitPosition(0)
+      assert.strictEqual(state, "stopped")
+      assert.strictEqual(reason?.message, "authentication failed")
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a sink that stays unavailable is awaited for as long as the caller says", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      broker.failure = unreachable
+      const relay = yield* start(broker)
+      const begun = yield* Clock.currentTimeMillis
+      const { state } = yield* whileTimePasses(relay.awaitPosition(0, "1 minute"))
+      assert.strictEqual(state, "waiting")
+      assert.isAtLeast((yield* Clock.currentTimeMillis) - begun, 60_000)
+      const patient = yield* Effect.forkChild(relay.awaitPosition(0))
+      yield* TestClock.adjust("10 minutes")
+      assert.isUndefined(patient.pollUnsafe())
+      broker.failure = null
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Fiber.join(patient)).state, "running")
     }).pipe(Effect.provide(store)))
 
   it.effect("no relay waits for events that retention deleted before the first publication", () =>

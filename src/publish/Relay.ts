@@ -43,8 +43,11 @@ export interface RelayStatus extends Condition {
 
 export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
-  /** Returns when the events up to `position` and the streams' progress are in the sink, or when the relay has stopped. */
-  readonly awaitPosition: (position: number) => Effect.Effect<RelayStatus>
+  /**
+   * Returns when the events up to `position` and the streams' progress at the call are in the sink, or when the relay has
+   * stopped, or has been waiting for the sink or the store for longer than `patience` (default: any time).
+   */
+  readonly awaitPosition: (position: number, patience?: Duration.Input) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
   /** Publishes in the background while the layer exists; publishes the streams' progress at most once per `progressEvery`. */
   static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
@@ -59,6 +62,18 @@ interface NextBatch {
   readonly batch: ReadonlyArray<LogEntry>
   readonly checkpoint: Checkpoint
 }
+
+/** The status, and how many of the calls of `awaitPosition` have their progress report in the sink. */
+interface InternalStatus extends RelayStatus {
+  readonly answered: number
+}
+
+const publicStatus = ({ position, progressPosition, reason, state }: InternalStatus): RelayStatus => ({
+  position,
+  progressPosition,
+  reason,
+  state
+})
 
 const batchRows = 500
 const delays = {
@@ -128,28 +143,33 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
-  const status = yield* SubscriptionRef.make<RelayStatus>({
+  const status = yield* SubscriptionRef.make<InternalStatus>({
     position: 0,
     progressPosition: 0,
     state: "starting",
-    reason: null
+    reason: null,
+    answered: 0
   })
   let failures = 0
   /** The state that was last logged, while it lasts. */
   let logged: RelayStatus["state"] | null = null
   /** Completed when a caller of `awaitPosition` waits for the progress to be published. */
   let progressRequested = Deferred.makeUnsafe<void>()
+  /** How many callers have asked so far, and how many of them the next progress report answers. */
+  let requests = 0
+  let answering = 0
 
   const markPublished = Effect.fnUntraced(function*(position: number, newProgressPosition?: number) {
     failures = 0
-    const { progressPosition } = yield* SubscriptionRef.get(status)
+    const { answered, progressPosition } = yield* SubscriptionRef.get(status)
     if (logged !== null) yield* Effect.logInfo("publishing again")
     logged = null
     yield* SubscriptionRef.set(status, {
       position,
       progressPosition: newProgressPosition ?? progressPosition,
       state: "running",
-      reason: null
+      reason: null,
+      answered: newProgressPosition === undefined ? answered : answering
     })
     yield* Metric.update(positionGauge, position)
     const { newest } = yield* store.logRange
@@ -202,6 +222,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     while (true) {
       if (Deferred.isDoneUnsafe(progressRequested)) {
         progressRequested = Deferred.makeUnsafe()
+        answering = requests
         progress.checkNow()
       }
       const { position } = last
@@ -266,16 +287,24 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     )
   )
   return Relay.of({
-    status: SubscriptionRef.get(status),
-    awaitPosition: (position) =>
-      Effect.suspend(() => Deferred.succeed(progressRequested, undefined)).pipe(
-        Effect.andThen(
-          SubscriptionRef.changes(status).pipe(
-            Stream.filter((now) => now.progressPosition >= position || now.state === "stopped"),
-            Stream.runHead
+    status: Effect.map(SubscriptionRef.get(status), publicStatus),
+    awaitPosition: Effect.fnUntraced(function*(position, patience = Duration.infinity) {
+      const request = ++requests
+      yield* Deferred.succeed(progressRequested, undefined)
+      const longest = Duration.toMillis(Duration.fromInputUnsafe(patience))
+      return yield* SubscriptionRef.changes(status).pipe(
+        Stream.filterEffect(({ answered, progressPosition, reason, state }) =>
+          Effect.map(
+            Clock.currentTimeMillis,
+            (now) =>
+              (answered >= request && progressPosition >= position) || state === "stopped" ||
+              (state === "waiting" && reason !== null && now - reason.since >= longest)
           )
         ),
-        Effect.flatMap((now) => now._tag === "Some" ? Effect.succeed(now.value) : SubscriptionRef.get(status))
+        Stream.runHead,
+        Effect.flatMap((now) => now._tag === "Some" ? Effect.succeed(now.value) : SubscriptionRef.get(status)),
+        Effect.map(publicStatus)
       )
+    })
   })
 })

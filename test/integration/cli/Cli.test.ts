@@ -1,3 +1,4 @@
+import { createServer as createHttpServer } from "node:http"
 import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -180,6 +181,26 @@ describe("start", () => {
       const last = JSON.parse(lines(stderr).at(-1)!)
       assert.strictEqual(last.problems, 0)
       assert.isAbove(last.events, 40)
+    }))
+
+  it("--once exits 1 if Kafka refuses the login, although there is nothing to publish", () =>
+    inDirectory(async (directory, start) => {
+      const issuer = createHttpServer((_, response) => response.writeHead(401).end(`{"error":"invalid_client"}`))
+      await new Promise<void>((resolve) => issuer.listen(0, "127.0.0.1", resolve))
+      const { port } = issuer.address() as AddressInfo
+      const { code, stderr } = await start(["start", "--once"], {
+        ...account,
+        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+        KAFKA_BROKERS: "127.0.0.1:9",
+        KAFKA_SASL_MECHANISM: "oauthbearer",
+        KAFKA_SASL_TOKEN_URL: `http://127.0.0.1:${port}/token`,
+        KAFKA_SASL_CLIENT_ID: "rollcall",
+        KAFKA_SASL_CLIENT_SECRET: "cl1ent-s3cret"
+      }).ended
+      issuer.close().closeAllConnections()
+      assert.strictEqual(code, 1, stderr)
+      assert.match(stderr, /not published to Kafka: .*refused the client \(invalid_client\)/)
+      assert.notInclude(stderr, "cl1ent-s3cret")
     }))
 
   it("--once exits 1 and names the stream if the key is refused, and never prints the key", () =>

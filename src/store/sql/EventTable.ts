@@ -187,11 +187,12 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const rangeOf = ({ newest, pruned }: Counter) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })
   const range = Effect.map(counter, rangeOf)
 
-  // one statement, so that everything is read at one moment
+  // One statement, so that everything is read at one moment. No row has position 0; for a list that is empty, the condition would be
+  // constant, and SQLite would read the whole table.
   const chains = (positions: ReadonlyArray<number>) =>
     sql<Counter & { at: number | null; found: string }>`
       SELECT ${counterColumns}, e.position AS at, e.chain AS found
-      FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", positions)}`.pipe(
+      FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", [0, ...positions])}`.pipe(
       Effect.map((rows) => {
         const counter = rows[0] ?? emptyLog
         const known = new Map(rows.map(({ at, found }) => [at, found]))

@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as SqlClient from "effect/sql/SqlClient"
+import * as Statement from "effect/sql/Statement"
 import { TestClock } from "effect/testing"
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -280,6 +281,32 @@ describe("a SQLite store", () => {
         yield* plan("SELECT position FROM events WHERE stream IN (1, 2) AND position > 5 ORDER BY position LIMIT 9"),
         "COVERING INDEX events_stream"
       )
+    }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+
+  it.effect("never scans the event log to read one page (I9)", () =>
+    Effect.gen(function*() {
+      const store = yield* Store
+      const sql = yield* SqlClient.SqlClient
+      const queries: Array<readonly [string, ReadonlyArray<unknown>]> = []
+      const note: Statement.Transformer = (statement) => {
+        queries.push(statement.compile())
+        return Effect.succeed(statement)
+      }
+      const page = { after: 0, upTo: undefined, limit: 25 } as const
+      yield* Effect.all([
+        store.chains([]),
+        store.chains([1, 2]),
+        store.positionBefore(5),
+        store.readLog(page),
+        store.readLog({ ...page, integrations: ["a"], models: ["ats.tag"] }),
+        store.readLog({ ...page, upTo: 9, kinds: ["deleted"], transitions: ["hired"] }),
+        store.records(tags, null, 25)
+      ]).pipe(Effect.provideService(Statement.CurrentTransformer, note))
+      assert.isAbove(queries.length, 6)
+      for (const [query, params] of queries) {
+        const rows = yield* sql.unsafe<{ detail: string }>(`EXPLAIN QUERY PLAN ${query}`, params)
+        for (const { detail } of rows) assert.notMatch(detail, /^SCAN (events|e|p)\b(?! USING)/, query)
+      }
     }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
 })
 

@@ -79,7 +79,8 @@ describe("Config", () => {
         "ROLLCALL_API_KEY",
         "ROLLCALL_MODELS",
         "ROLLCALL_INTERVAL",
-        "ROLLCALL_HTTP_TOKEN"
+        "ROLLCALL_HTTP_TOKEN",
+        "ROLLCALL_HTTP_TLS_CERT_FILE"
       ])
       for (const fault of result.failure.faults) assert.include(result.failure.message, fault.where)
     }))
@@ -163,6 +164,7 @@ describe("Config", () => {
         KAFKA_SASL_USERNAME: "u",
         KAFKA_SASL_PASSWORD: "kafka-pw",
         ROLLCALL_HTTP_HOST: "0.0.0.0",
+        ROLLCALL_ALLOW_PLAINTEXT: "http",
         ROLLCALL_HTTP_TOKEN: "http-token-of-thirty-two-letters"
       })
       assert.strictEqual(Redacted.value(yield* value.accounts["default"]!.key), "s3cret-key")

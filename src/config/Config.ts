@@ -88,7 +88,7 @@ const parseSettings = (sections: Sections) => {
     store: parseStore(sections.store, allowPlaintext),
     /** How long the event log is kept. */
     retention: sections.retention.duration() ?? Duration.days(7),
-    http: parseHttp(sections.http),
+    http: parseHttp(sections.http, allowPlaintext),
     kafka: parseKafka(sections.kafka, allowPlaintext),
     log: parseLog(sections.log),
     plugins: parsePlugins(sections.plugins)
@@ -101,7 +101,7 @@ export const check = (input: RawConfig): Result.Result<Settings, ConfigFaults> =
 
 /** The address of the operating API, for commands such as `status` and `tail` that call the running process. Pure. */
 export const checkHttpClient = (input: RawConfig): Result.Result<ReturnType<typeof parseHttpClient>, ConfigFaults> =>
-  toResult(evaluate(input, ({ http }) => parseHttpClient(http)))
+  toResult(evaluate(input, ({ allowPlaintext, http }) => parseHttpClient(http, parseAllowPlaintext(allowPlaintext))))
 
 /** The log settings. Faults are ignored here because `check` reports them, and the logger must exist to print them. */
 export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, ({ log }) => parseLog(log)).value

@@ -9,7 +9,7 @@ import { loadEnvironment } from "./RawConfig.ts"
 const account = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KEY: "s3cret-key" }
 const long = "0123456789abcdef0123456789abcdef"
 const other = "fedcba9876543210fedcba9876543210"
-const open = { ROLLCALL_HTTP_HOST: "0.0.0.0" }
+const open = { ROLLCALL_HTTP_HOST: "0.0.0.0", ROLLCALL_ALLOW_PLAINTEXT: "http" }
 
 const load = (variables: Record<string, string>) =>
   loadEnvironment.pipe(
@@ -73,6 +73,38 @@ describe("the settings of the operating API", () => {
           /^ROLLCALL_HTTP_HOSTS .* is not a host name$/
         )
       }
+    }))
+
+  it.effect("beyond loopback the server needs TLS, a proxy with TLS, or a setting that allows it to be unencrypted", () =>
+    Effect.gen(function*() {
+      const remote = { ROLLCALL_HTTP_HOST: "0.0.0.0", ROLLCALL_HTTP_TOKEN: long }
+      assert.match(
+        (yield* faultsOf(remote)).join(),
+        /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, but the operating API listens on 0\.0\.0\.0, so tokens/
+      )
+      const allowed: ReadonlyArray<Record<string, string>> = [
+        { ROLLCALL_HTTP_TLS_CERT_FILE: "/tls/cert.pem", ROLLCALL_HTTP_TLS_KEY_FILE: "/tls/key.pem" },
+        { ROLLCALL_HTTP_HOSTS: "https://rollcall.example.com" },
+        { ROLLCALL_ALLOW_PLAINTEXT: "http" },
+        { ROLLCALL_HTTP_HOST: "127.0.0.1" }
+      ]
+      for (const variables of allowed) assert.deepStrictEqual(yield* faultsOf({ ...remote, ...variables }), [])
+      assert.lengthOf(
+        yield* faultsOf({ ...remote, ROLLCALL_HTTP_HOSTS: "rollcall", ROLLCALL_ALLOW_PLAINTEXT: "api" }),
+        1
+      )
+    }))
+
+  it.effect("a command does not send its token unencrypted to another machine", () =>
+    Effect.gen(function*() {
+      const succeeds = (variables: Record<string, string>) =>
+        Effect.map(load({ ROLLCALL_HTTP_TOKEN: long, ...variables }), (raw) =>
+          Result.isSuccess(Config.checkHttpClient(raw)))
+      const remote = { ROLLCALL_HTTP_HOST: "rollcall.internal" }
+      assert.isFalse(yield* succeeds(remote))
+      assert.isTrue(yield* succeeds({ ...remote, ROLLCALL_HTTP_TLS_CA_FILE: "/tls/ca.pem" }))
+      assert.isTrue(yield* succeeds({ ...remote, ROLLCALL_ALLOW_PLAINTEXT: "http" }))
+      assert.isTrue(yield* succeeds({ ROLLCALL_HTTP_HOST: "0.0.0.0" }))
     }))
 
   it.effect("commands send the operate token, or the read token if only that is set", () =>

@@ -3,7 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { isIP } from "node:net"
 import { display } from "../domain/Quote.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
-import { isLoopback } from "./Plaintext.ts"
+import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
 /** Beyond this machine a token must not be guessable: `openssl rand -hex 32` makes 64 characters. */
 const minTokenLength = 32
@@ -82,9 +82,25 @@ const parseClientTls = (section: ConfigValue) => {
   return certFile === null && caFile === null ? null : { certFile, caFile }
 }
 
+const unencrypted = "so tokens and personal data would cross the network unencrypted"
+
+/** Reports a server that other machines can reach without encryption. */
+const requireEncryption = (
+  section: ConfigValue,
+  host: string,
+  allowPlaintext: ReadonlySet<PlaintextConnection>
+): void => {
+  if (isLoopback(host) || allowPlaintext.has("http")) return
+  section.variable("ROLLCALL_HTTP_TLS_CERT_FILE").fault(
+    `is not set, but the operating API listens on ${display(host)}, ${unencrypted}`,
+    "Name a certificate and its key; or, if a proxy terminates TLS, list its address as https://<name> in " +
+      `ROLLCALL_HTTP_HOSTS; or, ${orAllowPlaintext("http")}`
+  )
+}
+
 export type HttpSettings = ReturnType<typeof parseHttp>
 
-export const parseHttp = (section: ConfigValue) => {
+export const parseHttp = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
   const own = httpFields(section)
   const address = parseAddress(own)
   const { host } = address
@@ -112,11 +128,16 @@ export const parseHttp = (section: ConfigValue) => {
   const isListed = listed.some(({ name }) => name === ownName.name)
   /** The names under which clients reach the API, besides those of this machine and its addresses. */
   const hosts = isLoopback(host) || isIP(host) !== 0 || isListed ? listed : [...listed, ownName]
-  return { ...address, token, readToken, hosts, tls: parseServerTls(own.tls) }
+  const tls = parseServerTls(own.tls)
+  if (tls === null && !listed.some(({ https }) => https)) requireEncryption(section, host, allowPlaintext)
+  return { ...address, token, readToken, hosts, tls }
 }
 
+/** Whether a command that calls this address stays on this machine: a server that listens on all addresses is called there. */
+const isOwnMachine = (host: string): boolean => isLoopback(host) || host === "0.0.0.0" || host === "::"
+
 /** Where commands such as `status` find the running process, and the token that they send. */
-export const parseHttpClient = (section: ConfigValue) => {
+export const parseHttpClient = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
   const own = httpFields(section)
   const address = parseAddress(own)
   const token = own.token.secret()?.initial ?? own.readToken.secret()?.initial ?? null
@@ -126,7 +147,14 @@ export const parseHttpClient = (section: ConfigValue) => {
       "Set it to the token of that process, or set ROLLCALL_HTTP_READ_TOKEN for commands that only read"
     )
   }
-  return { ...address, token, tls: parseClientTls(own.tls) }
+  const tls = parseClientTls(own.tls)
+  if (tls === null && !isOwnMachine(address.host) && !allowPlaintext.has("http")) {
+    section.variable("ROLLCALL_HTTP_TLS_CA_FILE").fault(
+      `is not set, but the operating API is at ${display(address.host)}, ${unencrypted}`,
+      `Name the certificate of the authority of that server; or, ${orAllowPlaintext("http")}`
+    )
+  }
+  return { ...address, token, tls }
 }
 
 export const logLevels = ["trace", "debug", "info", "warn", "error"] as const

@@ -189,18 +189,6 @@ export const checkAddress = (
 
 type Requirements = Store | Deliveries | Capture | Forgetting | Control | PluginControl
 
-/** Logs once if the network carries tokens and personal data unencrypted. */
-const warnIfReadable = ({ host, hosts, tls }: ServerOptions) =>
-  tls !== null || hosts.some(({ https }) => https) || /^(localhost$|127\.|::1$)/.test(host)
-    ? Effect.void
-    : Effect.annotateLogs(
-      Effect.logWarning("the operating API is not encrypted: tokens and personal data can be read on the network"),
-      {
-        hint: "set ROLLCALL_HTTP_TLS_CERT_FILE and ROLLCALL_HTTP_TLS_KEY_FILE, or, if a proxy terminates TLS, " +
-          "list its address as https://<name> in ROLLCALL_HTTP_HOSTS"
-      }
-    )
-
 /** Serves until its scope closes. Running requests then have one second to finish; open event streams are cut. */
 export const layer = (
   options: ServerOptions
@@ -210,7 +198,6 @@ export const layer = (
   // listen only after the first read: a request that arrives before the handlers are installed is never answered
   const http = Layer.unwrap(Effect.gen(function*() {
     yield* OverviewCache
-    yield* warnIfReadable(options)
     const server = yield* makeServer(limits, options.tls)
     const listening = NodeHttpServer.layer(() => server, { host, port, gracefulShutdownTimeout: "1 second" }).pipe(
       Layer.catch((error) => Layer.effectContext(Effect.fail(explain(host, port, error.cause))))

@@ -38,7 +38,11 @@ describe("a secret in the wrong place", () => {
 
   it("is not printed by commands that look for the process at it", () =>
     inDirectory(async (directory, start) => {
-      const environment = { ROLLCALL_HTTP_HOST: key, ROLLCALL_HTTP_TOKEN: "t".repeat(40) }
+      const environment = {
+        ROLLCALL_HTTP_HOST: key,
+        ROLLCALL_HTTP_TOKEN: "t".repeat(40),
+        ROLLCALL_ALLOW_PLAINTEXT: "http"
+      }
       for (const args of [["status"], ["tail"], ["holds", "list"]]) {
         const { code, stderr, stdout } = await start(args, environment, directory).ended
         assert.notInclude((stdout + stderr).toLowerCase(), key.toLowerCase(), args.join(" "))

@@ -88,6 +88,7 @@ describe("the image", () => {
       ROLLCALL_API_KEY: "key",
       ROLLCALL_INTEGRATIONS: "sandbox:everything",
       ROLLCALL_HTTP_HOST: "0.0.0.0",
+      ROLLCALL_ALLOW_PLAINTEXT: "http",
       ROLLCALL_HTTP_PORT: String(port),
       ROLLCALL_HTTP_TOKEN: "a-token-of-sufficient-length-0123456789",
       ROLLCALL_STORE: "sqlite::memory:",

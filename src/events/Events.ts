@@ -36,14 +36,17 @@ interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
   readonly transitions: ReadonlyArray<Transition<M>>
 }
 
-/** A complete event of a model. */
+/**
+ * A complete event of a model. `before` of an `updated` or `deleted` event is null if that content is no longer kept: it is past
+ * retention, erased by its source, or forgotten.
+ */
 export type EventOf<M extends Model> =
   & EventFields<M>
   & { readonly stub: false }
   & (
     | { readonly kind: "created"; readonly before: null; readonly after: RecordOf<M> }
-    | { readonly kind: "updated"; readonly before: RecordOf<M>; readonly after: RecordOf<M> }
-    | { readonly kind: "deleted"; readonly before: RecordOf<M>; readonly after: null }
+    | { readonly kind: "updated"; readonly before: RecordOf<M> | null; readonly after: RecordOf<M> }
+    | { readonly kind: "deleted"; readonly before: RecordOf<M> | null; readonly after: null }
   )
 
 /** Replaces an event that was too large for Kafka. It has neither the record's contents nor the changes. */
@@ -104,9 +107,9 @@ const idIn = (attributes: unknown): string | null =>
     ? attributes.id
     : null
 
-/** Whether `before` and `after` are present as the event's kind requires. */
+/** Whether `before` and `after` are as the event's kind requires. The content before a change may no longer be kept. */
 const isWhole = ({ after, before, kind }: EventData): boolean =>
-  (before === null) === (kind === "created") && (after === null) === (kind === "deleted")
+  (before === null || kind !== "created") && (after === null) === (kind === "deleted")
 
 const eventOf = (attributes: unknown, data: unknown): Event => {
   const id = idIn(attributes)

@@ -11,6 +11,7 @@ import { initial } from "./migrations/0001_initial.ts"
 import { auditActor } from "./migrations/0002_audit_actor.ts"
 import { forgotten } from "./migrations/0003_forgotten.ts"
 import { redactions } from "./migrations/0004_redactions.ts"
+import { encryptionKeys } from "./migrations/0005_encryption_keys.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -18,7 +19,8 @@ const migrations = {
   "0001_initial": initial,
   "0002_audit_actor": auditActor,
   "0003_forgotten": forgotten,
-  "0004_redactions": redactions
+  "0004_redactions": redactions,
+  "0005_encryption_keys": encryptionKeys
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

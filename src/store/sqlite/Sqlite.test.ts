@@ -42,6 +42,18 @@ describe("a SQLite file", () => {
     }))
 })
 
+it.effect("a store that was migrated before there were encryption keys is opened, also if it has their table", () =>
+  Effect.gen(function*() {
+    const file = join(yield* directory, "rollcall.db")
+    yield* opening(file)
+    for (const change of ["DROP TABLE encryption_keys", "SELECT 1"]) {
+      const database = new DatabaseSync(file)
+      database.exec(`${change}; DELETE FROM migrations WHERE migration_id > 4`)
+      database.close()
+      yield* opening(file)
+    }
+  }))
+
 describe("a SQLite store rejects", () => {
   it.effect("a directory that does not exist, and names it", () =>
     Effect.gen(function*() {

@@ -1,6 +1,6 @@
 /**
- * How stored content was changed before it was stored. `redaction`: the rules that were applied to stored content: the id of the rules, whose text is in the stream's state. Null = not known, because an
- * earlier version stored the row. `encryption_keys`: the keys that content may be encrypted with.
+ * The rules that were applied to stored content: the id of the rules, whose text is in the stream's state. Null = not known, because an
+ * earlier version stored the row.
  */
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -10,7 +10,6 @@ export const redactions = Effect.gen(function*() {
   for (const table of ["events", "pending", "quarantine"]) {
     yield* sql`ALTER TABLE ${sql(table)} ADD COLUMN redaction text`
   }
-  yield* sql`CREATE TABLE encryption_keys (id text PRIMARY KEY)`
   // retention deletes the rows of all streams that were last read before a time
   yield* sql`CREATE INDEX quarantine_last_at ON quarantine (last_at)`
 })

@@ -34,6 +34,18 @@ export const transact = <A, E>(
   body: (tx: StreamTx) => Effect.Effect<A, E>
 ): Effect.Effect<A, E | StoreError, Store> => Effect.flatMap(Store, (store) => store.transact(owner, key, body))
 
+/** Runs transactions on a stream of the store; returns `otherwise` if they fail because its integration was erased meanwhile. */
+export const unlessErased = <A, R>(
+  key: StreamKey,
+  otherwise: A,
+  transactions: Effect.Effect<A, StoreError, R>
+): Effect.Effect<A, StoreError, R | Store> =>
+  Effect.catch(transactions, (error) =>
+    Effect.gen(function*() {
+      const store = yield* Store
+      return (yield* store.stream(key)) === null ? otherwise : yield* Effect.fail(error)
+    }))
+
 /** Requests one page of the stream's list. */
 export const requestPage = (
   { key, settings }: Stream,

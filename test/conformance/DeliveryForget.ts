@@ -92,6 +92,19 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     )
 
     test(
+      "waits for a running delivery of an earlier delete, whose handler has the content before it in memory",
+      Effect.gen(function*() {
+        const { claim, deliveries, settle } = yield* forgotten()
+        for (let round = 0; round < 2; round++) yield* settle(yield* claim)
+        const last = yield* claim
+        assert.deepStrictEqual(last.map(({ subject }) => subject), [{ _tag: "Event", position: 4 }])
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 1)
+        yield* settle(last)
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
+      })
+    )
+
+    test(
       "deletes the steps of its events, and the results of its other steps, but no step of another record",
       Effect.gen(function*() {
         const { claim, deliveries, made, owner, settle, step } = yield* forgotten()

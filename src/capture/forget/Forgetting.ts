@@ -28,6 +28,7 @@ import type { ForgottenRecord } from "../../store/State.ts"
 import { type FoundRow, Store, type StoreError } from "../../store/Store.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
 import { Capture } from "../schedule/Capture.ts"
+import { unlessErased } from "../Stream.ts"
 import { deleteRecord, removeCopies, type Streams } from "./Mentions.ts"
 
 /** The effects of forgetting a record, as counts per place. */
@@ -204,12 +205,16 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     for (const { ids, key, rows } of yield* findCopies(record, embedding)) {
       for (let from = 0; from < ids.length; from += chunk) {
         const some = ids.slice(from, from + chunk)
-        yield* removeCopies(streams, key, some, forgotten).pipe(Effect.provideService(Store, store))
+        yield* unlessErased(key, undefined, removeCopies(streams, key, some, forgotten)).pipe(
+          Effect.provideService(Store, store)
+        )
         yield* purge({ key, ids: some, found: rowsIn(rows, new Set(some)), own: false })
       }
     }
     if (own !== undefined) {
-      yield* deleteRecord(streams, own, record.id).pipe(Effect.provideService(Store, store))
+      yield* unlessErased(own, undefined, deleteRecord(streams, own, record.id)).pipe(
+        Effect.provideService(Store, store)
+      )
       const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
       yield* purge({ key: own, ids: [record.id], found, own: true })
     }

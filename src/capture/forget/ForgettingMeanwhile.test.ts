@@ -1,6 +1,8 @@
 /** Forgetting a person while other mechanisms read or rewrite the same records. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
 import {
   ann,
   entries,
@@ -15,6 +17,8 @@ import * as Processing from "../../domain/Processing.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import * as StoreAdoption from "../commit/StoreAdoption.ts"
+import { Capture } from "../schedule/Capture.ts"
+import { layer } from "./Forgetting.ts"
 
 /** Requests that ann is forgotten, as a process does that ends right after the commit. */
 const requestOnly = Effect.fnUntraced(function*(process: Effect.Success<typeof startProcess>) {
@@ -66,5 +70,36 @@ describe("forgetting a person", () => {
       assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
       assert.strictEqual((yield* entries).length, before)
       assert.strictEqual(world.inFiles("ann@people"), 0)
+    })))
+
+  it.effect("ends if the integration is erased while the records are searched", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const first = yield* startProcess
+      yield* requestOnly(first)
+      const owner = yield* store.takeOwnership("capture")
+      let erased = false
+      const findRows: typeof store.findRows = Effect.fnUntraced(function*(...search) {
+        const found = yield* store.findRows(...search)
+        if (!erased) {
+          for (const model of ["ats.application", "ats.candidate", "ats.offer"] as const) {
+            yield* store.eraseStream(owner, { integration, model })
+          }
+        }
+        erased = true
+        return found
+      })
+      const capture = { ...first.capture, owner }
+      yield* Layer.build(layer({ processing: Processing.defaultProcessing })).pipe(
+        Effect.provideService(Store, { ...store, findRows }),
+        Effect.provideService(Capture, capture)
+      )
+      const states = Effect.map(store.forgotten, (all) => all.map(({ state }) => state))
+      const end = yield* Effect.repeat(Effect.andThen(TestClock.adjust("1 second"), states), {
+        until: ([state]) => state === "forgotten",
+        times: 100
+      })
+      assert.isTrue(erased)
+      assert.deepStrictEqual(end, ["forgotten"])
     })))
 })

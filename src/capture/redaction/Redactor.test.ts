@@ -298,4 +298,36 @@ describe("content that was stored before a rule was added", () => {
       assert.strictEqual(yield* redactInBackground(rig.stream.owner, () => hiding), 0)
       assert.strictEqual((yield* rig.state).redacting?.table, "events")
     })))
+
+  it.effect("is redacted in the other streams if a row of one stream is damaged", () => {
+    const rules = { remoteData: "drop", redact: { "/first_name": "drop" }, key: "k" } as const
+    return scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
+        yield* rig.sweep
+        const sql = yield* SqlClient
+        yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
+        const all = redactInBackground(
+          rig.stream.owner,
+          ({ model }) => model === "ats.application" ? hiding : Processing.make(model, rules)
+        )
+        assert.strictEqual(yield* all, 1)
+        assert.isNull(yield* find("secret"))
+      }),
+      { derivedProcessing: Processing.defaultProcessing("ats.candidate") }
+    )
+  })
+
+  it.effect("does not end the process if the stream is erased meanwhile", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, 3)
+      const store = yield* Store
+      let transactions = 0
+      const transact: typeof store.transact = (owner, key, body) =>
+        Effect.suspend(() => ++transactions === 2 ? store.eraseStream(owner, key) : Effect.void).pipe(
+          Effect.andThen(store.transact(owner, key, body))
+        )
+      const run = redactInBackground(rig.stream.owner, () => hiding)
+      assert.strictEqual(yield* Effect.provideService(run, Store, { ...store, transact }), 0)
+    })))
 })

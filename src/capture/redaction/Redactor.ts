@@ -26,7 +26,7 @@ import {
   type StreamTx
 } from "../../store/Store.ts"
 import { redactionsOf, withRedaction } from "../commit/StoredContent.ts"
-import { annotate } from "../Stream.ts"
+import { annotate, unlessErased } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
 
 /** Content has to be redacted by these rules and encrypted with this key. */
@@ -136,8 +136,6 @@ const redactStream = Effect.fnUntraced(function*(owner: Owner, stream: StreamSta
   const store = yield* Store
   let rewritten = 0
   for (;;) {
-    // an integration can be erased meanwhile
-    if ((yield* store.stream(stream)) === null) return 0
     const startedAt = yield* Clock.currentTimeMillis
     const { redacting } = yield* store.transact(owner, stream, (tx) => step(tx, target, startedAt))
     if (redacting === undefined) break
@@ -166,6 +164,13 @@ const finishEncryption = Effect.gen(function*() {
   return rewritten
 })
 
+/** A damaged row ends the stream with a message, and not the other streams: it may not have been read for years. */
+const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect.Effect<number, StoreError, R> =>
+  Effect.catch(rewrite, (error) =>
+    error.reason._tag === "Damaged"
+      ? Effect.as(Effect.logError("stored content not redacted").pipe(Effect.annotateLogs({ why: error.message })), 0)
+      : Effect.fail(error))
+
 /**
  * Redacts the stored content of all streams by their current rules, and encrypts it with the current key. Returns how many rows were
  * rewritten. If it is interrupted, the next call continues.
@@ -185,7 +190,11 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
   // shows operators all streams that are to be redacted, before the first of them is
   for (const { stream, target } of outdated) {
     const now = yield* Clock.currentTimeMillis
-    yield* store.transact(owner, stream, (tx) => tx.saveState(begun(tx.state, target, now)))
+    yield* unlessErased(
+      stream,
+      undefined,
+      store.transact(owner, stream, (tx) => tx.saveState(begun(tx.state, target, now)))
+    )
   }
   if (outdated.length > 0) {
     const isOtherKey = outdated.some(({ stream, target }) => hasOtherKey(stream, target))
@@ -196,19 +205,14 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
     ).pipe(Effect.annotateLogs({ streams: outdated.length }))
   }
   let rewritten = 0
-  for (const { stream, target } of outdated) rewritten += yield* redactStream(owner, stream, target)
+  for (const { stream, target } of outdated) {
+    rewritten += yield* unlessErased(stream, 0, redactStream(owner, stream, target)).pipe(unlessDamaged)
+  }
   return key === null ? rewritten : rewritten + (yield* finishEncryption)
 })
 
-/** Like `redactStored`. A damaged row ends it with a message, and not the process: the row may not have been read for years. */
+/** Like `redactStored`. A damaged row ends it with a message, and not the process. */
 export const redactInBackground = (
   owner: Owner,
   processingOf: ProcessingOf
-): Effect.Effect<number, StoreError, Store> =>
-  redactStored(owner, processingOf).pipe(
-    Effect.catch((error) =>
-      error.reason._tag === "Damaged"
-        ? Effect.as(Effect.logError("stored content not redacted").pipe(Effect.annotateLogs({ why: error.message })), 0)
-        : Effect.fail(error)
-    )
-  )
+): Effect.Effect<number, StoreError, Store> => unlessDamaged(redactStored(owner, processingOf))

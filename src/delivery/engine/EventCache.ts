@@ -3,6 +3,7 @@
  *
  * Gotchas
  * - Handlers share the parsed contents and must not change them.
+ * - A delete stays in the log when its record is forgotten, but without the content before it. So it is not kept in memory.
  * - The worker soon needs the rows that the dispatcher has just read, so the newest rows stay in memory   (I9: bounded).
  */
 import * as Effect from "effect/Effect"
@@ -64,6 +65,7 @@ export const make = (identity: LogIdentity, deliveries: Deliveries["Service"]) =
 
   const add = (entry: LogEntry): PublishedEvent => {
     const event = toPublishedEvent(identity, entry)
+    if (entry.kind === "deleted" && entry.before !== null) return event
     known.set(entry.position, event)
     for (const oldest of known.keys()) {
       if (known.size <= capacity) break

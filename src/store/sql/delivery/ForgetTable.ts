@@ -6,6 +6,7 @@
  *
  * Gotchas
  * - A handler that is running has the event in memory and continues. Its delivery is cancelled by a later call, if it is retried.
+ * - A running delivery of an earlier delete is waited for too: its event has the content before the delete.
  * - Rows are emptied even if a reader has not read them: it gets the delete of a record that it may not know, as after retention.
  * - A step that runs once per record is not repeated if the record is allowed again, so its row stays, without the result.
  */
@@ -30,6 +31,7 @@ interface ChainRow {
   readonly id: string
   readonly position: number
   readonly kind: string
+  readonly reason: string | null
 }
 
 export const make = (
@@ -46,12 +48,12 @@ export const make = (
   const chainsOf = (key: StreamKey, ids: ReadonlyArray<string>) =>
     inBatches(ids, (some) =>
       sql<ChainRow>`
-        WITH RECURSIVE chain (id, position, previous, kind) AS (
-          SELECT h.id, e.position, e.previous, e.kind FROM heads h JOIN events e ON e.position = h.position
+        WITH RECURSIVE chain (id, position, previous, kind, reason) AS (
+          SELECT h.id, e.position, e.previous, e.kind, e.reason FROM heads h JOIN events e ON e.position = h.position
           WHERE h.stream = ${streamOf(key)} AND h.id IN ${sql.in(some)}
           UNION ALL
-          SELECT chain.id, e.position, e.previous, e.kind FROM chain JOIN events e ON e.position = chain.previous
-        ) SELECT id, position, kind FROM chain`)
+          SELECT chain.id, e.position, e.previous, e.kind, e.reason FROM chain JOIN events e ON e.position = chain.previous
+        ) SELECT id, position, kind, reason FROM chain`)
 
   /** The rows before each record's last delete: those that its chain still has, and those that were found by their content. */
   const rowsBeforeDelete = Effect.fnUntraced(function*(
@@ -65,10 +67,21 @@ export const make = (
       if (kind === "deleted") lastDelete.set(id, Math.max(lastDelete.get(id) ?? 0, Number(position)))
     }
     const before = [...chains, ...found].filter(({ id, position }) => Number(position) < (lastDelete.get(id) ?? 0))
-    return [...new Set(before.map(({ position }) => Number(position)))]
+    const deletes = chains.filter(({ id, position, reason }) =>
+      reason !== "forgotten" && Number(position) === lastDelete.get(id)
+    )
+    return {
+      positions: [...new Set(before.map(({ position }) => Number(position)))],
+      /** The last deletes that were not caused by forgetting: their events have the content before them. */
+      deletes: deletes.map(({ position }) => Number(position))
+    }
   })
 
-  const cancelDeliveries = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
+  /** Returns how many deliveries of these rows, and of the deletes after them, are running. */
+  const cancelDeliveries = Effect.fnUntraced(function*(
+    positions: ReadonlyArray<number>,
+    deletes: ReadonlyArray<number>
+  ) {
     const cancelled = yield* inBatches(positions, (some) =>
       sql<OrderingKey & { id: Integer }>`
         DELETE FROM deliveries WHERE position IN ${sql.in(some)} AND state <> 'running'
@@ -79,8 +92,8 @@ export const make = (
     )
     yield* release(cancelled)
     const running = yield* inBatches(
-      positions,
-      (some) => sql`SELECT id FROM deliveries WHERE position IN ${sql.in(some)}`
+      [...positions, ...deletes],
+      (some) => sql`SELECT id FROM deliveries WHERE position IN ${sql.in(some)} AND state = 'running'`
     )
     return running.length
   })
@@ -131,8 +144,8 @@ export const make = (
 
   const purgeForgotten: Deliveries["Service"]["purgeForgotten"] = Effect.fnUntraced(
     function*(key, ids, { found, own }): Effect.fn.Return<number, SqlError | StoreError> {
-      const positions = yield* rowsBeforeDelete(key, ids, found)
-      const running = yield* cancelDeliveries(positions)
+      const { deletes, positions } = yield* rowsBeforeDelete(key, ids, found)
+      const running = yield* cancelDeliveries(positions, deletes)
       yield* deleteSteps(positions)
       yield* emptyBatches(positions)
       if (own) { for (const id of ids) yield* purgeOwn(key, id) }

@@ -72,6 +72,10 @@ type Event struct {
 
 func (r Record) key() []byte { return []byte(r.Integration + "/" + r.Model + "/" + r.ID) }
 
+func (r Record) sameVersion(other Record) bool {
+	return string(r.key()) == string(other.key()) && r.Generation == other.Generation && r.Version == other.Version
+}
+
 func (r Record) live() bool { return len(r.After) > 0 && string(r.After) != "null" }
 
 func get(ctx context.Context, path string, into any) error {
@@ -208,12 +212,14 @@ func (m *mirror) applyMessage(ctx context.Context, tx *bolt.Tx, message *kgo.Rec
 	if err := json.Unmarshal(message.Value, &event); err != nil {
 		return err
 	}
-	if event.Stub { // too large for Kafka: the log has the whole event
+	if event.Stub { // too large for Kafka: the log has the whole event, unless its content was erased or forgotten since
 		var page struct{ Events []struct{ Data Event } }
 		if err := get(ctx, event.Log, &page); err != nil {
 			return err
 		}
-		event = page.Events[0].Data
+		if len(page.Events) > 0 && page.Events[0].Data.sameVersion(event.Record) {
+			event = page.Events[0].Data
+		} // otherwise a delete follows
 	}
 	fmt.Println("applied", event.Kind, string(message.Key), event.Version)
 	return apply(tx, event.Record)

@@ -47,6 +47,14 @@ def get(path):
         return json.load(response)
 
 
+def whole(stub):
+    """The log has the whole event, unless its content was erased or forgotten since: then a delete follows."""
+    events = get(stub["log"])["events"]
+    keys = ("integration", "model", "id", "generation", "version")
+    found = events and all(events[0]["data"][key] == stub[key] for key in keys)
+    return events[0]["data"] if found else stub
+
+
 def apply(db, record):
     content = record["after"] and json.dumps(record["after"], sort_keys=True)
     keys = ("integration", "model", "id", "generation", "version")
@@ -138,8 +146,8 @@ def follow(db, consumer, once):
                 if message.topic() == PROGRESS:
                     generations.seen(message.key().decode(), value["generation"], parts)
                 else:
-                    if value.get("stub"):  # too large for Kafka: the log has the whole event
-                        value = get(value["log"])["events"][0]["data"]
+                    if value.get("stub"):  # too large for Kafka
+                        value = whole(value)
                     apply(db, value)
                     print("applied", value["kind"], message.key().decode(), value["version"], flush=True)
                 db.execute("UPDATE offsets SET next = ? WHERE topic = ? AND part = ?", (message.offset() + 1, *part))

@@ -72,8 +72,11 @@ public final class Mirror {
     return header == null ? null : new String(header.value(), StandardCharsets.UTF_8);
   }
 
-  /** A record too large for Kafka: the log has the whole event. */
-  private static String fetch(String stub) throws IOException, InterruptedException {
+  /**
+   * A record too large for Kafka: the log has the whole event. Null if its content was erased or forgotten since: then the log
+   * answers with a later event, and a delete follows.
+   */
+  private static String fetch(String stub, String eventId) throws IOException, InterruptedException {
     var request = HttpRequest.newBuilder(URI.create(API + JSON.readTree(stub).get("log").asText()));
     String token = System.getenv("ROLLCALL_HTTP_TOKEN");
     if (token != null) {
@@ -83,14 +86,15 @@ public final class Mirror {
     if (response.statusCode() != 200) {
       throw new IOException("the log answered with status " + response.statusCode());
     }
-    return JSON.readTree(response.body()).at("/events/0/data/after").toString();
+    JsonNode event = JSON.readTree(response.body()).at("/events/0");
+    return event.path("id").asText().equals(eventId) ? event.at("/data/after").toString() : null;
   }
 
   private static void apply(PreparedStatement statement, ConsumerRecord<String, String> message)
       throws SQLException, IOException, InterruptedException {
     String content = message.value();
     if ("true".equals(header(message, "ce_stub"))) {
-      content = fetch(content);
+      content = fetch(content, header(message, "ce_id"));
     }
     statement.setString(1, header(message, "ce_integration"));
     statement.setString(2, header(message, "ce_model"));

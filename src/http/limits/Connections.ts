@@ -27,13 +27,24 @@ const stalled = Metric.counter("rollcall_http_readers_cut_total", {
 
 const isRunning = (running: ReadonlyMap<Socket, number>, socket: Socket): boolean => (running.get(socket) ?? 0) > 0
 
+/**
+ * Requests of one connection that run at the same time. They are answered in order, so each finished answer waits in memory for the ones
+ * before it.
+ */
+const maxRunning = 8
+
 const cutStalled = (server: Server, onCut: (address: string) => void): void => {
   /** Number of requests that are running on a connection. */
   const running = new Map<Socket, number>()
   server.on("request", ({ socket }, response) => {
-    running.set(socket, (running.get(socket) ?? 0) + 1)
+    const count = (running.get(socket) ?? 0) + 1
+    running.set(socket, count)
     response.once("close", () => running.set(socket, (running.get(socket) ?? 1) - 1))
-    if (running.get(socket) === 1) socket.once("close", () => running.delete(socket))
+    if (count === 1) socket.once("close", () => running.delete(socket))
+    if (count > maxRunning && !socket.destroyed) {
+      onCut(socket.remoteAddress ?? "unknown")
+      socket.destroy()
+    }
   })
   server.on("timeout", (socket: Socket) => {
     if (isRunning(running, socket) && socket.writableLength === 0) return

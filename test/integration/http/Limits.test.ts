@@ -185,6 +185,21 @@ describe("connections", () => {
       Effect.provideService(Metric.MetricRegistry, new Map())
     ))
 
+  it.live("that send many requests without waiting for the answers are closed, so that the answers do not fill the memory (I9)", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      const page = "GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n"
+      const few = yield* open
+      few.write(page.repeat(4))
+      assert.match(yield* received(few), /^HTTP\/1.1 200/)
+      const many = yield* open
+      many.write(page.repeat(300))
+      yield* closed(many)
+      // of 300 answers with 491 bytes
+      assert.isBelow(many.bytesRead, 8192)
+      assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
+    }).pipe(Effect.scoped, using()))
+
   it.live("that send their request too slowly are closed, also if they send nothing", () =>
     Effect.gen(function*() {
       const slow = yield* open

@@ -1,0 +1,58 @@
+/** The conformance suites of a store, and the stores that they run against. */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { randomBytes } from "node:crypto"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseKey } from "../../src/domain/EncryptionKey.ts"
+import type { Deliveries } from "../../src/store/Deliveries.ts"
+import { EncryptionKeys } from "../../src/store/sql/ContentCipher.ts"
+import type { Store, StoreError } from "../../src/store/Store.ts"
+import type * as Server from "../integration/postgres/Server.ts"
+import { deliverySuite } from "./Deliveries.ts"
+import { deliveryActSuite } from "./DeliveryActs.ts"
+import { answerSuite } from "./DeliveryAnswers.ts"
+import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
+import { forgetSuite } from "./DeliveryForget.ts"
+import { journalSuite } from "./DeliveryJournal.ts"
+import { storeSuite } from "./Store.ts"
+import { derivedSuite } from "./StoreDerived.ts"
+import { generationSuite } from "./StoreGeneration.ts"
+import { holdSuite } from "./StoreHolds.ts"
+import { logSuite } from "./StoreLog.ts"
+import { recordSuite } from "./StoreRecords.ts"
+import { redactionSuite } from "./StoreRedaction.ts"
+
+/** Every suite of the ports of one store. */
+export const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) => {
+  storeSuite(name, layer)
+  recordSuite(name, layer)
+  redactionSuite(name, layer)
+  logSuite(name, layer)
+  holdSuite(name, layer)
+  derivedSuite(name, layer)
+  generationSuite(name, layer)
+  deliverySuite(name, layer)
+  deliveryActSuite(name, layer)
+  deliveryCrashSuite(name, layer)
+  journalSuite(name, layer)
+  answerSuite(name, layer)
+  forgetSuite(name, layer)
+}
+
+/** The options of a database file in a directory of its own, which is deleted afterwards. */
+export const file = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-store-"))),
+  (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
+).pipe(Effect.map((directory) => ({ file: join(directory, "rollcall.db") })))
+
+/** The options of a new database of the server. */
+export const databaseOf = (server: ReturnType<typeof Server.ofFile>) =>
+  Effect.map(
+    server.database,
+    (url) => ({ url: Redacted.make(url), name: `postgres://${new URL(url).host}${new URL(url).pathname}` })
+  )
+
+export const encrypted = Layer.succeed(EncryptionKeys)([parseKey(randomBytes(32).toString("base64"))!])

@@ -59,7 +59,7 @@ export const holds = HttpApiGroup.make("holds").add(
   HttpApiEndpoint.get("list", "/v1/holds", {
     query: {
       state: Schema.optionalKey(HoldState),
-      after: Schema.optionalKey(Schema.FiniteFromString),
+      after: Schema.optionalKey(PositiveInt),
       limit: Schema.optionalKey(Limit)
     },
     success: page(HoldView),

@@ -83,6 +83,8 @@ describe("GET /v1/holds", () => {
       assert.notInclude(text + rest.text, "s3cret")
       assert.strictEqual((yield* ask("/v1/holds/77")).status, 404)
       assert.strictEqual((yield* ask("/v1/holds/seven")).status, 400)
+      // PostgreSQL refuses such an id, which would be answered "the store is unavailable"
+      assert.strictEqual((yield* ask("/v1/holds?after=1.5")).status, 400)
     }).pipe(using()))
 
   it.live("the status page and the metrics show open holds, and readiness ignores them", () =>

@@ -25,7 +25,7 @@ const stalled = Metric.counter("rollcall_http_readers_cut_total", {
   incremental: true
 })
 
-const isRunning = (running: ReadonlyMap<Socket, number>, socket: Socket): boolean => (running.get(socket) ?? 0) > 0
+const isRunning = (running: WeakMap<Socket, number>, socket: Socket): boolean => (running.get(socket) ?? 0) > 0
 
 /**
  * Requests of one connection that run at the same time. They are answered in order, so each finished answer waits in memory for the ones
@@ -35,12 +35,11 @@ const maxRunning = 8
 
 const cutStalled = (server: Server, onCut: (address: string) => void): void => {
   /** Number of requests that are running on a connection. */
-  const running = new Map<Socket, number>()
+  const running = new WeakMap<Socket, number>()
   server.on("request", ({ socket }, response) => {
     const count = (running.get(socket) ?? 0) + 1
     running.set(socket, count)
     response.once("close", () => running.set(socket, (running.get(socket) ?? 1) - 1))
-    if (count === 1) socket.once("close", () => running.delete(socket))
     if (count > maxRunning && !socket.destroyed) {
       onCut(socket.remoteAddress ?? "unknown")
       socket.destroy()

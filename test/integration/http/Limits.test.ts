@@ -200,6 +200,20 @@ describe("connections", () => {
       assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
     }).pipe(Effect.scoped, using()))
 
+  it.live("with many requests one after the other do not collect a listener for each of them", () =>
+    Effect.gen(function*() {
+      const warnings: Array<string> = []
+      const note = ({ name }: Error) => void warnings.push(name)
+      process.on("warning", note)
+      yield* Effect.addFinalizer(() => Effect.sync(() => process.off("warning", note)))
+      const one = yield* open
+      for (let count = 0; count < 20; count++) {
+        one.write("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        yield* received(one)
+      }
+      assert.notInclude(warnings, "MaxListenersExceededWarning")
+    }).pipe(Effect.scoped, using()))
+
   it.live("that send their request too slowly are closed, also if they send nothing", () =>
     Effect.gen(function*() {
       const slow = yield* open

@@ -96,6 +96,11 @@ describe("stage-tags", () => {
     assert.deepStrictEqual(run.deliveries, [])
   })
 
+  it("a delete of a forgotten application, which has no content, changes nothing", async () => {
+    const forgotten = Testing.event("ats.application.deleted", { reason: "forgotten" })
+    assert.deepStrictEqual(writesOf(await Testing.make(plugin).deliver(forgotten)), [])
+  })
+
   it("a deleted candidate is not changed", async () => {
     const candidate = { id: "c1", remote_deleted_at: "2026-01-01T00:00:00.000Z", tags: [] }
     const event = Testing.event("ats.application.created", { after: at("a1", applied, { candidate }) })

@@ -66,7 +66,8 @@ interface Created<M extends Model> {
 }
 interface Deleted<M extends Model> {
   readonly kind: "deleted"
-  readonly before: RecordOf<M>
+  /** null if the reason is `forgotten`: an operator had the record removed, and its content is gone. */
+  readonly before: RecordOf<M> | null
   readonly after: null
 }
 interface Updated<M extends Model, P extends string> {

@@ -127,7 +127,8 @@ const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
     version,
     kind,
     origin,
-    before,
+    // the content of a forgotten record is gone
+    before: fixture.reason === "forgotten" ? null : before,
     after,
     changes: before === null || after === null ? [] : diff(shape, before, after),
     transitions: after === null || origin === "backfill" ? [] : transitionsOf(model, before, after),

@@ -3,9 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdir, realpath, symlink, writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import * as Home from "./Home.ts"
 import { until } from "./Patience.ts"
-import { ask, launch, post } from "./Service.ts"
+import { ask, launch, post, type Service } from "./Service.ts"
 
 /** How long the API makes an account wait, in seconds. */
 const pauseSeconds = 8
@@ -72,7 +73,31 @@ const make = Effect.fnUntraced(function*({ existing }: { readonly existing: bool
       (text) => JSON.parse(text).items.every(({ phase }: { readonly phase: string }) => phase === "live")
     )
 
-  return { awaitWrites, apply, isLive, deadLetters, limit, start, writes }
+  return { awaitWrites, apply, file: home.file, isLive, deadLetters, limit, start, writes }
+})
+
+const isLocked = (file: string): boolean => {
+  const database = new DatabaseSync(file, { timeout: 0 })
+  try {
+    database.exec("BEGIN IMMEDIATE; ROLLBACK")
+    return false
+  } catch {
+    return true
+  } finally {
+    database.close()
+  }
+}
+
+/** Freezes the process at a moment at which it holds no lock: otherwise every other process would wait for it. */
+const freeze = Effect.fnUntraced(function*({ signal }: Service, file: string) {
+  for (;;) {
+    yield* signal("SIGSTOP")
+    // a thread that waits for the disk stops a little later
+    yield* Effect.sleep("100 millis")
+    if (!isLocked(file)) return
+    yield* signal("SIGCONT")
+    yield* Effect.sleep("50 millis")
+  }
 })
 
 /** A service whose write was rejected by the rate limit and waits; the journal records that it had no effect. */
@@ -99,8 +124,8 @@ describe("a write that waits for its slot", () => {
     "is not sent after its process was frozen and another took over; the successor sends it once (X16)",
     () =>
       Effect.gen(function*() {
-        const { awaitWrites, deadLetters, service, start, writes } = yield* waiting
-        yield* service.signal("SIGSTOP")
+        const { awaitWrites, deadLetters, file, service, start, writes } = yield* waiting
+        yield* freeze(service, file)
         const successor = yield* start()
         const url = yield* successor.url
         yield* awaitWrites(429, 200)

@@ -106,6 +106,7 @@ const service: Process = new Process(1, {
   observer: {
     pageServed: () => {},
     ownerClaimed: () => {},
+    isLatestOwner: () => true,
     writeAllowed: () => {},
     writeSent: () => {},
     committed: (_, written) => {

@@ -222,6 +222,7 @@ export const rollcall: Contender = {
       observer: {
         pageServed: (_, delivery) => analysis.pageServed(delivery, time.now),
         ownerClaimed: () => {},
+        isLatestOwner: () => true,
         writeAllowed: () => {},
         writeSent: () => {},
         committed: (_, written) => {

@@ -88,6 +88,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         oracle.pageServed(process, delivery)
       },
       ownerClaimed: (owner) => oracle.ownerClaimed(owner),
+      isLatestOwner: (owner) => oracle.isLatestOwner(owner),
       writeAllowed: (owner) => oracle.writeAllowed(owner),
       writeSent: (owner) => oracle.writeSent(owner),
       committed: (process, written) => {

@@ -91,6 +91,10 @@ export class Oracle implements ProcessObserver {
     this.#takeovers.set(owner.scope, { epoch: owner.epoch, at: this.#time.now })
   }
 
+  isLatestOwner({ epoch, scope }: Owner): boolean {
+    return this.#epochs.get(scope) === epoch
+  }
+
   /** Called when a plugin's write takes effect. */
   writeTookEffect(effect: WriteEffect): void {
     for (const what of this.#echoes.writeTookEffect(effect)) {
@@ -99,7 +103,7 @@ export class Oracle implements ProcessObserver {
   }
 
   writeAllowed({ epoch, scope }: Owner): void {
-    if (this.#epochs.get(scope) !== epoch) {
+    if (!this.isLatestOwner({ epoch, scope })) {
       this.#reportOf(scope)("X16", `a write was allowed for a fenced owner (epoch ${epoch})`)
     }
   }
@@ -131,7 +135,7 @@ export class Oracle implements ProcessObserver {
     const stream = this.#streams.get(`${written.key.integration}/${written.key.model}`)
     if (stream === undefined) return
     const report = this.#reportOf(nameOf(stream.table))
-    if (this.#epochs.get(written.owner.scope) !== written.owner.epoch) {
+    if (!written.owned) {
       report("I10", `a fenced owner committed (epoch ${written.owner.epoch})`)
     }
     for (const hold of written.holds) stream.holds.set(hold.id, hold)

@@ -42,6 +42,8 @@ import type { SimulatedSink } from "./SimulatedSink.ts"
 export interface CommittedTransaction {
   readonly key: StreamKey
   readonly owner: Owner
+  /** Whether the owner was the latest one at the end of the transaction, before its commit. */
+  owned: boolean
   readonly before: StreamState
   after: StreamState
   readonly events: Array<NewEvent>
@@ -60,6 +62,8 @@ export interface CommittedTransaction {
 export interface ProcessObserver {
   readonly pageServed: (process: Process, delivery: ServedPage) => void
   readonly ownerClaimed: (owner: Owner) => void
+  /** Whether no later owner of the same scope is known. */
+  readonly isLatestOwner: (owner: Owner) => boolean
   /** A write may be sent for this owner. */
   readonly writeAllowed: (owner: Owner) => void
   /** A write is sent. */
@@ -335,9 +339,14 @@ export class Process {
       const watched = store.transact(owner, key, (tx) => {
         const watch = watchTransaction(owner, key, tx)
         written = watch.written
+        // Noted under the lock: after the commit, another process may claim the streams before this fiber runs again.
+        const noted = Effect.tap(body(watch.tx), () =>
+          Effect.sync(() => {
+            watch.written.owned = observer.isLatestOwner(owner)
+          }))
         return failure === "killBefore" || failure === "away"
-          ? Effect.andThen(body(watch.tx), Effect.fail(storeUnavailable))
-          : body(watch.tx)
+          ? Effect.andThen(noted, Effect.fail(storeUnavailable))
+          : noted
       })
       return Effect.onExit(watched, (exit) =>
         Effect.suspend(() => {
@@ -355,6 +364,7 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
   const written: CommittedTransaction = {
     key,
     owner,
+    owned: true,
     before: tx.state,
     after: tx.state,
     events: [],

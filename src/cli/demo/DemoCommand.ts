@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { join } from "node:path"
 import type { WriteName } from "../../api/Writes.ts"
 import { pipelineLayer, resolveConfig, serverLayer, sourceLayer } from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
@@ -20,27 +19,17 @@ import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import * as ApiClient from "../ApiClient.ts"
 import { json, seed } from "../Flags.ts"
 import { awaitShutdownSignal, withTerminalErrors } from "../Process.ts"
+import { sandboxEnvironment } from "../SandboxEnvironment.ts"
 import type { PluginWrites } from "./Demo.ts"
 
 /** Records per integration and speed of the simulated world. */
 const demoWorld = { records: 1500, speed: 60 }
 
-/** The demo is configured like any other run, with shorter intervals. */
-const demoSettings = ({ integrations, key, url }: SandboxHandle, directory: string) =>
+const demoSettings = (sandbox: SandboxHandle, directory: string) =>
   loadEnvironment.pipe(
     Effect.provideService(
       ConfigProvider.ConfigProvider,
-      ConfigProvider.fromEnvRecord({
-        ROLLCALL_API_URL: url,
-        ROLLCALL_API_KEY: key,
-        ROLLCALL_INTEGRATIONS: integrations.join(","),
-        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
-        ROLLCALL_INTERVAL: "2 seconds",
-        ROLLCALL_SWEEP_INTERVAL: "20 seconds",
-        ROLLCALL_CONFIRM_INTERVAL: "5 seconds",
-        ROLLCALL_OVERLAP_MIN: "10 seconds",
-        ROLLCALL_HTTP_PORT: "0"
-      })
+      sandboxEnvironment({ sandbox, directory, interval: "2 seconds" })
     ),
     Effect.flatMap((input) => Effect.map(Effect.fromResult(Config.check(input)), (settings) => ({ settings, input })))
   )

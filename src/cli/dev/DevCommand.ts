@@ -10,7 +10,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import { existsSync } from "node:fs"
-import { dirname, join, relative, resolve } from "node:path"
+import { dirname, relative, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import { pipelineLayer, resolveConfig, serverLayer, sourceLayer } from "../../app/Composition.ts"
 import { Capture } from "../../capture/schedule/Capture.ts"
@@ -20,6 +20,7 @@ import { isPlugin, type Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { seed, switchFlag } from "../Flags.ts"
 import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../Process.ts"
+import { sandboxEnvironment } from "../SandboxEnvironment.ts"
 import { type PluginWrite, writeLine } from "../terminal/Terminal.ts"
 import { withReport } from "./HandlerReport.ts"
 import { reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
@@ -56,7 +57,7 @@ const loadPlugin = Effect.fnUntraced(function*(file: string) {
 })
 
 const settingsFor = (
-  { integrations, key, url }: SandboxHandle,
+  sandbox: SandboxHandle,
   directory: string,
   file: string,
   plugin: Plugin<unknown>
@@ -69,17 +70,7 @@ const settingsFor = (
   }).pipe(
     Effect.provideService(
       ConfigProvider.ConfigProvider,
-      ConfigProvider.fromEnvRecord({
-        ROLLCALL_API_URL: url,
-        ROLLCALL_API_KEY: key,
-        ROLLCALL_INTEGRATIONS: integrations.join(","),
-        ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
-        ROLLCALL_INTERVAL: "1 second",
-        ROLLCALL_SWEEP_INTERVAL: "20 seconds",
-        ROLLCALL_CONFIRM_INTERVAL: "5 seconds",
-        ROLLCALL_OVERLAP_MIN: "10 seconds",
-        ROLLCALL_HTTP_PORT: "0"
-      })
+      sandboxEnvironment({ sandbox, directory, interval: "1 second" })
     )
   )
 

@@ -285,6 +285,21 @@ describe("candidates", () => {
       { derivedProcessing }
     ))
 
+  it.effect("an erased candidate is published again if another application shows it, also with an earlier changed_at (N5, D11)", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", candidate: shown("c", "new", 2) })
+        yield* backfilled(rig, rig.put({ id: "a", candidate: null, remote_deleted_at: at(3), remote_id: null }))
+        yield* rig.poll
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created new", "2 deleted erased"])
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "b", candidate: shown("c", "other copy", 0) })
+        yield* rig.poll
+        assert.deepStrictEqual((yield* publishedOf(rig)).slice(2), ["3 created other copy"])
+      }),
+      { derivedProcessing }
+    ))
+
   it.effect("copies that differ permanently are refetched only once (N7)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {

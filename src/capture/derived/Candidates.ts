@@ -3,7 +3,8 @@
  * in several applications differ, it chooses one.
  *
  * Invariants
- * 1. A candidate's published content is never replaced by a copy with an earlier `changed_at` than that of its last event   (N5)
+ * 1. A candidate's published content is never replaced by a copy with an earlier `changed_at` than that of its last event,
+ *    unless this event erased it   (N5, D11)
  * 2. A candidate is deleted when its own `remote_deleted_at` is set, or when all applications that contained it are erased. It
  *    is never deleted because an application is gone   (N6, D11, I7)
  * 3. A copy found by a refresh never makes other applications stale   (N7)
@@ -181,13 +182,16 @@ const toRecordChange = (
   }
 }
 
-/** New content of a candidate that is erased in every application, and so is no longer visible in any. */
+/**
+ * New content of a candidate that is erased in every known application. Its `changed_at` is cleared: a live application that is
+ * found later shows the candidate, whatever its timestamp is   (N5)
+ */
 const erasedContent = (head: Head, before: JsonObject) => ({
   ...head,
   remoteId: storableText(before["remote_id"]),
   content: before,
   changedAt: null,
-  changedAtMs: head.changedAt
+  changedAtMs: null
 })
 
 /** Stored applications may show a candidate whose forgetting was interrupted. */

@@ -25,10 +25,12 @@ export const describePage = (process: Process, delivery: ServedPage): string => 
 
 export const describeCommit = (
   process: Process,
-  { after, before, events, key, pending }: CommittedTransaction
+  { after, before, key, log, pending }: CommittedTransaction
 ): string => {
   const changes = [
-    ...events.map(({ id, kind, origin, version }) => `${kind} ${short(id)} v${version} (${origin})`),
+    ...log.map(({ event: { id, kind, origin, version }, model }) =>
+      `${kind} ${model === key.model ? "" : `${model} `}${short(id)} v${version} (${origin})`
+    ),
     ...[...pending].map(([id, row]) => `${short(id)} ${row === null ? "no longer pending" : `pending: ${row.status}`}`),
     ...(after.watermark === before.watermark
       ? []

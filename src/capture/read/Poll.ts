@@ -24,7 +24,7 @@ import { clearFailure, RunAborted } from "../schedule/StreamLifecycle.ts"
 import { annotate, type RunError, type Stream } from "../Stream.ts"
 import { countPage, hasConsistentCounts, newRun, readPages } from "./Pages.ts"
 import { resolveDisputes } from "./Refetch.ts"
-import { markLive } from "./SweepPasses.ts"
+import { isCoveredByPolls, markLive } from "./SweepPasses.ts"
 
 const maxRestarts = 2
 
@@ -67,14 +67,16 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
     if (estimate.isSkewed) yield* Metrics.clockSkewDetected(stream.key)
     const read: Run = { ...run, watermark, unfilteredRows: (run.unfilteredRows ?? 0) + countUnfilteredRows(run, page) }
     const endedAt = yield* Clock.currentTimeMillis
-    const endPoll = (state: StreamState, latest: Run): StreamState =>
-      markLive({
+    const endPoll = (state: StreamState, latest: Run): StreamState => {
+      const ended: StreamState = {
         ...updatePollsReturn(clearFailure(state), latest),
         clockOffsets,
         previousWatermark: state.watermark,
         watermark: Math.max(state.watermark ?? watermark, watermark),
         lastPoll: { ...latest, endedAt }
-      })
+      }
+      return isCoveredByPolls(latest, state) ? markLive(ended) : ended
+    }
     const committed = yield* commitPage(stream, {
       results: page.results,
       run: read,

@@ -43,6 +43,15 @@ const restarted = Effect.fnUntraced(function*(rig: Rig) {
   return { ...rig.stream, owner }
 })
 
+/** Changes a record of a list that shows the newest changes first. */
+const moveToFront = ({ api: { rows } }: Rig, id: string, changedAt: string) => {
+  const held = rows.get(id)!
+  const others = [...rows].filter(([other]) => other !== id)
+  rows.clear()
+  rows.set(id, { ...held, row: { ...held.row, changed_at: changedAt }, matchedAt: Date.parse(changedAt) })
+  for (const [other, row] of others) rows.set(other, row)
+}
+
 const known = (rig: Rig) => Effect.map(rig.events, (events) => [...new Set(events.map(({ id }) => id))].sort())
 
 const turnOf = (rig: Rig, state: StreamState) =>
@@ -148,17 +157,31 @@ describe("Possible gaps", () => {
   it.effect("a backfill is complete after the following poll, because a record that changes may move in front of the cursor (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
-      // newest first: a record that changes while the first page is read moves to the front
       rig.api.meanwhile = (request) => {
-        if (request.cursor !== "2") return
-        const held = rig.api.rows.get("h")!
-        const now = Date.parse("2026-03-01T13:00:00Z")
-        const changed = { ...held, row: { ...held.row, changed_at: new Date(now).toISOString() }, matchedAt: now }
-        const others = [...rig.api.rows].filter(([id]) => id !== "h")
-        rig.api.rows.clear()
-        for (const [id, other] of [["h", changed] as const, ...others]) rig.api.rows.set(id, other)
+        if (request.cursor === "2") moveToFront(rig, "h", "2026-03-01T13:00:00Z")
       }
       yield* rig.sweep
+      assert.notInclude(yield* known(rig), "h")
+      assert.deepStrictEqual([(yield* rig.state).phase, completeTo(yield* rig.state)], ["backfilling", null])
+      rig.api.meanwhile = () => {}
+      yield* rig.poll
+      assert.include(yield* known(rig), "h")
+      assert.strictEqual((yield* rig.state).phase, "live")
+      assert.isNotNull(completeTo(yield* rig.state))
+    })))
+
+  it.effect("a backfill is complete after two polls if the first one has several pages: the record may move again meanwhile (P9, W6)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      rig.api.meanwhile = (request) => {
+        if (request.cursor === "2") moveToFront(rig, "h", "2026-03-01T13:00:00Z")
+      }
+      yield* rig.sweep
+      for (const id of ["a", "b"]) moveToFront(rig, id, "2026-03-01T13:00:01Z")
+      rig.api.meanwhile = (request) => {
+        if (request.cursor === "2") moveToFront(rig, "h", "2026-03-01T13:00:02Z")
+      }
+      yield* rig.poll
       assert.notInclude(yield* known(rig), "h")
       assert.deepStrictEqual([(yield* rig.state).phase, completeTo(yield* rig.state)], ["backfilling", null])
       rig.api.meanwhile = () => {}
@@ -182,7 +205,7 @@ describe("Possible gaps", () => {
       yield* rig.sweep
       assert.deepStrictEqual([(yield* rig.state).phase, (yield* known(rig)).length], ["backfilling", 7])
       yield* rig.sweep
-      yield* rig.poll
+      for (let polls = 0; polls < 2; polls++) yield* rig.poll
       assert.deepStrictEqual([(yield* rig.state).phase, (yield* known(rig)).length], ["live", 8])
       assert.strictEqual((yield* rig.state).lastSweep?.pass, 2)
     })))
@@ -225,7 +248,7 @@ describe("Possible gaps", () => {
       assert.isNull((yield* rig.state).sweep)
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.sweep
-      yield* rig.poll
+      for (let polls = 0; polls < 2; polls++) yield* rig.poll
       const state = yield* rig.state
       assert.deepStrictEqual([state.phase, state.lastSweep?.pass], ["live", 2])
     })))

@@ -8,7 +8,8 @@
  * Invariants
  * 1. A backfill reads its list in passes. The last pass is the first one of which this is true: it has no possible gap; it is
  *    the second one that a single process read without a long pause; it is the fourth or a later one, and a single process read
- *    it. The backfill is complete after the next complete poll that started after its last pass   (P9)
+ *    it. The backfill is complete after the next complete poll that started after its last pass, or after two polls if that one
+ *    has several pages   (P9, W6)
  * 2. The confirmation of missing records (`Absence.ts`) may find more records than the pass contained. Then the pass is repeated,
  *    up to the fourth
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
@@ -94,18 +95,25 @@ export const markHiddenRecords = (run: Run): Run => {
 }
 
 /**
- * Makes a backfilled stream live. Called when a poll that started after the last page of the backfill is complete, or if the
- * backfill had one page. A record that changed may have slid past the cursor without being read; that poll returns it.
+ * Makes a stream live after its backfill, once polls have returned the records that changed and slid past the cursor: see
+ * `isCoveredByPoll` and `isCoveredByPolls`.
  */
 export const markLive = (state: StreamState): StreamState =>
   state.backfilledAt === null || state.sweep?.backfill === true ? state : { ...state, phase: "live" }
 
+/** Run ids are compared instead of times, because a clock may be set back   (W4). */
+const startedAfter = ({ id }: Pick<Run, "id">, { newestRunAtLastPage = 0 }: Run): boolean => id > newestRunAtLastPage
+
 /**
- * True if a poll that started after the last page was read is complete: it returns the records that changed and slid past the
- * cursor. Run ids are compared instead of times, because a clock may be set back   (W4).
+ * True if the list of a sweep has one page, or a poll with one page is complete that started after the sweep's last page was
+ * read. A record may slide past the cursor of a poll that has several pages, as it slid past that of the sweep.
  */
-export const isCoveredByPoll = ({ newestRunAtLastPage, pages }: Run, { lastPoll }: StreamState): boolean =>
-  pages === 1 || (lastPoll !== null && newestRunAtLastPage !== undefined && lastPoll.id > newestRunAtLastPage)
+export const isCoveredByPoll = (sweep: Run, { lastPoll }: StreamState): boolean =>
+  sweep.pages === 1 || (lastPoll !== null && lastPoll.pages === 1 && startedAfter(lastPoll, sweep))
+
+/** True if a poll that just ended, together with the state before it, completes the backfill: it has one page, or is the second poll   (W6). */
+export const isCoveredByPolls = (latest: Run, { lastPoll, lastSweep }: StreamState): boolean =>
+  latest.pages === 1 || lastSweep?.backfill !== true || (lastPoll !== null && startedAfter(lastPoll, lastSweep))
 
 /** Pass numbers for a new sweep, from the sweep before it. */
 export const continuePasses = ({ lastSweep }: StreamState): Pick<Run, "pass" | "uninterruptedPasses"> =>

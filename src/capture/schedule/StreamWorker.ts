@@ -180,7 +180,7 @@ export const catchUp = Effect.fnUntraced(function*(worker: StreamWorker) {
 export const pollNow = (worker: StreamWorker): Effect.Effect<void, RunError, Store | Source> =>
   isSweepOnly(worker) ? Effect.asVoid(sweep(worker, neverYield)) : poll(worker)
 
-/** Runs all passes of the backfill: at most four if one process reads them. The following poll completes the backfill. */
+/** Runs all passes of the backfill: at most four if one process reads them. The one or two polls after it complete the backfill. */
 const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
   for (;;) {
     const { backfilledAt, sweep: open } = yield* stateOf(worker)
@@ -189,11 +189,13 @@ const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
   }
 })
 
-/** Polls a stream once, after its backfill. */
+/** Polls a stream once, or twice if its backfill is not complete before. */
 export const readOnce = Effect.fnUntraced(function*(worker: StreamWorker) {
   const state = yield* stateOf(worker)
   if (state.paused) return
   if (!isSweepOnly(worker)) yield* backfill(worker)
   yield* pollNow(worker)
-  if (!isSweepOnly(worker)) yield* runRefresh(worker, neverYield)
+  if (isSweepOnly(worker)) return
+  if ((yield* stateOf(worker)).phase !== "live") yield* poll(worker)
+  yield* runRefresh(worker, neverYield)
 })

@@ -1,7 +1,7 @@
 // Keeps compiled code between runs, because compiling takes half of the start-up time. Node executes what it finds in the
 // cache, so a user who can write there runs code as this user. Node's default is below the temporary directory, which all
 // users share; this module uses a directory that only this user can open, or no cache.
-import { existsSync, lstatSync, mkdirSync, realpathSync } from "node:fs"
+import { lstatSync, mkdirSync, realpathSync } from "node:fs"
 import module from "node:module"
 import { homedir } from "node:os"
 import { dirname, isAbsolute, join } from "node:path"
@@ -13,7 +13,6 @@ const cacheHome = () => {
 }
 
 const withAncestors = (path) => path === dirname(path) ? [path] : [path, ...withAncestors(dirname(path))]
-const nearestExisting = (path) => existsSync(path) ? path : nearestExisting(dirname(path))
 
 /** Whether only this user and root can replace entries on the way to `path`. In a sticky directory others cannot. */
 const isTrusted = (path, uid) =>
@@ -24,8 +23,8 @@ const isTrusted = (path, uid) =>
 /** `<base>/rollcall`, which is created if it is missing; undefined if another user could write to it or exchange it. */
 export const privateDirectory = (base, uid) => {
   try {
-    if (!isTrusted(nearestExisting(base), uid)) return undefined
     mkdirSync(base, { recursive: true, mode: 0o700 })
+    // afterwards, because then nobody can exchange a directory between this check and the next line
     if (!isTrusted(base, uid)) return undefined
     const directory = join(realpathSync(base), "rollcall")
     mkdirSync(directory, { recursive: true, mode: 0o700 })

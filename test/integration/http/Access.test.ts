@@ -1,6 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as Metric from "effect/Metric"
+import * as Queue from "effect/Queue"
+import { TestClock } from "effect/testing"
 import * as Store from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
@@ -51,6 +55,33 @@ describe("the name under which a request arrives", () => {
         assert.strictEqual((yield* send("GET", "/v1/events", { host })).status, 200, host)
       }
     }).pipe(using()))
+})
+
+describe("a wrong token", () => {
+  it.effect("is delayed, counted and logged, in a header and in the form of the login page", () =>
+    Effect.gen(function*() {
+      const logged = yield* Queue.unbounded<string>()
+      const logger = Logger.make(({ message }) => {
+        if (String(message).includes("wrong token")) Queue.offerUnsafe(logged, "delayed")
+      })
+      const form = { "content-type": "application/x-www-form-urlencoded" }
+      yield* Effect.gen(function*() {
+        for (
+          const request of [
+            send("GET", "/v1/events", bearer("wrong")),
+            send("POST", "/login", form, "token=wrong")
+          ]
+        ) {
+          const sent = yield* Effect.forkChild(request)
+          const first = Effect.raceFirst(Queue.take(logged), Effect.as(Fiber.join(sent), "answered"))
+          assert.strictEqual(yield* first, "delayed")
+          yield* TestClock.adjust("1 minute")
+          assert.strictEqual((yield* Fiber.join(sent)).status, 401)
+        }
+        const { text } = yield* send("GET", "/metrics", bearer(token))
+        assert.match(text, /^rollcall_http_wrong_tokens_total 2$/m)
+      }).pipe(using({ token }), Effect.provide(Logger.layer([logger])))
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 })
 
 describe("a page of another origin", () => {

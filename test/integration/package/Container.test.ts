@@ -18,6 +18,7 @@ interface Service {
   readonly cap_drop?: ReadonlyArray<string>
   readonly security_opt?: ReadonlyArray<string>
   readonly privileged?: boolean
+  readonly environment?: Readonly<Record<string, string | number>>
   readonly user?: string
   readonly ports?: ReadonlyArray<string>
   readonly volumes?: ReadonlyArray<string>
@@ -140,6 +141,11 @@ describe("the compose file", () => {
 
   it.each(Object.entries(services))("publishes ports of %s on loopback only", (_, { ports = [] }) => {
     for (const port of ports) assert.match(port, /^127\.0\.0\.1:/)
+  })
+
+  it("does not start without a token of the operating API, and has none of its own", () => {
+    const { ROLLCALL_HTTP_TOKEN: token } = services["rollcall"]?.environment ?? {}
+    assert.match(String(token), /^\$\{ROLLCALL_HTTP_TOKEN:\?[^}]*\}$/)
   })
 
   it("gives Rollcall and the sandbox a read-only file system, with a /tmp in memory and a volume for the store", () => {

@@ -1,0 +1,16 @@
+import { assert, describe, it } from "vitest"
+import { closestName, distanceOf } from "./ClosestName.ts"
+
+describe("the distance of two names", () => {
+  it("is the number of characters to insert, remove or replace", () => {
+    assert.strictEqual(distanceOf("intervall", "interval"), 1)
+    assert.strictEqual(distanceOf("", "abc"), 3)
+    assert.strictEqual(closestName("sweep", ["poll", "sweeps", "step"]), "sweeps")
+  })
+
+  it("does not depend on what follows the first hundred characters, so that a long text is compared as quickly as a name (I9)", () => {
+    const start = "a".repeat(100)
+    assert.strictEqual(distanceOf(`${start}${"b".repeat(60_000)}`, `${start}${"c".repeat(60_000)}`), 0)
+    assert.strictEqual(distanceOf("b".repeat(60_000), "interval"), 100)
+  })
+})

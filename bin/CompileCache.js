@@ -24,7 +24,7 @@ const isTrusted = (path, uid) =>
 export const privateDirectory = (base, uid) => {
   try {
     mkdirSync(base, { recursive: true, mode: 0o700 })
-    // afterwards, because then nobody can exchange a directory between this check and the next line
+    // afterwards, when no other user can exchange a directory between this check and the next line
     if (!isTrusted(base, uid)) return undefined
     const directory = join(realpathSync(base), "rollcall")
     mkdirSync(directory, { recursive: true, mode: 0o700 })

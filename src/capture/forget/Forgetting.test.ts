@@ -194,6 +194,24 @@ describe("forgetting", () => {
       assert.strictEqual(report.differing, 0)
     })))
 
+  it.effect("an application removes its change that the guard holds back", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const process = yield* startProcess
+      const store = yield* Store
+      const content = JSON.stringify({ id: "a-ann", note: "about ann@people" })
+      const held = pendingOf("a-ann", { status: "held", content })
+      yield* store.transact(
+        process.capture.owner,
+        { integration, model: "ats.application" },
+        (tx) => tx.putPending([held])
+      )
+      const application = { integration, model: "ats.application", id: "a-ann" } as const
+      assert.strictEqual((yield* process.plan(application)).pending, 1)
+      yield* forgetNow(process, application)
+      assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
+      assert.strictEqual(world.inFiles("about ann@people"), 0)
+    })))
+
   it.effect("is refused for an id that is not stored, for an outdated plan, and for a record that is forgotten already", () =>
     scenario(Effect.fnUntraced(function*(world) {
       const process = yield* startProcess

@@ -1,6 +1,7 @@
 /** Forgetting a person while other mechanisms read or rewrite the same records. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import {
@@ -45,6 +46,25 @@ describe("forgetting a person", () => {
       yield* forgetNow(process, ann)
       assert.deepStrictEqual([...new Set(got.map(({ id }) => id))].sort(), ["a-ann", "c-ann", "o-ann"])
       for (const { before, changes } of got) assert.deepStrictEqual([before, changes], [null, "[]"])
+    })))
+
+  it.effect("is complete only when no handler runs any more that has one of their events in memory", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const deliveries = yield* Deliveries
+      let running = 1
+      const process = yield* Effect.provideService(startProcess, Deliveries, {
+        ...deliveries,
+        purgeForgotten: (...purge) => Effect.map(deliveries.purgeForgotten(...purge), (count) => count + running)
+      })
+      const requested = yield* Effect.forkChild(forgetNow(process, ann))
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* Fiber.join(requested)).state, "erasing")
+      const store = yield* Store
+      const states = Effect.map(store.forgotten, (all) => all.map(({ state }) => state))
+      assert.deepStrictEqual(yield* states, ["erasing"])
+      running = 0
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* states, ["forgotten"])
     })))
 
   it.effect("whose request was interrupted is not published again when the store is adopted", () =>

@@ -151,6 +151,22 @@ describe("encryption of the store", () => {
   )
 
   test(
+    "keeps the older key while the content of a stream needs it, such as one that is no longer configured",
+    Effect.gen(function*() {
+      const { contents, run } = yield* scenario
+      const before = yield* run([first], contents)
+      const encryptOthers = Effect.gen(function*() {
+        const store = yield* Store
+        yield* redactStored(yield* store.takeOwnership("capture"), () => null)
+      })
+      yield* run([second, first], encryptOthers, { reads: false })
+      const error = yield* Effect.flip(Effect.asVoid(run([second], contents, { reads: false })))
+      assert.include(String(error), first.id)
+      assert.deepStrictEqual(yield* run([second, first], contents, { reads: false }), before)
+    })
+  )
+
+  test(
     "is not switched off, and not opened with another key: the message names the variable, and nothing is changed",
     Effect.gen(function*() {
       const { contents, run } = yield* scenario

@@ -50,6 +50,26 @@ describe("a browser", () => {
       assert.strictEqual((yield* send("GET", "/v1/streams", { ...localhost, cookie })).status, 401)
     }).pipe(using({ token })))
 
+  it.live("that signs in again has only the new session", () =>
+    Effect.gen(function*() {
+      const old = yield* signIn(token)
+      const { cookie } = yield* signIn(token, "/", { ...form, cookie: old.cookie })
+      assert.strictEqual((yield* send("GET", "/v1/streams", { ...localhost, cookie })).status, 200)
+      assert.strictEqual((yield* send("GET", "/v1/streams", { ...localhost, cookie: old.cookie })).status, 401)
+    }).pipe(using({ token })))
+
+  it.effect("that only reloads the status page by itself has no session after half an hour", () =>
+    Effect.gen(function*() {
+      const { cookie } = yield* signIn(token)
+      const home = yield* send("GET", "/", { ...page, cookie })
+      const [reload = ""] = /\/\?refreshed/.exec(home.text) ?? []
+      yield* TestClock.adjust("29 minutes")
+      assert.strictEqual((yield* send("GET", reload, { ...page, cookie })).status, 200)
+      yield* TestClock.adjust("1 minute")
+      const { headers, status } = yield* send("GET", reload, { ...page, cookie })
+      assert.deepStrictEqual([status, headers.location], [303, "/login?to=%2F"])
+    }).pipe(using({ token })))
+
   it.effect("that signs out gets no further events on a stream that is still open", () =>
     Effect.gen(function*() {
       const { cookie } = yield* signIn(token)

@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
 import { copyFile, readFile } from "node:fs/promises"
 import { request } from "node:https"
-import { connect, type DetailedPeerCertificate } from "node:tls"
+import tls, { connect, type DetailedPeerCertificate } from "node:tls"
 import { connectTo } from "../../../src/cli/Connection.ts"
 import * as Server from "../../../src/http/Server.ts"
 import { certificates, missing } from "../kafka/Certificates.ts"
@@ -36,12 +36,23 @@ const handshake = (maxVersion: "TLSv1.1" | "TLSv1.3") =>
       })
     ))
 
+/** As with the option `--tls-min-v1.0` of Node.js, and a configuration of OpenSSL that allows TLS 1.0. */
+const oldTlsByDefault = Effect.acquireRelease(
+  Effect.sync(() => {
+    const { DEFAULT_CIPHERS, DEFAULT_MIN_VERSION } = tls
+    Object.assign(tls, { DEFAULT_CIPHERS: "DEFAULT@SECLEVEL=0", DEFAULT_MIN_VERSION: "TLSv1" })
+    return { DEFAULT_CIPHERS, DEFAULT_MIN_VERSION }
+  }),
+  (before) => Effect.sync(() => Object.assign(tls, before))
+)
+
 const portOf = Effect.map(Server.Server, ({ url }) => Number(new URL(url).port))
 
 describe.skipIf(missing !== null)("the operating API over TLS", () => {
   it.live("answers with HSTS and secure cookies, and not to versions before TLS 1.2", () =>
     Effect.gen(function*() {
       const { path } = yield* certificates
+      yield* oldTlsByDefault
       yield* Effect.gen(function*() {
         const { url } = yield* Server.Server
         assert.match(url, /^https:\/\/127\.0\.0\.1:\d+$/)

@@ -5,7 +5,15 @@
  * Invariants
  * 1. Nothing is sent to a topic before its schema is registered: while the registry does not respond, the relay waits
  * 2. No error contains the login   (I11)
+ *
+ * Gotchas
+ * - Schemas are registered as draft 7: Apicurio Registry cannot compare two schemas of draft 2020-12. Ours use only keywords that
+ *   both drafts have.
+ * - A registry that was emptied gives the same schema another id, and may give the old id to another schema. A schema is therefore
+ *   registered again from time to time, which is safe: a registry answers with the id that it already has.
  */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Option from "effect/Option"
@@ -29,7 +37,7 @@ export interface TopicSchema {
 }
 
 export interface SchemaRegistry {
-  /** Registers the schemas that this process has not registered yet. */
+  /** Registers the schemas that this process has not registered yet, and from time to time all of them again. */
   readonly register: (topics: Iterable<TopicSchema>) => Effect.Effect<void, SinkError>
   /** The value for a topic whose schema is registered. */
   readonly frame: Frame
@@ -43,10 +51,19 @@ const unavailable = (message: string): SinkError =>
   new SinkError({ reason: new Unreachable({ message, cause: null, advice, service: "The schema registry" }) })
 const compatibility =
   "the registry's compatibility rule for this subject forbids it. A newer schema only adds optional properties, which some rules " +
-  "call incompatible: set the subject's compatibility to NONE, or delete the subject if other programs made it."
+  "call incompatible: set the subject's compatibility to FORWARD, which allows them, or to NONE. Delete the subject if other programs made it."
 
 const Registered = Schema.Struct({ id: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 31 - 1 })) })
 const Compatibility = Schema.Struct({ is_compatible: Schema.Boolean })
+
+/** How long an id is used before the registry is asked for it again (ms). */
+const idLifetime = Duration.toMillis("1 hour")
+
+/** A schema of draft 2020-12 as one of draft 7. */
+const asDraft7 = (schema: JsonSchema): string =>
+  JSON.stringify({ ...schema, $schema: "http://json-schema.org/draft-07/schema#" })
+    .replaceAll('"$defs":', '"definitions":')
+    .replaceAll('"$ref":"#/$defs/', '"$ref":"#/definitions/')
 
 const subjectOf = (topic: string): string => `${topic}-value`
 
@@ -78,7 +95,7 @@ const make = ({ login, url }: RegistryOptions) => {
     if (status === 422) {
       return refused(
         message,
-        "the registry does not accept JSON Schema (draft 2020-12): use a newer version of the registry."
+        "the registry does not accept JSON Schema: use a newer version of the registry."
       )
     }
     return status === 404 || status === 405
@@ -86,7 +103,7 @@ const make = ({ login, url }: RegistryOptions) => {
       : unavailable(message)
   }
 
-  const bodyOf = (schema: JsonSchema) => ({ schemaType: "JSON", schema: JSON.stringify(schema) })
+  const bodyOf = (schema: JsonSchema) => ({ schemaType: "JSON", schema: asDraft7(schema) })
 
   const register = Effect.fn("SchemaRegistry.register")(function*({ schema, topic }: TopicSchema) {
     const subject = subjectOf(topic)
@@ -118,18 +135,43 @@ const make = ({ login, url }: RegistryOptions) => {
   return { register, check, subjects }
 }
 
-/** Each schema is registered once per process. */
 export const fromOptions = (options: RegistryOptions): SchemaRegistry => {
   const { check, register, subjects } = make(options)
-  const ids = new Map<string, number>()
+  const ids = new Map<string, { readonly id: number; readonly usableUntil: number }>()
+
+  /** If the registry does not answer with an id, the known ones are used for as long again. */
+  const renew = Effect.fnUntraced(function*(topic: TopicSchema, known: number, usableUntil: number) {
+    const id = yield* register(topic).pipe(
+      Effect.tapError(({ message }) => Effect.logWarning(`could not compare a schema with the registry: ${message}`)),
+      Effect.option
+    )
+    if (Option.isNone(id)) {
+      for (const [name, { id }] of ids) ids.set(name, { id, usableUntil })
+      return
+    }
+    ids.set(topic.topic, { id: id.value, usableUntil })
+    if (id.value === known) return
+    yield* Effect.logWarning(
+      `the schema registry gave the schema of ${
+        subjectOf(topic.topic)
+      } the id ${id.value}, and ${known} before: it lost the earlier ` +
+        "schema, so consumers cannot decode earlier messages. Restore the registry from a backup, or run `rollcall store adopt`, " +
+        "which publishes every live record again"
+    )
+  })
+
   return {
     register: Effect.fnUntraced(function*(topics) {
+      const now = yield* Clock.currentTimeMillis
+      const usableUntil = now + idLifetime
       for (const topic of topics) {
-        if (!ids.has(topic.topic)) ids.set(topic.topic, yield* register(topic))
+        const known = ids.get(topic.topic)
+        if (known === undefined) ids.set(topic.topic, { id: yield* register(topic), usableUntil })
+        else if (now >= known.usableUntil) yield* renew(topic, known.id, usableUntil)
       }
     }),
     frame: (topic, value) => {
-      const id = ids.get(topic)
+      const id = ids.get(topic)?.id
       if (id === undefined) throw new Error(`the schema of ${topic} is not registered`)
       const head = Buffer.alloc(5)
       head.writeInt32BE(id, 1)

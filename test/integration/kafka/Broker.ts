@@ -19,12 +19,13 @@ import * as Schema from "effect/Schema"
 import kafkajs from "kafkajs"
 import { execFile, execFileSync, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
-import { createWriteStream, existsSync } from "node:fs"
-import { mkdir, mkdtemp, readFile, rename, rm, writeFile } from "node:fs/promises"
+import { createWriteStream } from "node:fs"
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
+import { cachedFolder } from "../../support/services/CachedFolder.ts"
 import { sharedService } from "../../support/services/SharedService.ts"
 
 export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
@@ -67,11 +68,10 @@ export const configured = missing === null && external === undefined
 
 if (missing !== null && process.env.CI === "true") throw new Error(`these tests need a Kafka broker: ${missing}`)
 
-const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
+export const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
   Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ message: what, cause }) })
 
 const exec = promisify(execFile)
-const libraries = join(import.meta.dirname, "../../../.cache/kafka/4.1.0")
 const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
 <groupId>rollcall</groupId><artifactId>test-broker</artifactId><version>1</version><dependencies>${
   ["org.apache.kafka:kafka_2.13:4.1.0", "org.apache.kafka:kafka-tools:4.1.0", "org.slf4j:slf4j-simple:1.7.36"]
@@ -81,30 +81,15 @@ const pom = `<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.
     }).join("")
 }</dependencies></project>`
 
-/** Downloads the jars once; if two test files download at the same time, the first rename wins. */
-const jars = attempt("fetching the broker's jars with Maven", async () => {
-  if (existsSync(libraries)) return
-  await mkdir(join(libraries, ".."), { recursive: true })
-  const folder = await mkdtemp(`${libraries}-`)
-  try {
+/** The folder with the broker's jars. */
+const jars = attempt("fetching the broker's jars with Maven", () =>
+  cachedFolder("kafka/4.1.0", async (folder) => {
     await writeFile(join(folder, "pom.xml"), pom)
-    await exec(
-      "mvn",
-      ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=libs"],
-      {
-        cwd: folder,
-        timeout: 100_000
-      }
-    )
-    await rename(join(folder, "libs"), libraries).catch((cause) => {
-      if (!existsSync(libraries)) throw cause
-    })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-})
+    const copy = ["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime", `-DoutputDirectory=${folder}`]
+    await exec("mvn", copy, { cwd: folder, timeout: 100_000 })
+  }))
 
-const freePorts = (count: number) =>
+export const freePorts = (count: number) =>
   attempt("finding free ports", async () => {
     const servers = Array.from({ length: count }, () => createServer())
     const ports = await Promise.all(servers.map((server) =>
@@ -184,7 +169,7 @@ export interface BrokerSettings {
 /** Starts a broker with these additional properties. */
 export const startBroker = Effect.fnUntraced(function*(settings: string | BrokerSettings) {
   const additional = typeof settings === "string" ? { properties: () => settings } : settings
-  yield* jars
+  const libraries = yield* jars
   const folder = yield* Effect.acquireRelease(
     attempt("making a data directory", () => mkdtemp(join(tmpdir(), "rollcall-kafka-"))),
     (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))

@@ -3,10 +3,10 @@
  */
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
-import { existsSync, readFileSync } from "node:fs"
-import { mkdir, mkdtemp, rename, rm } from "node:fs/promises"
-import { basename, join } from "node:path"
+import { readFileSync } from "node:fs"
+import { basename } from "node:path"
 import { promisify } from "node:util"
+import { cachedFolder } from "./CachedFolder.ts"
 
 const exec = promisify(execFile)
 
@@ -19,22 +19,15 @@ export const installedPackages = async (pins: string): Promise<string> => {
     }
   )
   const version = createHash("sha256").update(readFileSync(pins)).digest("hex").slice(0, 12)
-  const home = join(import.meta.dirname, "../../../.cache", name, `${python.stdout.trim()}-${version}`)
-  if (existsSync(home)) return home
-  await mkdir(join(home, ".."), { recursive: true })
-  const folder = await mkdtemp(`${home}-`)
-  try {
-    const quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
-    await exec("python3", ["-m", "pip", "install", ...quiet, "--target", folder, "--requirement", pins], {
-      timeout: 100_000
-    }).catch((cause) => {
-      throw new Error(`pip could not install ${name} from PyPI`, { cause })
-    })
-    await rename(folder, home).catch((cause) => {
-      if (!existsSync(home)) throw cause
-    })
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-  return home
+  const quiet = ["--quiet", "--disable-pip-version-check", "--no-input"]
+  return cachedFolder(
+    `${name}/${python.stdout.trim()}-${version}`,
+    (folder) =>
+      exec("python3", ["-m", "pip", "install", ...quiet, "--target", folder, "--requirement", pins], {
+        timeout: 100_000
+      })
+        .catch((cause) => {
+          throw new Error(`pip could not install ${name} from PyPI`, { cause })
+        })
+  )
 }

@@ -141,6 +141,13 @@ describe("the permissions of a database file", () => {
         }
         chmodSync(folder, 0o755)
       }
+      const aside = join(path, "aside")
+      mkdirSync(aside)
+      symlinkSync(file, join(aside, "link.db"))
+      chmodSync(aside, 0o777)
+      assert.deepStrictEqual(exposed(join(aside, "link.db"), path).map(([, hint]) => hint), [
+        "Run: chmod go-w /aside; or move the store to a directory of its own"
+      ])
       // in a directory with the sticky bit, others cannot replace a directory of this user
       chmodSync(outer, 0o1777)
       assert.deepStrictEqual(exposed(file, path), [])

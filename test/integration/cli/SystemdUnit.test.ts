@@ -47,12 +47,15 @@ describe("deploy/rollcall.service", () => {
   it("takes away what Rollcall does not need, and nothing that Node.js needs", () => {
     for (
       const line of [
+        "UMask=0077",
         "NoNewPrivileges=yes",
         "ProtectSystem=strict",
         "ProtectHome=yes",
         "CapabilityBoundingSet=",
         "Restart=on-failure",
-        "SystemCallFilter=@system-service"
+        "RestrictAddressFamilies=AF_INET AF_INET6 AF_UNIX",
+        "SystemCallFilter=@system-service",
+        "SystemCallFilter=~@privileged @resources"
       ]
     ) {
       assert.include(text.split("\n"), line)

@@ -449,6 +449,30 @@ describe("GET /v1/events as a stream", () => {
     }).pipe(Effect.provide(PagesRead.layer)))
 })
 
+it.live("a stream is sent in chunks of at most 512 KiB, so that a reader that does not read takes little memory (I9)", () =>
+  Effect.gen(function*() {
+    yield* stream()
+    for (let i = 0; i < 6; i++) yield* write(`r${i}`, JSON.stringify({ text: "x".repeat(200_000) }))
+    const { hostname, port } = new URL((yield* Server.Server).url)
+    const received = yield* Effect.promise(() =>
+      new Promise<string>((resolve, reject) => {
+        const socket = connect({ host: hostname, port: Number(port) })
+        let text = ""
+        socket.on("error", reject).on("data", (bytes) => {
+          text += String(bytes)
+          if (!text.includes(`"subject":"r5"`)) return
+          socket.destroy()
+          resolve(text)
+        })
+        socket.write(`GET /v1/events HTTP/1.1\r\nhost: ${hostname}\r\naccept: text/event-stream\r\n\r\n`)
+      })
+    )
+    // each chunk begins with its size
+    const sizes = Array.from(received.matchAll(/^([0-9a-f]+)\r$/gm), ([, size = ""]) => Number.parseInt(size, 16))
+    assert.isAtLeast(sizes.length, 4)
+    assert.isAtMost(Math.max(...sizes), 512 * 1024)
+  }).pipe(using()))
+
 it.live("a long page is read in batches, so that large rows are not all in memory at once (I9)", () =>
   Effect.gen(function*() {
     yield* stream()

@@ -3,7 +3,17 @@
  * like npm does it, and its dependencies are links to the ones of this clone.
  */
 import { execFileSync, spawnSync } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -103,6 +113,8 @@ describe("the npm package", () => {
   it("contains the compiled code, the templates, the documentation and the bundled plugins as examples, and no other sources", () => {
     const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
     assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "docs", "examples", "templates"])
+    const pages = ["README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/plugins/guide.md"]
+    for (const page of pages) assert.isTrue(existsSync(join(home, page)), page)
     assert.sameMembers(readdirSync(join(home, "examples")), ["README.md", "go", "java", "plugins", "python"])
     assert.sameMembers(readdirSync(join(home, "examples/plugins")), shipped)
     const tracked = said("git", ["ls-files", "--deleted", "examples"], root)
@@ -110,6 +122,15 @@ describe("the npm package", () => {
     assert.include(readFileSync(join(home, "examples/plugins/digest/plugin.ts"), "utf8"), 'from "rollcall/plugin"')
     const files = readdirSync(join(home, "dist"), { recursive: true, encoding: "utf8" })
     assert.deepStrictEqual(files.filter((path) => path.endsWith(".ts") && !path.endsWith(".d.ts")), [])
+  })
+
+  it("has a description, a license and the versions of Node.js and Effect that it needs; Effect is a peer", () => {
+    const packed = JSON.parse(readFileSync(join(home, "package.json"), "utf8"))
+    for (const name of ["description", "keywords", "author"]) assert.isNotEmpty(packed[name], name)
+    assert.strictEqual(packed.license, "MIT")
+    assert.match(packed.engines.node, /^>=\d+$/)
+    assert.match(packed.peerDependencies.effect, /^~\d+\.\d+\.\d+$/)
+    assert.notProperty(packed.dependencies, "effect")
   })
 
   it("has nothing that publint objects to", async () => {

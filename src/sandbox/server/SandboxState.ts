@@ -27,6 +27,7 @@ export interface RequestEntry {
 }
 
 const maxRequests = 10_000
+const activitiesPerTurn = 100
 
 export class SandboxState extends Data.Class<{
   readonly world: World
@@ -39,8 +40,14 @@ export class SandboxState extends Data.Class<{
   readonly requests: Array<RequestEntry> = []
   /** ms */
   readonly now = Clock.currentTimeMillis
-  /** Advances the world to now. */
-  readonly advanceToNow: Effect.Effect<void> = Effect.map(this.now, (now) => this.world.advance(now))
+  /** Advances the world to now. Signals and other requests are handled meanwhile. */
+  readonly advanceToNow: Effect.Effect<void> = Effect.flatMap(
+    this.now,
+    (now) =>
+      Effect.gen({ self: this }, function*() {
+        while (!this.world.advance(now, activitiesPerTurn)) yield* Effect.yieldNow
+      })
+  )
 
   /** Advances the world to now and applies one mutation; returns the id of the changed record. */
   mutate(mutation: MutationRequest): Effect.Effect<{ readonly id: string }, ApiError> {

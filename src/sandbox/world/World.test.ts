@@ -123,6 +123,20 @@ describe("a world with activity", () => {
     assert.isAbove(world.log.length, 50)
   })
 
+  it("has as much activity per minute when it has several times as many records as at the start", () => {
+    const world = World.make({ seed: 5, start, records: 20, speed: 2000 })
+    const activity = (from: number) => {
+      const before = world.log.length
+      world.advance(start + from + 60_000)
+      return world.log.length - before
+    }
+    const atFirst = activity(0)
+    const records = world.ids(integration, "ats.application").length
+    world.advance(start + 15 * 60_000)
+    assert.isAbove(world.ids(integration, "ats.application").length, 3 * records)
+    assert.isBelow(activity(15 * 60_000), 1.5 * atFirst)
+  })
+
   it("shows a renamed tag at once in every candidate that has it", () => {
     const world = World.make({ seed: 5, start, records: 100, speed: 0 })
     const id = first(world, "ats.tag")

@@ -8,6 +8,7 @@
  *
  * Gotchas
  * - `remote_created_at` and `changed_at` of the initial records lie days to years before `start`.
+ * - The activity does not rise with the number of records: the world would double every 20 minutes at speed 60.
  * - A frozen world still accepts `mutate` and `write`. The activity that would have happened meanwhile is skipped.
  */
 import * as Result from "effect/Result"
@@ -35,7 +36,7 @@ export interface WorldOptions {
   readonly records?: number
   /** Exact numbers of records for some models. */
   readonly sizes?: Sizes
-  /** Multiplies the activity; 0 = none. At 1 (default) every record changes about three times a day. */
+  /** Multiplies the activity; 0 = none. At 1 (default) every record of the start changes about three times a day. */
   readonly speed?: number
   /** `drifting` (default): rows move between pages while a list is read. */
   readonly order?: ListOrder
@@ -95,6 +96,8 @@ export class World {
   readonly #records = new Map<string, Records>()
   readonly #random: SeededRandom
   readonly #speed: number
+  /** Listed records at the start. */
+  readonly #size: number
   #notYetPerformed: Array<ActivityKind>
   #now: number
   #nextActivityAt: number
@@ -115,6 +118,10 @@ export class World {
       populate(records, models, sizes, options.start, this.#random)
       this.#records.set(id, records)
     }
+    this.#size = [...this.#records.values()].reduce(
+      (sum, records) => sum + incrementalModels.reduce((sum, model) => sum + records.rows(model).length, 0),
+      0
+    )
     const possible = activityKinds.filter((kind) => this.#integrationsFor(kind).length > 0)
     this.#notYetPerformed = this.#random.shuffled(possible)
     this.#nextActivityAt = this.#scheduleNext()
@@ -129,14 +136,16 @@ export class World {
     return this.#frozen
   }
 
-  /** Performs the activity that is due by `to` (server time, ms); time never goes back. */
-  advance(to: number): void {
-    while (!this.#frozen && this.#nextActivityAt <= to) {
+  /** Performs the activity that is due by `to` (server time, ms), at most `most` times; false if more is due. Time never goes back. */
+  advance(to: number, most = Infinity): boolean {
+    for (let done = 0; !this.#frozen && this.#nextActivityAt <= to; done++) {
+      if (done >= most) return false
       this.#now = Math.ceil(this.#nextActivityAt)
       this.#performNext()
       this.#nextActivityAt = this.#scheduleNext()
     }
     this.#now = Math.max(this.#now, to)
+    return true
   }
 
   freeze(): void {
@@ -214,11 +223,7 @@ export class World {
   }
 
   #scheduleNext(): number {
-    const size = [...this.#records.values()].reduce(
-      (sum, records) => sum + incrementalModels.reduce((sum, model) => sum + records.rows(model).length, 0),
-      0
-    )
-    return this.#now + this.#random.exponential(size * this.#speed * mutationsPerRecordAndDay / day)
+    return this.#now + this.#random.exponential(this.#size * this.#speed * mutationsPerRecordAndDay / day)
   }
 
   #integrationsFor(kind: ActivityKind): ReadonlyArray<string> {

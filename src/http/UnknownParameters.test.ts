@@ -5,31 +5,29 @@ import { findUnknownParameters, queryParametersOf } from "./UnknownParameters.ts
 const known = ["after", "limit", "integration", "model"]
 
 describe("the parameters of a query", () => {
-  it("are accepted if the endpoint has them, also more than once, empty or without a query", () => {
-    for (
-      const url of ["/v1/events", "/v1/events?", "/v1/events?after=1&limit=&after=2", "/v1/events?m%6Fdel=ats.tag"]
-    ) {
-      assert.isNull(findUnknownParameters(known, url), url)
+  it("are accepted if the endpoint has them, and if there are none", () => {
+    for (const names of [[], ["after"], ["limit", "model"]]) {
+      assert.isNull(findUnknownParameters(known, names), names.join())
     }
   })
 
   it("are refused if the endpoint does not have them, with the closest name and all names", () => {
-    const problem = findUnknownParameters(known, "/v1/events?limit=1&modle=ats.tag&x=1")
+    const problem = findUnknownParameters(known, ["limit", "modle", "x"])
     assert.strictEqual(problem?.detail, 'in the query: this endpoint has no parameter "modle" and 1 more')
     assert.strictEqual(problem?.hint, "did you mean `model`? The parameters are after, limit, integration, model")
     assert.deepStrictEqual(problem?.errors.map(({ path }) => path), [["query", "modle"], ["query", "x"]])
-    assert.match(findUnknownParameters([], "/health/live?x")?.hint ?? "", /no parameters/)
+    assert.match(findUnknownParameters([], ["x"])?.hint ?? "", /no parameters/)
   })
 
   it("are quoted only in part and not compared if their names are long, and listed only in part if they are many", () => {
     const long = "k".repeat(10_000)
-    const problem = findUnknownParameters(known, `/v1/events?${long}=1`)
+    const problem = findUnknownParameters(known, [long])
     assert.isBelow(JSON.stringify(problem).length, 500)
     assert.notInclude(problem?.hint, "did you mean")
-    const many = Array.from({ length: 1_000 }, (_, index) => `p${index}=1`).join("&")
-    assert.isBelow(JSON.stringify(findUnknownParameters(known, `/v1/events?${many}`)).length, 1_500)
-    assert.isNotNull(findUnknownParameters(known, "/v1/events?__proto__=1&constructor=2"))
-    assert.isNotNull(findUnknownParameters(known, "/v1/events?%00=1"))
+    const many = Array.from({ length: 1_000 }, (_, index) => `p${index}`)
+    assert.isBelow(JSON.stringify(findUnknownParameters(known, many)).length, 1_500)
+    assert.isNotNull(findUnknownParameters(known, ["__proto__", "constructor"]))
+    assert.isNotNull(findUnknownParameters(known, ["\0"]))
   })
 
   it("are known for every endpoint of the contract", () => {

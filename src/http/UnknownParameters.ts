@@ -2,12 +2,13 @@
  * Refuses requests with a query parameter that their endpoint does not have. A misspelled filter would otherwise select everything.
  *
  * Gotchas
+ * - The names are those that the router has found: it takes `;` and `#` after the path for the start of a query, too.
  * - A name is quoted only in part: it may be long, or a value in the wrong place.
  */
 import * as Effect from "effect/Effect"
 import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
-import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import { ParsedSearchParams } from "effect/http/HttpServerRequest"
 import * as Layer from "effect/Layer"
 import * as SchemaAST from "effect/SchemaAST"
 import { closestName } from "../domain/ClosestName.ts"
@@ -29,17 +30,15 @@ export const queryParametersOf = ({ query }: Pick<HttpApiEndpoint.Top, "query">)
     ? query.ast.propertySignatures.map(({ name }) => String(name))
     : []
 
-const namesIn = (url: string): ReadonlyArray<string> => {
-  const start = url.indexOf("?")
-  return start < 0 ? [] : [...new Set(new URLSearchParams(url.slice(start)).keys())]
-}
-
 const quoted = (name: string): string =>
   JSON.stringify(name.length > longestName ? `${name.slice(0, longestName)}…` : name)
 
-/** The fault in the query of a request; null if the endpoint has all of its parameters. */
-export const findUnknownParameters = (known: ReadonlyArray<string>, url: string): RequestMalformed | null => {
-  const [first, ...others] = namesIn(url).filter((name) => !known.includes(name))
+/** The fault in the query of a request with parameters of these names; null if the endpoint has all of them. */
+export const findUnknownParameters = (
+  known: ReadonlyArray<string>,
+  names: ReadonlyArray<string>
+): RequestMalformed | null => {
+  const [first, ...others] = names.filter((name) => !known.includes(name))
   if (first === undefined) return null
   const closest = known.length > 0 && first.length <= longestName
     ? `did you mean \`${closestName(first, known)}\`? `
@@ -61,8 +60,8 @@ export const layer = Layer.succeed(
   UnknownParameters,
   (handler, { endpoint }) =>
     Effect.gen(function*() {
-      const { url } = yield* HttpServerRequest
-      const problem = findUnknownParameters(queryParametersOf(endpoint), url)
+      const names = Object.keys(yield* ParsedSearchParams)
+      const problem = findUnknownParameters(queryParametersOf(endpoint), names)
       return problem === null ? yield* handler : yield* problem
     })
 )

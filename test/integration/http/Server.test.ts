@@ -300,6 +300,29 @@ describe("the overview", () => {
       assert.match(body.hint, /did you mean `model`\? The parameters are after, since, .*transition/)
     }).pipe(using()))
 
+  it.live("an unknown query parameter is refused wherever the router finds it, and known ones are accepted in any form", () =>
+    Effect.gen(function*() {
+      const refused = [
+        ";modle=x",
+        ";limit=1&modle=x",
+        "?limit=1&modle=x&limit=2",
+        "?__proto__=1",
+        "?limit=1#&modle=x",
+        "?%00=1"
+      ]
+      const { url } = yield* Server.Server
+      // sends the path as it is: a URL has no query after `;` or `#`
+      const statusOf = (query: string) =>
+        Effect.promise(async () => {
+          const [response] = await once(request(url, { path: `/v1/events${query}`, agent: false }).end(), "response")
+          response.resume()
+          return response.statusCode
+        })
+      for (const query of [...refused, "?limit=1;modle=x"]) assert.strictEqual(yield* statusOf(query), 400, query)
+      const accepted = ["", "?", ";", "?m%6Fdel=ats.tag&model=ats.offer", ";model=ats.tag"]
+      for (const query of accepted) assert.strictEqual(yield* statusOf(query), 200, query)
+    }).pipe(using()))
+
   it.live("the OpenAPI document names every path, and /docs shows it", () =>
     Effect.gen(function*() {
       const { body } = yield* ask("/openapi.json")

@@ -42,7 +42,14 @@ const planText = (plan: ForgetPlanView): string =>
         records > 5 ? ", …" : ""
       }`
     ),
+    ...plan.unreadable.map(({ id, model, position }) =>
+      `unreadable    ${model} ${id}, ${position === null ? "a pending change" : `row ${position} of the log`}`
+    ),
     "",
+    ...plan.unreadable.length === 0 ? [] : [
+      "The unreadable rows are damaged, so it is not known whether they repeat the record. They stay as they are: forget their",
+      "records too, and pass --allow for each of them afterwards, so that the next sweep reads it again."
+    ],
     "Only the repeated part is removed from other records: forget them too if more of their content is personal.",
     "Copies in Kafka, in backups and in other systems stay there.",
     `plan ${plan.plan}`

@@ -223,6 +223,8 @@ export interface StoredRow extends StreamKey {
 /** A row that was found. `position`: of the row of the log; null: a pending row. */
 export interface FoundRow extends Pick<StoredRow, "integration" | "model" | "id"> {
   readonly position: number | null
+  /** The row cannot be decrypted: whether it contains the text is unknown. */
+  readonly unreadable?: true
 }
 
 /** The part of the log that can be read. */
@@ -473,13 +475,16 @@ export class Store extends Context.Service<Store, {
   readonly endForgetting: (owner: Owner, record: ForgettableRecord, at: number) => Operation<void>
   /** The record may be stored again. */
   readonly allowForgotten: (owner: Owner, record: ForgettableRecord, action: OperatorAction) => Operation<void>
-  /** The pending rows and the rows of the log, in these streams, that contain the text and that `isWanted`. Reads all rows of the log. */
+  /**
+   * The pending rows and the rows of the log, in these streams, that contain the text and that `isWanted`. Reads all rows of the log.
+   * A damaged row that contains the text is always returned, and so is one that cannot be decrypted.
+   */
   readonly findRows: (
     streams: ReadonlyArray<StreamKey>,
     text: string,
     isWanted: (row: StoredRow) => boolean
   ) => Operation<ReadonlyArray<FoundRow>>
-  /** Deletes the quarantined rows of an integration that contain the text; returns how many. */
+  /** Deletes the quarantined rows of an integration that contain the text, or cannot be decrypted; returns how many. */
   readonly dropQuarantinedMentions: (owner: Owner, integration: string, text: string) => Operation<number>
 
   // plugin writes

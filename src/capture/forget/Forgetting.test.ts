@@ -48,7 +48,8 @@ describe("forgetting a candidate", () => {
         copies: [
           { model: "ats.application", records: 1, ids: ["a-ann"] },
           { model: "ats.offer", records: 1, ids: ["o-ann"] }
-        ]
+        ],
+        unreadable: []
       })
       assert.match(hash, /^[0-9a-f]{16}$/)
       const done = yield* process.forget(ann, hash)

@@ -53,6 +53,8 @@ export interface Plan {
       readonly ids: ReadonlyArray<string>
     }
   >
+  /** Rows of records that may repeat it, which cannot be decrypted and are not removed; the first hundred. `position`: null = pending. */
+  readonly unreadable: ReadonlyArray<Pick<FoundRow, "id" | "position"> & { readonly model: Model }>
 }
 
 /** The command was refused; nothing was changed. */
@@ -127,15 +129,23 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       mentionOf(record.id),
       ({ changes, content, model }) => repeats(model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
     )
-    return [...Map.groupBy(found, streamName).values()].map((rows) => {
+    const readable = found.filter(({ unreadable }) => unreadable !== true)
+    const copies = [...Map.groupBy(readable, streamName).values()].map((rows) => {
       const { integration, model } = rows[0]!
       return { key: { integration, model }, rows, ids: [...new Set(rows.map(({ id }) => id))] }
     })
+    const removed = new Set(copies.flatMap(({ ids, key }) => ids.map((id) => `${key.model}/${id}`)))
+    // the rows of these records are removed by their ids
+    const isLeft = ({ id, model, unreadable }: FoundRow) => unreadable === true && !removed.has(`${model}/${id}`)
+    return { copies, unreadable: found.filter(isLeft) }
   })
 
   /** Rows of the record itself; some may be kept for a delivery although retention has deleted the rows after them. */
   const findOwn = (record: ForgettableRecord, own: StreamKey) =>
-    store.findRows([own], mentionOf(record.id), ({ id }) => id === record.id)
+    Effect.map(
+      store.findRows([own], mentionOf(record.id), ({ id }) => id === record.id),
+      (rows) => rows.filter(({ id }) => id === record.id)
+    )
 
   const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlySet<string>) =>
     rows.flatMap(({ id, position }) => position !== null && ids.has(id) ? [{ id, position }] : [])
@@ -155,7 +165,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       })
     }
     const { embedding, own } = yield* streamsOf(record)
-    const copies = yield* findCopies(record, embedding)
+    const { copies, unreadable } = yield* findCopies(record, embedding)
     const counted = own === undefined
       ? { rows: 0, deliveries: 0, steps: 0 }
       : yield* deliveries.countForgettable(own, record.id)
@@ -168,7 +178,12 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       pending: pending.length,
       deliveries: counted.deliveries,
       steps: counted.steps,
-      copies: copies.map(({ ids, key }) => ({ model: key.model, records: ids.length, ids: ids.slice(0, maxListedIds) }))
+      copies: copies.map(({ ids, key }) => ({
+        model: key.model,
+        records: ids.length,
+        ids: ids.slice(0, maxListedIds)
+      })),
+      unreadable: unreadable.slice(0, maxListedIds).map(({ id, model, position }) => ({ model, id, position }))
     }
     if (counted.rows + pending.length + copies.length + counted.deliveries === 0) {
       return yield* new ForgettingRefused({
@@ -202,7 +217,8 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     const purge = Effect.fnUntraced(function*(one: Purge) {
       if ((yield* purgeOnce(one)) > 0) incomplete.push(one)
     })
-    for (const { ids, key, rows } of yield* findCopies(record, embedding)) {
+    const { copies, unreadable } = yield* findCopies(record, embedding)
+    for (const { ids, key, rows } of copies) {
       for (let from = 0; from < ids.length; from += chunk) {
         const some = ids.slice(from, from + chunk)
         yield* unlessErased(key, undefined, removeCopies(streams, key, some, forgotten)).pipe(
@@ -219,6 +235,16 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       yield* purge({ key: own, ids: [record.id], found, own: true })
     }
     yield* store.dropQuarantinedMentions(capture.owner, record.integration, mentionOf(record.id))
+    if (unreadable.length > 0) {
+      yield* Effect.logWarning("rows cannot be decrypted, so they may still repeat the forgotten record").pipe(
+        Effect.annotateLogs({
+          integration: record.integration,
+          rows: unreadable.length,
+          positions: unreadable.flatMap(({ position }) => position ?? []).slice(0, maxListedIds).join(", "),
+          hint: "forget the records of these rows too, and allow them again: the next sweep then reads them"
+        })
+      )
+    }
     return incomplete
   })
 

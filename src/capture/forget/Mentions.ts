@@ -6,9 +6,11 @@
  *    the earlier versions of both can be emptied   (I3, I4)
  *
  * Gotchas
+ * - A record with damaged content is deleted without being read. The next sweep stores it again, if it is not the forgotten one.
  * - The `created` event has the origin `backfill`, because nothing new happened to the record: handlers get it only if they ask for
  *   old records.
  */
+import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
@@ -18,11 +20,12 @@ import type { Model, StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { findReferences, noReferences } from "../../domain/Reference.ts"
 import type { Head, Pending, StreamState } from "../../store/State.ts"
-import { type Owner, type RecordWrite, Store, type StoreError, type StreamTx } from "../../store/Store.ts"
+import { type Owner, type RecordWrite, Store, StoreError, type StreamTx } from "../../store/Store.ts"
 import { appendEvents } from "../commit/AppendEvents.ts"
 import type { PageContext } from "../commit/Ingest.ts"
 import { newEvent } from "../commit/RecordWrite.ts"
 import { currentContent, withRedaction } from "../commit/StoredContent.ts"
+import { annotate } from "../Stream.ts"
 
 /** The owner of the streams of an integration, and how their records are processed. */
 export interface Streams {
@@ -63,11 +66,34 @@ const contentOf = (tx: StreamTx, { position }: Head, processing: Processing) =>
     (contents) => currentContent(processing, tx.state, position === null ? null : contents.get(position))
   )
 
-/** Deletes the record itself, unless it is deleted already; its pending change is dropped. */
-export const deleteRecord = (
+/** Content that cannot be decrypted, does not match its sum, or is not JSON. */
+const isDamage = (cause: Cause.Cause<StoreError>): boolean => {
+  const error = Cause.squash(cause)
+  return error instanceof SyntaxError || (error instanceof StoreError && error.reason._tag === "Damaged")
+}
+
+/** If content is damaged, the transaction of `change` is rolled back, and the record is deleted without being read. */
+const orDeleteUnread = (
+  change: Effect.Effect<void, StoreError, Store>,
   streams: Streams,
   key: StreamKey,
   id: string
+): Effect.Effect<void, StoreError, Store> =>
+  Effect.catchCauseIf(change, isDamage, (cause) => {
+    const error = Cause.squash(cause)
+    return Effect.logWarning("a record with damaged content was deleted without being read").pipe(
+      Effect.annotateLogs(error instanceof StoreError ? { why: error.reason.message } : {}),
+      annotate(key),
+      Effect.andThen(deleteIn(streams, key, id, false))
+    )
+  })
+
+/** `reads`: for the references of the record, and for the candidate that was derived from it. */
+const deleteIn = (
+  streams: Streams,
+  key: StreamKey,
+  id: string,
+  reads: boolean
 ): Effect.Effect<void, StoreError, Store> =>
   Effect.gen(function*() {
     const store = yield* Store
@@ -81,7 +107,7 @@ export const deleteRecord = (
         if (head === undefined) return
         if (!head.live) return yield* tx.write([{ head: { ...head, ...blank }, events: [] }])
         const processing = streams.processing(key.model)
-        const content = yield* contentOf(tx, head, processing)
+        const content = reads ? yield* contentOf(tx, head, processing) : null
         const write: RecordWrite = {
           head: { ...head, ...blank, version: head.version + 1, live: false },
           events: [deletedEvent(tx, head, now)],
@@ -90,10 +116,15 @@ export const deleteRecord = (
             ? {}
             : { references: { before: findReferences(key, processing, content), after: noReferences } }
         }
-        yield* appendEvents(tx, [write], contextOf(tx, streams, now))
+        const context = contextOf(tx, streams, now)
+        yield* appendEvents(tx, [write], reads ? context : { ...context, derivedProcessing: null })
       })
     )
   })
+
+/** Deletes the record itself, unless it is deleted already; its pending change is dropped. */
+export const deleteRecord = (streams: Streams, key: StreamKey, id: string): Effect.Effect<void, StoreError, Store> =>
+  orDeleteUnread(deleteIn(streams, key, id, true), streams, key, id)
 
 const withoutCopiesInPending =
   (stream: StreamState, processing: Processing, forgotten: Forgotten) => (row: Pending): Pending => {
@@ -110,8 +141,23 @@ const withoutCopiesInPending =
     }
   }
 
-/** Removes the copies from the live content and from the pending changes of these records. */
+/** Removes the copies from the live content and from the pending changes of these records. Deletes damaged ones: a sweep reads them again. */
 export const removeCopies = (
+  streams: Streams,
+  key: StreamKey,
+  ids: ReadonlyArray<string>,
+  forgotten: Forgotten
+): Effect.Effect<void, StoreError, Store> =>
+  Effect.catchCauseIf(
+    removeFrom(streams, key, ids, forgotten),
+    isDamage,
+    () =>
+      Effect.forEach(ids, (id) => orDeleteUnread(removeFrom(streams, key, [id], forgotten), streams, key, id), {
+        discard: true
+      })
+  )
+
+const removeFrom = (
   streams: Streams,
   key: StreamKey,
   ids: ReadonlyArray<string>,

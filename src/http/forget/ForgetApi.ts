@@ -31,6 +31,15 @@ export const ForgetPlanView = Schema.Struct({
   })).annotate({
     description:
       "Records that repeat its content: only that part is removed. Forget them too if their other content is personal"
+  }),
+  unreadable: Schema.Array(Schema.Struct({
+    model: Model,
+    id: Schema.String,
+    position: Schema.NullOr(Schema.Number).annotate({ description: "In the event log; null: a pending change" })
+  })).annotate({
+    description:
+      "The first hundred rows of other records that cannot be decrypted, so they are not searched. Forget these "
+      + "records too, and allow them again: the next sweep reads them"
   })
 }).annotate({
   examples: [{
@@ -40,7 +49,8 @@ export const ForgetPlanView = Schema.Struct({
     pending: 0,
     deliveries: 1,
     steps: 2,
-    copies: [{ model: "ats.application", records: 1, ids: ["tA1yPn5oBfBGx5GqBmdCzwdE"] }]
+    copies: [{ model: "ats.application", records: 1, ids: ["tA1yPn5oBfBGx5GqBmdCzwdE"] }],
+    unreadable: []
   }]
 })
 export type ForgetPlanView = typeof ForgetPlanView.Type

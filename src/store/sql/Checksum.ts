@@ -86,7 +86,7 @@ const checkRows = (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<E
 const sealedColumns = ["content", "changes"] as const
 export const placeOf = (position: number | null, column: typeof sealedColumns[number]): string =>
   `events/${position}/${column}`
-const subject = "the event log"
+const subject = ({ position }: { readonly position: unknown }) => `row ${position} of the event log`
 
 /** The content of log rows, encrypted and checked. The sums are those of the stored form, so a check needs no key. */
 export const make = (cipher: ContentCipher) => ({

@@ -11,7 +11,6 @@
  * - An empty list is stored as it is: most rows have no changes.
  * - With random nonces, one key must not encrypt more than 2³² values (NIST SP 800-38D, section 8.3).
  */
-import * as Arr from "effect/Array"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
@@ -54,6 +53,13 @@ const decrypt = (keys: ReadonlyMap<string, EncryptionKey>, place: Place, stored:
   return decipher.update(bytes.subarray(nonceBytes, -tagBytes), undefined, "utf8") + decipher.final("utf8")
 }
 
+const damaged = (subject: string): StoreError =>
+  new StoreError({
+    reason: new Damaged({
+      message: `encrypted content in ${subject} cannot be decrypted: it was changed, or moved from another row or store`
+    })
+  })
+
 export const make = (configured: ReadonlyArray<EncryptionKey>) => {
   const keys = new Map(configured.map((key) => [key.id, key]))
   const [current] = configured
@@ -70,21 +76,31 @@ export const make = (configured: ReadonlyArray<EncryptionKey>) => {
     /** True if stored values may be encrypted, so that a database cannot search them. */
     isUsed: configured.length > 0,
     seal,
+    /** Like `openRows`, but null for each row that cannot be decrypted. */
+    openEach: <A, B>(rows: ReadonlyArray<A>, map: (row: A, decrypted: typeof open) => B): ReadonlyArray<B | null> =>
+      rows.map((row) => {
+        try {
+          return map(row, open)
+        } catch {
+          return null
+        }
+      }),
     /** Fails with `Damaged` if `open`, which maps one row, cannot decrypt one of its values. */
     openRows: <A, B>(
       rows: ReadonlyArray<A>,
-      subject: string,
+      subject: string | ((row: A) => string),
       map: (row: A, decrypted: typeof open) => B
     ): Effect.Effect<ReadonlyArray<B>, StoreError> =>
-      Effect.try({
-        try: () => Arr.map(rows, (row) => map(row, open)),
-        catch: () =>
-          new StoreError({
-            reason: new Damaged({
-              message:
-                `encrypted content in ${subject} cannot be decrypted: it was changed, or moved from another row or store`
-            })
-          })
+      Effect.suspend(() => {
+        const opened: Array<B> = []
+        for (const row of rows) {
+          try {
+            opened.push(map(row, open))
+          } catch {
+            return Effect.fail(damaged(typeof subject === "string" ? subject : subject(row)))
+          }
+        }
+        return Effect.succeed(opened)
       })
   }
 }

@@ -33,6 +33,18 @@ const records = codec<ForgottenRecord>({
 /** Positions per statement of the search, so that other statements wait only briefly. */
 const searchSpan = 2_000
 
+const contains = ({ changes, content }: Pick<ContentRow, "changes" | "content">, text: string): boolean =>
+  content?.includes(text) === true || changes.includes(text)
+
+/** False for a row that is damaged. */
+const isJson = ({ changes, content }: Pick<ContentRow, "changes" | "content">): boolean => {
+  try {
+    return void JSON.parse(content ?? "null"), Array.isArray(JSON.parse(changes))
+  } catch {
+    return false
+  }
+}
+
 /** The forgotten records of one integration. */
 export const forgottenIn = (sql: SqlClient, integration: string) =>
   sql<Pick<ForgottenRecord, "model" | "id">>`SELECT model, id FROM forgotten WHERE integration = ${integration}`.pipe(
@@ -78,19 +90,16 @@ export const make = (
     })
     return cipher.isUsed ? sql`(${contains} OR substr(${name}, 1, ${prefix.length}) = ${prefix})` : contains
   }
-  const containing = (text: string, rows: ReadonlyArray<ContentRow>) =>
-    cipher.openRows(rows, "the store", (row, open): ContentRow => ({
+  /** Null for each row that cannot be decrypted. */
+  const decrypted = (rows: ReadonlyArray<ContentRow>) =>
+    cipher.openEach(rows, (row, open): ContentRow => ({
       ...row,
       content: open(
         row.position === null ? pendingPlace(Number(row.stream), row.id) : placeOf(Number(row.position), "content"),
         row.content
       ),
       changes: open(placeOf(Number(row.position), "changes"), row.changes)
-    })).pipe(
-      Effect.map((rows) =>
-        rows.filter(({ changes, content }) => content?.includes(text) === true || changes.includes(text))
-      )
-    )
+    }))
   const keysOf = (streams: ReadonlyArray<StreamKey>) =>
     sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${
       sql.or(streams.map(({ integration, model }) => sql`(integration = ${integration} AND model = ${model})`))
@@ -126,10 +135,12 @@ export const make = (
       if (rows.length === 0) return found
       const keys = new Map(rows.map((row) => [row.key, row]))
       const add = (some: ReadonlyArray<ContentRow>) => {
-        for (const { position, stream, ...row } of some) {
+        for (const [index, row] of decrypted(some).entries()) {
+          const { id, position, stream } = some[index]!
           const { integration, model } = keys.get(Number(stream))!
-          if (!isWanted({ integration, model, ...row })) continue
-          found.push({ integration, model, id: row.id, position: position === null ? null : Number(position) })
+          const place = { integration, model, id, position: position === null ? null : Number(position) }
+          if (row === null) found.push({ ...place, unreadable: true })
+          else if (contains(row, text) && (!isJson(row) || isWanted({ ...place, ...row }))) found.push(place)
         }
       }
       const inStreams = sql`stream IN ${sql.in([...keys.keys()])}`
@@ -138,7 +149,7 @@ export const make = (
           SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
           WHERE ${inStreams} AND (stream > ${after.stream} OR (stream = ${after.stream} AND id > ${after.id}))
             AND ${mayContain("content", text)} ORDER BY stream, id LIMIT ${searchSpan}`
-        add(yield* containing(text, some))
+        add(some)
         after = some.length < searchSpan ? undefined : some.at(-1)
       }
       const [range] = yield* sql<{ first: number | null; last: number | null }>`
@@ -149,7 +160,7 @@ export const make = (
           SELECT stream, id, position, content, changes FROM events
           WHERE position >= ${from} AND position < ${from + searchSpan} AND ${inStreams}
             AND (${mayContain("content", text)} OR ${mayContain("changes", text)}) ORDER BY position`
-        add(yield* containing(text, some))
+        add(some)
       }
       return found
     }, Effect.provideService(AllowLongStatement, true)),
@@ -164,12 +175,12 @@ export const make = (
           WHERE stream IN (SELECT key FROM streams WHERE integration = ${integration})
             AND (stream > ${after.stream} OR (stream = ${after.stream} AND hash > ${after.hash}))
             AND ${mayContain("content", text)} ORDER BY stream, hash LIMIT ${searchSpan}`
-        const opened = yield* cipher.openRows(rows, "the quarantine", (row, open) => ({
-          ...row,
-          content: open(quarantinePlace(Number(row.stream), row.hash), row.content)
-        }))
-        for (const { content, hash, stream } of opened) {
-          if (!content.includes(text)) continue
+        const contents = cipher.openEach(
+          rows,
+          ({ content, hash, stream }, open) => open(quarantinePlace(Number(stream), hash), content)
+        )
+        for (const [index, { hash, stream }] of rows.entries()) {
+          if (contents[index]?.includes(text) === false) continue
           yield* sql`DELETE FROM quarantine WHERE stream = ${stream} AND hash = ${hash}`
           dropped++
         }

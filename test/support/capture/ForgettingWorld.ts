@@ -36,6 +36,8 @@ export interface World {
   readonly offers: Scripted.ScriptedApi
   /** How often this text is in the bytes of the store's files. */
   readonly inFiles: (text: string) => number
+  /** The database. */
+  readonly file: string
 }
 
 export const candidate = (name: string, at: number) => ({
@@ -115,7 +117,7 @@ export const scenario = <A, E>(
     const inFiles = (text: string) =>
       ["", "-wal"].map((suffix) => file + suffix).filter((path) => existsSync(path))
         .reduce((sum, path) => sum + readFileSync(path, "latin1").split(text).length - 1, 0)
-    const world: World = { applications, offers, inFiles }
+    const world: World = { applications, offers, inFiles, file }
     yield* TestClock.setTime(start)
     for (const name of ["ann", "bob"]) {
       apply(world, `a-${name}`, name, start)

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { forgettableModels, type ForgettableRecord } from "../domain/Forgotten.ts"
 import type { ForgetPlanView, ForgottenView } from "../http/forget/ForgetApi.ts"
+import { oneLine } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { switchFlag, textFlag, yes } from "./Flags.ts"
@@ -53,7 +54,7 @@ const planText = (plan: ForgetPlanView): string =>
     "Only the repeated part is removed from other records: forget them too if more of their content is personal.",
     "Copies in Kafka, in backups and in other systems stay there.",
     `plan ${plan.plan}`
-  ].join("\n")
+  ].map(oneLine).join("\n")
 
 const listText = (records: ReadonlyArray<ForgottenView>): string =>
   records.length === 0 ? "no record is forgotten" : table(records, {

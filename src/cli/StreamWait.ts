@@ -13,6 +13,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { isStreamModel, registry } from "../domain/Model.ts"
 import type { CommandView, StreamView } from "../http/streams/StreamApi.ts"
+import { oneLine } from "../telemetry/TerminalText.ts"
 import { ApiClientError } from "./ApiClient.ts"
 import { CommandError } from "./Process.ts"
 import { progressText } from "./terminal/Terminal.ts"
@@ -78,8 +79,9 @@ export const awaitCommand = <V extends WaitedView, E extends Error>(
   { accepted_at, stream }: Pick<CommandView, "stream" | "accepted_at">,
   { read, show, timeout }: WaitOptions<V, E>
 ): Effect.Effect<V, E | CommandError> => {
-  const subject = `the ${command} of ${stream}`
-  const hint = `It continues in the running process: \`rollcall streams show ${stream}\` shows how far it is.`
+  const name = oneLine(stream)
+  const subject = `the ${command} of ${name}`
+  const hint = `It continues in the running process: \`rollcall streams show ${name}\` shows how far it is.`
   let unanswered = 0
   const mayReturn = (error: E): boolean =>
     error instanceof ApiClientError && (error.reason === "unreachable" || error.reason === "unresponsive") &&
@@ -97,8 +99,8 @@ export const awaitCommand = <V extends WaitedView, E extends Error>(
         const obstacle = obstacleOf(view.value)
         if (obstacle !== null) {
           return yield* new CommandError({
-            message: `${subject} has not ended: ${obstacle}`,
-            hint: `\`rollcall streams resume ${stream}\` continues`
+            message: `${subject} has not ended: ${oneLine(obstacle)}`,
+            hint: `\`rollcall streams resume ${name}\` continues`
           })
         }
         yield* show(describe(view.value))

@@ -153,6 +153,25 @@ const replay = {
   omitted: 0
 }
 
+const forgotten = {
+  integration: hostile,
+  model: "ats.candidate",
+  id: hostile,
+  state: "forgotten",
+  requested_at: at,
+  done_at: at
+}
+
+const forgetPlan = {
+  plan: "5c1f0a9e2b7d4e63",
+  live: true,
+  versions: 1,
+  pending: 0,
+  deliveries: 0,
+  steps: 0,
+  copies: [{ model: "ats.application", records: 1, ids: [hostile] }]
+}
+
 const event = {
   position: "p",
   data: {
@@ -206,7 +225,10 @@ const bodies: Readonly<Record<string, unknown>> = {
     journal: [{ step: hostile, write: hostile, done: false, begun_at: at }],
     outcomes: [outcome]
   },
-  "/v1/integrations": page(integration)
+  "/v1/integrations": page(integration),
+  "/v1/streams/a/ats.tag/sweep": { ...stream, accepted_at: "2026-03-02T12:00:00.000Z" },
+  "/v1/forget": { ...page(forgotten), ...forgotten },
+  "/v1/forget/plan": forgetPlan
 }
 
 const problem = { detail: hostile, hint: hostile, faults: [{ where: hostile, message: hostile, hint: hostile }] }
@@ -246,7 +268,8 @@ const commands: ReadonlyArray<string> = [
   "plugins replay p h --dry-run",
   "deadletters list",
   "deadletters show 1",
-  "integrations list"
+  "integrations list",
+  "forget --list"
 ]
 
 /** Control and format characters, except line feeds. */
@@ -270,6 +293,24 @@ describe("names that try to control the terminal", () => {
       }))
   }
 
+  it("are escaped by `forget`, whose plan stays on its lines", () =>
+    serveHostile(async (environment) => {
+      const { code, stdout } = await run(["forget", "a/ats.candidate/c", "--yes"], environment)
+      assert.strictEqual(code, 0)
+      assert.notMatch(stdout, dangerous)
+      assert.include(stdout, String.raw`\u001b]0;`)
+      assert.notMatch(stdout, /^forged/m)
+    }))
+
+  it("are escaped in the reason why `--wait` ends, which stays on its line", () =>
+    serveHostile(async (environment) => {
+      const { code, stderr } = await run(["streams", "sweep", "a/ats.tag", "--wait"], environment)
+      assert.strictEqual(code, 1)
+      assert.notMatch(stderr, dangerous)
+      assert.include(stderr, String.raw`\u001b]0;`)
+      assert.notMatch(stderr, /^forged/m)
+    }))
+
   it("`status --watch` is refused without a terminal, because it would redraw nothing", () =>
     serveHostile(async (environment) => {
       const { code, stderr, stdout } = await run(["status", "--watch"], environment)
@@ -285,6 +326,13 @@ describe("names that try to control the terminal", () => {
       assert.notMatch(stderr, dangerous)
       assert.include(stderr, String.raw`\u001b]0;`)
     }))
+
+  it("are escaped in an error that quotes the name of a file", async () => {
+    const { code, stderr } = await run(["plugins", "dev", `./${hostile}`])
+    assert.strictEqual(code, 1)
+    assert.notMatch(stderr, dangerous)
+    assert.include(stderr, String.raw`\u001b]0;`)
+  })
 
   for (const command of ["start", "doctor", "status"]) {
     it(`are escaped in errors of the configuration that \`${command}\` reports`, async () => {

@@ -83,7 +83,8 @@ describe("rollcall plugins dev", () => {
     write("words/tag.ts", 'export const tag = "first"\n')
     write("plugins/tag-hires/plugin.ts", tags)
     const dev = new Program(["plugins", "dev", "tag-hires"], {}, folder)
-    await dev.says(/tag-hires reacts to/)
+    // by then all modules are loaded: a run that still reports one fails without its channel
+    await dev.says(/ats\.application\.stage_changed +\S+ +done/)
     assert.isNotEmpty(processesOfTest())
     dev.process.kill("SIGKILL")
     await dev.ended

@@ -6,7 +6,8 @@
  * 2. Only a known code proves that a write had no effect   (L5)
  *
  * Gotchas
- * - 409, and in older versions 503, mean an unfinished set-up: a 503 with that code is `NotReady`, without one `Transient`.
+ * - While an integration is being set up, the API responds with 409 (older versions: 503). A 409 is always `NotReady`, a 503 only with
+ *   a code that says so.
  */
 import * as Schema from "effect/Schema"
 

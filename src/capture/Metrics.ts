@@ -16,7 +16,7 @@ export interface DetectedEvent extends Pick<NewEvent, "kind" | "restored" | "ori
 
 const labels = ({ integration, model }: StreamKey) => ({ integration, model })
 
-/** A counter by labels. Counting nothing creates no series. */
+/** A counter by labels. Adding 0 creates no series. */
 const counter = (name: string, description: string) => {
   const metric = Metric.counter(name, { description, incremental: true })
   return (amount: number, attributes: Readonly<Record<string, string>>): Effect.Effect<void> =>
@@ -36,7 +36,7 @@ const countMiscountedRuns = counter(
 )
 const countMissedRecords = counter(
   "rollcall_sweep_missed_records_total",
-  "Records that a sweep did not read although they still exist, as a confirm showed"
+  "Records that a sweep did not read although they still exist, as a confirmation showed"
 )
 const countBeyondOverlap = counter(
   "rollcall_changes_beyond_overlap_total",

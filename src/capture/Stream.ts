@@ -15,7 +15,7 @@ export interface Stream {
   readonly key: StreamKey & { readonly model: StreamModel }
   readonly settings: StreamSettings
   readonly processing: Processing
-  /** Processing of the model derived from the stream's records; null = none is. */
+  /** Processing of the model derived from the stream's records; null = no model is derived. */
   readonly derivedProcessing: Processing | null
   /** Minimum overlap of polls. The overlap in the stream's state may be longer. */
   readonly overlapMin: Duration.Duration
@@ -34,7 +34,7 @@ export const transact = <A, E>(
   body: (tx: StreamTx) => Effect.Effect<A, E>
 ): Effect.Effect<A, E | StoreError, Store> => Effect.flatMap(Store, (store) => store.transact(owner, key, body))
 
-/** Runs transactions on a stream of the store; returns `otherwise` if they fail because its integration was erased meanwhile. */
+/** Runs transactions on a stream; returns `otherwise` if they fail because the integration was erased meanwhile. */
 export const unlessErased = <A, R>(
   key: StreamKey,
   otherwise: A,
@@ -56,7 +56,7 @@ export const requestPage = (
     (source) => source.page({ account: settings.account, integration: key.integration, model: key.model, ...request })
   )
 
-/** Adds the stream, and what a log line says besides its message. */
+/** Adds the stream and these details to log lines. */
 export const annotate = ({ integration, model }: StreamKey, details: Readonly<Record<string, unknown>> = {}) =>
   Effect.annotateLogs({ integration, model, ...details })
 

@@ -15,7 +15,7 @@ import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
 import { given, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
 import { CommandError, print } from "./Process.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
-import { formatCount } from "./terminal/Terminal.ts"
+import { formatPlural } from "./terminal/Terminal.ts"
 
 const instantFlag = (name: string, description: string) =>
   Flag.Date(name).pipe(
@@ -72,7 +72,7 @@ const confirmPlan = Effect.fnUntraced(function*(
   return planned.plan
 })
 
-/** The output of a command for a plan; the result is null if no dead letter matched, which `confirmPlan` has printed. */
+/** The output of a command that follows a plan. null: no dead letter matched; without --json, `confirmPlan` has printed that. */
 const orNoneMatched = <A>(text: (result: A) => string) => ({
   json: (result: A | null) => result ?? { count: 0 },
   text: (result: A | null) => result === null ? null : text(result)
@@ -176,12 +176,12 @@ const redrive = clientCommand("redrive", {
     return yield* client.deadletters.redrive({ payload })
   }),
   ...orNoneMatched(({ count, from, to }: typeof RedriveView.Type) =>
-    `${formatCount(count)} ${from === to ? "sent again" : `sent again between ${from} and ${to}`}`
+    `${formatPlural(count, "dead letter")} due again ${from === to ? "now" : `between ${from} and ${to}`}`
   )
 })
 
 const discard = clientCommand("discard", {
-  description: "Discard dead letters for good; deliveries that wait behind them continue",
+  description: "Discard dead letters for good, so that later deliveries no longer wait for them",
   flags: { filter, plan, yes },
   request: Effect.fnUntraced(function*(client, { filter, plan, yes }, { json }) {
     const question = "Discard these dead letters for good?"
@@ -191,7 +191,7 @@ const discard = clientCommand("discard", {
       : yield* client.deadletters.discard({ payload: { ...given(filter), plan: planned } })
   }),
   ...orNoneMatched(({ count }: typeof DiscardView.Type) =>
-    `${formatCount(count)} discarded; deliveries that waited behind them continue`
+    `${formatPlural(count, "dead letter")} discarded; later deliveries no longer wait for them`
   )
 })
 
@@ -257,8 +257,8 @@ const resolve = clientCommand("resolve", {
     }),
   text: ({ happened, redriven, remaining }, { id }) => {
     const next = redriven
-      ? `dead letter ${id} is sent again`
-      : `dead letter ${id} is sent again once its other unknown outcomes are resolved (${remaining} left)`
+      ? `dead letter ${id} is due again`
+      : `dead letter ${id} is due again once its other unknown outcomes are resolved (${remaining} left)`
     return `${happened ? "it happened" : "it did not happen"}: ${next}`
   }
 })

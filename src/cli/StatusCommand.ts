@@ -1,6 +1,7 @@
 /** `rollcall status`: the health of the running process, once or redrawn until it is interrupted. */
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
+import { timeOfDay } from "../telemetry/TerminalText.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { connect, runClientCommand } from "./ClientCommand.ts"
 import { config, json, switchFlag } from "./Flags.ts"
@@ -25,7 +26,7 @@ const watchStatus = Effect.fnUntraced(function*(client: ApiClient, json: boolean
   }
   const text = Effect.map(
     read(client),
-    (status) => `${client.url}, ${new Date().toTimeString().slice(0, 8)}: ${statusText(status)}`
+    (status) => `${client.url}, ${timeOfDay(Date.now())}: ${statusText(status)}`
   )
   yield* Effect.raceFirst(redraw(text, standardOutput), awaitShutdownSignal)
 })

@@ -1,5 +1,5 @@
 /**
- * Chooses, among the copies of one candidate that different applications contain, the copy that is published.
+ * Several applications can contain copies of one candidate: chooses the copy that is published.
  *
  * Invariants
  * 1. The choice depends only on the copies, not on the order in which they were read   (N5)

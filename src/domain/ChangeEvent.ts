@@ -16,8 +16,8 @@ export type Kind = "created" | "updated" | "deleted"
 /** The kind of run that found a change; `backfill` means that the record is old, whichever run found it. */
 export type Origin = "backfill" | "poll" | "sweep" | "refresh"
 /**
- * Why a record counts as deleted. A `created` event of a record that was never seen live has the reason `unseen`. `forgotten`: an
- * operator had the record, or a record that it repeats, removed.
+ * Why a record counts as deleted. `unseen`: it was created and deleted between two runs; its `created` event has this reason too.
+ * `forgotten`: an operator had this record removed, or another record whose content this one repeats.
  */
 export type DeleteReason = "flagged" | "absent" | "erased" | "unseen" | "forgotten"
 
@@ -98,7 +98,7 @@ export const formatPosition = (identity: LogIdentity, position: number, chain?: 
 
 /**
  * The CloudEvents extension `sequence`: of two events of one log, the greater text belongs to the later event. It has a fixed width,
- * so that text order is log order, also after `store adopt`.
+ * so that text order is log order, even after `store adopt`.
  */
 export const sequenceOf = ({ generation }: LogIdentity, position: number): string =>
   `${String(generation).padStart(10, "0")}-${String(position).padStart(16, "0")}`
@@ -112,7 +112,7 @@ export const parsePosition = (identity: LogIdentity, text: string): LogPlace | "
     : "foreign"
 }
 
-/** Event id: a hash of its inputs, so that other content gives another id (I4). `canonicalAfter` is the canonical hash or null. */
+/** Event id: a hash of its inputs, so that different content gives a different id (I4). `canonicalAfter` is the canonical hash or null. */
 export const eventIdOf = (
   key: { readonly generation: number; readonly integration: string; readonly model: Model; readonly id: string },
   version: number,

@@ -57,6 +57,7 @@ export type Classification =
   | { readonly _tag: "Tombstone" }
   /** Two observations contradict each other: a refetch by id decides (P3). */
   | { readonly _tag: "Disputed" }
+  /** `old`: the record existed before the backfill. */
   | { readonly _tag: "Created"; readonly old: boolean }
   /** Created and deleted between two runs: both events are published together (D8). */
   | { readonly _tag: "Unseen"; readonly old: boolean }
@@ -101,7 +102,7 @@ export const classify = (
 
   if (!setting.isRefetch) {
     if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
-    // both, because a pending observation can have no timestamp (W7)
+    // compared with both, because a pending observation may have no timestamp (W7)
     const isOutdated = [newest.changedAtMs, known.changedAt].some((time) => isOlder(observed.changedAtMs, time))
     if (isOutdated && !sameAsNewest) return { _tag: "Disputed" }
     if (observedBefore !== undefined && sameAsNewest) return { _tag: "StillPending" }
@@ -114,7 +115,7 @@ export const classify = (
   return observed.deleted || observed.blank ? { _tag: "Tombstone" } : { _tag: "Restored" }
 }
 
-/** An observation that is newer than both disputed ones ends the dispute, so that it also ends if refetches are never answered. */
+/** An observation that is newer than both disputed ones ends the dispute, because refetches may never be answered. */
 const isLater = (
   known: PublishedRecord | undefined,
   pending: PendingObservation,

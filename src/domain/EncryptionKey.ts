@@ -1,4 +1,4 @@
-/** A key that content in the store is encrypted with. */
+/** A key that encrypts content in the store. */
 import { createSecretKey, hash, type KeyObject } from "node:crypto"
 
 export interface EncryptionKey {

@@ -1,18 +1,18 @@
 /**
- * Removes forgotten records from what the API shows: the records themselves, and their copies inside of other records.
+ * Removes forgotten records from what the API shows: the records themselves, and their copies inside other records.
  *
  * Invariants
- * 1. Without a forgotten record the result is the same value, so that nothing is serialized twice
+ * 1. If there is nothing to remove, the result is the same value, so that it need not be serialized again
  *
  * Gotchas
- * - An employee and a user have no stream, but other records repeat their names: they can be forgotten too.
+ * - Employees and users have no stream, but other records repeat their names, so they can be forgotten too.
  * - Ids of a forgotten record stay in other records, such as `candidate_id`: outside the API an id alone does not identify a person.
  */
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { type PathChange, segments } from "./Diff.ts"
 import { entryOf, type Model, modelNames, type NestedReference, registry } from "./Model.ts"
 
-/** Kinds of people that appear only inside of other records, by the name under which they can be forgotten. */
+/** Kinds of people that appear only inside other records, by the name under which they can be forgotten. */
 const embeddedOnly = { "hris.employee": "employee", "ats.user": "user" } as const
 export const forgettableModels = [
   ...modelNames,
@@ -43,7 +43,7 @@ const modelOfKind: ReadonlyMap<string, ForgettableModel> = new Map<string, Forge
 interface Place extends Pick<NestedReference, "path"> {
   /** The model of the record that is repeated here. */
   readonly of: ForgettableModel
-  /** The property of the whole record that has the id too: the copy may have none, or a rule may redact it. */
+  /** A property of the whole record with the same id, for copies whose id is missing or redacted. */
   readonly idProperty?: string
 }
 
@@ -89,7 +89,7 @@ const cut = (
 
 const has = (ids: ReadonlySet<string>, id: JsonValue | undefined): boolean => typeof id === "string" && ids.has(id)
 
-/** The record without its copies of forgotten records: null in place of a copy, or one array member less. */
+/** Removes the copies of forgotten records from a record: a copy becomes null, a copy in an array is removed. */
 export const withoutCopies = (model: Model, record: JsonObject, forgotten: Forgotten): JsonObject =>
   (places.get(model) ?? []).reduce<JsonObject>((kept, { idProperty, of, path }) => {
     const ids = forgotten.get(of)
@@ -120,7 +120,7 @@ export const repeats = (
   })
 }
 
-/** The rows of a response, without those of forgotten records and without their copies in the others. */
+/** Removes forgotten records from the rows of a response, and their copies from the remaining rows. */
 export const withoutForgotten = (
   model: Model,
   results: ReadonlyArray<unknown>,
@@ -135,9 +135,9 @@ export const withoutForgotten = (
   return kept.length === results.length && kept.every((value, index) => value === results[index]) ? results : kept
 }
 
-/** The text by which a serialized record that mentions this id is found. */
+/** The text to search for, to find serialized records that mention this id. */
 export const mentionOf = (id: string): string => JSON.stringify(id)
 
-/** Whether a row that cannot be read mentions one of the forgotten ids. */
+/** Whether an unreadable row mentions one of the forgotten ids. */
 export const mentionsForgotten = (text: string, forgotten: Forgotten): boolean =>
   [...forgotten.values()].some((ids) => [...ids].some((id) => text.includes(mentionOf(id))))

@@ -27,9 +27,9 @@ export interface Thresholds {
   readonly smallCount: number
   readonly smallShare: number
   /**
-   * If at least `scopeCount` records, and more than `scopeShare` of all live records, lose a property (it becomes null) or get it (it
-   * was null), these changes are held: probably the account may now read less or more data than before. For lists that become
-   * non-empty the share is `filledShare`.
+   * Changes are held if a property becomes null, or stops being null, in at least `scopeCount` records and in more than `scopeShare` of
+   * all live records: probably the account may now read less or more data than before. For lists that get their first members, the
+   * share is `filledShare`.
    */
   readonly scopeCount: number
   readonly scopeShare: number
@@ -71,7 +71,7 @@ export const holdReason = (limits: Thresholds, wave: Wave, amount: number, recor
 /** Higher than `scopeShare`, because first interviews on half of the records are ordinary work. */
 const filledShare = 0.9
 
-/** True if a path that became or stopped being null or empty on `amount` of `records` was switched off or on, not edited (C3). */
+/** A path became or stopped being empty in `amount` of `records`. True if it was probably switched off or on, not edited (C3). */
 export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], amount: number, records: number): boolean =>
   amount >= limits.scopeCount && (to === "members"
     ? amount >= Math.max(limits.scopeShare, filledShare) * records
@@ -96,7 +96,7 @@ export const countRecent = (limits: Thresholds, history: ReadonlyArray<HourlyCou
     { deletes: 0, restores: 0 }
   )
 
-/** Adds what is published now to the history, and removes hours that have left the window. */
+/** Adds the changes that are published now to the history, and removes hours that have left the window. */
 export const addToHistory = (
   limits: Thresholds,
   history: ReadonlyArray<HourlyCounts>,

@@ -1,6 +1,6 @@
 /**
  * The model registry: one entry per kind of record, with everything that capture needs to know about it, as data.
- * CONTRIBUTING.md says how to add a model.
+ * CONTRIBUTING.md describes how to add a model.
  *
  * Gotchas
  * - Ids are unique within a model, not across models, so every key contains integration, model and id.
@@ -33,7 +33,7 @@ export type StreamModel = IncrementalModel | "assessment.package"
 /** Models without a list of their own; their records are embedded in the records of another model. */
 export type DerivedModel = Exclude<Model, StreamModel>
 
-/** A business step, such as `hired`, that a change of one property stands for. */
+/** A business step, such as `hired`, that is recognized by a change of one property. */
 export interface TransitionRule {
   readonly name: string
   /** Property names that lead to the value. */
@@ -54,7 +54,7 @@ export interface NestedKind {
 
 /** A path at which a record embeds another record's content. */
 export interface NestedReference extends NestedKind {
-  /** Property names; an array on the way means each of its members. */
+  /** Property names. If a property is an array, the path continues in each member. */
   readonly path: ReadonlyArray<string>
 }
 
@@ -223,7 +223,7 @@ export const withDerived = (models: ReadonlyArray<StreamModel>): ReadonlyArray<M
   ...derivedModels.filter(({ from }) => models.includes(from)).map(({ model }) => model)
 ]
 
-/** The one of `models` that is derived from `source`, if any. */
+/** The model among `models` that is derived from `source`, if there is one. */
 export const derivedFrom = (source: Model, models: ReadonlyArray<Model>): DerivedModel | undefined =>
   derivedModels.find(({ from, model }) => from === source && models.includes(model))?.model
 

@@ -49,7 +49,7 @@ const isStorable = (text: string): boolean => !text.includes("\0") && text.isWel
 export const storableText = (value: unknown): string | null =>
   typeof value === "string" && isStorable(value) ? value : null
 
-/** Bytes. A PostgreSQL index entry may have 2,700 bytes, and one index holds two ids; a longer id would block its page for ever. */
+/** Bytes. A PostgreSQL index entry may have 2,700 bytes, and one index holds two ids; a longer id would block its page forever. */
 const maxIdBytes = 1_000
 
 /** A row that must be quarantined. */
@@ -74,7 +74,7 @@ export const parseRow = (processing: Processing, value: unknown): Row | Unreadab
   return { id, textHash: processing.textHash(JSON.stringify(value)), raw: value }
 }
 
-/** Identifies a quarantined row by its text. Volatile properties do not count: a row that only moves them is the same row. */
+/** Identifies a quarantined row by its text. Volatile properties do not count: if only they change, it is the same row. */
 export const quarantineHash = ({ shape }: Processing, text: string): string => {
   const value: unknown = JSON.parse(text)
   return isObject(value) ? canonicalHash(shape, value) : hash("sha256", text, "base64url")

@@ -1,6 +1,6 @@
 /**
- * Processes a model's records before they are compared, stored or published: drops or keeps `remote_data`, and drops or hashes
- * personal data.
+ * Processes a model's records before they are compared, stored or published: keeps `remote_data` or sets it to null, and removes or
+ * hashes personal data.
  *
  * Invariants
  * 1. Stored content can be processed again by other rules, if the rules that were applied to it are known   (V1)
@@ -10,7 +10,7 @@
  *   the fingerprint of a stored head, both sides are processed by the same rules before they are compared, so that a
  *   configuration change republishes nothing (S3, V1, V2).
  * - `changed_at` and `remote_updated_at` never count as a change alone; nor does `remote_data`, unless it is tracked.
- * - The records of a derived model are read from stored records of its source, so the source's rules were applied to them before.
+ * - Records of a derived model are read from stored records of its source, to which the source's rules are already applied.
  */
 import { createHmac, hash } from "node:crypto"
 import { isArray, isObject, type JsonObject, type JsonValue, type Shape } from "./Canonical.ts"
@@ -26,7 +26,10 @@ import {
   unknownRules
 } from "./Redaction.ts"
 
-/** `drop`: set to null. `carry`: published, but never counts as a change alone. `track`: treated like any other property. */
+/**
+ * `drop`: the value becomes null, while the `drop` of a redaction rule removes the property. `carry`: published, but never counts as a
+ * change alone. `track`: treated like any other property.
+ */
 export type RemoteData = "drop" | "carry" | "track"
 
 /** The configured rules, without secrets. */
@@ -47,14 +50,14 @@ export interface Processing {
   readonly shape: Shape
   readonly fingerprint: string
   readonly rules: ProcessingRules
-  /** What `apply` does, together with what was done to the source of a derived model. */
+  /** All rules that the result of `apply` satisfies: for a derived model, also those of its source. */
   readonly applied: AppliedRules
   /** Processing of the same model with the same key and other rules. */
   readonly withRules: (rules: ProcessingRules) => Processing
-  /** A record as the API showed it, or a derived record of a stored source record: as it is stored and published. */
+  /** Returns the content to store and publish, for a record of the API or a derived record from a stored source record. */
   readonly apply: (record: JsonObject) => JsonObject
-  /** Stored content, to which `before` was applied, with the rules of `now` (default: `applied`) applied too. */
-  readonly reapply: (content: JsonObject, before: AppliedRules, now?: AppliedRules) => JsonObject
+  /** Applies the rules of `target` (default: `applied`) to stored content to which `before` was applied. */
+  readonly reapply: (content: JsonObject, before: AppliedRules, target?: AppliedRules) => JsonObject
   /** Hash of a record's text. It is keyed if values are hashed, so that redacted values cannot be guessed from it. */
   readonly textHash: (text: string) => string
 }
@@ -78,21 +81,21 @@ const shapeOf = (entry: RecordEntry, masked: ReadonlySet<string>): Shape => {
   return build(entry.nested.map((reference) => reference.path), true)
 }
 
-const dropRemoteData = (value: JsonObject, shape: Shape): JsonObject => {
+const clearRemoteData = (value: JsonObject, shape: Shape): JsonObject => {
   const result: Record<string, JsonValue> = { ...value }
   if (shape.masked.size > 0 && result["remote_data"] !== undefined) result["remote_data"] = null
   for (const [key, child] of Object.entries(shape.children)) {
     const nested = result[key]
-    if (nested !== undefined) result[key] = dropIn(nested, child)
+    if (nested !== undefined) result[key] = clearIn(nested, child)
   }
   return result
 }
 
-const dropIn = (value: JsonValue, shape: Shape): JsonValue =>
+const clearIn = (value: JsonValue, shape: Shape): JsonValue =>
   isArray(value)
-    ? value.map((member) => dropIn(member, shape))
+    ? value.map((member) => clearIn(member, shape))
     : isObject(value)
-    ? dropRemoteData(value, shape)
+    ? clearRemoteData(value, shape)
     : value
 
 /** The rules that were applied to a derived record as a part of its stored source record. */
@@ -108,12 +111,14 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
   const before = appliedBefore(model, source)
   const applied = combine(before, appliedRules(remoteData === "drop", options.redact))
   const rules = { remoteData, redact: applied.redact }
-  const normaliser = Object.keys(applied.redact).length === 0 ? 2 : 3
-  const fingerprint = hash("sha256", JSON.stringify({ normaliser, ...rules, ...entry }), "base64url").slice(0, 12)
+  // Raise it when the result of `apply` changes. The key keeps its old spelling, so that stored fingerprints stay equal.
+  const normalizerVersion = Object.keys(applied.redact).length === 0 ? 2 : 3
+  const identity = JSON.stringify({ normaliser: normalizerVersion, ...rules, ...entry })
+  const fingerprint = hash("sha256", identity, "base64url").slice(0, 12)
   const secret = key === "" ? "" : createHmac("sha256", key).update("text hash").digest("base64url")
-  const reapply: Processing["reapply"] = (content, before, now = applied) => {
-    const missing = missingRules(before, now)
-    const kept = now.dropsRemoteData && !before.dropsRemoteData ? dropRemoteData(content, shape) : content
+  const reapply: Processing["reapply"] = (content, before, target = applied) => {
+    const missing = missingRules(before, target)
+    const kept = target.dropsRemoteData && !before.dropsRemoteData ? clearRemoteData(content, shape) : content
     return redact(kept, missing, key, before.id === unknownRules)
   }
   return {
@@ -130,7 +135,7 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
 }
 
 const byDefault = new Map<Model, Processing>()
-/** Processing that drops `remote_data` and redacts nothing. */
+/** Processing that sets `remote_data` to null and redacts nothing. */
 export const defaultProcessing = (model: Model): Processing => {
   const known = byDefault.get(model) ?? make(model, { remoteData: "drop", redact: {}, key: "" })
   byDefault.set(model, known)

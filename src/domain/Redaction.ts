@@ -1,14 +1,15 @@
 /**
- * Redaction: drops or hashes the values at JSON Pointers, in records of the API and in stored content that was redacted by other
- * rules before.
+ * Redaction: removes or hashes the values at JSON Pointers, in records of the API and in stored content that older rules have
+ * redacted already.
  *
  * Invariants
- * 1. No value at or below a pointer passes, whatever its shape: a branch without the structure that the pointer names is dropped   (I11)
- * 2. Stored content is redacted according to the rules that are stored with it, and not according to the look of its values: a value of
- *    a record that looks like a hash is hashed like any other
+ * 1. No value at or below a pointer remains readable, whatever its type: a value whose structure does not match the pointer is
+ *    removed   (I11)
+ * 2. The rules that are stored with content decide what is still to be redacted in it. A value is not taken for a hash because it
+ *    looks like one, unless the rules of the content are unknown
  *
  * Gotchas
- * - An array on the way means each of its members. A pointer cannot name an array directly in an array.
+ * - A pointer that leads through an array applies to each member. Arrays that are directly in such an array are removed.
  * - Null stays null, so that a change to or from null remains visible.
  * - A pointer below another one has no effect.
  */
@@ -16,7 +17,7 @@ import { createHmac, hash } from "node:crypto"
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { segments } from "./Diff.ts"
 
-/** `drop`: the property is left out. `hash`: replaced by a keyed hash, so that equal values stay equal. */
+/** `drop`: the property is removed. `hash`: its value is replaced by a keyed hash, so that equal values stay equal. */
 export type Redaction = "drop" | "hash"
 /** By JSON Pointer. */
 export type RedactionRules = Readonly<Record<string, Redaction>>
@@ -30,7 +31,7 @@ export interface AppliedRules {
 
 const isBelow = (pointer: string, other: string): boolean => pointer.startsWith(`${other}/`)
 
-/** In the order of their pointers, without those that another pointer includes. */
+/** Sorts the rules by pointer, and leaves out those below the pointer of another rule. */
 const normalize = (rules: RedactionRules): RedactionRules => {
   const pointers = Object.keys(rules).sort()
   const outermost = pointers.filter((pointer) => !pointers.some((other) => isBelow(pointer, other)))
@@ -43,10 +44,10 @@ export const appliedRules = (dropsRemoteData: boolean, rules: RedactionRules): A
   return { id, dropsRemoteData, redact }
 }
 
-/** Id of the rules of rows that an earlier version stored, which are not known. */
+/** The rules' id in rows of an earlier version, which did not store its rules. */
 export const unknownRules = ""
 
-/** The rules that hold for the property `name` of a record, as rules for the value of that property. */
+/** The rules below the property `name`, with pointers that begin at the value of that property. */
 export const rulesBelow = (rules: RedactionRules, name: string): RedactionRules =>
   Object.fromEntries(
     Object.entries(rules).flatMap(([pointer, how]) =>
@@ -54,11 +55,11 @@ export const rulesBelow = (rules: RedactionRules, name: string): RedactionRules 
     )
   )
 
-/** The rules of content of `first` to which `next` was applied. */
+/** The rules of content that was redacted by `first` and then by `next`. */
 export const combine = (first: AppliedRules, next: AppliedRules): AppliedRules =>
   appliedRules(first.dropsRemoteData || next.dropsRemoteData, { ...first.redact, ...next.redact })
 
-/** The rules of `next` that content of `first` does not satisfy yet. */
+/** The rules of `next` that must still be applied to content that was redacted by `first`. */
 export const missingRules = (first: AppliedRules, next: AppliedRules): RedactionRules =>
   Object.fromEntries(
     Object.entries(next.redact).filter(([pointer, how]) =>
@@ -68,7 +69,7 @@ export const missingRules = (first: AppliedRules, next: AppliedRules): Redaction
     )
   )
 
-/** True if `next` changes nothing in content of `first`. */
+/** True if `next` would change nothing in content that was redacted by `first`. */
 export const satisfies = (first: AppliedRules, next: AppliedRules): boolean =>
   (first.dropsRemoteData || !next.dropsRemoteData) && Object.keys(missingRules(first, next)).length === 0
 
@@ -86,29 +87,29 @@ const hashLook = /^redacted:[\w-]{43}$/
 const keyedHash = (key: string): Replace => (value) =>
   value === null ? null : hashed + createHmac("sha256", key).update(canonical(value, undefined)).digest("base64url")
 
-/** For content of unknown rules: a value that looks hashed is taken for hashed, because a second hash would be another value. */
+/** For content whose rules are unknown: keeps a value that looks hashed, because hashing it again would give another value. */
 const unlessHashed = (replace: Replace): Replace => (value) =>
   typeof value === "string" && hashLook.test(value) ? value : replace(value)
 
-/** undefined: the value is left out, because the path does not fit its structure. */
-const redactAt = (value: JsonValue, path: ReadonlyArray<string>, replace: Replace): JsonValue | undefined => {
+/** undefined: the value must be removed, because its structure does not match the path. */
+const redactValue = (value: JsonValue, path: ReadonlyArray<string>, replace: Replace): JsonValue | undefined => {
   if (value === null) return null
   if (isArray(value)) {
     return value.flatMap((member) =>
-      isArray(member) ? [] : redactAt(member, path, replace) ?? (member === null ? [null] : [])
+      isArray(member) ? [] : redactValue(member, path, replace) ?? (member === null ? [null] : [])
     )
   }
-  return isObject(value) ? redactIn(value, path, replace) : undefined
+  return isObject(value) ? redactProperty(value, path, replace) : undefined
 }
 
-const redactIn = (record: JsonObject, [name, ...rest]: ReadonlyArray<string>, replace: Replace): JsonObject => {
+const redactProperty = (record: JsonObject, [name, ...rest]: ReadonlyArray<string>, replace: Replace): JsonObject => {
   if (name === undefined || !Object.hasOwn(record, name)) return record
   const { [name]: at = null, ...others } = record
-  const redacted = rest.length > 0 ? redactAt(at, rest, replace) : replace(at)
+  const redacted = rest.length > 0 ? redactValue(at, rest, replace) : replace(at)
   return redacted === undefined ? others : { ...record, [name]: redacted }
 }
 
-/** Applies the rules to a record. `isUnknown`: which rules were applied to it before is not known. */
+/** Applies the rules to a record. `isUnknown`: it is unknown which rules were applied to the record before. */
 export const redact = (record: JsonObject, rules: RedactionRules, key: string, isUnknown = false): JsonObject =>
   Object.entries(rules).reduce((content, [pointer, how]) => {
     const replace: Replace = how === "drop"
@@ -116,5 +117,5 @@ export const redact = (record: JsonObject, rules: RedactionRules, key: string, i
       : isUnknown
       ? unlessHashed(keyedHash(key))
       : keyedHash(key)
-    return redactIn(content, segments(pointer), replace)
+    return redactProperty(content, segments(pointer), replace)
   }, record)

@@ -2,7 +2,7 @@
  * Names, versions and ids of the published schemas.
  *
  * Invariants
- * 1. An id has one content: a schema that changes gets a new version. A test pins the content of each version
+ * 1. The schema behind an id never changes: a changed schema gets a new version. A test pins the content of each version
  */
 import type { Model } from "./Model.ts"
 

@@ -62,7 +62,7 @@ const scopeChangeOf = (before: JsonObject, after: JsonObject, { path }: PathChan
   return { path: `/${scopePath.join("/")}`, to: isNothing(b) ? "nothing" : isArray(a) ? "members" : "value" }
 }
 
-/** The paths of `changes`, from `before` to `after`, that became or stopped being empty; each once. */
+/** The paths in `changes` (from `before` to `after`) that became or stopped being empty; each path once. */
 export const findScopeChanges = (
   before: JsonObject,
   after: JsonObject,
@@ -88,7 +88,7 @@ const keepPublishedAt = (before: Value, after: Value, path: ReadonlyArray<string
   return kept === undefined ? others : { ...after, [name]: kept }
 }
 
-/** `observed` with the published values at those of `paths` that were switched off or on; `observed` itself if none was. */
+/** Returns `observed` with the published value at each of `paths` that was switched off or on; `observed` itself if none was. */
 export const keepPublished = (published: JsonObject, observed: JsonObject, paths: ReadonlyArray<string>): JsonObject =>
   paths.reduce((content, path) => {
     const kept = keepPublishedAt(published, content, segments(path))

@@ -1,5 +1,5 @@
 /**
- * Finds the business steps (hired, declined, stage_changed, …) that a change stands for; the rules are in `Model.ts`.
+ * Finds the business steps (hired, declined, stage_changed, …) that a change represents; the rules are in `Model.ts`.
  *
  * Gotchas
  * - A new record that already has the outcome HIRED counts as `hired` (T2). For an old record found late, the caller does not
@@ -14,7 +14,7 @@ export interface Transition {
   readonly to: string | null
 }
 
-/** The path of the property that a transition stands for; empty if there is no such transition. */
+/** The path of the property whose change is this transition; empty if the transition does not exist. */
 export const transitionPath = (model: Model, transition: string): ReadonlyArray<string> =>
   entryOf(model).transitions.find(({ name }) => name === transition)?.path ?? []
 

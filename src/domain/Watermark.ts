@@ -4,7 +4,7 @@
  *
  * Invariants
  * 1. The watermark is not later than the server's clock at the first request, as far as the `Date` header, our clock and the
- *    earlier samples allow to tell   (I6)
+ *    earlier samples show   (I6)
  *
  * Gotchas
  * - A watermark that is too early costs some records read again; one that is too late loses changes. If the server's `Date`
@@ -62,7 +62,7 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 
 /**
  * Server time (ms) up to which every change of a stream is published or pending; null until the backfill is complete. Never
- * earlier than the time reported before: a rewind or a longer overlap only reads times again that were complete already.
+ * earlier than the time reported before: after a rewind or with a longer overlap, polls only read again what was already complete.
  */
 export const completeTo = (stream: {
   readonly phase: "starting" | "backfilling" | "live"
@@ -81,7 +81,7 @@ export const updateReportedTo = <S extends Parameters<typeof completeTo>[0]>(str
   return reportedTo === null || reportedTo === stream.reportedTo ? stream : { ...stream, reportedTo }
 }
 
-/** Adds UTC to a time without a zone, and minutes to an offset of hours alone, which `Date.parse` does not accept. */
+/** Adds UTC to a time without a zone, and minutes to an offset that has only hours, which `Date.parse` does not accept. */
 const zoned = (text: string): string => {
   if (text.length <= 10 || /[zZ]$|[+-]\d{2}:?\d{2}$/.test(text)) return text
   return /[+-]\d{2}$/.test(text) ? `${text}:00` : `${text}Z`

@@ -62,7 +62,7 @@ export interface ServerOptions extends Tokens {
   readonly tls: TlsFiles.TlsFiles | null
   /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
-  /** Other limits than `Limits.defaults`. */
+  /** Override `Limits.defaults`. */
   readonly limits?: Partial<Limits>
   /** Checks the body of a request to add an integration. */
   readonly checkIntegration: IntegrationHandlers.IntegrationValidator
@@ -92,7 +92,7 @@ const withUnsupportedMediaType = (response: HttpServerResponse.HttpServerRespons
     )
     : Effect.succeed(response)
 
-/** Turns refusals of the router into problem responses. A defect is logged, and its response reveals nothing about it. */
+/** Turns the router's errors into problem responses. A defect is logged; its response reveals no details. */
 const errorsAsProblems =
   (limits: Limits) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.catchCause(Effect.flatMap(handler, withUnsupportedMediaType), (cause) => {
@@ -106,7 +106,7 @@ const errorsAsProblems =
       )
     })
 
-/** Every request passes these, from the outside to the inside. */
+/** Every request passes through these, the outermost first. */
 const middleware = (access: Access, limits: Limits) => {
   const limited = RequestLimits.make(limits)
   const withProblems = errorsAsProblems(limits)
@@ -164,19 +164,19 @@ const reasons: Readonly<Record<string, readonly [message: string, hint: string]>
     "is not an address of this machine",
     "set ROLLCALL_HTTP_HOST to one of its addresses, such as 127.0.0.1"
   ],
-  EACCES: ["must not be used by this user", "set ROLLCALL_HTTP_PORT to a port above 1023"]
+  EACCES: ["may not be used by this user", "set ROLLCALL_HTTP_PORT to a port above 1023"]
 }
 
 const explain = (host: string, port: number, cause: unknown): ServerError => {
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : String(cause)
   const [message, hint] = reasons[code] ??
-    [`cannot be listened on (${code})`, "check ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT"]
+    [`cannot be opened (${code})`, "check ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT"]
   return new ServerError({ message: `${display(host)} port ${port} ${message}`, hint })
 }
 
 /**
- * Fails like the server would if the address cannot be listened on. Call it before the process takes ownership of the
- * store: otherwise a process that is started twice by mistake would fence the running one and then exit because of the port.
+ * Fails as the server would if it cannot listen on the address. Call it before the process takes ownership of the store: otherwise a
+ * process that is started twice by mistake would fence the running one and then exit because of the port.
  */
 export const checkAddress = (
   { host, port, tls }: Pick<ServerOptions, "host" | "port" | "tls">
@@ -189,7 +189,7 @@ export const checkAddress = (
 
 type Requirements = Store | Deliveries | Capture | Forgetting | Control | PluginControl
 
-/** Serves until its scope closes. Running requests then have one second to finish; open event streams are cut. */
+/** Serves until its scope closes. Running requests then have one second to finish; open event streams are closed. */
 export const layer = (
   options: ServerOptions
 ): Layer.Layer<Server, ServerError | TlsFiles.TlsError, Requirements> => {

@@ -2,13 +2,13 @@
  * JSON Schemas of published records, derived from the contract's schemas (`api/Records.ts`).
  *
  * Invariants
- * 1. No record that the contract allows is refused, whatever the configuration drops, hashes or carries: only `id` is required,
- *    unknown properties are allowed, and every value may be null or a hash
+ * 1. Every record that the contract allows matches its schema, whatever the configuration drops, hashes or carries: only `id` is
+ *    required, unknown properties are allowed, and every value may be null or a hash
  *
  * Gotchas
- * - Times have no `format`: the API may send one that is not a valid time, and hashed ones are none.
- * - A record that breaks the contract is published too (S1), and a schema refuses it. Such records are counted, see
- *   `domain/SchemaDrift.ts`.
+ * - Times have no `format`: the API may send an invalid time, and a hash is not a time.
+ * - A record that breaks the contract is published nevertheless (S1) and does not match its schema. `domain/SchemaDrift.ts` counts
+ *   such records.
  */
 import * as Schema from "effect/Schema"
 import { AssessmentPackage } from "../api/Assessment.ts"

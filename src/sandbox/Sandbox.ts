@@ -105,7 +105,7 @@ export class AddressUnavailable extends Schema.TaggedError<AddressUnavailable>()
       ? "is taken by another program"
       : this.code === "EACCES"
       ? "may not be used by this user"
-      : `cannot be listened on (${this.code ?? "unknown cause"})`
+      : `cannot be opened (${this.code ?? "unknown cause"})`
     return `the sandbox did not start: port ${this.port} on ${this.host} ${why}; ${this.hint}`
   }
 }

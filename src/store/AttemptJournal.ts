@@ -1,5 +1,5 @@
 /**
- * The port to what a running attempt needs of the store: the journal of its steps, and the published records.
+ * The port to the parts of the store that a running attempt needs: the journal of its steps, and the published records.
  *
  * Invariants
  * 1. An owner or a claim that is no longer the newest can begin no step   (I10, X16)
@@ -47,8 +47,8 @@ export interface Intent extends StepKey {
     readonly expected: ReadonlyArray<Expectation>
   } | null
   /**
-   * The outcome is also unknown while it is unknown for a step of an earlier attempt whose name has this prefix: that step is
-   * the same request with other content, and the two must not both be sent.
+   * A step of an earlier attempt whose name has this prefix is the same request with different content, and the two must not both be
+   * sent. While the outcome of that step is unknown, the outcome of this one counts as unknown too.
    */
   readonly sameRequestPrefix?: string
   /** With `sameRequestPrefix`: an operator's answer for the other request also applies to this one. */
@@ -68,7 +68,7 @@ export type BeginResult =
   | { readonly _tag: "Unclear" }
   /** The writes of all plugins are stopped. */
   | { readonly _tag: "Stopped" }
-  /** The target integration is not configured any more. */
+  /** The target integration is no longer configured. */
   | { readonly _tag: "Removed" }
   | { readonly _tag: "BudgetExhausted"; readonly until: number }
 
@@ -82,7 +82,7 @@ export interface AttemptJournal {
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
   /**
    * The refusal that `begin` would return now; null: it would begin the step, unless the hour's budget is used up. Does not begin
-   * the step, but, like `begin`, records that this request received an operator's answer or is blocked by one.
+   * the step, but like `begin` records that an operator's answer applies to this request or blocks it.
    */
   readonly checkBegin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginRefusal | null, StoreError>
   /** Commits the intent, together with the expectations of the write. */

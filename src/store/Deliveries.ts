@@ -33,13 +33,13 @@ export interface HandlerName {
 /** Name of the reader that keeps the log for deliveries that are not created yet. */
 export const deliveryReader = "delivery"
 
-/** A handler as configured. */
-export interface NewHandler extends HandlerName {
-  /** It runs by the clock, not by the log. */
+/** A handler of the configuration, whether or not it is registered already. */
+export interface ConfiguredHandler extends HandlerName {
+  /** It runs at scheduled times, not for events. */
   readonly scheduled: boolean
-  /** Where in the log a handler begins that is not registered yet. */
+  /** Where in the log the handler begins when it is registered for the first time. */
   readonly from: "now" | "oldest"
-  /** Later events of a record are delivered although an earlier one is a dead letter. */
+  /** A dead letter does not block the later events of its record. */
   readonly skipsDeadLetters: boolean
 }
 
@@ -53,7 +53,7 @@ export interface HandlerState extends HandlerName {
 
 // ---- deliveries ---------------------------------------------------------------------------------------------------
 
-/** In the order in which people see them. `ProcessEnded`: the process ended while the attempt ran, see `isolateAfterCrashes`. */
+/** In the order in which they are listed for people. `ProcessEnded`: the process ended while the attempt ran, see `isolateAfterCrashes`. */
 export const failureReasons = [
   "Transient",
   "RateLimited",
@@ -180,7 +180,7 @@ export interface ClaimRequest {
   /** Maximum number of deliveries, or of batches. */
   readonly most: number
   /**
-   * Replaces `most` as long as one of the handler's due or running deliveries was running when an earlier process ended. A crash counts
+   * Replaces `most` while one of the handler's due or running deliveries was running during an earlier crash. The next crash would count
    * against every claimed delivery, so only as many are claimed as can start at once. Absent: `most`.
    */
   readonly mostAfterCrash?: number
@@ -240,7 +240,7 @@ export interface UnresolvedStep {
   readonly step: string
   /** null: the step is not a write. */
   readonly write: WriteName | null
-  /** Target of the write; null for other steps, and for writes that an earlier version of this program began. */
+  /** Target of the write; null for other steps, and for writes that an earlier version of Rollcall began. */
   readonly target: { readonly integration: string; readonly params: Readonly<Record<string, string>> } | null
   readonly begunAt: number
   /** The delivery whose attempt began the step. It may be settled by now. */
@@ -294,17 +294,17 @@ export interface DeadLetterQuery extends Partial<HandlerName> {
   readonly limit: number
 }
 
-/** Numbers of deliveries of one handler in one integration. */
+/** The numbers of deliveries of one handler in one integration, by state. */
 export interface Backlog extends HandlerName {
   readonly integration: string
   readonly waiting: number
-  /** Could start now. */
+  /** Can start now. */
   readonly due: number
-  /** Wait for the time of their next attempt, or for their batch. */
+  /** Wait for the time of their next attempt, or for their batch to fill. */
   readonly later: number
   readonly running: number
   readonly dead: number
-  /** When the oldest of them that is not dead was created. */
+  /** When the oldest delivery that is not dead was created. */
   readonly oldest: number | null
 }
 
@@ -323,12 +323,12 @@ export class Deliveries extends Context.Service<
     // dispatching
     /**
      * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not
-     * kept for them. Deliveries that were running for an earlier owner are due again, batches with the same members; their
+     * kept for them. Deliveries that were running for an earlier owner are due again (batches keep their members), and their
      * claims count as ended by a crash.
      */
     readonly registerHandlers: (
       owner: Owner,
-      handlers: ReadonlyArray<NewHandler>
+      handlers: ReadonlyArray<ConfiguredHandler>
     ) => Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
     /** Adds deliveries and moves `handlers` to `position`. */
     readonly dispatch: (
@@ -340,11 +340,11 @@ export class Deliveries extends Context.Service<
       }
     ) => Effect.Effect<void, StoreError>
     /**
-     * Creates a delivery for each due tick that has none. The delivery spans the log since the previous tick; the first one spans it
-     * since the handler was registered, or since it was switched on. Returns the ticks that must wait, because the previous
-     * tick is neither settled nor dead. The first tick after a time in which the integration was not active spans that
-     * time too, as far as the log still has it. The first tick after a time in which the handler was off does not. In neither case
-     * is the log kept longer.
+     * Creates a delivery for each due tick that has none. Returns the ticks that must wait, because the previous tick is neither settled
+     * nor dead. The part of the log that a delivery spans begins
+     * - at the previous tick, even if the integration was not active meanwhile, as far as the log still has the rows;
+     * - for the first tick, and for the first one after the handler was off: when the handler was registered or switched on.
+     * The log is kept neither for an integration that is not active nor for a handler that is off.
      */
     readonly dispatchTicks: (owner: Owner, schedule: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>
 
@@ -376,21 +376,21 @@ export class Deliveries extends Context.Service<
     readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
     readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
     /**
-     * Retries dead letters from `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: by id, only those
-     * that died at this time. Returns how many were dead.
+     * Makes dead letters due at `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: when each of them
+     * died, by id; one that died at another time is skipped. Returns how many became due.
      */
     readonly redrive: (
       ids: ReadonlyArray<number>,
       how: { readonly dueAt: number; readonly fresh: string | null; readonly died?: ReadonlyMap<number, number> },
       action: OperatorAction
     ) => Effect.Effect<number, StoreError>
-    /** Deletes dead letters; the deliveries that they park continue. `died`: as for `redrive`. Returns how many were dead. */
+    /** Deletes dead letters, which unblocks the deliveries parked behind them. `died`: as for `redrive`. Returns how many were deleted. */
     readonly discard: (
       ids: ReadonlyArray<number>,
       action: OperatorAction,
       died?: ReadonlyMap<number, number>
     ) => Effect.Effect<number, StoreError>
-    /** Unresolved steps with these keys that block an attempt at this dead letter, the oldest first. Steps that may be repeated do not. */
+    /** Unresolved steps with these keys that block an attempt at this dead letter, oldest first. Steps that may be repeated block none. */
     readonly unresolvedSteps: (
       delivery: number,
       dedupKeys: ReadonlyArray<string>
@@ -407,9 +407,9 @@ export class Deliveries extends Context.Service<
     /** Adds deliveries again, after those that already have the same ordering key. */
     readonly replay: (deliveries: ReadonlyArray<NewDelivery>, action: OperatorAction) => Effect.Effect<void, StoreError>
     /**
-     * Removes what is left of these records before their last delete: content and changes of their earlier rows in the log, their
-     * waiting deliveries and dead letters, and their journals. `found`: further rows of theirs; `own`: the records themselves are
-     * forgotten, and do not only repeat a forgotten record. Returns how many of their deliveries are running: call it again once these have ended.
+     * Removes what is left of these records from before their last delete: content and changes in the log, waiting deliveries, dead
+     * letters, and journals. `found`: further log rows of these records. `own`: false if the records only repeat a forgotten record.
+     * Returns how many of their deliveries are running; call it again once these have ended.
      */
     readonly purgeForgotten: (
       key: StreamKey,
@@ -429,13 +429,13 @@ export class Deliveries extends Context.Service<
     >
     /** All switches that are off. */
     readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
-    /** Resuming all writes makes the deliveries due that waited because writes were stopped. */
+    /** When writes are resumed, the deliveries that waited because writes were stopped are due. */
     readonly setSwitch: (which: Switch, on: boolean, action: OperatorAction) => Effect.Effect<void, StoreError>
     /** Waits until this process has committed more than `seen` operator commands; returns how many it has committed. */
     readonly awaitCommand: (seen: number) => Effect.Effect<number>
     /**
-     * Deletes journal rows of steps that began before `before` and that neither a delivery nor a replay can need: a replay can need
-     * them while the log still has the event, which is longer while a reader is behind. Returns how many.
+     * Deletes journal rows of steps that began before `before`, unless a delivery or a replay can still need them. A replay can need
+     * them as long as the log has the event, and the log keeps events until all readers have read them. Returns how many were deleted.
      */
     readonly prune: (before: number) => Effect.Effect<number, StoreError>
   }

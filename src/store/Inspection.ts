@@ -16,7 +16,7 @@ export interface StoredLog extends LogIdentity {
   readonly saved: number
   /** Position after which publishing begins (`publishingStart`). */
   readonly start: number
-  /** Oldest position that readers can read, and newest position. */
+  /** The oldest position that readers can read, and the newest. */
   readonly oldest: number
   readonly newest: number
 }

@@ -1,6 +1,6 @@
 /**
- * How long-running work (capture, relay, delivery) continues after a failure of the store or the sink: it reports why and since when it
- * does not run, and tries again.
+ * How long-running work (capture, relay, delivery) continues after a failure of the store or the sink: it reports why it does not run
+ * and since when, and tries again.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -51,6 +51,6 @@ export const backoff = (failures: number): Duration.Duration =>
 /** Time between two tries of work that does not report a condition. The store itself logs its outage (X10). */
 export const storePause = Duration.seconds(2)
 
-/** Tries again while the store is unavailable. */
+/** Tries again every `storePause` while the store is unavailable. Reports nothing. */
 export const retryWhileStoreUnavailable = <A, R>(effect: Effect.Effect<A, StoreError, R>) =>
   Effect.retry(effect, { while: (error) => error.reason.retryable, schedule: Schedule.spaced(storePause) })

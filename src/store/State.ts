@@ -29,7 +29,7 @@ export interface IntegrationState {
   /** Raised when its records are erased. */
   readonly generation: number
   /**
-   * `removed`: not read any more, its data is kept. `erasing`: waits until all required readers have read its events. `erased`:
+   * `removed`: no longer read, its data is kept. `erasing`: waits until all required readers have read its events. `erased`:
    * its data is deleted.
    */
   readonly state: "active" | "removed" | "erasing" | "erased"
@@ -132,27 +132,30 @@ export interface StreamState extends StreamKey {
   /** The sweep in progress. It is resumed after a restart. */
   readonly sweep: Run | null
   readonly lastPoll: (Run & { readonly endedAt: number }) | null
-  /** The latest complete pass, also if the list must be read again. */
+  /** The latest complete pass, even if the list must be read again. */
   readonly lastSweep: (Run & { readonly endedAt: number }) | null
   /** Recently published deletes and restores, for the guard's window. */
   readonly guardHistory?: ReadonlyArray<HourlyCounts>
   /** Processing rules with which the hashes of the stream's heads were made, newest last. The redaction key is not stored. */
   readonly processings?: ReadonlyArray<ProcessingRules & Pick<Processing, "fingerprint">>
-  /** Every rules that were applied to stored content of the stream. Absent: an earlier version stored it, so they are not known. */
+  /** All rules that were applied to stored content of the stream. Absent: an earlier version stored it, and the rules are unknown. */
   readonly redactions?: ReadonlyArray<AppliedRules>
-  /** Id of the key that all content of the stream is encrypted with; absent or null = it may be stored as it is. */
+  /** Id of the key with which all content of the stream is encrypted; absent or null = some content may be unencrypted. */
   readonly encryptedWith?: string | null
-  /** Progress of redacting and encrypting content that was stored before; absent = there is nothing to do. */
+  /** Progress of redacting and encrypting content that was stored earlier; absent = there is nothing to do. */
   readonly redacting?: RedactionProgress
   /** Number of consecutive failed runs, and the last error message (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
 }
 
-/** How far the stored content of a stream is redacted by the current rules and encrypted with the current key. The log is read from its newest row to its oldest. */
+/**
+ * How far the stored content of a stream is redacted by the current rules and encrypted with the current key. The log is rewritten from
+ * its newest row to its oldest.
+ */
 export interface RedactionProgress {
   /** Id of the rules. */
   readonly rules: string
-  /** Id of the key that content is encrypted with; null = it is not encrypted. */
+  /** Id of the key with which content is encrypted; null = it is stored unencrypted. */
   readonly key: string | null
   readonly table: "pending" | "quarantine" | "events"
   /** Where to continue in the table: the last pending id, quarantine hash or log position that is done; null = at the beginning. */
@@ -210,8 +213,8 @@ export interface Pending {
   readonly remoteId: string | null
   readonly changedAt: string | null
   readonly detectedAt: number
-  /** `absent`: how many confirmations, spaced in time, did not find the record, and when the last one was tried (our clock, ms). */
-  readonly confirms: number
+  /** `absent`: how many confirmations, spaced in time, did not find the record, and when the last one was made (our clock, ms). */
+  readonly confirmations: number
   readonly confirmedAt: number | null
   /** Id of the rules that were applied to the content; null = not known. */
   readonly redaction: string | null
@@ -240,6 +243,11 @@ export interface QuarantinedRow extends Omit<Quarantined, "at"> {
 
 // ---- holds --------------------------------------------------------------------------------------------------------
 
+/**
+ * `open`: waits for an operator. `rejected`: an operator decided that its changes stay unpublished. `approving`: approved, but not all of
+ * its rows are published yet. `approved`: all are. `cancelled`: it ended without a decision or after a rejection, because it has no rows
+ * left.
+ */
 export type HoldState = "open" | "rejected" | "approving" | "approved" | "cancelled"
 
 /** How the changes of an approved hold are released. */
@@ -277,7 +285,7 @@ export interface ForgottenRecord {
   /** A name of `forgettableModels`. */
   readonly model: string
   readonly id: string
-  /** `erasing`: some of its data may be left; it continues after a restart. */
+  /** `erasing`: some of its data may be left. The erasure continues after a restart. */
   readonly state: "erasing" | "forgotten"
   /** Our clock, ms. */
   readonly requestedAt: number
@@ -297,7 +305,7 @@ export interface OperatorAction {
   readonly detail: string
 }
 
-/** An action as the audit log has it. */
+/** An action in the audit log. */
 export interface AuditEntry extends OperatorAction {
   readonly id: number
   /** See `Actor.ts`; null in entries of earlier versions. */

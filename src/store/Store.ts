@@ -116,7 +116,7 @@ export interface Owner {
   readonly epoch: number
 }
 
-/** All that one transaction writes about one record. The store assigns positions to the events, in array order. */
+/** Everything that one transaction writes about one record. The store assigns positions to the events, in array order. */
 export interface RecordWrite {
   /** `position` is that of the record's row *before* `events`; the store replaces it with that of the last event. */
   readonly head: Head
@@ -128,8 +128,8 @@ export interface RecordWrite {
   /** The record is deleted and its source erased its content: `purgeErased` also removes the content from the log (D11, D23). */
   readonly erased?: boolean
   /**
-   * The content of other records that the record repeats, before and now; absent = unchanged. `before` null = unknown: no
-   * record becomes stale because of it.
+   * The content of other records that the record repeats, before and now; absent = unchanged. `before` null = unknown: then no
+   * record becomes stale.
    */
   readonly references?: { readonly before: References | null; readonly after: References }
 }
@@ -159,7 +159,7 @@ export interface LogContent extends Pick<LogEntry, "kind" | "remoteId" | "change
   readonly after: StoredContent | null
   /** Content of the record's previous row; null = there is none, or it is no longer kept. */
   readonly before: StoredContent | null
-  /** As in `after`, also for a row without content. */
+  /** Like that of `after`, but known even if the row has no content. */
   readonly redaction: string | null
 }
 
@@ -201,16 +201,16 @@ export interface LogQuery extends LogFilter {
   /** Rows after this position; 0 = from the oldest. */
   readonly after: number
   /**
-   * Rows up to this position. A query by kind or transition reads every row on its way to the next match, so a reader that must respond
-   * soon limits how far it goes.
+   * Rows up to this position. A query by kind or transition reads every row up to the next match, so a reader that must respond soon
+   * limits how far it searches.
    */
   readonly upTo?: number | undefined
   readonly limit: number
 }
 
 /**
- * Name of the reader whose position is the one after which publishing begins. That is where the generation begins (0 in the first), or
- * later if retention had deleted events before a sink was configured.
+ * Name of a reader: publishing begins after its position. This is where the generation begins (0 in the first one), or later if
+ * retention had deleted events before a sink was configured.
  */
 export const publishingStart = "publishing"
 /** A row of the log or a pending row, with its content; `changes` is "[]" for a pending row. */
@@ -220,7 +220,7 @@ export interface StoredRow extends StreamKey {
   readonly changes: string
 }
 
-/** A row that was found. `position`: of the row of the log; null: a pending row. */
+/** A row that was found. `position`: of a row of the log; null for a pending row. */
 export interface FoundRow extends Pick<StoredRow, "integration" | "model" | "id"> {
   readonly position: number | null
   /** The row cannot be decrypted: whether it contains the text is unknown. */
@@ -252,7 +252,7 @@ export interface StreamTx {
   readonly pending: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, Pending>>
   /** Content (`after`) of the log rows at these positions; null where it was erased or the row is a delete. */
   readonly contents: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, StoredContent | null>>
-  /** Content of the row before the one at `position`: the last before-image of a deleted record. */
+  /** By position: the content of the record's previous row, which is the last content of a deleted record. */
   readonly beforeImages: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, StoredContent | null>>
   /** Pending rows of one status in id order, at most `limit`, after `after`. */
   readonly pendingWithStatus: (
@@ -264,7 +264,7 @@ export interface StreamTx {
   readonly allPending: (after: string | null, limit: number) => Operation<ReadonlyArray<Pending>>
   /** How many records of the stream are live, as published. */
   readonly liveCount: Operation<number>
-  /** How many records at least one confirm has found absent. */
+  /** How many records at least one confirmation has found absent. */
   readonly absentCount: Operation<number>
   /** The stream's holds that are neither approved nor cancelled, in id order. */
   readonly holds: Operation<ReadonlyArray<Hold>>
@@ -278,11 +278,11 @@ export interface StreamTx {
   readonly markSeen: (ids: ReadonlyArray<string>, runId: number) => Operation<void>
   readonly putPending: (rows: ReadonlyArray<Pending>) => Operation<void>
   readonly dropPending: (ids: ReadonlyArray<string>) => Operation<void>
-  /** Adds the rows, or counts them if they are known, and keeps the newest content. */
+  /** Adds the rows. If a row is already there, counts it and keeps the newest content. */
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Operation<void>
   /** Quarantined rows in the order of their hashes, at most `limit`, after `after`. */
   readonly quarantined: (after: string | null, limit: number) => Operation<ReadonlyArray<QuarantinedRow>>
-  /** Replaces the quarantined rows with these hashes. Rows that have the same hash then are counted together. */
+  /** Replaces the quarantined rows that have these hashes. New rows with the same hash are counted together. */
   readonly replaceQuarantined: (
     hashes: ReadonlyArray<string>,
     rows: ReadonlyArray<QuarantinedRow>
@@ -293,7 +293,7 @@ export interface StreamTx {
   readonly rewriteLog: (rows: ReadonlyArray<RewrittenContent>) => Operation<void>
   /** The next stale records to re-read, in id order, at most `limit`. */
   readonly takeStale: (limit: number) => Operation<StaleRecords>
-  /** These records were re-read after `takeStale` returned them; a record that became stale again since then stays stale. */
+  /** Call after re-reading records that `takeStale` returned. A record that became stale again meanwhile stays stale. */
   readonly markRefreshed: (ids: ReadonlyArray<string>) => Operation<void>
   /** Clears the stream's refresh queue; returns how many records were queued. */
   readonly clearStale: Operation<number>
@@ -324,13 +324,13 @@ export interface StreamTx {
   readonly hasExpectations: Operation<boolean>
   /** Open expectations with these keys, in the order of their writes. */
   readonly openExpectations: (keys: ReadonlyArray<string>) => Operation<ReadonlyArray<OpenExpectation>>
-  /** Notes that this record shows the expected write. */
+  /** Saves that this record shows the expected write. */
   readonly recordMatch: (expectation: OpenExpectation, record: string) => Operation<void>
-  /** A sweep is complete: counts it for every expectation whose write came before it, and deletes those that may lapse unreported. */
+  /** Counts a complete sweep for every expectation whose write came before it, and deletes expectations that need no report. */
   readonly countSweep: (runId: number) => Operation<void>
-  /** Expectations that too many sweeps have not seen fulfilled, a limited number of them. */
+  /** Expectations that were still open after too many sweeps, at most a limited number. */
   readonly overdueExpectations: Operation<ReadonlyArray<OpenExpectation>>
-  /** Stops waiting for these expectations; the unconfirmed ones stay listed. */
+  /** Closes these expectations; the unconfirmed ones stay listed. */
   readonly closeExpectations: (
     shown: ReadonlyArray<OpenExpectation>,
     unconfirmed: ReadonlyArray<OpenExpectation>
@@ -360,11 +360,11 @@ export class Store extends Context.Service<Store, {
    */
   readonly batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
 
-  /** Id of the key that new content is encrypted with; null = it is not encrypted. */
+  /** Id of the key with which new content is encrypted; null = it is stored unencrypted. */
   readonly encryptionKey: string | null
-  /** Encrypts the results in the journal with the current key that are not yet; returns how many. Runs in many small transactions. */
+  /** Encrypts all results in the journal with the current key, in many small transactions; returns how many were not yet. */
   readonly encryptJournal: Operation<number>
-  /** Forgets all keys but the current one. Call it when all content is encrypted with the current key; returns the ids. */
+  /** Deletes the ids of all keys but the current one, and returns them. Call it when all content is encrypted with the current key. */
   readonly retireKeys: Operation<ReadonlyArray<string>>
 
   /** Takes `scope` over and fences its previous owner (I10). */
@@ -388,8 +388,8 @@ export class Store extends Context.Service<Store, {
   readonly streams: Operation<ReadonlyArray<StreamState>>
   readonly stream: (key: StreamKey) => Operation<StreamState | null>
   /**
-   * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids; the
-   * newest row is emptied first, so no reader ever gets an event without the content before it. Runs in many small
+   * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids. The newest
+   * row is emptied first, so no reader ever gets an event whose `before` is already erased. Runs in many small
    * transactions; if it was interrupted, call it again.
    */
   readonly eraseStream: (owner: Owner, key: StreamKey) => Operation<void>
@@ -412,7 +412,7 @@ export class Store extends Context.Service<Store, {
   ) => Operation<ReadonlyArray<string>>
   /** Which of these records are live. */
   readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Operation<ReadonlySet<string>>
-  /** The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order: controls of a confirm. */
+  /** The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order: controls of a confirmation. */
   readonly controlIds: (key: StreamKey, runId: number, limit: number) => Operation<ReadonlyArray<string>>
   /** Pending rows without their content, in key order: of all streams, of one stream, or of one hold. `after` is an id. */
   readonly pendingRows: (
@@ -450,7 +450,7 @@ export class Store extends Context.Service<Store, {
   readonly holdPlan: (id: number) => Operation<HoldPlan | null>
   /**
    * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash
-   * of the rows that the operator has seen. False = nothing was decided: the hold is already approved, cancelled or
+   * of the rows that the operator has seen. False = nothing was decided: the hold was already approved, cancelled or
    * rejected, or its rows are no longer those of the plan.
    */
   readonly decide: (
@@ -476,8 +476,8 @@ export class Store extends Context.Service<Store, {
   /** The record may be stored again. */
   readonly allowForgotten: (owner: Owner, record: ForgettableRecord, action: OperatorAction) => Operation<void>
   /**
-   * The pending rows and the rows of the log, in these streams, that contain the text and that `isWanted`. Reads all rows of the log.
-   * A damaged row that contains the text is always returned, and so is one that cannot be decrypted.
+   * The pending rows and log rows of these streams that contain the text and for which `isWanted` is true. Reads the whole log. A damaged
+   * row that contains the text is always returned, and so is a row that cannot be decrypted.
    */
   readonly findRows: (
     streams: ReadonlyArray<StreamKey>,
@@ -503,7 +503,8 @@ export class Store extends Context.Service<Store, {
   readonly chains: (positions: ReadonlyArray<number>) => Operation<LogChains>
   /**
    * The position before the first row that was appended at or after `time` (our clock, ms); the newest position if there is none. Null if
-   * such rows may be pruned. Where the clock was set back, the times of the rows are not in order, and the result is one of several possible places.
+   * such rows may be pruned. If the clock was set back, the times of the rows are not in order, and several positions fit: one of them
+   * is returned.
    */
   readonly positionBefore: (time: number) => Operation<number | null>
   /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
@@ -526,14 +527,14 @@ export class Store extends Context.Service<Store, {
 
   /**
    * Removes deleted and overwritten content from the bytes of the store's files too. Call it after content was deleted or
-   * rewritten. False: another process reads the store, so call it again later. With PostgreSQL it does nothing: that is the work of
-   * the server's vacuum.
+   * rewritten. False: another process reads the store, so call it again later. With PostgreSQL it does nothing: the server's vacuum
+   * does this.
    */
   readonly reclaim: Operation<boolean>
 
   /**
-   * Restarts the log in a later generation: existing rows are not read any more, and every reader, `publishingStart` too, moves
-   * to the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
+   * Restarts the log in a later generation: existing rows are no longer read, and every reader, including `publishingStart`, moves to
+   * the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
    * the store. Does nothing if `generation` is not later than the current one.
    */
   readonly raiseGeneration: (owner: Owner, generation: number) => Operation<void>

@@ -15,7 +15,7 @@ describe("faults of a store", () => {
     ["25P03", "lost"],
     ["57P01", "lost"],
     ["57P03", "starting"],
-    ["53300", "crowded"],
+    ["53300", "tooManyClients"],
     ["28P01", "login"],
     ["28000", "login"],
     ["3D000", "missing"],

@@ -65,12 +65,12 @@ const traitsByKind = {
     description: "the database answers some statements too late",
     remedy: "check the server's load, and what its sessions wait for (pg_stat_activity)"
   },
-  exhausted: {
+  poolExhausted: {
     ...answer,
     description: "all connections that Rollcall may open to the database are in use",
     remedy: "statements take too long: check the server's load and what its sessions wait for (pg_stat_activity)"
   },
-  crowded: {
+  tooManyClients: {
     ...answer,
     description: "the database server has no free connection",
     remedy: "end other clients, or raise max_connections or the limit of the role or database; Rollcall uses up to 10"
@@ -79,8 +79,8 @@ const traitsByKind = {
     ...answer,
     description: "the database refuses the login",
     remedy:
-      "check user and password, whether pg_hba.conf allows this machine, also without TLS if sslmode is not set, and "
-      + "whether it asks for a client certificate (sslcert, sslkey)"
+      "check the user and the password, and in pg_hba.conf whether this machine may connect (also without TLS, if sslmode is "
+      + "not set) and whether a client certificate is required (sslcert, sslkey)"
   },
   missing: { ...answer, description: "the database does not exist", remedy: "create it, or configure another one" },
   encryption: {

@@ -44,7 +44,7 @@ describe("Logging", () => {
   it.effect("a fact is one line in the pretty format too", () =>
     Effect.gen(function*() {
       const text = yield* written(pretty, Effect.annotateLogs(Effect.logWarning("page late"), { rows: 3 }))
-      assert.match(text, /^\d\d:\d\d:\d\d WARN {2}page late {2}rows=3\n$/)
+      assert.match(text, /^\d\d:\d\d:\d\dZ WARN {2}page late {2}rows=3\n$/)
     }))
 
   it.effect("a name cannot control the terminal or forge a line, in either format", () =>

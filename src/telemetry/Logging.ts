@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import type * as LogLevel from "effect/LogLevel"
 import * as References from "effect/References"
-import { oneLine, paint, toTerminal } from "./TerminalText.ts"
+import { oneLine, paint, timeOfDay, toTerminal } from "./TerminalText.ts"
 
 export type Format = "pretty" | "json"
 
@@ -69,7 +69,7 @@ const prettyText = (line: LogLine): string => {
   const level = paint(colors[line.level] ?? "gray", line.level.toUpperCase().padEnd(5), process.stderr)
   const gray = (text: string) => paint("gray", text, process.stderr)
   const data = Object.entries(line.data).map(([name, value]) => `${gray(`${name}=`)}${textOf(value)}`)
-  const time = gray(line.at.toTimeString().slice(0, 8))
+  const time = gray(timeOfDay(line.at))
   return oneLine([`${time} ${level} ${[line.message, ...line.errors].join(": ")}`, ...data].join("  ")) +
     (line.stack === null ? "" : `\n${line.stack}`)
 }

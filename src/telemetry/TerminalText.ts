@@ -45,6 +45,9 @@ export const toTerminal = (text: string): string =>
     (match) => match === "\n" ? match : isColor(match) ? match.replace(mark, "\u001b") : escape(match)
   )
 
+/** `14:02:11Z`. Every time on a terminal is in UTC, like those in events, in JSON logs and in the API, and ends with `Z`. */
+export const timeOfDay = (at: Date | number | string): string => `${new Date(at).toISOString().slice(11, 19)}Z`
+
 /** One line with a color, unless `NO_COLOR` is set or the stream is not a terminal. */
 export const paint = (color: Color, text: string, stream: NodeJS.WriteStream = process.stdout): string =>
   styleText(color, "\0", { stream }).replaceAll("\u001b", mark).replace("\0", () => oneLine(text))

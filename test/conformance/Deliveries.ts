@@ -6,17 +6,17 @@ import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
 import {
   type Claimed,
   type ClaimRequest,
+  type ConfiguredHandler,
   Deliveries,
   deliveryReader,
   type FailedAttempt,
   type Failure,
-  type NewDelivery,
-  type NewHandler
+  type NewDelivery
 } from "../../src/store/Deliveries.ts"
 import type { Owner, Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"
 
-const handler = (name: string, details: Partial<NewHandler> = {}): NewHandler => ({
+const handler = (name: string, details: Partial<ConfiguredHandler> = {}): ConfiguredHandler => ({
   plugin: "p",
   handler: name,
   from: "oldest",
@@ -30,7 +30,7 @@ export const operatorAction = { at: 0, command: "test", target: "", detail: "" }
 
 /** One handler, and a delivery for each ordering key, with positions 1, 2, 3 … */
 export const setup = Effect.fnUntraced(
-  function*(orderingKeys: ReadonlyArray<string>, details: Partial<NewHandler> = {}) {
+  function*(orderingKeys: ReadonlyArray<string>, details: Partial<ConfiguredHandler> = {}) {
     const { change, head, store, write } = yield* begin
     const deliveries = yield* Deliveries
     const owner = yield* store.takeOwnership("delivery")

@@ -204,7 +204,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         yield* inTags((tx) =>
           tx.putPending(
             ids(4).map((id, index) =>
-              pendingOf(id, { status: index < 3 ? "absent" : "staged", confirms: index === 0 ? 0 : 1 })
+              pendingOf(id, { status: index < 3 ? "absent" : "staged", confirmations: index === 0 ? 0 : 1 })
             )
           )
         )

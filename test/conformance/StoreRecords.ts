@@ -141,7 +141,7 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
             remoteId: "r",
             changedAt: "2026-01-02T00:00:00Z",
             detectedAt: 8,
-            confirms: 1,
+            confirmations: 1,
             confirmedAt: 9
           })
           yield* inTags((tx) => tx.putPending([older]))

@@ -87,7 +87,7 @@ export const pendingOf = (id: string, details: Partial<Pending> = {}): Pending =
   remoteId: null,
   changedAt: null,
   detectedAt: 1_767_225_600_000,
-  confirms: 0,
+  confirmations: 0,
   confirmedAt: null,
   redaction: null,
   hold: null,

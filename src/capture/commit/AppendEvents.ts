@@ -8,7 +8,7 @@ import { attributeWrites } from "./Attribution.ts"
 import type { PageContext } from "./Ingest.ts"
 import { withRedaction } from "./StoredContent.ts"
 
-/** Without the contents, so that the events of a large wave fit into memory (I9). */
+/** Leaves out the contents, so that the events of a large wave fit into memory (I9). */
 const detectedEventsIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrite>): ReadonlyArray<DetectedEvent> =>
   writes.flatMap(({ events }) =>
     events.map(({ changedAt, detectedAt, kind, origin, restored }) => ({

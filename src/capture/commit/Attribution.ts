@@ -1,6 +1,5 @@
 /**
- * Marks events that a plugin's write caused with their cause before they are appended, and finds writes that never became
- * visible.
+ * Sets the cause of events that a plugin's write caused, before they are appended, and finds writes that never became visible.
  *
  * Gotchas
  * - Most streams have no open expectations. Checking this takes one look-up per transaction with events, and none for models

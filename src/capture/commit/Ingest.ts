@@ -67,7 +67,7 @@ export const prepare = (processing: Processing, results: ReadonlyArray<unknown>,
 export interface PageContext {
   readonly stream: StreamState & { readonly model: StreamModel }
   readonly processing: Processing
-  /** Processing of the model that is derived from the records; null = none is. */
+  /** Processing of the model that is derived from the records; null = no model is derived. */
   readonly derivedProcessing: Processing | null
   readonly guard: Guard.Thresholds
   readonly runId: number
@@ -104,7 +104,7 @@ export interface IngestResult {
   readonly writes: ReadonlyArray<RecordWrite>
   /** Largest delay of a change that a complete poll should have returned, ms; 0 = there was none. */
   readonly lag: number
-  /** How many of these changes happened after the last poll that returned any records. */
+  /** How many of these late changes happened after the last poll that returned any records. */
   readonly missedByPolls: number
 }
 
@@ -234,7 +234,7 @@ const classifyCopies = (
   const copies = (agree ? [last] : rows).map((row) => observe(processing, row))
   const { canonicalHash, deleted } = copies.at(-1)!
   const disagree = copies.some((copy) => copy.deleted !== deleted || copy.canonicalHash !== canonicalHash)
-  // equal copies can have different timestamps: with the older one, an old copy of a state in between would pass
+  // Equal copies can have different timestamps. The newest one counts: with an older one, an outdated copy could be accepted later.
   const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
   if (disagree) return { observed, meaning: { _tag: "Disputed" } }
   const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }
@@ -250,9 +250,9 @@ const pendingObservationOf = (row: Pending | undefined): PendingObservation | un
   }
 
 /**
- * How long before the start of the last complete poll a change happened that is only now visible (W3). Empty if the observation
- * does not tell: a change of nested content does not move `changed_at` (W13), a change from before the backfill is not late,
- * and a pending change was already seen.
+ * The delay of a change that became visible only now: from the change to the start of the last complete poll, ms (W3). Empty if there
+ * is none, or if the observation does not show it: a change of nested content does not move `changed_at` (W13), a change from before
+ * the backfill is not late, and a pending change was already seen.
  */
 const lagOf = (
   { meaning, observed: { changedAtMs, id } }: ClassifiedRow,
@@ -334,7 +334,7 @@ const outcomeOf = (
       return pending("disputed", observed.deleted ? "flagged" : null, row?.hold ?? null)
     case "StillPending": {
       const { origin, runId } = context
-      // also for a delete: the service may have erased fields of the tombstone since it was staged (D11)
+      // a staged delete is updated too: the service may have erased fields of the tombstone since then (D11)
       const newest = isOlder(observed.changedAtMs, parseTime(row!.changedAt))
         ? {}
         : newestOf(observed, context.processing)
@@ -365,7 +365,7 @@ const toPending = (
   deleted: observed.deleted || reason === "erased",
   reason,
   detectedAt: context.now,
-  confirms: 0,
+  confirmations: 0,
   confirmedAt: null,
   hold
 })

@@ -3,8 +3,8 @@
  *
  * Invariants
  * 1. Snapshots, events and progress of a page are committed together   (I2)
- * 2. A record that is forgotten is not stored, nor is its copy in another record
- * 3. Of a run with too many unreadable rows, records and events are committed, but no progress   (S2)
+ * 2. A forgotten record is not stored, and neither are its copies in other records
+ * 3. If a run has too many unreadable rows, its records and events are committed, but not its progress   (S2)
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -76,7 +76,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const { run } = page
   const now = yield* Clock.currentTimeMillis
   const prepared = prepare(processing, page.results, now)
-  /** Prepared again without the records that are forgotten, whenever the page was requested. */
+  /** Prepares the page again without forgotten records: some may have been forgotten since the page was requested. */
   const preparedIn = Effect.fnUntraced(function*(tx: StreamTx) {
     const forgotten = yield* tx.forgotten
     if (forgotten.size === 0) return prepared

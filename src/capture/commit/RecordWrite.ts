@@ -28,6 +28,7 @@ export type NewContent = Pick<
   "id" | "remoteId" | "content" | "textHash" | "canonicalHash" | "changedAt" | "changedAtMs"
 >
 
+/** `old`: the record existed before the backfill, so its events have the origin `backfill`. */
 export type RecordChange =
   | { readonly kind: "created"; readonly old: boolean }
   | { readonly kind: "unseen"; readonly old: boolean }
@@ -49,6 +50,7 @@ export interface RecordWriteContext {
   readonly stream: StreamState
   readonly processing: Processing
   readonly origin: Origin
+  /** The run that observed the change; for a pending row not the run that releases it. */
   readonly runId: number
   readonly detectedAt: number
 }

@@ -82,7 +82,7 @@ describe("Adoption", () => {
           remoteId: null,
           changedAt: null,
           detectedAt: 0,
-          confirms: 0,
+          confirmations: 0,
           confirmedAt: null,
           redaction: null,
           hold: null

@@ -5,8 +5,8 @@
  * Invariants
  * 1. The new generation is greater than every generation that this store or its readers have seen. No event id, (generation,
  *    version) or position of an earlier history is ever reused for other content   (I4, X11, X14)
- * 2. A stream's generation is raised in a transaction after that of its last record. Until then the stream is not read and
- *    not reported as complete
+ * 2. A stream's generation is raised after all of its records are committed. Until then the stream is not read and not reported as
+ *    complete
  * 3. An adoption that was interrupted at any moment is finished by the next process that opens the store to read or to adopt
  *
  * Gotchas
@@ -73,7 +73,7 @@ export const plan = Effect.fn("StoreAdoption.plan")(
 /** Small enough to keep in memory, and to let other transactions run in between. */
 const batchRows = 250
 
-/** The stored content without copies of forgotten records, processed by the current rules: redactions configured since then are applied. */
+/** The stored content, processed by the current rules, without copies of forgotten records. */
 const publishableContent = (
   stream: StreamState,
   stored: StoredContent,

@@ -26,7 +26,7 @@ export const redactionsOf = (stream: Rules): ReadonlyArray<AppliedRules> => stre
 export const rulesOf = (stream: Rules, id: string | null): AppliedRules =>
   redactionsOf(stream).find((rules) => rules.id === (id ?? unknownRules)) ?? unknownOf(stream)
 
-/** Notes in the state that these rules are applied to content that is stored from now on. */
+/** Records in the state that content is stored by these rules from now on. */
 export const withRedaction = <S extends Rules>(stream: S, applied: AppliedRules): S => {
   const known = redactionsOf(stream)
   return known.some(({ id }) => id === applied.id) && stream.redactions !== undefined

@@ -6,7 +6,7 @@
  *    transaction that publishes it   (D6, X7)
  *
  * Gotchas
- * - The approval itself is stored, so the process that owns the stream finds it there, also after a restart.
+ * - The approval itself is stored, so the process that owns the stream finds it even after a restart.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

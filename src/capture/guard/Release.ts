@@ -1,6 +1,6 @@
 /**
- * Releases pending rows: staged changes at the end of a run, rows of holds that end by themselves, and rows of approved holds. Each
- * row is published, or put into the hold that still covers it.
+ * Releases pending rows: staged changes at the end of a run, rows of holds that no longer exceed the
+ * thresholds, and rows of approved holds. Each row is published, or put into the hold that still covers it.
  *
  * Invariants
  * 1. Changes staged by an unfinished run stay pending until a run of the same kind is complete   (X17, D21)
@@ -8,7 +8,7 @@
  *    complete sweep finds it below the thresholds. It never ends because time passes   (D17, C8)
  *
  * Gotchas
- * - Staged rows are read twice, a chunk at a time, in the same transaction, so memory does not grow with the size of a wave (I9).
+ * - Staged rows are read twice in the same transaction, to count and to release them, a chunk at a time: memory stays bounded (I9).
  */
 import * as Effect from "effect/Effect"
 import * as Guard from "../../domain/Guard.ts"
@@ -33,20 +33,20 @@ export interface ReleaseResult {
 
 /** Which rows stay pending, and how the others are published. */
 export interface ReleaseRules {
-  /** The holds that get the deletes and the restores; null = these are published. */
-  readonly waves: Verdict["waves"]
+  /** The hold that keeps all deletes, and the one that keeps all restores; null = they are published. */
+  readonly waveHolds: Verdict["waveHolds"]
   /** Scope holds whose paths stay pending. */
   readonly masks: ReadonlyArray<Hold>
   readonly mode: ReleaseMode
 }
 
-const noWaves: ReleaseRules["waves"] = { deletes: null, restores: null }
+const noWaveHolds: ReleaseRules["waveHolds"] = { deletes: null, restores: null }
 /** Changes are published with the origin with which they were found. */
 const releaseAsObserved: ReleaseMode = { origin: null, silent: false }
 
 /** Releases the rows of an approved hold. `masks`: the scope holds that stay. */
 export const approvedRules = (hold: Hold, masks: ReadonlyArray<Hold>): ReleaseRules => ({
-  waves: noWaves,
+  waveHolds: noWaveHolds,
   masks,
   mode: hold.release ?? releaseAsObserved
 })
@@ -56,13 +56,13 @@ export const releaseRows = Effect.fnUntraced(function*(
   tx: StreamTx,
   rows: ReadonlyArray<Pending>,
   context: PageContext,
-  { masks, mode, waves }: ReleaseRules
+  { masks, mode, waveHolds }: ReleaseRules
 ): Effect.fn.Return<ReadonlyArray<DetectedEvent>, StoreError> {
   const writes: Array<RecordWrite> = []
   const kept: Array<Pending> = []
   for (const staged of yield* loadStagedChanges(tx, rows, context)) {
     const { kind, observed, published, row } = staged
-    const wave = kind === "deletes" || kind === "restores" ? waves[kind] : null
+    const wave = kind === "deletes" || kind === "restores" ? waveHolds[kind] : null
     const masked = kind === "update" && published !== null
       ? applyMasks(published, observed, masks)
       : { content: observed, hold: null }
@@ -88,10 +88,10 @@ const endHolds = Effect.fnUntraced(function*(
   for (const hold of verdict.holds.filter(({ state }) => state !== "approving")) {
     const isSmall = hold.kind === "scope"
       ? !Guard.isScopeChange(context.guard, "value", yield* tx.holdSize(hold.id), verdict.live)
-      : verdict.waves[hold.kind] === null
+      : verdict.waveHolds[hold.kind] === null
     if (context.origin === "sweep" && hold.state === "open" && isSmall) {
       const masks = verdict.masks.filter(({ id }) => id !== hold.id)
-      const rules: ReleaseRules = { waves: noWaves, masks, mode: releaseAsObserved }
+      const rules: ReleaseRules = { waveHolds: noWaveHolds, masks, mode: releaseAsObserved }
       yield* forEachPart(
         chunk,
         (after, limit) => tx.pendingOfHold(hold.id, after, limit),

@@ -125,7 +125,7 @@ export const evaluateGuard = Effect.fnUntraced(function*(
     opened.push(hold)
     return hold
   })
-  const waves = { deletes: yield* findOrOpenHold("deletes"), restores: yield* findOrOpenHold("restores") }
+  const waveHolds = { deletes: yield* findOrOpenHold("deletes"), restores: yield* findOrOpenHold("restores") }
   const masked = new Set(maskingHolds(undecided).flatMap((hold) => hold.paths))
   const switched = [...tally.switched.values()].filter(({ path, records, to }) =>
     !masked.has(path) && Guard.isScopeChange(guard, to, records, live)
@@ -143,7 +143,7 @@ export const evaluateGuard = Effect.fnUntraced(function*(
     }
   }
   const holds = [...undecided.filter(({ id }) => !opened.some((hold) => hold.id === id)), ...opened]
-  return { live, waves, opened, holds, masks: maskingHolds(holds) }
+  return { live, waveHolds, opened, holds, masks: maskingHolds(holds) }
 })
 
 export type Verdict = Effect.Success<ReturnType<typeof evaluateGuard>>

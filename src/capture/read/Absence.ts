@@ -60,12 +60,12 @@ export const confirmMissing = Effect.fnUntraced(function*(
       if (!answered) return true
     }
     after = missing.at(-1)!
-    // Yield only after at least one request: if the time until the next poll is always used up, the sweep would never end.
+    // Yield only after at least one request: if a poll were always due, the sweep would otherwise never end.
     if (due.length > 0 && (yield* shouldYield)) return false
   }
 })
 
-/** Confirms absences again whose last confirmation is at least the confirm interval ago. */
+/** Requests absent records again if their last confirmation was at least the confirm interval ago. */
 export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
   stream: Stream
 ): Effect.fn.Return<void, RunError, Store | Source> {
@@ -84,6 +84,7 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
   )
 })
 
+/** Conclusive confirmations, spaced in time, that must not find a record before its delete is staged. */
 const confirmationsNeeded = 2
 
 /**
@@ -116,7 +117,7 @@ const confirmAbsent = Effect.fnUntraced(function*(
     isRefetch: true,
     after: (state) => {
       const { sweep } = state
-      // the confirmation returned more records than all pages of the list
+      // the confirmation returned more records than all pages of the list together
       const isHiding = sweep?.id === run.id && rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
       return isHiding ? { ...state, sweep: markHiddenRecords(sweep) } : state
     },
@@ -134,24 +135,29 @@ const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArr
 })
 
 /**
- * Adds or updates the `absent` rows. A row that is already staged, or held as deleted, is not replaced; a held one is marked as
- * observed again (C8). `confirms`: 0 if the confirmation was inconclusive.
+ * Adds `absent` rows, or counts this confirmation in them. A row that is already staged or held as deleted is not replaced; a held
+ * one is marked as observed again (C8). `confirmations`: 0 if this one was inconclusive.
  */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
   runId: number,
   now: number,
-  confirms: 0 | 1
+  confirmations: 0 | 1
 ) {
   const pending = yield* tx.pending(ids)
   yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
     const row = pending.get(id)
     if (row?.status === "absent") {
-      const total = row.confirms + confirms
-      return [{ ...row, status: total < confirmationsNeeded ? "absent" : "staged", confirms: total, confirmedAt: now }]
+      const total = row.confirmations + confirmations
+      return [{
+        ...row,
+        status: total < confirmationsNeeded ? "absent" : "staged",
+        confirmations: total,
+        confirmedAt: now
+      }]
     }
-    if (row !== undefined && confirms === 0) return []
+    if (row !== undefined && confirmations === 0) return []
     if (row !== undefined && (row.deleted || row.status === "staged") && row.status !== "disputed") {
       return row.hold === null ? [] : [{ ...row, runId: Math.max(row.runId, runId) }]
     }
@@ -168,7 +174,7 @@ const markAbsent = Effect.fnUntraced(function*(
       remoteId: null,
       changedAt: null,
       detectedAt: now,
-      confirms,
+      confirmations,
       confirmedAt: now,
       redaction: null,
       hold: null

@@ -63,7 +63,7 @@ describe("assessment packages", () => {
       for (let minute = 0; minute < 2; minute++) {
         yield* rig.wait("1 minute")
         yield* rig.sweep
-        assert.deepStrictEqual(yield* rig.confirms, { a: 1, b: 1 })
+        assert.deepStrictEqual(yield* rig.confirmations, { a: 1, b: 1 })
       }
       yield* rig.put({ id: "b" })
       yield* rig.wait("10 minutes")

@@ -50,7 +50,7 @@ export const hasConsistentCounts = ({ read, ...rows }: RowCounts): boolean =>
 
 export interface PageLoop {
   readonly priority: Priority
-  /** Commits one page. `run` already points behind the page; the result also has the counts of the page. */
+  /** Commits one page. `run` already points to the next page; the result includes the counts of the committed page. */
   readonly commit: (run: Run, page: Page) => Effect.Effect<Run, RunError, Store | Source>
   /** Evaluated after each page: true interrupts the run, which can be resumed. */
   readonly shouldYield: Effect.Effect<boolean>

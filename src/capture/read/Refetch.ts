@@ -59,7 +59,7 @@ export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: n
   return able.length > 1 ? [able[0]!, able.at(-1)!] : able
 })
 
-/** Controls read by this run or, if it read none, by the last sweep. One that was deleted since makes the result inconclusive. */
+/** Controls read by this run or, if it read none, by the last sweep. A control that was deleted since then makes the result inconclusive. */
 const findRecentControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
   const found = yield* findControls(stream, runId, ids)
   if (found.length > 0) return found
@@ -132,7 +132,7 @@ export const forEachPending = <E, R>(
   )
 
 /**
- * Refetches disputed records, of which two observations contradict each other (P3). A record that the result leaves open stays
+ * Refetches disputed records: two observations of each contradict each other (P3). A record about which the result does not decide stays
  * pending: the next run refetches it again, and the next sweep finds out whether it is gone.
  */
 export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(

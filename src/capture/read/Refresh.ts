@@ -1,14 +1,14 @@
 /**
- * Refetches stale records: records that embed content of a referenced record which has changed, if `updated_after` does not
- * return them for that change. The store keeps the queue of stale records.
+ * Refetches stale records: they repeat content of another record that has changed, and `updated_after` does not return them for that
+ * change. The store keeps the queue of stale records.
  *
  * Invariants
- * 1. A stale record stays in the queue, also over a restart, until a conclusive refetch or until a sweep starts   (N1)
+ * 1. A stale record stays in the queue until a conclusive refetch or the start of a sweep, even if the process restarts   (N1)
  * 2. A record that is missing from the response is not inferred to be deleted; the next sweep decides   (I7)
  *
  * Gotchas
- * - A refetched record that still has the old content makes no other records stale. Otherwise two models that permanently differ
- *   would refresh each other without end (N7).
+ * - If a refetched record has not changed, no other record becomes stale. Otherwise two records whose copies of each other always
+ *   differ would refresh each other forever (N7).
  */
 import * as Effect from "effect/Effect"
 import type { Source } from "../../source/Source.ts"
@@ -21,7 +21,7 @@ import { findControls, maxRefetchIds, refetch } from "./Refetch.ts"
 /** `more`: `maxRefetches` were made or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
 export type RefreshOutcome = "done" | "more" | "sweep"
 
-/** Refetches after each poll. More are made only while nothing else is due (N4). */
+/** Requests in one refresh, such as the refresh after each poll. Further refreshes run only while nothing else is due (N4). */
 const maxRefetches = 4
 
 /** `shouldYield` is evaluated between refetches: true leaves the remaining records for later. */

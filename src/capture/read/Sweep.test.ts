@@ -13,7 +13,7 @@ const fill = (rig: Rig, ids: ReadonlyArray<string>) =>
 /** Asserts that the records are shown as absent without any confirm, however often they are requested. */
 const isOnlyShown = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>) {
   for (let round = 0; round < 3; round++) {
-    assert.deepStrictEqual(yield* rig.confirms, Object.fromEntries(ids.map((id) => [id, 0])))
+    assert.deepStrictEqual(yield* rig.confirmations, Object.fromEntries(ids.map((id) => [id, 0])))
     yield* rig.wait("1 hour")
     yield* rig.poll
     yield* rig.confirm
@@ -111,12 +111,12 @@ describe("Sweep", () => {
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
       const store = yield* Store
-      const confirms = Effect.map(store.pendingRows({ limit: 10 }), (rows) => rows.map((row) => row.confirms))
+      const confirmations = Effect.map(store.pendingRows({ limit: 10 }), (rows) => rows.map((row) => row.confirmations))
       yield* rig.confirm
-      assert.deepStrictEqual(yield* confirms, [1])
+      assert.deepStrictEqual(yield* confirmations, [1])
       yield* rig.wait("10 minutes")
       yield* rig.confirm
-      assert.deepStrictEqual(yield* confirms, [2])
+      assert.deepStrictEqual(yield* confirmations, [2])
       assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
       const before = rig.api.requests.length
@@ -193,11 +193,11 @@ describe("Sweep", () => {
       // No control is left: the records are listed as unconfirmed, and the next observation cancels their absence.
       assert.deepStrictEqual(yield* rig.pending, { a: "absent", b: "absent", c: "absent" })
       const store = yield* Store
-      assert.isTrue((yield* store.pendingRows({ limit: 10 })).every((row) => row.confirms === 0))
+      assert.isTrue((yield* store.pendingRows({ limit: 10 })).every((row) => row.confirmations === 0))
       assert.strictEqual((yield* rig.events).length, 3)
       yield* rig.wait("1 hour")
       yield* rig.sweep
-      assert.isTrue((yield* store.pendingRows({ limit: 10 })).every((row) => row.confirms === 0))
+      assert.isTrue((yield* store.pendingRows({ limit: 10 })).every((row) => row.confirmations === 0))
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, {})
@@ -259,13 +259,13 @@ describe("Sweep", () => {
         rig.api.vanish("b")
         rig.api.vanish("d")
         yield* rig.sweep
-        assert.deepStrictEqual(yield* rig.confirms, { b: 1, d: 1 })
+        assert.deepStrictEqual(yield* rig.confirmations, { b: 1, d: 1 })
         rig.api.rows.set("b", b)
         rig.api.intercept = (request, answer) =>
           Effect.succeed(request.ids === null ? answer : { ...answer, results: answered(answer.results) })
         yield* rig.wait("1 hour")
         yield* rig.confirm
-        assert.deepStrictEqual(yield* rig.confirms, { d: 1 })
+        assert.deepStrictEqual(yield* rig.confirmations, { d: 1 })
       })))
   }
 
@@ -281,7 +281,10 @@ describe("Sweep", () => {
       const lengths = rig.api.requests.slice(from).flatMap(({ ids }) =>
         ids === null ? [] : [encodeURIComponent(ids.join(",")).length]
       )
-      assert.strictEqual(Object.values(yield* rig.confirms).filter((confirms) => confirms === 1).length, 238)
+      assert.strictEqual(
+        Object.values(yield* rig.confirmations).filter((confirmations) => confirmations === 1).length,
+        238
+      )
       assert.isAbove(lengths.length, 1)
       assert.isBelow(Math.max(...lengths), 6_200)
     })))

@@ -219,7 +219,7 @@ const gapReasons: Record<NonNullable<Run["possibleGap"]>, string> = {
   restart: "another process had read the first pages"
 }
 
-/** Moves the watermark like the end of a poll does, for a stream without polls. */
+/** For a stream without polls: moves the watermark as the end of a poll would. */
 const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => ({
   ...state,
   lastPoll: ended,

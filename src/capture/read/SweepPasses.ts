@@ -1,15 +1,15 @@
 /**
- * Decides whether a sweep may have skipped records, and whether the list must be read again for that reason.
+ * Decides whether a sweep may have skipped records, and whether the list must therefore be read again.
  *
  * A cursor may be a position in a list that shifts. If a record that was already read moves to the end or disappears, the next
  * unread record slides to a position that the cursor has passed, and is never returned. A *possible gap* is a point of a sweep at which this may
  * have happened.
  *
  * Invariants
- * 1. A backfill reads its list in passes. The last pass is the first one of which this is true: it has no possible gap; it is
- *    the second one that a single process read without a long pause; it is the fourth or a later one, and a single process read
- *    it. The backfill is complete after the next complete poll that started after its last pass, or after two polls if that one
- *    has several pages   (P9, W6)
+ * 1. A backfill reads its list in passes. The last pass is the first one for which one of these is true: it has no possible gap; it
+ *    is the second one that a single process read without a long pause; it is at least the fourth one, and a single process read
+ *    the whole list. The backfill is complete after the next complete poll that started after its last pass, or after two polls if
+ *    that one has several pages   (P9, W6)
  * 2. The confirmation of missing records (`Absence.ts`) may find more records than the pass contained. Then the pass is repeated,
  *    up to the fourth
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause

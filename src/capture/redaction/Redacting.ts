@@ -1,12 +1,12 @@
 /**
- * Redacts what is stored of one record: a row of the log, a pending row or a quarantined row. It becomes what it would be if the
- * current rules had been there when it was stored.
+ * Redacts one stored row: of the log, pending or quarantined. The result is the row that would have been stored under the current
+ * rules.
  *
  * Gotchas
- * - A rule that was removed changes nothing: the values are gone.
+ * - Removing a rule does not bring values back.
  * - Event ids and the hashes of heads stay. A head's hash is replaced when its record is read again (0014).
  * - The changes of a row whose previous row is past retention are removed: no reader gets them.
- * - A transition at a redacted path is removed, because its name can say the value, such as `hired`.
+ * - A transition at a redacted path is removed, because its name can reveal the value, as `hired` does.
  */
 import { canonicalHash, isObject, type JsonObject } from "../../domain/Canonical.ts"
 import { diff } from "../../domain/Diff.ts"
@@ -26,7 +26,7 @@ import type { LogContent, RewrittenContent } from "../../store/Store.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
 import { rulesOf } from "../commit/StoredContent.ts"
 
-/** Which rules are missing in a row, and all its rules afterwards; null = none is missing. */
+/** The rules that are missing in a row, and all rules that the row has afterwards; null = no rule is missing. */
 const missingIn = ({ applied }: Processing, stream: StreamState, redaction: string | null) => {
   const before = rulesOf(stream, redaction)
   return satisfies(before, applied)
@@ -64,7 +64,7 @@ export const redactLogRow = (
   const missing = missingIn(processing, stream, redaction)
   if (missing === null) return null
   const content = redacted(processing, stream, after, missing.all)
-  // by the row's own rules: an older one of them may not have reached the previous row
+  // by all rules of this row: the redactor may not have reached the previous row with the older ones
   const previous = redacted(processing, stream, before, missing.all)
   const isKnown = content !== null && previous !== null
   return {
@@ -77,7 +77,7 @@ export const redactLogRow = (
   }
 }
 
-/** null = the row stays as it is. Its hash is that of the redacted content, with which the next observation is compared. */
+/** null = the row stays as it is. The row's new hash is that of the redacted content: the next observation is compared with it. */
 export const redactPending = (processing: Processing, stream: StreamState, row: Pending): Pending | null => {
   const missing = missingIn(processing, stream, row.redaction)
   if (missing === null || row.content === null) return null

@@ -1,14 +1,15 @@
 /**
- * Redacts content that was stored before a rule was added, and encrypts content that was stored before the current key: in the background, without events, one small transaction after the other.
+ * Redacts content that was stored before a rule was added, and encrypts content that was stored before the current key was set. It works
+ * in the background, in many small transactions, and publishes no events.
  *
  * Invariants
  * 1. The progress of a stream is committed together with the rows, so a new process continues where the last one stopped   (I2, X1)
  * 2. Only the owner of the streams rewrites   (I10)
  *
  * Gotchas
- * - The newest rows come first: those are the ones that readers have not read yet, and that live as long as their record.
- * - The streams that are no longer read and those that are derived are redacted too.
- * - Between two transactions it waits for as long as the last one took, so it takes at most half of the time of the store.
+ * - The newest rows come first: readers may not have read them yet, and the latest row of a record is kept as long as the record.
+ * - Derived streams, and streams that are no longer read, are redacted too.
+ * - After each transaction it pauses for as long as the transaction took, so it keeps the store busy for at most half of the time.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -46,8 +47,8 @@ const hasOtherKey = ({ encryptedWith = null }: StreamState, { key }: Target): bo
 const isOutdated = (state: StreamState, target: Target): boolean =>
   hasOtherKey(state, target) || redactionsOf(state).some((rules) => !satisfies(rules, target.processing.applied))
 
-/** The state at the beginning, with all rules that rows get. */
-const begun = (
+/** The state at the beginning, with all rules that rows will have. */
+const started = (
   state: StreamState,
   { key, processing: { applied } }: Target,
   now: number
@@ -85,7 +86,7 @@ const redactSome = Effect.fnUntraced(function*(
 ): Effect.fn.Return<Next | null, StoreError> {
   const { after, newest, table } = state.redacting
   const { processing } = target
-  /** A row that is written again is encrypted with the current key. */
+  /** Returns a row that needs no redaction if it must be written again, because writing encrypts it with the current key. */
   const again = <R>(row: R): R | [] => hasOtherKey(state, target) ? row : []
   switch (table) {
     case "pending": {
@@ -121,8 +122,8 @@ const redactSome = Effect.fnUntraced(function*(
 
 /** One transaction: redacts the next rows, and returns the stream's state with its progress. */
 const step = Effect.fnUntraced(function*(tx: StreamTx, target: Target, now: number) {
-  const state = begun(tx.state, target, now)
-  // the rule that was to be applied may have been removed again
+  const state = started(tx.state, target, now)
+  // the new rule may have been removed from the configuration again
   const next = isOutdated(tx.state, target) ? yield* redactSome(tx, state, target) : null
   const { newest, rewritten } = state.redacting
   const after = next === null
@@ -142,7 +143,7 @@ const redactStream = Effect.fnUntraced(function*(owner: Owner, stream: StreamSta
     rewritten = redacting.rewritten
     yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - startedAt))
   }
-  // if another process reads the store now, the next run of the retention reclaims the space
+  // this may fail to free space while another process reads the store; the next retention run then does it
   yield* store.reclaim
   yield* Effect.logInfo(hasOtherKey(stream, target) ? "stored content encrypted" : "stored content redacted").pipe(
     annotate(stream, { rows: rewritten })
@@ -150,7 +151,7 @@ const redactStream = Effect.fnUntraced(function*(owner: Owner, stream: StreamSta
   return rewritten
 })
 
-/** Encrypts the journal with the current key, and forgets the others if no stream needs them. */
+/** Encrypts the journal with the current key, and retires the other keys if no stream needs them. */
 const finishEncryption = Effect.gen(function*() {
   const store = yield* Store
   const rewritten = yield* store.encryptJournal
@@ -164,7 +165,7 @@ const finishEncryption = Effect.gen(function*() {
   return rewritten
 })
 
-/** A damaged row ends the stream with a message, and not the other streams: it may not have been read for years. */
+/** Logs a damaged row, which may not have been read for years, and continues with the next stream. */
 const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect.Effect<number, StoreError, R> =>
   Effect.catch(rewrite, (error) =>
     error.reason._tag === "Damaged"
@@ -187,21 +188,21 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
     const isUnfinished = stream.redacting !== undefined
     return target !== null && (isUnfinished || isOutdated(stream, target)) ? [{ stream, target }] : []
   })
-  // shows operators all streams that are to be redacted, before the first of them is
+  // first mark all streams, so that operators see how much there is to do
   for (const { stream, target } of outdated) {
     const now = yield* Clock.currentTimeMillis
     yield* unlessErased(
       stream,
       undefined,
-      store.transact(owner, stream, (tx) => tx.saveState(begun(tx.state, target, now)))
+      store.transact(owner, stream, (tx) => tx.saveState(started(tx.state, target, now)))
     )
   }
   if (outdated.length > 0) {
     const isOtherKey = outdated.some(({ stream, target }) => hasOtherKey(stream, target))
     yield* Effect.logInfo(
       isOtherKey
-        ? "key of encryption changed: stored content is encrypted"
-        : "rules of redaction changed: stored content is redacted"
+        ? "encryption key changed: encrypting stored content"
+        : "redaction rules changed: redacting stored content"
     ).pipe(Effect.annotateLogs({ streams: outdated.length }))
   }
   let rewritten = 0
@@ -211,7 +212,7 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
   return key === null ? rewritten : rewritten + (yield* finishEncryption)
 })
 
-/** Like `redactStored`. A damaged row ends it with a message, and not the process. */
+/** Like `redactStored`, but a damaged row ends only the redaction, with a log message, and not the process. */
 export const redactInBackground = (
   owner: Owner,
   processingOf: ProcessingOf

@@ -36,7 +36,7 @@ export interface CaptureOptions {
   readonly confirmInterval: Duration.Duration
   /** Thresholds above which changes are held. Default: `Guard.thresholds`. */
   readonly guard?: Guard.Thresholds
-  /** For an interrupted adoption, which is finished at start-up, and for content that was stored before a rule was added. */
+  /** Used at start-up to finish an interrupted adoption, and to redact content that was stored before a rule was added. */
   readonly processingOf?: StoreAdoption.ProcessingOf
   readonly backpressure?: Backpressure.Limit
 }
@@ -63,7 +63,10 @@ export class Capture extends Context.Service<Capture, {
    * before the current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
    */
   readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
-  /** Reads all streams until interrupted, and redacts what was stored before a rule was added. Fails only if another process took over or the store cannot be used at all. */
+  /**
+   * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if another process took
+   * over or the store cannot be used at all.
+   */
   readonly run: Effect.Effect<never, StoreError>
   /** Polls each stream once, after its backfill; skips paused streams. */
   readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>

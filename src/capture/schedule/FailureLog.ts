@@ -1,7 +1,7 @@
 /**
- * Logs why streams cannot be read, and when they can be read again. A broken integration fails in all its streams for the
- * same cause, so only its first stream logs the cause as a warning, and only its last one logs that it has recovered. The
- * others log at the level `debug`.
+ * Logs why streams cannot be read, and when they can be read again. If an integration is broken, all its
+ * streams fail for the same cause: only the first one logs the cause as a warning, and only the last one logs that it has recovered.
+ * The others log at the level `debug`.
  */
 import * as Effect from "effect/Effect"
 import { type StreamKey, streamName } from "../../domain/Model.ts"

@@ -1,6 +1,6 @@
 /**
  * Manages the integrations that are read: those declared in the configuration, and those that operators add and remove at run
- * time. Removed integrations can be erased: their events are first published, then deleted, also over restarts.
+ * time. Removed integrations can be erased: their events are first published, then deleted, even if the process restarts in between.
  *
  * Invariants
  * 1. The store has the authoritative list, so a confirmed command is still in effect after a restart
@@ -170,7 +170,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     yield* awaitReaders
     const own = (yield* store.streams).filter(({ integration }) => integration === id)
     yield* Effect.forEach(own, (key) => store.eraseStream(capture.owner, key), { discard: true })
-    // if another process reads the store now, the next run of the retention reclaims the space
+    // this may fail to free space while another process reads the store; the next retention run then does it
     yield* store.reclaim
     yield* lock.withPermit(finishErasing(id))
   })

@@ -30,7 +30,7 @@ export interface StepInput extends Pick<Stream, "key" | "settings"> {
   readonly lastTried: Run["kind"]
   /** Result of the last refresh. */
   readonly refreshOutcome: RefreshOutcome
-  /** Fraction by which the intervals are longer this time, so that streams started together do not stay synchronized. */
+  /** Relative change of the intervals this time (0.1: 10 % longer), so that streams started together do not stay synchronized. */
   readonly jitter: number
 }
 
@@ -41,16 +41,17 @@ const unfilteredPollFactor = 10
 /** Factor by which sweeps run more often if polls return nothing (C6). */
 const emptyPollSweepFactor = 6
 
+/** `unreadTooLong`: deletes since the last run may no longer be shown, so the stream must be swept first. */
 const due = (stream: StepInput, state: StreamState, now: number) => {
   const interval = Duration.toMillis(stream.settings.interval) * (1 + stream.jitter)
-  const past = (time: number) => time > now ? -Infinity : time
-  const sweptAt = past(state.lastSweep?.endedAt ?? -Infinity)
+  const unlessInFuture = (time: number) => time > now ? -Infinity : time
+  const sweptAt = unlessInFuture(state.lastSweep?.endedAt ?? -Infinity)
   if (isSweepOnly(stream)) {
-    return { pollAt: Infinity, sweepAt: state.sweep === null ? sweptAt + interval : -Infinity, away: false }
+    return { pollAt: Infinity, sweepAt: state.sweep === null ? sweptAt + interval : -Infinity, unreadTooLong: false }
   }
   const sweepInterval = Duration.toMillis(stream.settings.sweepInterval) * (1 + stream.jitter) /
     (state.pollsReturn === "nothing" ? emptyPollSweepFactor : 1)
-  const lastRead = past(state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now)
+  const lastRead = unlessInFuture(state.lastPoll?.endedAt ?? state.sweep?.startedAt ?? state.lastSweep?.endedAt ?? now)
   const pollAt = state.watermark === null
     ? now + interval
     : lastRead + interval * (state.pollsReturn === "everything" ? unfilteredPollFactor : 1)
@@ -59,23 +60,23 @@ const due = (stream: StepInput, state: StreamState, now: number) => {
     ? -Infinity
     : sweptAt + sweepInterval
   const ended = Math.max(state.lastPoll?.endedAt ?? 0, state.lastSweep?.endedAt ?? 0)
-  const away = state.watermark !== null && now - (ended || (state.sweep?.startedAt ?? now)) > deleteRetention
-  return { pollAt, sweepAt, away }
+  const unreadTooLong = state.watermark !== null && now - (ended || (state.sweep?.startedAt ?? now)) > deleteRetention
+  return { pollAt, sweepAt, unreadTooLong }
 }
 
 /** The most urgent step. */
 export const nextStep = (stream: StepInput, state: StreamState, now: number): NextStep => {
-  const { away, pollAt, sweepAt } = due(stream, state, now)
+  const { unreadTooLong, pollAt, sweepAt } = due(stream, state, now)
   const sweepInstead = sweepAt <= now && state.failing !== null && stream.lastTried === "poll"
   const polls = stream.pollRequested || (pollAt <= now && !sweepInstead)
-  // records read by a sweep that was left open for so long may have been deleted and forgotten by the API since
-  const fromFirstPage = away && now - (state.sweep?.startedAt ?? now) > deleteRetention
+  // If the sweep was opened so long ago, the API may no longer show deletes of records that the sweep has already read.
+  const fromFirstPage = unreadTooLong && now - (state.sweep?.startedAt ?? now) > deleteRetention
   // A mandatory sweep that keeps failing at one page must not block polling. A sweep from the first page is not stuck.
   const isStuck = state.failing !== null && state.sweep !== null && !fromFirstPage && stream.lastTried === "sweep"
-  if (polls && (!away || isStuck) && state.watermark !== null && !isSweepOnly(stream)) return { kind: "poll" }
-  if (sweepAt <= now || away || stream.pollRequested) {
+  if (polls && (!unreadTooLong || isStuck) && state.watermark !== null && !isSweepOnly(stream)) return { kind: "poll" }
+  if (sweepAt <= now || unreadTooLong || stream.pollRequested) {
     const yields = sweepInstead ? now + Duration.toMillis(stream.settings.interval) : pollAt
-    return { kind: "sweep", fromFirstPage, until: away ? Infinity : yields }
+    return { kind: "sweep", fromFirstPage, until: unreadTooLong ? Infinity : yields }
   }
   if (stream.refreshOutcome === "more") return { kind: "refresh", until: pollAt }
   return { kind: "wait", until: Math.min(pollAt, sweepAt) }

@@ -31,7 +31,7 @@ export interface StreamSettings {
   readonly backfill?: "publish" | "fill"
   /** Generation of the integration; 1 unless its records were erased before. */
   readonly generation?: number
-  /** Default: `remote_data` is dropped and nothing is redacted. */
+  /** Default: `remote_data` becomes null and nothing is redacted. */
   readonly processing?: Processing
   /** Processing of the model derived from the stream's records. Without it, none is derived. */
   readonly derivedProcessing?: Processing
@@ -128,8 +128,8 @@ export const afterFailure = (
 const maxOverlap = Duration.toMillis(Duration.hours(6))
 
 /**
- * The new overlap: twice the largest lag, at most six hours, and never less than before. A lag is limited to the time that polls
- * cover in regular operation: a larger one was found by a sweep, or comes from a record that shifting pages hid after an outage.
+ * The new overlap: twice the largest lag, at most six hours, and never less than before. Of a lag, only the time that polls
+ * cover in regular operation counts: a larger one was found by a sweep, or comes from a record that shifting pages hid after an outage.
  */
 export const widenOverlap = (state: StreamState, lag: number, interval: Duration.Duration): number => {
   const regular = state.overlap + 3 * Duration.toMillis(interval)
@@ -140,12 +140,13 @@ export const widenOverlap = (state: StreamState, lag: number, interval: Duration
 export const clearFailure = (state: StreamState): StreamState =>
   state.blocked === null && state.failing === null ? state : { ...state, blocked: null, failing: null }
 
+/** 15 minutes, or the interval if it is longer; ms. */
 const maxBackoff = (interval: Duration.Duration): number =>
   Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
 
 /**
- * Delay after a failure, ms. A failing stream: the interval, doubled with each failure, at most 15 minutes, also if a probe failed.
- * A blocked stream: the time until its next probe.
+ * Delay after a failure, ms. If the stream is failing: the interval, doubled with each further failure, at most `maxBackoff`. This
+ * includes a blocked stream whose probe failed without a reason to block. If it is only blocked: the time until its next probe.
  */
 export const backoffDelay = ({ blocked, failing }: StreamState, interval: Duration.Duration): number => {
   if (failing !== null) {
@@ -155,7 +156,7 @@ export const backoffDelay = ({ blocked, failing }: StreamState, interval: Durati
 }
 
 /**
- * Time until which a stream is not read, our clock, ms. If `retryAt` is further ahead than the longest delay, our clock was set
+ * The stream is not read before this time, our clock, ms. If `retryAt` is further ahead than the longest delay, our clock was set
  * back, and the stream is read at once (W4).
  */
 export const backoffUntil = (

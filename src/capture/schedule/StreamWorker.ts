@@ -1,5 +1,5 @@
 /**
- * The worker of one stream: a loop that runs the most urgent step, one after the other. `NextStep.ts` chooses the step.
+ * The worker of one stream: a loop that runs one step at a time, always the most urgent one. `NextStep.ts` chooses it.
  *
  * Invariants
  * 1. A stream has one run, refresh or release at a time, so that its changes stay in order
@@ -38,7 +38,7 @@ export interface StreamWorker extends Stream, StepInput {
   readonly stopped: Latch.Latch
   /** A hold was approved and the loop has not released it yet. */
   hasApprovedHold: boolean
-  /** Earliest time of the next attempt, our clock, ms. Not stored: a restart may follow the repair of the cause (C4). */
+  /** Earliest time of the next attempt, our clock, ms. Not stored: the cause may have been repaired before a restart (C4). */
   retryAt: number
   pollRequested: StepInput["pollRequested"]
   lastTried: StepInput["lastTried"]
@@ -72,7 +72,7 @@ const pausedPause = 60_000
 /** For runs that read to their end. */
 export const neverYield = Effect.succeed(false)
 
-/** Runs the effect when no other run of the stream is in progress. */
+/** Runs the effect as soon as no run, refresh or release of the stream is in progress. */
 export const withLock = <A, E, R>(worker: StreamWorker, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   worker.lock.withPermits(1)(effect)
 
@@ -148,7 +148,7 @@ const step = Effect.fnUntraced(function*(
   return 0
 })
 
-/** Catches up, and then reads the stream until interrupted. Fails only if the store can no longer be used. */
+/** Catches up (see `catchUp`), then reads the stream until interrupted. Fails only if the store can no longer be used. */
 export const run = (
   worker: StreamWorker,
   backpressure: Backpressure
@@ -180,7 +180,7 @@ export const catchUp = Effect.fnUntraced(function*(worker: StreamWorker) {
 export const pollNow = (worker: StreamWorker): Effect.Effect<void, RunError, Store | Source> =>
   isSweepOnly(worker) ? Effect.asVoid(sweep(worker, neverYield)) : poll(worker)
 
-/** Runs all passes of the backfill: at most four if one process reads them. The one or two polls after it complete the backfill. */
+/** Runs the remaining passes of the backfill; one process needs at most four. One or two polls after them complete the backfill. */
 const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
   for (;;) {
     const { backfilledAt, sweep: open } = yield* stateOf(worker)

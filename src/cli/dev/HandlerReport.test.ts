@@ -9,7 +9,7 @@ const reportOf = (result: Plugin.HandlerEffect, input: unknown = { recordId: "r1
   Effect.gen(function*() {
     const lines: Array<string> = []
     const print = (line: string) =>
-      Effect.sync(() => void lines.push(stripVTControlCharacters(line).slice("00:00:00  ".length)))
+      Effect.sync(() => void lines.push(stripVTControlCharacters(line).slice("00:00:00Z  ".length)))
     const plugin = withReport(Plugin.make("p").on("ats.tag.created", {}, () => result) as Plugin.Plugin<unknown>, print)
     // these handlers use no capability
     yield* Effect.exit(plugin.handlers[0]?.run(input, {}) as Effect.Effect<void, unknown>)

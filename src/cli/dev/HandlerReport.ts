@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import { fileURLToPath } from "node:url"
 import { type HandlerError, isHandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
-import { oneLine, paint } from "../../telemetry/TerminalText.ts"
+import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatPlural } from "../terminal/Terminal.ts"
 
 type Print = (line: string) => Effect.Effect<void>
@@ -55,7 +55,7 @@ const withHandlerReport = (handler: Handler<unknown>, print: Print): Handler<unk
       Effect.flatMap(Clock.currentTimeMillis, (at) => {
         const [result = "", ...more] = resultLines(exit)
         const line = [
-          paint("gray", new Date(at).toTimeString().slice(0, 8)),
+          paint("gray", timeOfDay(at)),
           paint("cyan", handler.name.padEnd(29)),
           subjectOf(input).padEnd(24),
           paint(Exit.isSuccess(exit) ? "green" : "red", result)

@@ -99,7 +99,7 @@ export const checkAddress = (
       return {
         own: null,
         results: [
-          problem("http", `${address} cannot be listened on: ${withoutValue(error.message, host)}`, chooseAnother)
+          problem("http", `${address} cannot be opened: ${withoutValue(error.message, host)}`, chooseAnother)
         ]
       }
     }

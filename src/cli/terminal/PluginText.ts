@@ -7,7 +7,7 @@ import type {
   PlanView
 } from "../../http/deadletters/DeadLetterApi.ts"
 import type { PluginList, ReplayView } from "../../http/plugins/PluginApi.ts"
-import { oneLine, paint } from "../../telemetry/TerminalText.ts"
+import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./Terminal.ts"
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
@@ -15,7 +15,7 @@ import { formatCount, formatMinute, formatPlural, table } from "./Terminal.ts"
 const handlerState = (plugin: PluginView, { trigger, circuit_open }: PluginView["handlers"][number]): string => {
   if (!plugin.configured || trigger === null) return "not configured"
   if (!plugin.on) return "off"
-  return circuit_open === null ? "on" : `circuit open until ${circuit_open.until.slice(11, 16)}`
+  return circuit_open === null ? "on" : `circuit open until ${timeOfDay(circuit_open.until)}`
 }
 
 const pluginTable = (plugins: ReadonlyArray<PluginView>): string =>
@@ -87,7 +87,7 @@ export const replayText = (replay: ReplayView): string => {
     } tried, ` +
     `${formatPlural(writes, "write")}, ${formatPlural(failing, "failure")}` +
     (omitted === 0 ? "" : `; ${formatCount(omitted)} not tried: raise --limit to try more`) +
-    (writes > 0 ? "" : "; writes that are already done are not repeated, --fresh shows them")
+    (writes > 0 ? "" : "; a dry run leaves out writes that are already done: pass --fresh to see them")
   ].join("\n")
 }
 
@@ -123,7 +123,7 @@ const attemptText = (
     `attempt ${number}, ${started_at}: ${paint("red", reason)}: ${message}`,
     ...faults.map((fault) => `  ${fault.path}: ${fault.message}`),
     ...requests.map(({ at, integration, outcome, what }) =>
-      `  ${at.slice(11, 19)}  ${what}${integration === null ? "" : ` in ${integration}`}: ${outcome}`
+      `  ${timeOfDay(at)}  ${what}${integration === null ? "" : ` in ${integration}`}: ${outcome}`
     )
   ].map(oneLine).join("\n")
 
@@ -164,7 +164,7 @@ export const deadLetterDetailText = (detail: DeadLetterDetailView): string =>
     deadLetterTable([detail]),
     ...detail.failed_attempts.map(attemptText),
     detail.journal.length === 0
-      ? "the journal is empty: if it is sent again, the handler starts from its first step"
+      ? "the journal is empty: if this dead letter is sent again, the handler starts from its first step"
       : ["journaled:", ...detail.journal.map(stepText)].join("\n"),
     ...detail.outcomes.map(openText),
     `send it again: rollcall deadletters redrive --id ${detail.id}   discard it: rollcall deadletters discard ` +

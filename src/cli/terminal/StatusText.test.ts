@@ -76,7 +76,7 @@ describe("status", () => {
     const lines = shown({ streams: [stream("greenhouse:acme", "ats.tag"), ...broken] })
     assert.deepStrictEqual(lines.slice(0, 2), [
       "ready, 4 streams",
-      "  lever:acme (all 3 models): blocked (inactive) since 2026-03-01 12:03 UTC: the connection " +
+      "  lever:acme (all 3 models): blocked (inactive) since 2026-03-01 12:03Z: the connection " +
       "is broken (reconnect it at the service)"
     ])
     const rows = lines.filter((line) => line.startsWith("lever:acme"))
@@ -105,10 +105,10 @@ describe("status", () => {
       ]
     })
     assert.deepStrictEqual(lines.slice(1, 6).map((line) => line.split(": ").slice(0, 2).join(": ")), [
-      "  lever:acme/ats.tag: blocked (inactive) since 2026-03-01 12:01 UTC",
-      "  lever:acme/ats.offer: blocked (permission) since 2026-03-01 12:01 UTC",
-      "  lever:acme/ats.scorecard: failing since 2026-03-01 12:02 UTC, 3 times",
-      "  other:acme/ats.tag: blocked (inactive) since 2026-03-01 12:01 UTC",
+      "  lever:acme/ats.tag: blocked (inactive) since 2026-03-01 12:01Z",
+      "  lever:acme/ats.offer: blocked (permission) since 2026-03-01 12:01Z",
+      "  lever:acme/ats.scorecard: failing since 2026-03-01 12:02Z, 3 times",
+      "  other:acme/ats.tag: blocked (inactive) since 2026-03-01 12:01Z",
       "  other:acme/ats.scorecard: paused by an operator"
     ])
   })
@@ -173,7 +173,7 @@ describe("status", () => {
     )
     assert.match(
       lines(plugin({}, { waiting: 1, oldest_at: "2026-03-01T12:00:00.000Z" })).join(),
-      /: 1 delivery waits for the next attempt .* since 2026-03-01 12:00$/
+      /: 1 delivery waits for the next attempt .* since 2026-03-01 12:00Z$/
     )
   })
 })

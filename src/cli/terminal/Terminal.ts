@@ -8,7 +8,7 @@ import { freshnessOf, modelsOf, pendingOf, type StreamGroup, sumOf } from "../..
 import type { StreamView } from "../../http/streams/StreamApi.ts"
 import type { EventData } from "../../publish/EventSchema.ts"
 import type { WriteRequest } from "../../source/Source.ts"
-import { oneLine, paint } from "../../telemetry/TerminalText.ts"
+import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 
 /** The properties of an event of the HTTP API that the terminal output uses. */
 export type EventView = Omit<EventData, "integration" | "generation" | "remote_id" | "cause" | "stub" | "log">
@@ -28,9 +28,9 @@ export const formatCount = (count: number): string => count.toLocaleString("en")
 export const formatPlural = (count: number, one: string, several = `${one}s`): string =>
   `${formatCount(count)} ${count === 1 ? one : several}`
 
-/** `2026-03-01 12:00` */
+/** `2026-03-01 12:00Z` */
 export const formatMinute = (instant: string | null): string =>
-  instant === null ? "–" : instant.slice(0, 16).replace("T", " ")
+  instant === null ? "–" : `${instant.slice(0, 16).replace("T", " ")}Z`
 
 // ---- names --------------------------------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ const person = (value: unknown): string | null => {
   return first === null ? last : last === null ? first : `${first} ${last.slice(0, 1)}.`
 }
 
-/** A name for a record that people understand: of its person, its own, or else its id. */
+/** A title that people recognize: the name of the record's person, else the record's own name or title, else its id. */
 const recordTitle = (record: unknown, id: string): string =>
   person(valueAt(record, "candidate")) ?? person(valueAt(record, "application", "candidate")) ??
     person(valueAt(record, "reviewee")) ??
@@ -103,11 +103,11 @@ export const lagOf = (event: EventView): number | null =>
 
 const kinds = { created: "green", updated: "yellow", deleted: "red" } as const
 
-/** `14:02:11  ats.application  Ada L.  Screening → Interview  v3  +1.2 s` */
+/** `14:02:11Z  ats.application  Ada L.  Screening → Interview  v3  +1.2 s` */
 export const eventLine = (event: EventView): string => {
   const lag = lagOf(event)
   return [
-    paint("gray", new Date(event.detected_at).toTimeString().slice(0, 8)),
+    paint("gray", timeOfDay(event.detected_at)),
     paint("cyan", event.model.padEnd(29)),
     truncate(oneLine(recordTitle(event.after ?? event.before, event.id)), 24).padEnd(24),
     paint(kinds[event.kind], describeEvent(event)),
@@ -116,12 +116,12 @@ export const eventLine = (event: EventView): string => {
   ].join("  ")
 }
 
-/** `14:02:12  → stage-tags        addTag          Stage: Interview` */
+/** `14:02:12Z  → stage-tags        addTag          Stage: Interview` */
 export const writeLine = ({ at: time, plugin, request: { body, write } }: PluginWrite): string => {
   const summary = text(valueAt(body, "tag", "name")) ?? text(valueAt(body, "properties", "work_email")) ??
     text(valueAt(body, "document", "name")) ?? text(valueAt(body, "url")) ?? ""
   return [
-    paint("gray", new Date(time).toTimeString().slice(0, 8)),
+    paint("gray", timeOfDay(time)),
     paint("bold", `→ ${plugin}`.padEnd(29)),
     write.padEnd(24),
     truncate(oneLine(summary), 48)
@@ -161,7 +161,7 @@ export const progressLine = (name: string, done: number, total: number, elapsedS
 
 // ---- tables -------------------------------------------------------------------------------------------------------
 
-/** A table with a row per item, on one line. `columns`: heading → text of the cell. */
+/** A table with one line per item. `columns`: the heading of each column, and the text of its cell for an item. */
 export const table = <A>(
   items: ReadonlyArray<A>,
   columns: Readonly<Record<string, (item: A) => string>>

@@ -100,8 +100,8 @@ const writeResultOf = Effect.fnUntraced(
     }
     if (id === undefined && result === undefined) {
       return yield* invalid(
-        `the handler needs the result of ${write}, which contains an id`,
-        "report the id that the other system shows, in the form of the unified API"
+        `the handler needs the result of ${write}, and it contains an id`,
+        "report the id that the unified API uses for the object that the write created"
       )
     }
     if (id !== undefined && !isId(id)) {

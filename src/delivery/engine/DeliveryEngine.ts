@@ -2,7 +2,7 @@
  * Runs plugins.
  *
  * Invariants
- * 1. If two processes deliver from one store, only the one that started later has effect   (I10, X16)
+ * 1. If two processes deliver from one store, only the one that started later has any effect   (I10, X16)
  * 2. A store outage loses nothing: attempts that ended during the outage are settled when the store is available again
  *
  * Gotchas
@@ -85,7 +85,7 @@ export class DeliveryEngine extends Context.Service<DeliveryEngine, {
     Layer.effect(DeliveryEngine, make(options))
 }
 
-const newHandlersOf = (plugins: Options["plugins"]) =>
+const configuredHandlersOf = (plugins: Options["plugins"]) =>
   plugins.flatMap(({ handlers, name, settings }) =>
     handlers.map(({ name: handler, activation, options }) => ({
       plugin: name,
@@ -128,20 +128,20 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     yield* Effect.raceFirst(Effect.sleep(Recovery.backoff(failures++)), draining.await)
   })
 
-  /** Retries while the store is unavailable; fails on an error that is not retryable. */
-  const retryWhileStoreUnavailable = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
+  /** Retries while the store is unavailable, and reports that in the status; fails on an error that is not retryable. */
+  const retryAndReport = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
     effect.pipe(
       Effect.tap(() => Effect.sync(() => failures = 0)),
       Effect.catch((error) =>
         Effect.andThen(
           handleStoreError(error),
-          error.reason.retryable && !draining.isOpen() ? retryWhileStoreUnavailable(effect) : Effect.fail(error)
+          error.reason.retryable && !draining.isOpen() ? retryAndReport(effect) : Effect.fail(error)
         )
       )
     )
 
   const session = Effect.fnUntraced(function*(owner: Owner, attempts: Scope.Scope) {
-    const states = yield* retryWhileStoreUnavailable(deliveries.registerHandlers(owner, newHandlersOf(plugins)))
+    const states = yield* retryAndReport(deliveries.registerHandlers(owner, configuredHandlersOf(plugins)))
     const subscriptions = plugins.flatMap((plugin) =>
       plugin.handlers.flatMap((handler) => {
         const state = states.find((each) => each.plugin === plugin.name && each.handler === handler.name)
@@ -155,7 +155,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     const worker = Worker.make({ ...services, deliveries }, eventCache, watchdog, owner, subscriptions, attempts)
     const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
     let commandsSeen = yield* deliveries.awaitCommand(-1)
-    let off: ReadonlyArray<Switch> = yield* retryWhileStoreUnavailable(deliveries.switchedOff)
+    let off: ReadonlyArray<Switch> = yield* retryAndReport(deliveries.switchedOff)
     let isReady = false
     const readiness = yield* Effect.forkIn(
       Effect.andThen(integrationsReady, Effect.sync(() => isReady = true)),
@@ -225,7 +225,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
 
     const serve = Effect.gen(function*() {
       while (!draining.isOpen()) {
-        yield* retryWhileStoreUnavailable(Effect.gen(function*() {
+        yield* retryAndReport(Effect.gen(function*() {
           yield* makeTicks(yield* Clock.currentTimeMillis)
           const more = yield* dispatcher.step()
           const wakeAt = yield* settleAndStart(more)
@@ -235,7 +235,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       }
       worker.drain()
       while (!worker.isIdle()) {
-        yield* retryWhileStoreUnavailable(settleAndStart(true))
+        yield* retryAndReport(settleAndStart(true))
         if (!worker.isIdle()) yield* worker.awaitEnd
       }
     })
@@ -244,7 +244,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
 
   const finished = yield* Effect.scoped(Effect.gen(function*() {
     const attempts = yield* Effect.scope
-    const owner = yield* retryWhileStoreUnavailable(store.takeOwnership(deliveryScope))
+    const owner = yield* retryAndReport(store.takeOwnership(deliveryScope))
     yield* session(owner, attempts)
   })).pipe(
     Effect.catch(() => Effect.void),

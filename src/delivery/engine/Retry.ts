@@ -38,17 +38,17 @@ export const outcomeOf = (
 ): AttemptOutcome => {
   const { failure } = failedAttempt
   const deliveries = members.map(({ id }) => id)
-  const before = members[0]?.attempts ?? 0
+  const failedSoFar = members[0]?.attempts ?? 0
   if (failure.reason === "RateLimited") {
     return {
       _tag: "Retry",
       deliveries,
       dueAt: failure.at + Math.min(retryAfter, longestWait),
-      attempts: before,
+      attempts: failedSoFar,
       failedAttempt
     }
   }
-  const attempts = before + 1
+  const attempts = failedSoFar + 1
   if (!notRetryable.has(failure.reason) && attempts < (options.attempts ?? defaults.attempts)) {
     return { _tag: "Retry", deliveries, dueAt: failure.at + backoff(options, attempts), attempts, failedAttempt }
   }

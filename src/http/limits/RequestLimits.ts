@@ -2,8 +2,8 @@
  * Limits on one request: the size of its body, and the number of readers that follow the event log.
  *
  * Gotchas
- * - The reader of a stream leaves when its response closes, which Node.js reports also if the stream never started.
- * - Requests without a token get no stream, and are not counted: several of them on one connection could use up the limit.
+ * - A reader counts until its response closes. Node.js reports the close even if the event stream never started.
+ * - A request without a token is refused and does not count as a reader: otherwise many of them could use up the limit.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as ByteSize from "effect/ByteSize"
@@ -33,7 +33,10 @@ export const isTooLarge = (cause: Cause.Cause<unknown>): boolean =>
 export const respondTooLarge = (limit: number) =>
   Effect.map(
     HttpServerRespondable.toResponse(
-      new PayloadTooLarge({ detail: `the body is larger than ${limit / 1024} KiB`, hint: "send less with one request" })
+      new PayloadTooLarge({
+        detail: `the body is larger than ${limit / 1024} KiB`,
+        hint: "send less data in one request"
+      })
     ),
     HttpServerResponse.setHeader("connection", "close")
   )

@@ -21,9 +21,9 @@ const causeKey = ({ blocked, failing, paused }: StreamView): string | null => {
   return failing === null ? null : JSON.stringify(["failing", failing.message])
 }
 
-/** `2026-03-01 12:00 UTC` */
+/** `2026-03-01 12:00Z` */
 const minuteOf = (times: ReadonlyArray<string>): string =>
-  `${times.toSorted()[0]?.slice(0, 16).replace("T", " ") ?? ""} UTC`
+  `${times.toSorted()[0]?.slice(0, 16).replace("T", " ") ?? ""}Z`
 
 const causeText = (streams: ReadonlyArray<StreamView>): string | null => {
   const [first] = streams

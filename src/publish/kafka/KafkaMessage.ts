@@ -95,7 +95,8 @@ const headersOf = (attributes: Readonly<Record<string, string | number | undefin
   return headers
 }
 
-const jsonHeaders = { "content-type": "application/json" }
+/** For Debezium's form and for progress: JSON without the attributes of a CloudEvent. */
+const headersWithoutAttributes = { "content-type": "application/json" }
 
 /** Upper bound of a message's size in its batch (bytes), assuming the longest form of every length prefix. */
 const sizeOf = (message: KafkaMessage): number => {
@@ -114,9 +115,10 @@ const stubTextOf = (identity: LogIdentity, entry: LogEntry): Json =>
     dataTextOf({ ...entry, before: null, after: null, changes: "[]", transitions: "[]", cause: null }).slice(0, -1)
   },"stub":true,"log":${JSON.stringify(logUrlOf(identity, entry))}}`
 
-/** The form of the values of events: `data` of a CloudEvent in binary mode, or Debezium's envelope. */
+/** The form of an event's value: the `data` of a CloudEvent in binary mode, or Debezium's envelope. */
 export type Format = "cloudevents" | "debezium"
 
+/** Makes the bytes of a topic's value from its JSON, for example with the id of a registered schema in front. */
 export type Frame = (topic: string, value: Json) => Buffer
 export const plain: Frame = (_topic, value) => Buffer.from(value)
 
@@ -124,7 +126,7 @@ export interface Encoding {
   readonly identity: LogIdentity
   /** `cloudevents` by default. */
   readonly format?: Format
-  /** With `debezium`: whether a deleted event is followed by a message without a value, which compaction understands. */
+  /** With `debezium`: whether each delete is followed by a message without a value, so that compaction removes the key. */
   readonly tombstones?: boolean
   /** The bytes of a value for a topic; plain JSON by default. */
   readonly frame?: Frame
@@ -162,7 +164,7 @@ export const messagesOf = (
     ]
     : [
       fitting(
-        { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: jsonHeaders },
+        { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: headersWithoutAttributes },
         () => envelopeTextOf(identity, entry, logUrlOf(identity, entry))
       )
     ]
@@ -219,7 +221,7 @@ export const progressMessage = (
       at: new Date(progress.at).toISOString()
     })
   ),
-  headers: jsonHeaders
+  headers: headersWithoutAttributes
 })
 
 /** Groups messages, in order, into sends in which each topic's messages fit into one batch. */

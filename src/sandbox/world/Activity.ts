@@ -37,7 +37,7 @@ const changeActivity = (
   }
 })
 
-/** Changes own properties of a random live record of the model that fits. */
+/** Like `changeActivity`, for a change that only sets fields. */
 const editActivity = (
   model: WorldModel,
   weight: number,
@@ -155,12 +155,12 @@ const pickListedRecord = (records: Records, random: SeededRandom): Row | null =>
   }
   return null
 }
-const anyRecordActivity = (weight: number, does: (records: Records, row: Row, at: number) => Row): Activity => ({
+const anyRecordActivity = (weight: number, change: (records: Records, row: Row, at: number) => Row): Activity => ({
   model: "any",
   weight,
   apply: (records, at, random) => {
     const row = pickListedRecord(records, random)
-    return row && does(records, row, at)
+    return row && change(records, row, at)
   }
 })
 

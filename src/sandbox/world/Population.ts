@@ -10,7 +10,7 @@ export type Sizes = Readonly<Partial<Record<WorldModel, number>>>
 
 const clamp = (least: number, value: number, most: number): number => Math.round(Math.min(most, Math.max(least, value)))
 
-/** How many of each model one integration starts with; `records` is the number of its applications and of its payslips. */
+/** How many records of each model an integration starts with. `records`: how many applications, and as many payslips. */
 export const sizesOf = (records: number): Required<Sizes> => ({
   "ats.user": clamp(5, records / 30, 200),
   "ats.job": clamp(4, records / 25, 400),
@@ -45,7 +45,7 @@ export const sizesOf = (records: number): Required<Sizes> => ({
   "assessment.package": SampleData.packages.length
 })
 
-/** Days to years before the world starts: the creation and the last change. */
+/** When an initial record was created and last changed: between two days and two and a half years before the world starts. */
 const pastMoment = (start: number, random: SeededRandom): Moment => {
   const age = (2 + 900 * random.next() ** 2) * day
   const createdAt = Math.floor(start - age)

@@ -22,7 +22,7 @@ export interface RecordValues {
   readonly one?: Record<string, Row | null>
 }
 
-/** The material of a new record. */
+/** Everything that a factory needs to make a record. */
 class Draft extends Data.Class<{
   readonly records: Records
   readonly model: WorldModel
@@ -62,7 +62,7 @@ class Draft extends Data.Class<{
 
 type RecordFactory = (draft: Draft) => NewRecord
 
-/** Names the records of a model with these words, in turn, and with a number from the second round on. */
+/** Gives each record of a model the next of these names. When all are used, starts again with a number appended: `Berlin office 2`. */
 const named = (words: ReadonlyArray<string>) => ({ count }: Draft) => {
   const word = words[count % words.length] as string
   return { fields: { name: count < words.length ? word : `${word} ${1 + Math.floor(count / words.length)}` } }
@@ -71,6 +71,9 @@ const named = (words: ReadonlyArray<string>) => ({ count }: Draft) => {
 const person: RecordFactory = ({ random }) => ({
   fields: { first_name: random.pick(SampleData.firstNames), last_name: random.pick(SampleData.lastNames) }
 })
+
+/** Fraction of the applications whose candidate has applied before. */
+const returningCandidates = 0.08
 
 const application: RecordFactory = (draft) => {
   const { given, isNew, moment, random, records } = draft
@@ -85,7 +88,7 @@ const application: RecordFactory = (draft) => {
       rejected_at: declined ? iso(moment.changedAt) : null
     },
     one: {
-      candidate: given["candidate"] ?? (random.boolean(0.08) ? draft.pick("ats.candidate") : null) ??
+      candidate: given["candidate"] ?? (random.boolean(returningCandidates) ? draft.pick("ats.candidate") : null) ??
         draft.create("ats.candidate"),
       current_stage: (isNew ? stages[0] : hired ? stages.at(-1) : stages[random.int(0, stages.length - 2)]) ?? null,
       job: draft.pick("ats.job", (job) => job.fields["status"] !== "CLOSED")

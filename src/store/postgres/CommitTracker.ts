@@ -25,7 +25,7 @@ import { randomUUID } from "node:crypto"
 import { OlderCopy, StoreError } from "../Store.ts"
 import { sqlErrorOf } from "../StoreFault.ts"
 
-/** The SQL of the database in use. */
+/** The statements that differ between databases. */
 export interface Dialect {
   /** Returns a row once the table of slots exists. No commit is counted before that, while the store is created or migrated. */
   readonly ready: string

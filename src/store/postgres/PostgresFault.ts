@@ -19,7 +19,7 @@ import { type FaultKind, StoreFault } from "../StoreFault.ts"
 const sqlStates: ReadonlyArray<readonly [RegExp, FaultKind]> = [
   [/^(08|25P0[34]$|57P0[15]$)/, "lost"],
   [/^57P0[23]$/, "starting"],
-  [/^53300$/, "crowded"],
+  [/^53300$/, "tooManyClients"],
   [/^28/, "login"],
   [/^3D000$/, "missing"],
   [/^42501$/, "denied"],
@@ -58,10 +58,10 @@ interface ServerError extends Error {
 const isServerError = (cause: unknown): cause is ServerError =>
   cause instanceof Error && "code" in cause && typeof cause.code === "string" && "severity" in cause
 
-/** Classes of SQLSTATE whose message may quote a value: data, constraints, and what functions raise. */
+/** Classes of SQLSTATE whose messages may quote a value: data errors, violated constraints, and errors that functions raise. */
 const statesQuotingValues = /^(21|22|23|44|P0)/
-/** The server ended the session or accepts no new one: idle for too long, shutting down, starting, no free connection. */
-const ended = /^(25P0[34]|57P0[1235]|53300)$/
+/** The server ended the session or did not start one: idle for too long, stopping, starting, too many clients. */
+const hasNoSession = /^(25P0[34]|57P0[1235]|53300)$/
 
 const withoutValues = ({ code, constraint, message, table }: ServerError): Error =>
   Object.assign(new Error(statesQuotingValues.test(code) ? `SQLSTATE ${code}` : message), {
@@ -74,15 +74,15 @@ const withoutValues = ({ code, constraint, message, table }: ServerError): Error
 const refusesSettings = ({ code, message }: ServerError): boolean =>
   code === "08P01" && message.includes("startup parameter")
 
-/** The driver's messages for a connection that it gave up, if there is no code of the operating system. */
-const givenUp: ReadonlyArray<readonly [RegExp, FaultKind]> = [
+/** The driver's messages for a failed connection, for errors without a code of the operating system. */
+const connectionMessages: ReadonlyArray<readonly [RegExp, FaultKind]> = [
   [/timed out/, "silent"],
   [/refused TLS|negotiate TLS|SSLRequest/, "encryption"]
 ]
 
 const kindOf = ({ _tag, cause, message = "", operation }: SqlErrorReason): FaultKind => {
   if (_tag === "AuthenticationError") return "login"
-  const known = givenUp.find(([pattern]) => pattern.test(message))
+  const known = connectionMessages.find(([pattern]) => pattern.test(message))
   if (known !== undefined) return known[1]
   const code = cause instanceof Error && "code" in cause ? String(cause.code) : undefined
   return _tag === "ConnectionError" ? ofConnection(code, operation !== "connect") : "refused"
@@ -112,7 +112,7 @@ const reasonOf = (store: string, reason: SqlErrorReason): SqlErrorReason => {
   const kind = fromServer ? refusesSettings(cause) ? "settingsDropped" : ofSqlState(cause.code) : kindOf(reason)
   const code = fromServer ? cause.code : plain instanceof Error && "code" in plain ? String(plain.code) : undefined
   const props = { cause: kind === null ? plain : new StoreFault(kind, store, code, plain), message, operation }
-  if (fromServer && ended.test(cause.code)) return new ConnectionError(props)
+  if (fromServer && hasNoSession.test(cause.code)) return new ConnectionError(props)
   return new (errorClasses[_tag] ?? UnknownError)(props)
 }
 
@@ -123,7 +123,7 @@ export const toSqlError = (store: string, error: SqlError): SqlError =>
 const faultError = (kind: FaultKind) => (store: string): SqlError =>
   new SqlError({ reason: new ConnectionError({ cause: new StoreFault(kind, store), message: kind }) })
 
-/** The answer did not come in time: it is unknown whether the statement took effect. */
+/** No answer came in time: it is unknown whether the statement took effect. */
 export const timedOut = faultError("silent")
 /** A connection pooler drops the session settings. */
 export const settingsDropped = faultError("settingsDropped")
@@ -132,7 +132,7 @@ export const pooled = faultError("pooled")
 /** An older copy of the database answers instead. */
 export const replaced = faultError("replaced")
 /** No connection became free in time. */
-export const exhausted = faultError("exhausted")
+export const poolExhausted = faultError("poolExhausted")
 
 /** Whether the transaction may be lost: the connection failed. */
 export const isLost = (error: SqlError): boolean => error.reason._tag === "ConnectionError"

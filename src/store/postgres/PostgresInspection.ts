@@ -24,7 +24,7 @@ const withReadOnly = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) =>
     Effect.provideService(Observed, false)
   )
 
-/** Fails like opening the store. */
+/** Fails as opening the store would. */
 export const inspect = (options: Options): Effect.Effect<Inspection, StoreError> =>
   withReadOnly(options, (sql) =>
     Effect.gen(function*() {

@@ -4,7 +4,8 @@
  * Gotchas
  * - Session settings are sent when a session starts. A pooler may drop them or share sessions between clients: see
  *   `verifySettings` and `rejectSharedSessions`.
- * - A statement with many values is not kept prepared: each pattern of nulls would need its own plan with thousands of values.
+ * - A statement with many values is not kept prepared: the session would keep a plan with thousands of values for each combination
+ *   of nulls.
  */
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import type * as PgPool from "@effect/sql-pg/PgPool"
@@ -19,7 +20,7 @@ import { AllowLongStatement } from "../sql/SqlRetry.ts"
 import { StoreError } from "../Store.ts"
 import { faultOf } from "../StoreFault.ts"
 import type { CommitTracker } from "./CommitTracker.ts"
-import { exhausted, pooled, replaced, settingsDropped, timedOut, toSqlError } from "./PostgresFault.ts"
+import { pooled, poolExhausted, replaced, settingsDropped, timedOut, toSqlError } from "./PostgresFault.ts"
 
 /**
  * Time limits. Each is longer than a working server needs, because the server itself waits up to `lockWait` for a lock. A
@@ -46,7 +47,7 @@ export const schema = "rollcall"
 const idleInTransaction = "5s"
 /** Time limit for the first answer of a new session. */
 const firstAnswerTimeout = Duration.seconds(5)
-/** Longer than a lock's holder may be idle, so it is reached only if the holder keeps working. */
+/** Longer than `idleInTransaction`: a holder that is idle loses its lock earlier, so only one that keeps working can exceed this. */
 const lockWait = "10s"
 
 export const sessionSettings = {
@@ -156,12 +157,12 @@ export const acquire = (shared: SessionContext, { pin }: { readonly pin: boolean
     })
   )
   return next.pipe(
-    Effect.timeoutOrElse({ duration: limits.connection, orElse: () => Effect.fail(exhausted(name)) }),
+    Effect.timeoutOrElse({ duration: limits.connection, orElse: () => Effect.fail(poolExhausted(name)) }),
     Effect.tapError(health.failed),
     Effect.flatMap((session) =>
       Effect.gen(function*() {
         const connection = connect(shared, session, pin ? yield* session.pin : session)
-        // this session may be connected to another server than the last one
+        // this session may be connected to a different server than earlier sessions
         if (tracker !== null) {
           yield* Effect.tapError(tracker.verify(session, connection), (error) =>
             Effect.andThen(
@@ -193,6 +194,6 @@ export const rejectSharedSessions = (shared: SessionContext) => {
     yield* verifySettings(shared, first)
     if (backends.get(first) !== before || backends.get(second) === before) return yield* pooled(name)
   })).pipe(
-    Effect.timeoutOrElse({ duration: limits.connection, orElse: () => Effect.fail(exhausted(name)) })
+    Effect.timeoutOrElse({ duration: limits.connection, orElse: () => Effect.fail(poolExhausted(name)) })
   )
 }

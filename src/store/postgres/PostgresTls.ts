@@ -25,10 +25,10 @@ export interface Tls {
   } | null
 }
 
-/** What OpenSSL and the file system say, without the content of a file. */
+/** The error code of OpenSSL or the file system. Their messages may quote the content of a file. */
 const codeOf = (cause: unknown): string => cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
 
-/** `parameter`: the one of the address that names the file. */
+/** `parameter`: the parameter of the address that names the file. */
 const readPem = (parameter: string, path: string, check: (pem: string) => unknown): string => {
   let pem: string
   try {
@@ -69,7 +69,7 @@ export const optionsOf = (tls: Tls): Effect.Effect<ConnectionOptions, StoreError
   Effect.try({
     try: () => ({
       secureContext: contextOf(tls),
-      // also if NODE_TLS_REJECT_UNAUTHORIZED says otherwise
+      // set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED has no effect
       rejectUnauthorized: true,
       ...(tls.verifyHost ? {} : { checkServerIdentity: () => undefined })
     }),

@@ -2,7 +2,7 @@
  * The connection of a `SqlClient` over one function that runs a statement.
  *
  * Gotchas
- * - All rows of a statement are in memory at once, also for `stream`. `values` needs columns with different names.
+ * - All rows of a statement are in memory at once, even for `stream`. `values` needs columns with different names.
  */
 import * as Effect from "effect/Effect"
 import type { Connection } from "effect/sql/SqlConnection"

@@ -2,11 +2,11 @@
  * Encrypts the columns with content: AES-256-GCM, with a random nonce of 96 bits for each value.
  *
  * Invariants
- * 1. A value that was changed, or moved to another row or column, is not decrypted: its place is authenticated with it
+ * 1. A value that was changed, or moved to another row or column, is not decrypted: its place is authenticated together with it
  * 2. Content that was stored before encryption was switched on is read as it is
  *
  * Gotchas
- * - The stored form is `enc1:<key id>:<base64url of nonce, ciphertext and tag>`. All these columns contain JSON otherwise, which never
+ * - The stored form is `enc1:<key id>:<base64url of nonce, ciphertext and tag>`. Unencrypted, these columns contain JSON, which never
  *   begins like that.
  * - An empty list is stored as it is: most rows have no changes.
  * - With random nonces, one key must not encrypt more than 2³² values (NIST SP 800-38D, section 8.3).
@@ -17,7 +17,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
 import type { EncryptionKey } from "../../domain/EncryptionKey.ts"
 import { Damaged, StoreError } from "../Store.ts"
 
-/** The configured keys, the newest first: new content is encrypted with it. None: content is stored as it is. */
+/** The configured keys, the newest first. New content is encrypted with the newest key, or stored unencrypted if there is none. */
 export const EncryptionKeys = Context.Reference<ReadonlyArray<EncryptionKey>>("rollcall/store/EncryptionKeys", {
   defaultValue: () => []
 })
@@ -25,7 +25,7 @@ export const EncryptionKeys = Context.Reference<ReadonlyArray<EncryptionKey>>("r
 const algorithm = "aes-256-gcm"
 const nonceBytes = 12
 const tagBytes = 16
-/** How encrypted values begin. */
+/** The beginning of every encrypted value. */
 export const prefix = "enc1:"
 const emptyList = "[]"
 
@@ -68,9 +68,9 @@ export const make = (configured: ReadonlyArray<EncryptionKey>) => {
   const open = <T extends string | null>(place: Place, stored: T): T | string =>
     stored === null || !stored.startsWith(prefix) ? stored : decrypt(keys, place, stored)
   return {
-    /** Id of the key that new values are encrypted with; null = values are stored as they are. */
+    /** Id of the key with which new values are encrypted; null = values are stored unencrypted. */
     current: current?.id ?? null,
-    /** How values begin that are encrypted with the current key. */
+    /** The beginning of values that are encrypted with the current key. */
     currentPrefix: current === undefined ? null : `${prefix}${current.id}:`,
     has: (id: string) => keys.has(id),
     /** True if stored values may be encrypted, so that a database cannot search them. */

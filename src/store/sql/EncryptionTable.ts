@@ -1,5 +1,5 @@
 /**
- * The keys that content of this store is encrypted with, by id; and the journal, which is encrypted again after a change of the key.
+ * The ids of the keys with which content of this store is encrypted; and encrypting the journal again after the key has changed.
  *
  * Invariants
  * 1. The table has the id of every key that a stored value may need: a store is not opened without one of them
@@ -14,10 +14,10 @@ import type { ContentCipher } from "./ContentCipher.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
-/** A result may have several deduplication keys, so its place is its step. */
+/** A result may have several deduplication keys, so its place names its step instead. */
 export const stepPlace = (handler: number, step: string): string => `journal/${handler}/${step}`
 
-/** Notes the current key. Fails with `Misconfigured` if a key is missing that stored content was encrypted with. */
+/** Saves the id of the current key. Fails with `Misconfigured` if a key that stored content needs is not configured. */
 export const checkKeys = Effect.fnUntraced(function*(
   sql: SqlClient,
   cipher: ContentCipher

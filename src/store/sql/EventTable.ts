@@ -10,12 +10,12 @@
  * 6. No reader receives a row that another program or the disk has changed after it was written
  *
  * Gotchas
- * - A row at or before `pruned` is kept while it is the latest of its record, for `Store.records`, and while a delivery needs it. `readLog` does not return it.
- * - A row of an erased stream belongs to no record any more: it is deleted as soon as `pruned` is past it.
- * - The delete of a forgotten record has no content before it: a reader may get it before the rows before it are emptied.
+ * - A row at or before `pruned` is kept while it is the latest row of its record (`Store.records` returns it) or while a delivery needs
+ *   it. `readLog` does not return it.
+ * - A row of an erased stream no longer belongs to a record: it is deleted once `pruned` has passed it.
+ * - The delete of a forgotten record is read without `before`: a reader may get it while earlier rows still have their content.
  * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
- * - `rewrite` replaces content by content in which more is redacted. Chains do not depend on content, so they stay; sums are
- *   computed again.
+ * - `rewrite` replaces content with more redacted content. Chains do not depend on content, so they stay; sums are computed again.
  * - The program computes chains under the counter's lock. If the statement that takes the lock read the last chain in a
  *   subquery, it would get the chain from before its wait (PostgreSQL, READ COMMITTED).
  */
@@ -77,7 +77,7 @@ interface AtPosition {
 }
 const positionsOf = (rows: ReadonlyArray<AtPosition>) => rows.map(({ position }) => position)
 
-/** Ids of the rules that were applied to a row's content, and to that of the row that it follows. */
+/** Ids of the rules that were applied to a row's content, and to the content of the record's previous row. */
 interface RedactionRow {
   readonly redaction: string | null
   readonly before_redaction: string | null
@@ -187,8 +187,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const rangeOf = ({ newest, pruned }: Counter) => ({ oldest: newest === 0 ? 0 : pruned + 1, newest })
   const range = Effect.map(counter, rangeOf)
 
-  // One statement, so that everything is read at one moment. No row has position 0; for a list that is empty, the condition would be
-  // constant, and SQLite would read the whole table.
+  // One statement, so that all values are from the same moment. Position 0, which no row has, keeps the list from being empty: the
+  // condition would be constant, and SQLite would read the whole table.
   const chains = (positions: ReadonlyArray<number>) =>
     sql<Counter & { at: number | null; found: string }>`
       SELECT ${counterColumns}, e.position AS at, e.chain AS found
@@ -220,7 +220,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       else low = middle
     }
     const { pruned } = yield* counter
-    // at or before `pruned`, an earlier row may be one that was appended after `time` too
+    // an earlier row, which is pruned, may also have been appended after `time`
     return low > pruned || low === 0 || (low === pruned && (yield* isEarlier(low)) === true) ? low : null
   })
 

@@ -81,7 +81,7 @@ export const make = (
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
 ): Raw<Operations> => {
   const locks = Locks.make(sql)
-  /** Encrypted values are searched once they are decrypted. */
+  /** Selects all encrypted values too: they are searched after decryption. */
   const mayContain = (column: string, text: string): Fragment => {
     const name = sql.literal(column)
     const contains = sql.onDialectOrElse({

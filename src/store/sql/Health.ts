@@ -1,6 +1,6 @@
 /**
- * Knows from memory whether a store answers, and if not, since when and why. It observes every statement of an adapter, so an
- * outage is logged once, however many callers it affects.
+ * Keeps track of whether a store answers; during an outage, of its beginning and its cause. It observes every statement of an
+ * adapter, so an outage is logged once, however many callers it affects.
  *
  * Invariants
  * 1. One log line when an outage begins, one for each further cause, and one when the outage is over
@@ -54,9 +54,9 @@ export class Health extends Context.Service<Health, {
     statement: Effect.Effect<A, SqlError>,
     mayBeLong?: boolean
   ) => Effect.Effect<A, SqlError>
-  /** Notes an error before a statement could run, such as a failed connection. */
+  /** Records an error before a statement could run, such as a failed connection. */
   readonly failed: (error: SqlError) => Effect.Effect<void>
-  /** Notes that a transaction with changes was committed. */
+  /** Records that a transaction with changes was committed. */
   readonly wrote: Effect.Effect<void>
   /** The current outage; null = the store answers. */
   readonly outage: Effect.Effect<Outage | null>
@@ -94,7 +94,10 @@ export const make = (store: string): Health["Service"] => {
       })
     })
 
-  /** Either a dead session was noticed only now, or a statement takes too long every time: only a repeated timeout is an outage. */
+  /**
+   * A statement timed out although others were answered: perhaps its session had been dead for long, perhaps it always takes too long.
+   * Only a repeated timeout is an outage.
+   */
   const recordSlow = (begunAt: number, now: number) => {
     const isAgain = begunAt > lateAt && now - lateAt < slowWindow
     lateAt = now

@@ -13,7 +13,7 @@ export type Integer = number
 /** Rows per statement: 250 rows of the widest table stay far below each database's limit of bound values. */
 export const rowsPerStatement = 250
 
-/** Runs a statement for every 250 items; returns the rows of all of them. */
+/** Runs a statement for every 250 items; returns all their rows. */
 export const inBatches = <A, B, E, R>(
   items: Iterable<A>,
   run: (batch: Arr.NonEmptyReadonlyArray<A>) => Effect.Effect<ReadonlyArray<B>, E, R>
@@ -93,7 +93,7 @@ const pendingColumns: Columns<Omit<Pending, "content">> = {
   remoteId: "remote_id",
   changedAt: "changed_at",
   detectedAt: "detected_at",
-  confirms: "confirms",
+  confirmations: "confirms",
   confirmedAt: "confirmed_at",
   redaction: "redaction",
   hold: "hold"

@@ -1,5 +1,5 @@
 /**
- * Runs database work: retries conflicts and converts database errors to `StoreError`.
+ * Runs database work: retries it if that may help, and converts database errors to `StoreError`.
  *
  * Gotchas
  * - The database's own message stays in `cause`; `StoreError.message` never repeats it   (I11)
@@ -14,21 +14,24 @@ import { type FaultKind, faultOf } from "../StoreFault.ts"
 /** Ten attempts within about five seconds: a transaction of another process takes milliseconds. */
 const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 9 }))
 
-/** Whether statements may take minutes, like those of a migration. They have a time limit too. */
+/** True for statements that may take minutes, like those of a migration. Their time limit is longer. */
 export const AllowLongStatement = Context.Reference<boolean>("rollcall/store/AllowLongStatement", {
   defaultValue: () => false
 })
 
-/** These faults come after a long wait: a retry would wait as long again, and the caller should learn of the fault before that. */
-const notRetried: ReadonlySet<FaultKind | undefined> = new Set(["silent", "exhausted"])
+/** These faults occur after a long wait, and a retry would wait as long again. The caller gets the error at once. */
+const notRetried: ReadonlySet<FaultKind | undefined> = new Set(["silent", "poolExhausted"])
 
-/** Locked, deadlocked, serialization failure, connection lost: the same work may succeed the next time. */
-const isConflict = (error: unknown): boolean => {
+/**
+ * The same work may succeed the next time: after a lock, a deadlock, a serialization failure or a lost connection, and while the
+ * server is starting, stopping or has too many clients.
+ */
+const mayPass = (error: unknown): boolean => {
   const cause = error instanceof StoreError && error.reason._tag === "Unavailable" ? error.reason.cause : error
   return isSqlError(cause) && cause.isRetryable && !notRetried.has(faultOf(cause)?.kind)
 }
 
-/** For one step inside a transaction: on a conflict the whole transaction is retried, not the step. */
+/** For one step inside a transaction: not the step is retried, but the whole transaction. */
 export const toStoreError =
   (operation: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError> | StoreError, R> =>
@@ -41,9 +44,9 @@ export const toStoreError =
         : new StoreError({ reason: new Unavailable({ operation, cause: error }) })
     })
 
-/** For a single statement or a whole transaction: retries it on conflicts. `operation` names it in the error. */
+/** For a single statement or a whole transaction: retries it if that may help. `operation` is its name in the error. */
 export const withRetry = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-  effect.pipe(Effect.retry({ while: isConflict, schedule: backoff }), toStoreError(operation))
+  effect.pipe(Effect.retry({ while: mayPass, schedule: backoff }), toStoreError(operation))
 
 /** The operations of a port as the tables implement them: they may fail with the database's error, and void ones may return rows. */
 export type Raw<S> = {

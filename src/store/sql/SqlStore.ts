@@ -90,7 +90,7 @@ const make = Effect.gen(function*() {
       toStoreError("begin")
     )
 
-  /** One bounded transaction of `eraseStream`; true once nothing is left. Deletes the stream's own row last, because it has the key. */
+  /** One bounded transaction of `eraseStream`; true once nothing is left. Deletes the stream's own row, which has the key, last. */
   const eraseSome = Effect.fnUntraced(
     function*(owner: Owner, key: StreamKey) {
       yield* fence(owner)
@@ -115,12 +115,12 @@ const make = Effect.gen(function*() {
 
   const { awaitDecision, ...holds } = HoldTable.make(sql)
 
-  /** These retry their transactions themselves, or have none. */
+  /** These operations retry their transactions themselves, or have none. */
   const composed = {
     identity,
     isNew,
     outage,
-    // on SQLite a transaction that does not take the write lock: another process may hold it
+    // on SQLite, the transaction does not take the write lock, which another process may hold
     batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) =>
       sql.onDialectOrElse({
         pg: () => reads,
@@ -145,7 +145,7 @@ const make = Effect.gen(function*() {
       while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
     }),
     awaitDecision,
-    // deleted content was already overwritten with zeros in the pages; the pages before that are in the `-wal` file until now
+    // deleted content is already overwritten with zeros in the pages of the file, but older copies of the pages are in the `-wal` file
     reclaim: sql.onDialectOrElse({
       pg: () => Effect.succeed(true),
       orElse: () =>

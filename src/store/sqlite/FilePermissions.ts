@@ -25,8 +25,8 @@ export const isDanglingLink = (file: string): boolean => {
 }
 
 /**
- * Creates an empty database file, unless the file exists. Throws like SQLite if it cannot, also if the path is a symbolic link to
- * nothing: another user may have made it to choose where the data is written.
+ * Creates an empty database file, unless the file exists. Throws SQLite's error if it cannot. It also refuses a symbolic link to
+ * nothing: another user may have made the link to choose where the data is written.
  */
 export const createIfMissing = (file: string): void => {
   let descriptor: number
@@ -38,10 +38,10 @@ export const createIfMissing = (file: string): void => {
     throw Object.assign(new Error("the file cannot be created", { cause }), { errcode: cannotOpen })
   }
   try {
-    // a umask may have taken permissions away from the owner too
+    // the umask may have removed permissions of the owner
     if ((fstatSync(descriptor).mode & 0o777) !== ownerOnly) fchmodSync(descriptor, ownerOnly)
   } catch {
-    // a file system without permissions; `findExposed` reports what others may do
+    // the file system has no permissions; `findExposed` reports what other users may do
   } finally {
     closeSync(descriptor)
   }
@@ -75,7 +75,7 @@ const parentsOf = (path: string): ReadonlyArray<string> => {
   return parent === path ? [] : [parent, ...parentsOf(parent)]
 }
 
-/** With the sticky bit (`/tmp`) a folder's files belong to their owners, but anybody may put one of that name there first. */
+/** In a folder with the sticky bit (`/tmp`), users cannot replace each other's files, but anyone can create the file first. */
 const isSticky = (folder: string): boolean => (modeOf(folder) & 0o1000) !== 0
 
 const isOpen = (folder: string, isParent: boolean): boolean =>
@@ -97,7 +97,7 @@ const exposedFolders = (files: ReadonlyArray<string>): ReadonlyArray<Exposed> =>
 export const findExposed = (file: string): ReadonlyArray<Exposed> => {
   const own = resolve(file)
   const folder = dirname(own)
-  // a file system of Windows has no such permissions
+  // file systems of Windows have no such permissions
   if (process.getuid === undefined || !existsSync(folder)) return []
   const path = join(realpathSync(folder), basename(own))
   if (!existsSync(path)) return exposedFolders([path])

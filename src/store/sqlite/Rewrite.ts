@@ -40,7 +40,7 @@ const rewrite = (sql: SqlClient, file: string) =>
     )
   )
 
-/** Does nothing to a file that has the mark. Never fails: the store can be used in any case. */
+/** Does nothing if the file has the mark. Never fails, because the store can be used without the rewrite. */
 export const rewriteOnce = Effect.fnUntraced(function*(sql: SqlClient, file: string) {
   const [row] = yield* sql<{ user_version: number }>`PRAGMA user_version`
   if (row?.user_version !== 0 || file === ":memory:") return

@@ -39,7 +39,7 @@ export const valueOf = (database: DatabaseSync, sql: string): unknown =>
 
 interface Prepared {
   readonly statement: StatementSync
-  /** Whether it returns rows: the driver fails if a statement without columns is asked for rows. */
+  /** Whether it returns rows: the driver fails if a statement without columns must return rows. */
   readonly yields: boolean
 }
 

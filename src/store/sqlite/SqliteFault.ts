@@ -31,11 +31,11 @@ export const ofResultCode = (code: number): FaultKind | null =>
 const codeOf = (cause: unknown): number | undefined =>
   cause instanceof Error && "errcode" in cause ? Number(cause.errcode) : undefined
 
-/** It is unknown whether a statement that was sent has run, so it is not retried: the next process reads what is stored. */
+/** It is unknown whether the last statements have run, so they are not retried: the next process reads what is stored. */
 const lost = (file: string, operation: string, why: string): SqlError =>
   sqlErrorOf(
     misconfigured(
-      `the thread that held the database file ${file} open ended (${why}), so nothing can be read or written any more. `
+      `the thread that held the database file ${file} open ended (${why}), so the store can no longer be used. `
         + "Start Rollcall again; if this happens again, check that the machine has enough memory, and report it"
     ),
     "the thread of the database ended",

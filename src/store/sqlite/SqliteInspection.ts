@@ -5,8 +5,8 @@
  * 1. An inspection writes nothing and takes no ownership
  *
  * Gotchas
- * - SQLite creates files next to the one that it opens, and removes them when the last connection closes. So a file that no process
- *   has open is read as immutable. If others have it open, the reader stays open while the write lock is tested.
+ * - SQLite creates files next to the one that it opens, and removes them when the last connection closes. A file that no process has
+ *   open is therefore read as immutable. If other processes have it open, the reader stays open while the write lock is tested.
  */
 import * as Effect from "effect/Effect"
 import { accessSync, constants, existsSync } from "node:fs"
@@ -86,7 +86,7 @@ const readStore = (file: string) => {
   })
 }
 
-/** Fails like opening the store. */
+/** Fails as opening the store would. */
 export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
   Effect.gen(function*() {
     const { locked, log, schema } = yield* Effect.try({ try: () => readStore(file), catch: toOpenError(file) })

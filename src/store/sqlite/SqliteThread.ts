@@ -2,8 +2,8 @@
  * A SQLite connection in its own thread: if the disk is slow to confirm a commit, only that thread waits.
  *
  * Invariants
- * 1. Statements run one after the other, in the order in which they were sent
- * 2. A caller always waits for a statement that was sent, also when interrupted: no statement runs after the interruption
+ * 1. Statements run one at a time, in the order in which they were sent
+ * 2. A caller waits for a statement that was sent, even if it is interrupted: so no statement runs after the interruption
  * 3. Once the thread has ended, for any reason, every statement fails with `ThreadEnded`, including those already sent
  */
 import * as Effect from "effect/Effect"

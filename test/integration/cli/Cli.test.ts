@@ -410,7 +410,7 @@ describe("demo", () => {
       await demo.says(/Rollcall demo/)
       assert.isBelow(demo.worked(), 1000)
       await demo.says(/Status http:\/\/127\.0\.0\.1:\d+/)
-      await demo.says(/^\d\d:\d\d:\d\d {2}\w+\.\w+ .* v\d+/m)
+      await demo.says(/^\d\d:\d\d:\d\dZ {2}\w+\.\w+ .* v\d+/m)
       assert.isBelow(demo.worked(), 10_000)
       const { code, stdout } = await demo.stop("SIGINT")
       assert.strictEqual(code, 0, stdout)

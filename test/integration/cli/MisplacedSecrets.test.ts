@@ -55,7 +55,7 @@ describe("a secret in the wrong place", () => {
         ROLLCALL_API_KEY: "k"
       }, directory).ended
       assert.notInclude(stdout + stderr, key)
-      assert.include(stderr, "cannot be listened on")
+      assert.include(stderr, "cannot be opened")
     }))
 
   for (const [what, text] of Object.entries(files)) {

@@ -414,7 +414,7 @@ describe("rollcall plugins, rollcall deadletters", () => {
           [1, true]
         )
         const stale = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
-        assert.strictEqual(stale.stdout, "2 sent again\n")
+        assert.strictEqual(stale.stdout, "2 dead letters due again now\n")
         assert.match(
           (yield* rollcall("deadletters", "discard", "--id", String(second), "--yes")).stdout,
           /^1 discarded/m

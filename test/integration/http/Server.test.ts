@@ -275,7 +275,7 @@ describe("the overview", () => {
       assert.lengthOf(text.match(/reconnect it/g) ?? [], 1)
       assert.match(
         text,
-        /<td>lever:acme<\/td><td>3 models<\/td><td>blocked \(inactive\) since 1970-01-01 00:00 UTC: reconnect/
+        /<td>lever:acme<\/td><td>3 models<\/td><td>blocked \(inactive\) since 1970-01-01 00:00Z: reconnect/
       )
       assert.lengthOf((yield* ask("/v1/streams")).body.items, 3)
     }).pipe(using()))

@@ -324,7 +324,9 @@ const checkUnfinishedRun = (events: ReadonlyArray<NewEvent>, report: ReportViola
 /** Waves wait for an operator's approval (C2, C3, D6). */
 const checkWaves = (stream: ObservedStream, changes: ReadonlyArray<PublishedChange>, report: ReportViolation): void => {
   const live = [...stream.records.values()].filter(({ after }) => after !== null).length
-  const absent = [...stream.pending.values()].filter(({ confirms, status }) => status === "absent" && confirms > 0)
+  const absent = [...stream.pending.values()].filter(({ confirmations, status }) =>
+    status === "absent" && confirmations > 0
+  )
   for (const what of stream.waves.findUnheld(changes, live, absent.length)) report("D6", what)
 }
 
@@ -333,7 +335,9 @@ const checkWaves = (stream: ObservedStream, changes: ReadonlyArray<PublishedChan
  * of the store can contain an absence that ended since; only a further confirmation counts against it.
  */
 const checkAbsence = (stream: ObservedStream, pending: Pending, report: ReportViolation): void => {
-  if (pending.status !== "absent" || pending.confirms <= (stream.pending.get(pending.id)?.confirms ?? 0)) return
+  if (pending.status !== "absent" || pending.confirmations <= (stream.pending.get(pending.id)?.confirmations ?? 0)) {
+    return
+  }
   const row = stream.table.byId.get(pending.id)
   const seen = stream.newestLiveState.get(pending.id)
   if (row === undefined || seen === undefined) return

@@ -42,8 +42,8 @@ export interface Rig {
   readonly state: Effect.Effect<StreamState, unknown, Store>
   /** Status of the pending rows by id. */
   readonly pending: Effect.Effect<Readonly<Record<string, string>>, unknown, Store>
-  /** Number of confirms of each absent record. */
-  readonly confirms: Effect.Effect<Readonly<Record<string, number>>, unknown, Store>
+  /** Number of confirmations of each absent record. */
+  readonly confirmations: Effect.Effect<Readonly<Record<string, number>>, unknown, Store>
   /** Undecided holds, newest first. */
   readonly holds: Effect.Effect<ReadonlyArray<ListedHold>, unknown, Store>
   /** Approves the hold like an operator, and releases it like the stream's owner. */
@@ -131,10 +131,12 @@ const makeRig = Effect.fnUntraced(function*(
       store.pendingRows({ key: stream.key, limit: 10_000 }),
       (rows) => Object.fromEntries(rows.map((row) => [row.id, row.status]))
     ),
-    confirms: Effect.map(
+    confirmations: Effect.map(
       store.pendingRows({ key: stream.key, limit: 1000 }),
       (rows) =>
-        Object.fromEntries(rows.flatMap(({ confirms, id, status }) => status === "absent" ? [[id, confirms]] : []))
+        Object.fromEntries(
+          rows.flatMap(({ confirmations, id, status }) => status === "absent" ? [[id, confirmations]] : [])
+        )
     ),
     holds: store.holds({ limit: 100 }),
     approve: approving(stream),

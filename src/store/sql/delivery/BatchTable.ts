@@ -1,12 +1,12 @@
 /**
- * Remembers the batch in which an event was last delivered to a handler, also after the delivery is settled and deleted.
+ * Remembers the batch in which an event was last delivered to a handler, even after the delivery is settled and deleted.
  *
  * Invariants
  * 1. A batch's name contains the names of the batches that contain it: all events of `17.1.r90` are also in `17.1` and in `17`.
  *    So the journal of a batch applies to every event of the batches inside it   (L4, L7)
  *
  * Gotchas
- * - A name is never reused for other members. An event that is delivered again gets a new batch inside its last one, even if all
+ * - A name is never reused for a batch with different members. An event that is delivered again gets a new batch inside its last one, even if all
  *   other members are delivered again too, because some of them may have to wait for an earlier delivery with their ordering key.
  */
 import * as Arr from "effect/Array"

@@ -56,7 +56,7 @@ const fromSwitch = (which: Switch) =>
     ? { plugin: all, integration: all }
     : { plugin: which.plugin, integration: which.integration ?? all }
 
-export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "insert" | "release">) => {
+export const make = (sql: SqlClient, { insert, unblock }: Pick<DeliveryTable, "insert" | "unblock">) => {
   const locks = Locks.make(sql)
   const commands = Notifier.make()
 
@@ -155,7 +155,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       Effect.map((rows) => rows.flatMap(([id, at]) => died.get(id) === at ? [id] : []))
     )
 
-  /** Applies `change` to those deliveries that are dead, releases the deliveries that wait for them, and returns how many were dead. */
+  /** Applies `change` to the deliveries that are dead, unblocks the deliveries that wait for them, and returns how many were dead. */
   const changeDeadLetters = Effect.fnUntraced(function*(
     ids: ReadonlyArray<number>,
     died: ReadonlyMap<number, number> | undefined,
@@ -167,7 +167,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
       const some = died === undefined ? chunk : yield* stillDeadSince(chunk, died)
       if (some.length === 0) continue
       const changed = yield* change(some)
-      yield* release(changed)
+      yield* unblock(changed)
       count += changed.length
     }
     yield* record(action)
@@ -243,7 +243,7 @@ export const make = (sql: SqlClient, { insert, release }: Pick<DeliveryTable, "i
     /** A step of an open transaction: adds the action to the audit log, and wakes `awaitCommand` after the commit. */
     record,
     /** A step of an open transaction: retries the delivery from `dueAt` if it is dead. */
-    retry: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), release)
+    retry: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), unblock)
   }
 }
 

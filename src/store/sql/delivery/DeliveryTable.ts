@@ -5,8 +5,8 @@
  * 1. Per handler and ordering key, at most one delivery is due or running; later ones are waiting   (I5)
  *
  * Gotchas
- * - Whether an earlier delivery with the same ordering key is unsettled is checked when a delivery is added and when one ends, not
- *   by each claim: thousands of deliveries that wait for a dead one do not slow down a claim.
+ * - When a delivery is added, and when one ends, it is checked whether an earlier delivery with the same ordering key is unsettled. A
+ *   claim does not check that, so thousands of deliveries that wait for a dead one do not slow it down.
  * - The members of a batch always have the same state, due time and attempts.
  */
 import * as Arr from "effect/Array"
@@ -18,14 +18,14 @@ import {
   batchNameOf,
   type Claimed,
   type ClaimRequest,
+  type ConfiguredHandler,
   type Deliveries,
   deliveryReader,
   type FailedAttempt,
   halvesOf,
   type HandlerState,
   isolateAfterCrashes,
-  type NewDelivery,
-  type NewHandler
+  type NewDelivery
 } from "../../Deliveries.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
@@ -63,7 +63,7 @@ export const make = (
     )
 
   /** For each key: makes the first waiting delivery due if no earlier delivery blocks it any more. */
-  const release = Effect.fnUntraced(function*(keys: ReadonlyArray<OrderingKey>) {
+  const unblock = Effect.fnUntraced(function*(keys: ReadonlyArray<OrderingKey>) {
     for (const [handler, own] of Map.groupBy(keys, (row) => Number(row.handler))) {
       const earlier = (yield* skips(handler))
         ? sql.literal("")
@@ -81,7 +81,7 @@ export const make = (
     }
   })
 
-  /** Without the deliveries of rows that were emptied since their event was read. */
+  /** Leaves out the deliveries of log rows that were emptied after the dispatcher had read them. */
   const withoutEmptied = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
     const positions = new Set(deliveries.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
     const emptied = new Set<number>()
@@ -155,7 +155,7 @@ export const make = (
     function*(owner, configured) {
       yield* fence(owner)
       const end = yield* newest
-      const rows = configured.map(({ from, handler, plugin, scheduled, skipsDeadLetters }: NewHandler) => ({
+      const rows = configured.map(({ from, handler, plugin, scheduled, skipsDeadLetters }: ConfiguredHandler) => ({
         plugin,
         handler,
         skips_dead: skipsDeadLetters ? 1 : 0,
@@ -173,7 +173,7 @@ export const make = (
       const parked = yield* sql<
         OrderingKey
       >`SELECT DISTINCT handler, ordering_key FROM deliveries WHERE state = 'waiting'`
-      yield* release(parked)
+      yield* unblock(parked)
       return (yield* handlers).filter(({ active }) => active)
     },
     locks.deliveries,
@@ -213,7 +213,7 @@ export const make = (
         RETURNING id, handler, ordering_key, claims`
       const retried = settled.filter(({ claims }) => Number(claims) > 1).map(({ id }) => Number(id))
       if (retried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(retried)}`
-      yield* release(settled)
+      yield* unblock(settled)
     }
   })
 
@@ -245,7 +245,7 @@ export const make = (
             UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
               died_at = ${failure.at}, crashes = ${cappedCrashes}
             WHERE ${ours} RETURNING handler, ordering_key`
-          yield* release(dead)
+          yield* unblock(dead)
           break
         }
         case "Split":
@@ -291,7 +291,7 @@ export const make = (
     }
       ORDER BY ${mostCrashesFirst(want)} due_at, id LIMIT ${want.most})`)
 
-  /** The events of one batch were last delivered in the same batch, or never, and share a journal. */
+  /** A batch has one journal, so its events must have been delivered in the same batch before, or never. */
   const claimBatches = Effect.fnUntraced(function*(want: ClaimRequest & { readonly size: number }, now: number) {
     const claimed: Array<DeliveryRow> = []
     const due = sql`handler = ${want.handler} AND state = 'due' AND ${matchesIsolation(want)} ${excluding(want)}`
@@ -332,8 +332,8 @@ export const make = (
   })
 
   /**
-   * Considers the handler's deliveries that were running when a process ended. `some`: one of them is due or running; `isolatedDue`: one
-   * that is due must run alone.
+   * Looks for deliveries of the handler that were running during a crash. `some`: one of them is due or running. `isolatedDue`: one of
+   * them is due and must run alone.
    */
   const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, now: number) {
     const [found] = yield* sql<{ some: Integer; isolated: Integer | null }>`
@@ -385,7 +385,7 @@ export const make = (
 
   return {
     insert: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insert(deliveries)),
-    release: (keys: ReadonlyArray<OrderingKey>) => toStoreError("release")(release(keys)),
+    unblock: (keys: ReadonlyArray<OrderingKey>) => toStoreError("unblock")(unblock(keys)),
     handlers: withRetry("handlers")(handlers),
     registerHandlers,
     dispatch,

@@ -5,9 +5,10 @@
  * 1. Rows of the log lose their content in the transaction that cancels their deliveries: no delivery runs without its event
  *
  * Gotchas
- * - A handler that is running has the event in memory and continues. Its delivery is cancelled by a later call, if it is retried.
- * - A running delivery of an earlier delete is waited for too: its event has the content before the delete.
- * - Rows are emptied even if a reader has not read them: it gets the delete of a record that it may not know, as after retention.
+ * - A running handler has the event in memory and continues. If its delivery is retried, a later call cancels it.
+ * - The caller also waits for running deliveries of an earlier delete, because their events have the content before the delete.
+ * - Rows are emptied even if a reader has not read them. The reader may then get the delete of a record that it does not know, as it
+ *   may after retention.
  * - A step that runs once per record is not repeated if the record is allowed again, so its row stays, without the result.
  */
 import * as Effect from "effect/Effect"
@@ -37,7 +38,7 @@ interface ChainRow {
 export const make = (
   sql: SqlClient,
   log: Pick<EventTable, "empty">,
-  { release }: Pick<DeliveryTable, "release">,
+  { unblock }: Pick<DeliveryTable, "unblock">,
   expectations: Pick<ExpectationTable, "withdraw">
 ): Pick<Deliveries["Service"], "purgeForgotten" | "countForgettable"> => {
   const locks = Locks.make(sql)
@@ -90,7 +91,7 @@ export const make = (
       cancelled,
       (some) => sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some.map(({ id }) => Number(id)))}`
     )
-    yield* release(cancelled)
+    yield* unblock(cancelled)
     const running = yield* inBatches(
       [...positions, ...deletes],
       (some) => sql`SELECT id FROM deliveries WHERE position IN ${sql.in(some)} AND state = 'running'`

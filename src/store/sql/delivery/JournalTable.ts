@@ -32,7 +32,7 @@ const hourMillis = 3_600_000
 /** The claim of a step that was never sent. No attempt has it. */
 export const unsent = 0
 
-/** Identifies a write among all writes, also when it is sent again. */
+/** Identifies a write among all writes; it stays the same when the write is sent again. */
 export const writeIdOf = ({ handler, step }: Pick<StepKey, "handler" | "step">, dedup_key: string): string =>
   `${handler}/${dedup_key}/${step}`
 
@@ -107,8 +107,8 @@ export const make = (
   )
 
   /**
-   * An operator has answered that the same request with other content happened, and no handler has received that answer: this
-   * request receives it, or is blocked until an operator has answered for it too.
+   * Applies if an operator has answered that the same request with different content happened, and no handler has received that answer.
+   * This request receives it, or is blocked until an operator has answered for it too.
    */
   const resolvedElsewhere = Effect.fnUntraced(function*(intent: Intent, prefix: string, now: number) {
     const { handler, dedupKeys, isSameRequest } = intent

@@ -28,7 +28,7 @@ const make = Effect.gen(function*() {
   const { checked } = Checksum.make(cipher)
   const ownership = Fencing.make(sql)
   const log = EventTable.make(sql, cipher)
-  const { insert, release, ...table } = DeliveryTable.make(sql, ownership, log)
+  const { insert, unblock, ...table } = DeliveryTable.make(sql, ownership, log)
 
   const content: Deliveries["Service"]["content"] = ({ integration, model }, id) =>
     sql<Content>`
@@ -50,13 +50,13 @@ const make = Effect.gen(function*() {
     )
 
   const expectations = ExpectationTable.make(sql)
-  const deadLetters = DeadLetterTable.make(sql, { insert, release })
+  const deadLetters = DeadLetterTable.make(sql, { insert, unblock })
   return Deliveries.of({
     ...table,
     ...JournalTable.make(sql, cipher, ownership, expectations),
     ...ResolutionTable.make(sql, cipher, deadLetters, expectations),
     ...deadLetters.service,
-    ...ForgetTable.make(sql, log, { release }, expectations),
+    ...ForgetTable.make(sql, log, { unblock }, expectations),
     content,
     applicationsOf
   })

@@ -36,7 +36,10 @@ export const make = (
       ON CONFLICT (handler, integration) DO UPDATE SET
         scheduled_at = excluded.scheduled_at, position = excluded.position, state = excluded.state`
 
-  /** Time and end of span of the handler's last tick in an integration. Without one: time and position from which the first tick counts. */
+  /**
+   * The handler's last tick in an integration: its time and the end of its span. If there was none: the time and position from which the
+   * first tick counts.
+   */
   const lastTick = Effect.fnUntraced(function*({ handler, integration }: Tick, lastCheckedAt: number, end: number) {
     const [last] = yield* sql<{ scheduled_at: Integer; position: Integer; state: string }>`
       SELECT scheduled_at, position, state FROM ticks WHERE handler = ${handler} AND integration = ${integration}`

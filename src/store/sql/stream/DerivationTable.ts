@@ -1,5 +1,5 @@
 /**
- * Maps records of a stream to the record of a derived model that they show.
+ * Maps each record of a stream to the derived record that it shows.
  *
  * Gotchas
  * - A row may be outdated if no records were derived for a while: only the record's content is reliable.

@@ -3,7 +3,6 @@
  *
  * Invariants
  * 1. A decision and the status of the hold's rows change in one transaction, under the lock of their stream   (X7)
- *
  * 2. An approval with a plan applies to the rows of the plan: their hash is compared under the same lock
  *
  * Gotchas

@@ -7,7 +7,7 @@
  * 2. Content that an up-to-date record already shows makes no record stale, so records that always differ cause no refreshes   (N7)
  *
  * Gotchas
- * - If more than `maxStaleRecords` records show other content of one referenced record, their whole streams become stale, so that
+ * - If more than `maxStaleRecords` records show different content of one referenced record, their whole streams become stale, so that
  *   the transaction stays short.
  */
 import * as Arr from "effect/Array"
@@ -37,7 +37,7 @@ interface ChangedContent {
 }
 
 export const make = (sql: SqlClient, stream: number) => {
-  /** Updates the index to the records' current references, and marks the records stale that show other content. */
+  /** Updates the index to the records' current references, and marks records that show different content as stale. */
   const record = Effect.fnUntraced(function*(writes: ReadonlyArray<RecordWrite>) {
     const { removed, added, changed } = compare(stream, writes)
     yield* inBatches(
@@ -123,7 +123,7 @@ export const make = (sql: SqlClient, stream: number) => {
   return { record, takeStale, markRefreshed, markStale, clearStale }
 }
 
-/** Rows that are neighbors in the index are written together, and two transactions never deadlock. */
+/** Writes neighboring rows of the index together; with one order for all transactions, they cannot deadlock. */
 const byReferencedRecord = (a: ReferenceRow, b: ReferenceRow): number =>
   a.referenced_record - b.referenced_record || a.content_hash - b.content_hash
 

@@ -4,7 +4,7 @@
  *
  * Gotchas
  * - Requests are sent unchecked: the server checks them, and its problem response names each fault with a hint.
- * - At run time every error is an `ApiClientError`, also where the derived types name others.
+ * - At run time every error is an `ApiClientError`, even where the derived types name other errors.
  */
 import * as Effect from "effect/Effect"
 import * as Sse from "effect/encoding/Sse"
@@ -131,7 +131,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     HttpClient.mapRequest(flow(
       HttpClientRequest.prependUrl(url),
       HttpClientRequest.setHeader("user-agent", `rollcall/${version}`),
-      // the server requires it of every command, also of one without a body
+      // the server requires this header for every command, even without a body
       (request) =>
         request.method === "POST" ? HttpClientRequest.setHeader(request, "content-type", "application/json") : request,
       token === null ? identity : HttpClientRequest.bearerToken(token)
@@ -175,7 +175,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
       Effect.catchTag("NotReady", Effect.succeed),
       Effect.map(({ checks }) => checks)
     ),
-    /** The body is sent as it is, so that the server reports all its faults, also unknown names of models. */
+    /** The body is sent unchecked, so that the server reports all its faults, including unknown names of models. */
     addIntegration: (body: unknown) =>
       httpClient.execute(HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("/v1/integrations"), body)).pipe(
         Effect.flatMap((response) => Effect.mapError(decodeIntegration(response), () => notRollcall))
@@ -185,7 +185,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     /** Every event from the oldest retained one to the newest one at the time of the call. */
     allEvents: Stream.paginate({}, page),
     /**
-     * Events as they happen, as the JSON text that the API sends. Ends when the process ends. The query is sent as it is, so that the
+     * Events as they happen, as the JSON text that the API sends. Ends when the process ends. The query is sent unchecked, so that the
      * server reports what is wrong with it.
      */
     follow: (query: Readonly<Record<string, string>>) => {

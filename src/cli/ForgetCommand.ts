@@ -79,7 +79,7 @@ const resultText = (result: Result): string => {
       return "allowed: its next change or the next sweep stores it again"
     case "forgotten":
       return result.record.state === "forgotten"
-        ? "forgotten: the store has none of its content any more, and no run stores the record again"
+        ? "forgotten: the store no longer has any of its content, and no run stores the record again"
         : "being forgotten: no run stores the record again; `rollcall forget --list` shows when its removal is complete"
   }
 }

@@ -27,7 +27,7 @@ const printError = (text: string): void => void process.stderr.write(toTerminal(
 /** A command failed, and its error is already reported. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {}) {}
 
-/** Why a command did not do what it was asked to do, for the person who ran it. */
+/** Why a command failed, for the person who ran it. */
 export class CommandError extends Schema.TaggedError<CommandError>()("CommandError", {
   message: Schema.String,
   /** What to do; absent if the message or an earlier line says it. */

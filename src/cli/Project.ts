@@ -46,7 +46,7 @@ const installedEffect = (): string | null => {
   }
 }
 
-/** Refuses a project whose files would import another Effect than Rollcall does. */
+/** Refuses a project whose files would import a different copy of Effect than Rollcall. */
 export const requireRightEffect = (project: Project): void => {
   const declared = effectOf(project)
   const installed = installedEffect()

@@ -78,7 +78,7 @@ const parseSettings = (sections: Sections) => {
     models: parseModelSettings(sections.models, sections.redactKey),
     /** Key of the hashes that replace redacted values. */
     redactKey,
-    /** Keys that content in the store is encrypted with, the newest first; none = it is not encrypted. */
+    /** Keys that encrypt content in the store, the newest first; none = content is not encrypted. */
     encryptionKeys: parseEncryptionKeys(sections.encryptionKey),
     confirmInterval: sections.confirmInterval.duration() ?? Duration.minutes(10),
     overlapMin: sections.overlapMin.duration() ?? Duration.minutes(5),

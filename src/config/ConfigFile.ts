@@ -46,9 +46,9 @@ export interface IntegrationConfig {
 }
 
 export interface ModelConfig {
-  /** The raw data of the third-party system is dropped, carried in events without causing any, or tracked like other properties. */
+  /** `remote_data`, the raw data of the third-party system: set to null, carried in events but causing none, or tracked like other properties. */
   readonly remoteData?: "drop" | "carry" | "track"
-  /** JSON Pointer → the property is left out, or replaced by a keyed hash. The pointer applies to every item of an array. */
+  /** By JSON Pointer: the property is removed, or its value is replaced by a keyed hash. A pointer applies to every item of an array. */
   readonly redact?: Readonly<Record<`/${string}`, "drop" | "hash">>
 }
 
@@ -71,7 +71,7 @@ export type KafkaLogin =
 export interface KafkaConfig {
   /** `host:port` */
   readonly brokers?: ReadonlyArray<string>
-  /** Encrypts; the object also says how. Every file is a PEM file, read again for each connection. */
+  /** Whether connections are encrypted; an object also sets the certificates. Every file is a PEM file, read again for each connection. */
   readonly ssl?: boolean | {
     /** Certificates of the authorities that may sign a broker's certificate, instead of the public ones. */
     readonly caFile?: string
@@ -94,7 +94,7 @@ export interface KafkaConfig {
   readonly compression?: "none" | "gzip" | "zstd"
   /** The form of the values of events: CloudEvents in binary mode, or the envelope of Debezium's connectors. */
   readonly format?: "cloudevents" | "debezium"
-  /** With `debezium`: whether each deleted event is followed by a message without a value, which compaction understands. */
+  /** With `debezium`: whether each delete is followed by a message without a value, so that compaction removes the key. */
   readonly tombstones?: boolean
   /** A registry with Confluent's API, in which the JSON Schemas of the values are registered. The topic needs `{model}`. */
   readonly schemaRegistry?: { readonly url: string; readonly username?: string; readonly password?: Secret }
@@ -102,7 +102,7 @@ export interface KafkaConfig {
   readonly transactions?: boolean
 }
 
-/** From how many deletes, restores and switched-off fields on the guard holds them until an operator decides; see docs/guard.md. */
+/** The numbers of deletes, restores and switched-off fields above which the guard holds them; see docs/guard.md. */
 export interface GuardConfig {
   /** Deletes (and, separately, restores) within this time are counted together. */
   readonly window?: DurationText
@@ -141,9 +141,9 @@ export interface ConfigFile {
   readonly accounts?: Readonly<Record<string, AccountConfig>>
   readonly integrations?: ReadonlyArray<IntegrationConfig>
   readonly models?: { readonly [name in Model]?: ModelConfig }
-  /** Key of the hashes that `redact` writes. */
+  /** Key of the hashes with which `redact` replaces values. */
   readonly redactKey?: Secret
-  /** Keys that content in the store is encrypted with, one per line, the newest first. */
+  /** Keys that encrypt content in the store, one per line, the newest first. */
   readonly encryptionKey?: Secret
   readonly confirmInterval?: DurationText
   readonly overlapMin?: DurationText

@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. A method that reports a fault still returns, so that one run finds all faults.
- * 2. No fault quotes a value that is not plain text or that may be a secret: `fault` and `domain/Quote.ts` see to that   (I11)
+ * 2. No fault quotes a value that is not plain text or that may be a secret: `fault` and `domain/Quote.ts` ensure this   (I11)
  */
 import type * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
@@ -59,7 +59,7 @@ const textsIn = (value: unknown, depth = 4): ReadonlyArray<string> =>
     ? [String(value)]
     : []
 
-/** The variables that take precedence over a property of the file, the first that is set over the others; null: none. */
+/** The variables that take precedence over a property of the file. Of several, the first that is set counts. null: none. */
 type VariablesOf = Variable | ReadonlyArray<Variable> | null
 
 export class ConfigValue {

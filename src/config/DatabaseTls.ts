@@ -88,7 +88,7 @@ export const parseTls = (
   const rootCertificate = root === "system" ? null : root
   if (mode === "verify-ca" && rootCertificate === null) {
     location.fault(
-      "has sslmode=verify-ca without sslrootcert, so anybody's certificate would do",
+      "has sslmode=verify-ca without sslrootcert, so any server's certificate would be accepted",
       "Write sslmode=verify-full, or add sslrootcert=<file> with the certificate of your own authority"
     )
   }

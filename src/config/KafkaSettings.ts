@@ -27,8 +27,8 @@ export interface TlsSettings {
 }
 
 /**
- * false: unencrypted. In the file `ssl` is `true`, `false` or an object with the properties of `TlsSettings`. A variable with
- * one of these properties switches encryption on too.
+ * false: unencrypted. In the file `ssl` is `true`, `false` or an object with the properties of `TlsSettings`. A variable for
+ * one of these properties also switches encryption on.
  */
 const parseSsl = (section: ConfigValue, value: ConfigValue): TlsSettings | false => {
   const isObject = typeof value.value === "object"

@@ -48,7 +48,7 @@ const checkUrl = (location: ConfigValue, url: URL): void => {
       "Write a literal % as %25, also in the password"
     )
   }
-  // ignored like other unknown parameters, it would leave the tables in another schema than the one named
+  // if it were ignored like other unknown parameters, the tables would not be in the schema that it names
   if (searchParams.has("schema")) {
     location.fault(
       "names a schema",
@@ -75,7 +75,7 @@ export const parseStore = (
   const secretUrl = isSecret(location.value) ? location.secret()?.initial ?? Redacted.make("sqlite::memory:") : null
   const text = secretUrl === null ? location.text() ?? "sqlite:./rollcall.db" : Redacted.value(secretUrl)
   if (!/^postgres(ql)?:/.test(text)) {
-    // the URL of a database behind `sqlite:` would be a file name, and be shown with its password
+    // after `sqlite:`, the URL of a database would be taken for a file name, and shown with its password
     if (!/^sqlite:(?!file:)./.test(text) || text.includes("://")) location.fault("is not a store URL", hint)
     const file = text.replace(/^sqlite:/, "")
     return { _tag: "Sqlite", file, name: file }

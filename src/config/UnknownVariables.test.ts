@@ -62,7 +62,7 @@ describe("a variable that Rollcall does not know", () => {
       }))
   }
 
-  it.effect("is reported with the closest name also if it is far from every name", () =>
+  it.effect("is reported with the closest name even if it is far from every name", () =>
     Effect.gen(function*() {
       const [found] = yield* unknown({ ROLLCALL_SEND_TO_ELASTICSEARCH: "x" })
       assert.strictEqual(found?.[0], "ROLLCALL_SEND_TO_ELASTICSEARCH")

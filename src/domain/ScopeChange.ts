@@ -9,7 +9,7 @@
  * - In a scope path `*` stands for every member of an array, so `/interviews/<id>/title` is the same path in every record.
  * - An empty array counts as empty like null does, because some fields turn into an empty array when they are switched off. An
  *   empty array that gets its first members has its own kind (`members`), because ordinary work looks the same.
- * - The published value is kept only if exactly one side is empty. A value that returns with other content is a change (C8).
+ * - The published value is kept only if exactly one side is empty. A value that returns with different content is a change (C8).
  */
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { byId, type PathChange, segments } from "./Diff.ts"

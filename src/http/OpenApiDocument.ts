@@ -1,5 +1,6 @@
 /**
- * Completes the generated OpenAPI 3.1 document of the operating API: what the contract's schemas cannot say, and what every endpoint has.
+ * Completes the generated OpenAPI 3.1 document of the operating API: adds what the contract's schemas cannot express, and what all
+ * endpoints have in common.
  *
  * Gotchas
  * - The generator describes every query parameter as a string, so the actual types are added here.
@@ -43,7 +44,7 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "streamCommands.audit": { summary: "Compare the published records of a stream with a full read" },
   "integrations.list": {
     summary: "List the integrations",
-    description: "Lists the integrations that are declared or were added, also removed ones whose data is kept."
+    description: "Lists the integrations that are declared or were added, including removed ones whose data is kept."
   },
   "integrations.add": { summary: "Add an integration" },
   "integrations.remove": { summary: "Remove an integration" },
@@ -189,7 +190,7 @@ const documentOperation = (operation: Json, method: string): Json => {
 const mapValues = (record: unknown, map: (value: Json, name: string) => Json): Json =>
   Object.fromEntries(Object.entries(Object(record)).map(([name, value]) => [name, map(Object(value), name)]))
 
-/** Generated object schemas forbid further properties; but responses may get more, and requests may have more. */
+/** Removes the rule of generated schemas that objects have no further properties: later versions may add some. */
 const opened = (generated: Json): Json =>
   JSON.parse(
     JSON.stringify(generated, (key, value) => key === "additionalProperties" && value === false ? undefined : value)

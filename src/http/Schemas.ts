@@ -8,7 +8,10 @@ export const Model = Schema.Literals(modelNames)
 export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
 export const Kind = Schema.Literals(["created", "updated", "deleted"])
 
-/** Values of a query parameter, separated by commas or in repeated parameters; at least one. Each counts once: a statement is limited in length. */
+/**
+ * The values of a query parameter, separated by commas or in repeated parameters; at least one. Repeated values are removed, because
+ * the length of an SQL statement is limited.
+ */
 export const oneOrMore = <S extends Schema.Codec<string, string>>(item: S) =>
   Schema.Union([Schema.String, Schema.Array(Schema.String)]).pipe(
     Schema.decodeTo(Schema.Array(item).check(Schema.isMinLength(1)), {

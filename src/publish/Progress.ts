@@ -1,6 +1,6 @@
 /**
- * Decides when to report how far streams are complete: after every event is published that was in the log when their
- * watermarks were read.
+ * Decides when to report how far streams are complete: once all events are published that were in the log when the watermarks were
+ * read.
  *
  * Invariants
  * 1. The watermarks and the newest position are read at the same moment. A page's events and its watermark are committed

@@ -155,7 +155,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   let logged: RelayStatus["state"] | null = null
   /** Completed when a caller of `awaitPosition` waits for the progress to be published. */
   let progressRequested = Deferred.makeUnsafe<void>()
-  /** How many callers have asked so far, and how many of them the next progress report answers. */
+  /** How many callers have requested progress so far, and how many of these requests the next progress report answers. */
   let requests = 0
   let answering = 0
 

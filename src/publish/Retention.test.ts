@@ -44,7 +44,7 @@ describe("Retention", () => {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
 
-  it.effect("a quarantined row is counted while runs read it, also if changed_at moves, and deleted once it was not read for the retention (S1)", () =>
+  it.effect("a quarantined row is counted while runs read it, even if changed_at moves, and deleted once it was not read for the retention (S1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const store = yield* Store
       const quarantined = Effect.map(

@@ -39,7 +39,7 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     before: now - Duration.toMillis(Duration.min(retention, erasedRetention)),
     upTo: Math.min(newest, ...positions)
   })
-  // every time: other parts delete content too, and the last time may have failed because the store was read
+  // always: other modules delete content too, and the last call may have failed because another process read the store
   yield* store.reclaim
   if (deleted > 0 || erased > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted, erased }))
   if (quarantined > 0) {

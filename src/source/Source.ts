@@ -283,7 +283,7 @@ export interface SendHooks<E> {
   /** Runs when the request has its slot, immediately before it is sent. If this fails, nothing is sent. */
   readonly before: Effect.Effect<void, E>
   /**
-   * Runs before the next attempt if the attempt that `before` allowed certainly had no effect; also if `before` was
+   * Runs before the next attempt if the attempt that `before` allowed certainly had no effect, even if `before` was
    * interrupted, whether it had finished or not.
    */
   readonly onNoEffect: Effect.Effect<void, E>

@@ -53,7 +53,7 @@ const idleTimeoutMillis = 4_000
 
 /**
  * The client to provide: node:http, which follows no redirects. Its agent reuses connections only with `keepAlive`, and verifies
- * certificates also if NODE_TLS_REJECT_UNAUTHORIZED says otherwise.
+ * certificates even if NODE_TLS_REJECT_UNAUTHORIZED says otherwise.
  */
 export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.layerNodeHttpOptions({
   keepAlive: true,

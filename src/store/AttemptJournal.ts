@@ -64,7 +64,7 @@ export type BeginResult =
   | { readonly _tag: "Done"; readonly result: Json }
   /** An earlier attempt began the step, and its outcome is unknown. */
   | { readonly _tag: "Unknown"; readonly begunAt: number }
-  /** An operator answered for a request with other content, and it is unclear whether this request is the same. It was not sent. */
+  /** An operator answered for a request with different content, and it is unclear whether this request is the same. It was not sent. */
   | { readonly _tag: "Unclear" }
   /** The writes of all plugins are stopped. */
   | { readonly _tag: "Stopped" }

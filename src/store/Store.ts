@@ -318,7 +318,7 @@ export interface StreamTx {
     after: string | null,
     limit: number
   ) => Operation<ReadonlyArray<OlderGenerationRecord>>
-  /** Deletes log rows of generations before `generation`, at most `limit`; returns how many. No head may refer to these rows any more. */
+  /** Deletes log rows of generations before `generation`, at most `limit`; returns how many. Heads must no longer refer to these rows. */
   readonly deleteOlderGenerationEvents: (generation: number, limit: number) => Operation<number>
   /** Whether records of the stream are still expected to show a plugin's write. */
   readonly hasExpectations: Operation<boolean>

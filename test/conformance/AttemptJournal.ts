@@ -41,7 +41,7 @@ export const attemptJournalSuite = <R>(
   )
 
   test(
-    "have an unknown outcome while the same request with other content has one (L5)",
+    "have an unknown outcome while the same request with different content has one (L5)",
     Effect.fnUntraced(function*({ fence, following, intent, journal }) {
       yield* journal.begin(fence, { ...intent, step: "hire 100%_a" })
       const later = yield* following

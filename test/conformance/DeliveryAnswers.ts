@@ -209,7 +209,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       )
 
       test(
-        `a request with other content than an answered one needs one more answer: ${resolution._tag} (L5)`,
+        `a request with different content than an answered one needs one more answer: ${resolution._tag} (L5)`,
         Effect.gen(function*() {
           const { again, answer, die, name, openSteps } = yield* unresolved()
           yield* answer(happened(), yield* name)

@@ -118,7 +118,7 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
     )
 
     test(
-      "a quarantined row is one row with a count and its newest content, also if one call has it twice (S1)",
+      "a quarantined row is one row with a count and its newest content, even if one call has it twice (S1)",
       Effect.gen(function*() {
         const { inTags, store } = yield* begin
         yield* inTags((tx) => tx.quarantine([unreadable("h", 1), unreadable("i", 1), unreadable("h", 2)]))

@@ -1,4 +1,4 @@
-/** Tests for a store that several processes open, one after the other or at once. */
+/** Tests for a store that several processes open, one after another or at once. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"

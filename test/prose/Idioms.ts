@@ -26,6 +26,16 @@ export const idioms: ReadonlyArray<Idiom> = [
   { pattern: /\b(forgive|forgiven|forgave)\b/gi, instead: "cleared, dropped" },
   { pattern: /\banew\b/gi, instead: "again" },
   {
+    pattern: /\balso (if|when|after (an?|the|restarts?|outages?)|over (a )?restarts?)\b/gi,
+    instead: "even if, even after"
+  },
+  {
+    pattern: /\b(no|not|none|nothing|never|cannot)\b[^.;:\n]{0,80}\bany more\b/gi,
+    instead: "no longer"
+  },
+  { pattern: /\bone (after|by) the other\b/gi, instead: "one after another, one at a time" },
+  { pattern: /\bin vain\b/gi, instead: "name the result: it failed, it is read again" },
+  {
     pattern:
       /(?<!\b(because|instead|regardless|ahead|independent|independently|out|top|front|outside|inside|each|all|both|most|some|any|none|part|rest|half) )\bof it\b/gi,
     instead: "name the thing"
@@ -73,9 +83,15 @@ const unwrapped = (text: string): string =>
     (wrap) => " ".repeat(wrap.length)
   )
 
+/** Each space of a pattern also matches the spaces of a wrapped line. */
+const patterns = idioms.map(({ instead, pattern }) => ({
+  instead,
+  pattern: new RegExp(pattern.source.replaceAll(" ", " +"), pattern.flags)
+}))
+
 export const scan = (text: string): ReadonlyArray<Found> => {
   const flat = unwrapped(text)
-  return idioms.flatMap(({ instead, pattern }) =>
+  return patterns.flatMap(({ instead, pattern }) =>
     Array.from(flat.matchAll(pattern), ({ 0: phrase, index }) => ({
       line: text.slice(0, index).split("\n").length,
       phrase: phrase.trim().replace(/\s+/g, " "),

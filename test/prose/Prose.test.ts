@@ -46,7 +46,9 @@ describe("prose", () => {
     ["// what\n// became of it", "became of"],
     ["/** Who asked waits. */", "Who asked"],
     [" * Whether it was told\n", "told"],
-    ["`${value} is no length of time`", "is no length"]
+    ["`${value} is no length of time`", "is no length"],
+    ["// It is kept, also\n// if it was read.", "also if"],
+    ["/** The rows are not read any more. */", "any more"]
   ])("finds a phrase in %j", (text, phrase) => {
     assert.include(scan(text).map((found) => found.phrase).join("|"), phrase)
   })
@@ -55,6 +57,7 @@ describe("prose", () => {
     "/** Returns null because of it. */",
     "There is no broker at this address.",
     "What changed?",
+    "The file has no errors. Are there any more?",
     "/** The process that holds the lease. */"
   ])("finds nothing in %j", (text) => {
     assert.deepStrictEqual(scan(text), [])

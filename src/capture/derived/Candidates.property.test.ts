@@ -130,7 +130,7 @@ describe("candidates of random application histories", () => {
           for (const who of ["x", "y"]) {
             const [first] = copiesOf(rig, who)
             const copy = first?.candidate
-            // a candidate that no application contains any more, or only with an older copy, stays as it was
+            // a candidate that no application contains now, or only as an older copy, stays as it was
             if (copy === undefined || Date.parse(copy.changed_at) < newestOf(events, who)) continue
             // an application with only changed timestamps is unchanged, so its candidate keeps the older changed_at
             const shown = events.findLast(({ id, model }) => model === "ats.application" && id === first?.parent)?.after

@@ -345,7 +345,7 @@ describe("candidates", () => {
     })
   })
 
-  it.effect("have the same hash as in the application, with or without a rule of their own, also if the rule is added later (V1)", () => {
+  it.effect("have the same hash as in the application, with or without a rule of their own, even if the rule is added later (V1)", () => {
     const hashing = { remoteData: "drop", redact: { "/candidate/first_name": "hash" }, key: "k" } as const
     const own = { remoteData: "drop", redact: { "/first_name": "hash" }, key: "k" } as const
     const names = Effect.gen(function*() {

@@ -130,7 +130,7 @@ describe("Scope", () => {
         assert.strictEqual((yield* hold(rig)).rows, 20)
       })))
 
-  it.effect("fields that are switched off one after the other are one hold, which one decision releases (C3)", () =>
+  it.effect("fields that are switched off one after another are one hold, which one decision releases (C3)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* off(rig, ids)

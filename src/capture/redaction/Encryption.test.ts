@@ -97,7 +97,7 @@ describe("encryption of the store", () => {
   )
 
   test(
-    "with a newer key encrypts everything again; then the older key is not needed any more",
+    "with a newer key encrypts everything again; then the older key is no longer needed",
     Effect.gen(function*() {
       const { contents, inFiles, run } = yield* scenario
       const before = yield* run([first], contents)

@@ -146,8 +146,8 @@ const truthOf = (world: DemoWorld): Records => {
 }
 
 /**
- * Derived records that the check cannot judge: their source record has a pending change, or no source record contains them
- * any more. The latter stay published (N6).
+ * Derived records that the check cannot judge: their source record has a pending change, or no source record
+ * contains them now. The latter stay published (N6).
  */
 const findUndecided = (world: DemoWorld, folded: Records, pending: ReadonlySet<string>): ReadonlySet<string> =>
   new Set(

@@ -35,7 +35,7 @@ const activityInterval = "100 millis"
 /** `tag-hires` means `plugins/tag-hires/plugin.ts`; anything else is a path. */
 const fileOf = (text: string): string => resolve(/^[a-z][a-z0-9-]*$/.test(text) ? `plugins/${text}/plugin.ts` : text)
 
-/** The message with the place, which the stack of a syntax error begins with, and without the calls of Node.js. */
+/** The error message, with the file and line that the stack of a syntax error begins with, and without the calls of Node.js. */
 const loadFailure = (cause: unknown): string =>
   cause instanceof Error ? (cause.stack ?? cause.message).split("\n    at ", 1)[0]?.trim() ?? "" : String(cause)
 

@@ -79,7 +79,7 @@ class Watching {
     this.#watchers.set(folder, watcher)
   }
 
-  /** A file that a failed run imported in vain may appear later. */
+  /** A failed run may have imported a file that does not exist yet. */
   #isNewSource(path: string): boolean {
     return dirname(path) === this.#folder && sourceExtensions.has(extname(path))
   }

@@ -136,7 +136,7 @@ const stepText = ({ begun_at, done, step, write }: DeadLetterDetailView["journal
 
 const outcomeStates: Readonly<Record<OutcomeView["state"], string>> = {
   unknown: "outcome unknown",
-  unsent: "not sent, because an operator reported that the same write happened with other content",
+  unsent: "not sent, because an operator reported that the same write happened with different content",
   running: "the attempt that sent it is still running",
   answered: "resolved by an operator"
 }

@@ -131,7 +131,7 @@ describe("a replayed batch", () => {
       assert.deepStrictEqual(posted, ["a1 a2 a3", "a1 a2 a3"])
     }))
 
-  it.effect("a fresh replay runs the batch step also for members that are delivered later than the others (I1)", () =>
+  it.effect("a fresh replay runs the batch step even for members that are delivered later than the others (I1)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, posted } = linker(3)

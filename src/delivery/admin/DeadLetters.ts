@@ -49,7 +49,7 @@ export interface Plan {
 /** Some of the requested ids are not dead letters, or do not match the filter. */
 export class UnknownLetters extends Schema.TaggedError<UnknownLetters>()("UnknownLetters", { message: Schema.String }) {
   readonly hint =
-    "`rollcall deadletters list` and GET /v1/deadletters list them, without those that were redriven or discarded"
+    "`rollcall deadletters list` and GET /v1/deadletters list the dead letters; redriven and discarded ones are gone"
 }
 
 /** The matching dead letters have changed since the plan. Nothing was changed. */
@@ -195,7 +195,7 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   return { count, from, to: dueAt(Math.max(0, parts.length - 1)) }
 })
 
-/** Discards the planned letters for good; the deliveries parked behind them go on. Returns the number of discarded letters. */
+/** Discards the planned letters for good; the deliveries parked behind them continue. Returns the number of discarded letters. */
 export const discard = Effect.fn("DeadLetters.discard")(function*(
   filter: Filter,
   hash: string

@@ -140,7 +140,7 @@ describe("an unknown outcome", () => {
       }))
   }
 
-  it.effect("an unknown outcome of a discarded hire does not block the next hire, even with other content (L5)", () =>
+  it.effect("an unknown outcome of a discarded hire does not block the next hire, even with different content (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})
@@ -167,7 +167,7 @@ describe("an unknown outcome", () => {
       assert.strictEqual(sentOf(rig, "createEmployee"), 1)
     }))
 
-  it.effect("a write with other content than the resolved one is not sent before an operator decides (L5)", () =>
+  it.effect("a write with different content than the resolved one is not sent before an operator decides (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = ({ write }, count) =>
@@ -182,7 +182,7 @@ describe("an unknown outcome", () => {
       yield* rig.dead(0)
       yield* rig.dead(1)
       const { letter, steps } = yield* letterOf(rig)
-      assert.include(letter.failure.message, "an operator reported that such a write with other content happened")
+      assert.include(letter.failure.message, "an operator reported that the same write with different content happened")
       assert.deepStrictEqual(steps.map(({ state }) => state), ["unsent"])
       yield* resolve(rig, { happened: false })
       yield* rig.empty

@@ -3,14 +3,14 @@
  * `isolateAfterCrashes`).
  *
  * Gotchas
- * - Before an isolated delivery can start, all running attempts have to end. No new delivery starts for a minute at most. If
- *   an attempt still runs then, all deliveries go on for ten minutes before isolation is tried again.
- * - Between two isolated deliveries the other deliveries run.
+ * - An isolated delivery starts only after all running attempts have ended. Until then no new delivery starts, for at most a minute.
+ *   If an attempt still runs after that, all deliveries continue for ten minutes before isolation is tried again.
+ * - The other deliveries run between two isolated deliveries.
  * - The timer of a handler is paused while one of its requests waits for a slot at the API. An isolated delivery stops waiting
  *   when its time-out has passed, and is tried again ten minutes later.
  */
 
-/** `wait`: how long no delivery starts. `cooldown`: how long all deliveries run if the wait was in vain. In ms. */
+/** `wait`: how long no delivery starts. `cooldown`: how long all deliveries run after a wait that did not succeed. In ms. */
 export const limits = { wait: 60_000, cooldown: 600_000 }
 
 /** Which deliveries may be claimed now. */

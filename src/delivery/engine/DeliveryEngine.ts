@@ -48,7 +48,7 @@ export interface HandlerStatus {
   readonly circuitOpen: OpenCircuit | null
 }
 
-/** `waiting`: the store is unavailable. `stopped`: also if another process delivers. */
+/** `waiting`: the store is unavailable. `stopped`: the store cannot be used, or another process delivers. */
 export interface DeliveryStatus extends Recovery.Condition {
   readonly handlers: ReadonlyArray<HandlerStatus>
   /** Integrations for which a plugin's configuration is incomplete. Their deliveries wait. */

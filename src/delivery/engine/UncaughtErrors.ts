@@ -1,6 +1,6 @@
 /**
  * Finds the attempt that caused an uncaught error: a rejected promise that no code awaited, an error thrown in a timer or a
- * callback, or a call of `process.exit`. That attempt fails, and the process goes on.
+ * callback, or a call of `process.exit`. That attempt fails, and the process continues.
  *
  * Invariants
  * 1. An error that cannot be traced to an attempt ends the process, as it does without plugins

@@ -1,6 +1,6 @@
 /**
- * A process without plugins: deliveries that were running when an earlier process ended wait again, so that nothing waits for their
- * end, such as forgetting a record.
+ * For a process without plugins: deliveries that were running when an earlier process ended wait again. Otherwise forgetting a record
+ * would wait for them forever.
  */
 import * as Effect from "effect/Effect"
 import { Deliveries } from "../../store/Deliveries.ts"

@@ -446,7 +446,7 @@ export const make = (
           return circuitOpen === null || inFlight > 0 || circuitOpen.until <= now ? [] : [circuitOpen.until]
         })
       ),
-    /** Starts nothing more. Running attempts go on, unless they wait for a request slot. */
+    /** Starts nothing more. Running attempts continue, unless they wait for a request slot. */
     drain: () => {
       draining = true
       for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)

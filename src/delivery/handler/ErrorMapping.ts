@@ -52,6 +52,6 @@ export const outcomeUnknown = (what: string): Permanent =>
 export const outcomeUnclear = (write: string): Permanent =>
   new Permanent({
     message:
-      `${write} was not sent: an operator reported that such a write with other content happened. Resolve this one too`,
+      `${write} was not sent: an operator reported that the same write with different content happened. Resolve this write too`,
     refusal: "OutcomeUnknown"
   })

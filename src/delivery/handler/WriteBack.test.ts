@@ -96,7 +96,7 @@ describe("a write", () => {
       ]])
     }))
 
-  it.effect("a write of unknown outcome is not followed by one with other content in the same attempt (L5)", () =>
+  it.effect("a write of unknown outcome is not followed by one with different content in the same attempt (L5)", () =>
     Effect.gen(function*() {
       const rig = yield* make
       rig.script.answer = () => unknownOutcome

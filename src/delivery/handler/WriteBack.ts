@@ -7,9 +7,9 @@
  * 2. A write that has a result is never sent again. A write that has an intent and no result is sent again only if the write is
  *    safe to repeat, the handler allows it, or the API shows that it had no effect   (L4, L5)
  * 3. A write that certainly had no effect leaves no intent
- * 4. A write that waits for a request slot, also between two tries, has no intent. A process that dies or stops during the wait
+ * 4. A write that waits for a request slot, even between two tries, has no intent. A process that dies or stops during the wait
  *    has sent nothing   (L4)
- * 5. While the outcome of a write that must not be repeated is unknown, no write with other content is sent in its place   (L5)
+ * 5. While the outcome of a write that must not be repeated is unknown, no write with different content is sent in its place   (L5)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -80,7 +80,7 @@ export const make = (services: Services, attempt: Attempt) => {
   const stored = <A>(effect: Effect.Effect<A, Parameters<typeof ErrorMapping.fromStore>[0]>) =>
     Effect.mapError(effect, ErrorMapping.fromStore)
 
-  /** Packages are replaced as a whole, so two concurrent writes would leave it open which list remains. */
+  /** Packages are replaced as a whole, so after two concurrent writes it would be uncertain which list remains. */
   const oneAtATime = (write: WriteName, integration: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => {
     if (write !== "replacePackages") return effect
     const lock = packageLocks.get(integration) ?? Semaphore.makeUnsafe(1)
@@ -182,7 +182,7 @@ export const make = (services: Services, attempt: Attempt) => {
     }
   }
 
-  /** Waits for a request slot, commits the intent and sends the write. The result is stored before the handler goes on. */
+  /** Waits for a request slot, commits the intent and sends the write. The result is stored before the handler continues. */
   const send = <W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,

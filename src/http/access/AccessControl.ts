@@ -5,7 +5,7 @@
  * 1. If a token is configured, a request without a token gets an answer only from `/health/*` and the login page, and that
  *    answer names neither a stream nor a reason   (I11)
  * 2. The read token allows GET and HEAD only
- * 3. A command needs `Content-Type: application/json`, also if its body is empty. A page of another origin cannot send that
+ * 3. A command needs `Content-Type: application/json`, even if its body is empty. A page of another origin cannot send that
  *    without asking first (CORS preflight), and this server never agrees
  *
  * Gotchas
@@ -52,7 +52,7 @@ const originNotAllowed = new OriginNotAllowed({
     "list its address as https://<name> in ROLLCALL_HTTP_HOSTS"
 })
 const notJson = new UnsupportedMediaType({
-  detail: "a command must be JSON, also if its body is empty",
+  detail: "a command must be JSON, even if its body is empty",
   hint: "send it with `Content-Type: application/json`"
 })
 const operateTokenRequired = new OperateTokenRequired({
@@ -80,7 +80,7 @@ const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
 const isPublic = ({ method, url }: HttpServerRequest): boolean =>
   url.startsWith("/health/") || /^\/login(\?|$)/.test(url) || (method === "POST" && url === "/logout")
 
-/** A page that reloads itself must not keep a session open for ever. */
+/** A page that reloads itself must not keep a session open forever. */
 const isActivity = (url: string): boolean => !url.endsWith("?refreshed")
 
 const secretOf = (request: HttpServerRequest, own: OwnOrigin | null): string | undefined =>

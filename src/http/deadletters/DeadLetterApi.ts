@@ -68,8 +68,8 @@ export const OutcomeView = Schema.Struct({
     description: "Identifies the outcome in its current state; pass it to `POST …/resolve`"
   }),
   /**
-   * `unsent`: not sent, because an operator reported that an earlier write of this kind for this record happened, with other content. `running`: the
-   * attempt that sent it is still running. `answered`: an operator resolved it; the resolution can be corrected until a
+   * `unsent`: not sent, because an operator reported that an earlier write of this kind for this record, with different content,
+   * happened. `running`: the attempt that sent it is still running. `answered`: an operator resolved it; the resolution can be corrected until a
    * handler has used it.
    */
   state: Schema.Literals(["unknown", "unsent", "running", "answered"]),
@@ -257,7 +257,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     error: [Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Discards the planned dead letters for good. Deliveries that wait behind them continue."
+    "Discards the planned dead letters for good. Later deliveries no longer wait for them."
   ),
   HttpApiEndpoint.post("resolve", "/v1/deadletters/:id/resolve", {
     params: { id: PositiveInt },

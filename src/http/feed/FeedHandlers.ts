@@ -34,8 +34,8 @@ const eventPage = Effect.fnUntraced(function*(after: LogReader.ResumePoint, limi
 })
 
 /**
- * An endless stream of server-sent events after a position. The next rows are read when the reader has received the ones
- * before. So a slow reader delays only itself, and its stream ends if the log is pruned beyond its position (I1).
+ * An endless stream of server-sent events after a position. Further rows are read only after the reader has received the previous
+ * ones, so a slow reader delays only itself. Its stream ends if the log is pruned beyond its position (I1).
  */
 const eventStream = Effect.fnUntraced(function*(after: LogReader.ResumePoint, limit: number, filter: LogFilter) {
   const store = yield* Store

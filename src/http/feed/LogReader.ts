@@ -5,7 +5,7 @@
  * 1. A reader that resumes from `next` misses no event that its filter selects   (I1, I5, R4)
  * 2. If a position cannot be resumed without a gap, the result is `PositionGone` and never a list of other events. This includes a
  *    log that was restored from an older copy and has since grown beyond the position with other events   (X14, X18)
- * 3. A page ends after a bounded part of the log, also if nothing matches
+ * 3. A page ends after a bounded part of the log, even if nothing matches
  *
  * Gotchas
  * - The newest position is read *before* the rows. A filtered page that is not full then proves that no event up to that
@@ -30,7 +30,7 @@ export interface Start {
 }
 
 /**
- * Rows of the log that one page of a filter by kind or transition reads: no index selects by these. 10,000 rows of 2 KB take about
+ * Rows of the log that one page reads at most if the filter names kinds or transitions, which no index has. 10,000 rows of 2 KB take about
  * 13 ms on SQLite and 8 ms on PostgreSQL.
  */
 const scannedRows = 10_000

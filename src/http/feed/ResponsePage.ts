@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 
 /** A page of a thousand ordinary rows is far smaller. */
 const maxPageBytes = 8 * 1024 * 1024
-/** Rows per query; small, because rows that do not fit are read in vain. */
+/** Rows per query; small, because rows that do not fit are read again for the next page. */
 const queryRows = 25
 
 export interface ResponsePage<Row> {

@@ -1,5 +1,5 @@
 /**
- * Logs what a client can cause as often as it likes: the first time at once, and then once a minute how often it happened since.
+ * Logs occurrences that a client can cause without limit: the first one at once, and then once a minute how many there were.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -8,7 +8,7 @@ import * as Scope from "effect/Scope"
 
 const interval = Duration.minutes(1)
 
-/** Returns the function that notes one occurrence. Of several occurrences, only the last address is logged. */
+/** Returns the function to call for each occurrence. Of several occurrences, only the last address is logged. */
 export const make = Effect.fnUntraced(function*(message: string) {
   const scope = yield* Scope.Scope
   let unlogged = 0

@@ -3,8 +3,8 @@
  * a client may leave its response unread.
  *
  * Gotchas
- * - A connection without traffic is not idle while its request is running: an audit may take minutes. It is cut only if bytes
- *   wait to be sent and none were, or if no request is running.
+ * - A connection without traffic is not idle while its request is running: an audit may take minutes. It is closed only if
+ *   bytes wait to be sent and the client reads none, or if no request is running.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"

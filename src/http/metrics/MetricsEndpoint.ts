@@ -3,8 +3,8 @@
  * store.
  *
  * Gotchas
- * - The gauges are built for each scrape in a new registry, so a stream or a block that is gone leaves no series behind
- *   with its last value.
+ * - The gauges are built for each scrape in a new registry, so a stream or a block that is gone leaves no series
+ *   with its last value behind.
  * - A stream without a watermark has infinite freshness, so that an alert on freshness includes it.
  */
 import * as Clock from "effect/Clock"

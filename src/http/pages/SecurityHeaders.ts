@@ -19,13 +19,13 @@ const headers = {
   "x-frame-options": "DENY"
 }
 
-/** For responses that are not pages: nothing of them is ever executed, embedded or submitted. */
+/** For responses that are not pages: a browser must not execute, embed or submit anything in them. */
 const nothing = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** A year; only for this host, because others of its domain may not use TLS. */
 const transportSecurity = { "strict-transport-security": "max-age=31536000" }
 
-/** The middleware that adds them to every response. */
+/** The middleware that adds these headers to every response. */
 export const add =
   (reachability: Reachability) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.gen(function*() {

@@ -29,7 +29,7 @@ export const schemas = HttpApiGroup.make("schemas").add(
     error: NotFound
   }).annotate(
     OpenApi.Description,
-    "Returns a JSON Schema (draft 2020-12). Schemas only grow, so an earlier version is answered with the newest one, " +
-      "which describes it too. `urn:rollcall:schema:<name>:<version>` is at `/schemas/<name>/<version>`."
+    "Returns a JSON Schema (draft 2020-12). Schemas only grow, so a request for an earlier version returns the newest one, " +
+      "which also describes the earlier data. `urn:rollcall:schema:<name>:<version>` is at `/schemas/<name>/<version>`."
   )
 )

@@ -23,6 +23,6 @@ export const layer = HttpApiBuilder.group(Api, "schemas", (handlers) =>
       return new NotFound({
         detail: known === undefined
           ? "no schema has this name: GET /schemas lists all of them"
-          : `this process knows versions of this schema only up to ${known.version}: it is older than what was published`
+          : `this process knows this schema only up to version ${known.version}: a newer version of Rollcall published the data`
       })
     }))

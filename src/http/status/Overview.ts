@@ -21,7 +21,7 @@ import type { StreamView } from "../streams/StreamApi.ts"
 
 export interface Overview {
   readonly streams: ReadonlyArray<StreamView>
-  /** The streams whose stored content is being redacted, also those that are not read. */
+  /** The streams whose stored content is being redacted, including those that are not read. */
   readonly redacting: ReadonlyArray<StreamKey & { readonly share: number }>
   readonly integrations: ReadonlyArray<IntegrationView>
   /** Holds that wait for a decision, newest first. */

@@ -54,7 +54,7 @@ export const StreamView = Schema.Struct({
   progress: Schema.NullOr(SweepProgress),
   redacting: Schema.NullOr(RedactionProgress),
   last_poll_at: Instant,
-  /** End of the last pass over the whole list, also of one that another pass follows. */
+  /** End of the last pass over the whole list, even if another pass follows it. */
   last_sweep_at: Instant,
   /** Start of the poll that ended at `last_poll_at`, and of the pass that ended at `last_sweep_at`. */
   last_poll_started_at: Instant,

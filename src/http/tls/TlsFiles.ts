@@ -2,7 +2,7 @@
  * The certificate and key of the operating API, from files that may be replaced while the process runs.
  *
  * Gotchas
- * - The two files are replaced one after the other. If they do not belong together, the previous pair stays in use, and they
+ * - The two files are replaced one after another. If they do not belong together, the previous pair stays in use, and they
  *   are read again a minute later.
  */
 import * as Duration from "effect/Duration"

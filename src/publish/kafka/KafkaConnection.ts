@@ -48,9 +48,9 @@ export interface KafkaConnection {
 }
 
 export interface Connector {
-  /** Makes a client that is not connected yet; fails if certificates or a token cannot be had. */
+  /** Makes a client that is not connected yet; fails if certificates cannot be read or a token cannot be obtained. */
   readonly connect: Effect.Effect<kafkajs.Kafka, SinkError>
-  /** Forgets what a broker refused, so that the next client logs in with a new token. */
+  /** Discards a token that a broker refused, so that the next client logs in with a new one. */
   readonly forget: Effect.Effect<void>
 }
 

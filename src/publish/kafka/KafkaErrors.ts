@@ -103,7 +103,7 @@ const adviceFor = ({ code, name }: ErrorLike): string | undefined =>
   transientErrorHints[String(code)] ?? transientErrorHints[String(name)] ??
     (rejectsCertificate.test(String(code)) ? clientCertificate : undefined)
 
-/** Of an error of OpenSSL, only the part that is meant for people. */
+/** The message of an error. For an error of OpenSSL, only the part that is meant for people. */
 const messageOf = (error: unknown): string =>
   (error instanceof Error ? error.message : String(error))
     .replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]*):\S*:\d+:[^\n]*\n?/, "$1")

@@ -70,7 +70,7 @@ const describeConfigs = (client: KafkaClient, names: ReadonlyArray<string>) =>
       ))
   )
 
-/** Creates the missing topics, or only asks the broker whether it would, and returns them. */
+/** Creates these topics, or only asks the broker whether it would create them. Returns them. */
 const create = Effect.fnUntraced(function*(
   client: KafkaClient,
   topics: ReadonlyArray<KafkaTopic>,

@@ -7,7 +7,7 @@
  * 2. Neither tokens nor the client's secret appear in errors   (I11)
  *
  * Gotchas
- * - Most tokens are JSON Web Tokens, but a broker may accept others: only a token that says when it expires is checked.
+ * - Most tokens are JSON Web Tokens, but a broker may accept others: the expiry is checked only if the token contains it.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -52,7 +52,7 @@ const failed = (problem: string, advice: string): SinkError =>
   new SinkError({ reason: new Unreachable({ message: `logging in to Kafka: ${problem}`, cause: null, advice }) })
 
 const Claims = Schema.fromJsonString(Schema.Struct({ exp: Schema.Number }))
-/** When a JSON Web Token expires, ms; null if the token does not say it. */
+/** When a JSON Web Token expires, ms; null if the token does not contain it. */
 const expiryOf = (token: string): number | null => {
   const payload = Buffer.from(token.split(".")[1] ?? "", "base64url").toString()
   return Option.match(Schema.decodeUnknownOption(Claims)(payload), {

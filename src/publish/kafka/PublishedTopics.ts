@@ -1,4 +1,4 @@
-/** The topics that the sink publishes to, with their settings, the form of their values and the schemas of these. */
+/** The topics that the sink publishes to: their settings, and the form and the schemas of their values. */
 import type { StreamKey } from "../../domain/Model.ts"
 import { eventSchemaDocumentOf, progressSchemaDocument, recordSchemaDocumentOf } from "../SchemaDocuments.ts"
 import type { SinkInspection } from "../Sink.ts"

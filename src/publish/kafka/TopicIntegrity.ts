@@ -1,5 +1,5 @@
 /**
- * Compares each event topic with its checkpoint. Detects topics that were deleted, recreated or truncated, also while Rollcall
+ * Compares each event topic with its checkpoint. Detects topics that were deleted, recreated or truncated, even while Rollcall
  * was stopped, and topics to which another program published.
  *
  * Invariants
@@ -61,7 +61,7 @@ export const topicLost = (topic: string, { events, first, last }: TopicCheckpoin
       "start Rollcall again."
   })
 
-/** How deep the check goes: whether topics exist, or also whether their ends have not moved back. */
+/** `existence`: checks only whether topics exist. `ends`: also whether the ends of their partitions have moved back. */
 export type CheckDepth = "existence" | "ends"
 
 const compareTopics = Effect.fnUntraced(function*(
@@ -135,7 +135,7 @@ export const findForeignTopics = Effect.fnUntraced(function*(
   const used = [...ends].flatMap(([topic, ends]) => ends.some((end) => end > 0) ? [topic] : [])
   const control = controlTopicOf(template)
   return used.length === 0 ? null : new Refused({
-    message: `${used.join(", ")}: holds records, and ${control} does not say that this store published them`,
+    message: `${used.join(", ")}: holds records, but ${control} does not show that this store published them`,
     hint:
       `either ${control} was deleted, or another program publishes to the topic. Bring back ${control}; or ${adopt}; or set ` +
       "ROLLCALL_TOPIC to other topics."

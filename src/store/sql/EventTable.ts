@@ -337,8 +337,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   }, Effect.provideService(AllowLongStatement, true))
 
   /**
-   * Inside a transaction: empties the newest rows of a stream except for position and event id, and deletes the rows that no
-   * reader can get any more; returns how many rows there were.
+   * Inside a transaction: empties the newest rows of a stream except for position and event id, and deletes the rows that
+   * readers can no longer get; returns how many rows there were.
    */
   const eraseSome = Effect.fnUntraced(function*(stream: number) {
     const { newest, pruned } = yield* counter

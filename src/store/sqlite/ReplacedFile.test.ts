@@ -42,7 +42,7 @@ describe("the file of a SQLite store that is open", () => {
     }]
   ] as const
   for (const [change, apply] of cases) {
-    it.effect(`is not written any more once it is ${change}, and the error says so (X22)`, () =>
+    it.effect(`is no longer written once it is ${change}, and the error says so (X22)`, () =>
       Effect.gen(function*() {
         const file = yield* path
         const { store, write } = yield* opened(file)

@@ -42,7 +42,7 @@ describe("a SQLite file", () => {
     }))
 })
 
-it.effect("a store that was migrated before there were encryption keys is opened, also if it has their table", () =>
+it.effect("a store that was migrated before there were encryption keys is opened, even if it has their table", () =>
   Effect.gen(function*() {
     const file = join(yield* directory, "rollcall.db")
     yield* opening(file)

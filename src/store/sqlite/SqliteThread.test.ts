@@ -48,7 +48,7 @@ for (const ownThread of [false, true]) {
         assert.deepStrictEqual(rows.map((row) => ({ ...row })), [{ n: 1 }])
       }))
 
-    it.effect("knows whether a transaction is open, also after one that the database ended", () =>
+    it.effect("knows whether a transaction is open, even after one that the database ended", () =>
       Effect.gen(function*() {
         const { isTransaction, run } = yield* opened(ownThread)
         const seen = [isTransaction()]

@@ -164,7 +164,7 @@ describe("a command", () => {
             `${path} ${JSON.stringify(headers)}`
           )
           assert.include(answer.body.hint, "Content-Type: application/json")
-          assert.include(answer.body.detail, "also if its body is empty")
+          assert.include(answer.body.detail, "even if its body is empty")
         }
       }
       assert.isFalse(yield* isAdded)

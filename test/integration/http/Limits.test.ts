@@ -200,7 +200,7 @@ describe("connections", () => {
       assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
     }).pipe(Effect.scoped, using()))
 
-  it.live("with many requests one after the other do not collect a listener for each of them", () =>
+  it.live("with many requests one after another do not collect a listener for each of them", () =>
     Effect.gen(function*() {
       const warnings: Array<string> = []
       const note = ({ name }: Error) => void warnings.push(name)
@@ -214,7 +214,7 @@ describe("connections", () => {
       assert.notInclude(warnings, "MaxListenersExceededWarning")
     }).pipe(Effect.scoped, using()))
 
-  it.live("that send their request too slowly are closed, also if they send nothing", () =>
+  it.live("that send their request too slowly are closed, even if they send nothing", () =>
     Effect.gen(function*() {
       const slow = yield* open
       slow.write("GET / HTTP/1.1\r\nHost: localhost\r\n")

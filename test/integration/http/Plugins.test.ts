@@ -170,7 +170,7 @@ describe("switches", () => {
       assert.include(nowhere.body.detail, "there is no integration lever:other")
     }).pipe(using({ plugins: [picky().with({ integrations: { "lever:acme": false } })] })))
 
-  it.live("one switch stops the writes of all plugins, also after restarts, until it is reversed", () =>
+  it.live("one switch stops the writes of all plugins, even after restarts, until it is reversed", () =>
     Effect.gen(function*() {
       const stopped = yield* post("/v1/plugins/writes/stop")
       assert.deepStrictEqual([stopped.status, stopped.body.writes], [200, "stopped"])
@@ -417,7 +417,7 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.strictEqual(stale.stdout, "2 dead letters due again now\n")
         assert.match(
           (yield* rollcall("deadletters", "discard", "--id", String(second), "--yes")).stdout,
-          /^1 discarded/m
+          /^1 dead letter discarded/m
         )
         const gone = yield* rollcall("deadletters", "redrive", "--plan", JSON.parse(plan.stdout).plan)
         assert.deepStrictEqual([gone.code, gone.stderr.includes("the plan is outdated")], [1, true])

@@ -90,7 +90,7 @@ const outages = [
   {
     what: "refuses the login",
     cause: "the database refuses the login",
-    remedy: "check user and password",
+    remedy: "check the user and the password",
     ...altering("ROLE", "PASSWORD 'another'", "PASSWORD 's3cret'")
   },
   {

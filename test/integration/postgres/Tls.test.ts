@@ -184,7 +184,7 @@ describe.skipIf(missing !== null)(`an encrypted database${missing === null ? "" 
         sslrootcert: trusted.certificate
       }))
 
-      it.effect("is used with sslcert and sslkey, also if the key has a password", () =>
+      it.effect("is used with sslcert and sslkey, even if the key has a password", () =>
         Effect.gen(function*() {
           const { client, folder, url } = yield* Servers
           const own = { ...(yield* verified), sslcert: client.certificate, sslkey: client.key }

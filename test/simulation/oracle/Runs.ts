@@ -56,7 +56,7 @@ export class Runs {
     if (before.backfilledAt !== null && after.backfilledAt === null) stream.backfilledAt = null
   }
 
-  /** Called when the store is replaced: no run is in progress any more. */
+  /** Called when the store is replaced: no run is in progress now. */
   forget(): void {
     this.#open.clear()
   }
@@ -172,7 +172,7 @@ const isOvertaken = (stream: ObservedStream, { row, state }: ServedRow, at: numb
   )
 }
 
-/** The record was shown deleted and empty before this older copy: its content is not published any more (D11). */
+/** The record was shown deleted and empty before this older copy: its content is no longer published (D11). */
 const wasEmptied = ({ newestDeletedState }: ObservedStream, { id, history }: Row, state: number): boolean => {
   const later = newestDeletedState.get(id) ?? -1
   return later > state && isEmpty(history[later]!.record)

@@ -1,4 +1,4 @@
-/** A worker process that runs the requested worlds one after the other, and sends each verdict. */
+/** A worker process that runs the requested worlds one after another, and sends each verdict. */
 import { planOf } from "../plan/PlanGenerator.ts"
 import { simulate } from "../Simulation.ts"
 

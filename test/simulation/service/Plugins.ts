@@ -38,7 +38,7 @@ const remover = Plugin.make("remover").on(
     })
 )
 
-/** Refers two friends, one after the other: a second process may refer the second one after a takeover. */
+/** Refers two friends, one after another: a second process may refer the second one after a takeover. */
 const referrer = Plugin.make("referrer").on(
   "ats.application.hired",
   {},

@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. The same program with the same advances runs in the same order. No event loop, no real clock and no promise is involved.
- * 2. A timer fires only when no fiber can run any more before it.
+ * 2. A timer fires only when no fiber can still run before it.
  *
  * Gotchas
  * - Effect's `TestClock` waits for real turns of the event loop to let fibers settle: time overtakes a fiber that yields more

@@ -62,7 +62,7 @@ export const make = (
       ([row]) => Number(row?.skips_dead) === 1
     )
 
-  /** For each key: makes the first waiting delivery due if no earlier delivery blocks it any more. */
+  /** For each key: makes the first waiting delivery due, unless an earlier delivery still blocks it. */
   const unblock = Effect.fnUntraced(function*(keys: ReadonlyArray<OrderingKey>) {
     for (const [handler, own] of Map.groupBy(keys, (row) => Number(row.handler))) {
       const earlier = (yield* skips(handler))

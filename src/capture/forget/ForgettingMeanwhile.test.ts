@@ -48,7 +48,7 @@ describe("forgetting a person", () => {
       for (const { before, changes } of got) assert.deepStrictEqual([before, changes], [null, "[]"])
     })))
 
-  it.effect("is complete only when no handler runs any more that has one of their events in memory", () =>
+  it.effect("is complete only when no running handler has one of their events in memory", () =>
     scenario(Effect.fnUntraced(function*() {
       const deliveries = yield* Deliveries
       let running = 1

@@ -59,7 +59,7 @@ export const ownOriginOf = (
 }
 
 /** Whether the user opened the address: in the address bar, or by a link in any page. */
-const isNavigation = (headers: Headers): boolean =>
+export const isNavigation = (headers: Headers): boolean =>
   headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document"
 
 /** Whether a page of another origin sent the request. A link from another page to a page of this server is allowed. */

@@ -4,11 +4,13 @@
  * Gotchas
  * - `Referrer-Policy: no-referrer` would be stricter, but with it browsers send `Origin: null` with forms of our own pages.
  * - A response that sets its own `Content-Security-Policy` keeps it.
+ * - JSON that a user opens by a link is shown; otherwise a browser saves it. Without the file name a browser would take the name from
+ *   the address, so a link could make a user save an answer as `setup.bat`.
  */
 import * as Effect from "effect/Effect"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import { ownOriginOf, type Reachability } from "../access/RequestOrigin.ts"
+import { isNavigation, ownOriginOf, type Reachability } from "../access/RequestOrigin.ts"
 
 const headers = {
   "cache-control": "no-store",
@@ -25,16 +27,22 @@ const nothing = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-
 /** A year; only for this host, because others of its domain may not use TLS. */
 const transportSecurity = { "strict-transport-security": "max-age=31536000" }
 
+const isJson = (contentType: string | undefined): boolean =>
+  /^application\/(?:[a-z-]+\+)?json\b/.test(contentType ?? "")
+
 /** The middleware that adds these headers to every response. */
 export const add =
   (reachability: Reachability) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.gen(function*() {
-      const { headers: { host } } = yield* HttpServerRequest
+      const request = yield* HttpServerRequest
+      const { host } = request.headers
       const isSecure = ownOriginOf({ host }, reachability)?.isSecure ?? reachability.encrypted
       const response = yield* handler
+      const disposition = `${isNavigation(request.headers) ? "inline" : "attachment"}; filename="api.json"`
       return HttpServerResponse.setHeaders(response, {
         ...headers,
         ...(isSecure ? transportSecurity : {}),
+        ...(isJson(response.headers["content-type"]) ? { "content-disposition": disposition } : {}),
         "content-security-policy": response.headers["content-security-policy"] ?? nothing
       })
     })

@@ -207,6 +207,28 @@ describe("every response", () => {
       }
     }).pipe(using({ token })))
 
+  it.live("with JSON is a file that browsers save under a fixed name, and show if the user opened a link", () =>
+    Effect.gen(function*() {
+      const byLink = { "sec-fetch-mode": "navigate", "sec-fetch-dest": "document", "sec-fetch-site": "same-origin" }
+      const dispositionOf = (path: string, headers: Record<string, string>) =>
+        Effect.map(send("GET", path, headers), (answer) => answer.headers["content-disposition"])
+      const proof = { authorization: `Bearer ${token}` }
+      for (
+        const path of ["/v1/streams", "/v1/events/setup.bat", "/openapi.json", "/schemas/ats.tag/1", "/health/ready"]
+      ) {
+        assert.strictEqual(yield* dispositionOf(path, proof), `attachment; filename="api.json"`, path)
+        assert.strictEqual(yield* dispositionOf(path, { ...proof, ...byLink }), `inline; filename="api.json"`, path)
+        const inFrame = { ...byLink, "sec-fetch-dest": "iframe" }
+        assert.strictEqual(
+          yield* dispositionOf(path, { ...proof, ...inFrame }),
+          `attachment; filename="api.json"`,
+          path
+        )
+      }
+      assert.strictEqual(yield* dispositionOf("/v1/streams", {}), `attachment; filename="api.json"`)
+      for (const path of ["/", "/docs", "/metrics"]) assert.isUndefined(yield* dispositionOf(path, proof), path)
+    }).pipe(using({ token })))
+
   it.live("of /docs allows only the scripts that it contains, and no other server", () =>
     Effect.gen(function*() {
       const { headers, text } = yield* send("GET", "/docs")

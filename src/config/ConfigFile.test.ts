@@ -18,7 +18,8 @@ const both = (value: unknown, variables: Record<string, string> = {}) =>
     Effect.map((input) => {
       const secretOf = (text: string) => ({
         initial: Redacted.make(text),
-        current: Effect.succeed(Redacted.make(text))
+        current: Effect.succeed(Redacted.make(text)),
+        file: null
       })
       const secrets = [["EU_KEY", secretOf("eu-s3cret")], ["US_KEY", secretOf("us-s3cret")]] as const
       return Config.check({

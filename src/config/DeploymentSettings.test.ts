@@ -3,6 +3,9 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import * as Config from "./Config.ts"
 import { loadEnvironment } from "./RawConfig.ts"
 
@@ -10,6 +13,11 @@ const account = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_K
 const long = "0123456789abcdef0123456789abcdef"
 const other = "fedcba9876543210fedcba9876543210"
 const open = { ROLLCALL_HTTP_HOST: "0.0.0.0", ROLLCALL_ALLOW_PLAINTEXT: "http" }
+
+const directory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-test-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+)
 
 const load = (variables: Record<string, string>) =>
   loadEnvironment.pipe(
@@ -52,7 +60,7 @@ describe("the settings of the operating API", () => {
       assert.deepStrictEqual(yield* faultsOf(same), ["ROLLCALL_HTTP_READ_TOKEN is the same as ROLLCALL_HTTP_TOKEN"])
       assert.match((yield* faultsOf({ ROLLCALL_HTTP_TOKEN: "two words" }))[0] ?? "", /white space/)
       const { readToken, token } = yield* httpOf({ ...same, ROLLCALL_HTTP_READ_TOKEN: other })
-      assert.deepStrictEqual([token && Redacted.value(token), readToken && Redacted.value(readToken)], [long, other])
+      assert.deepStrictEqual([token, readToken].map((one) => one?.initial.map(Redacted.value)), [[long], [other]])
     }))
 
   it.effect("the hosts are names, with https:// if a proxy terminates TLS, and the name to listen on is one", () =>
@@ -118,5 +126,39 @@ describe("the settings of the operating API", () => {
         Result.succeed(long)
       )
       assert.isTrue(Result.isFailure(yield* tokenOf({})))
+    }))
+
+  it.effect("a token's file has the token and the previous one, and commands send the first (I11)", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "token")
+      const variables = { ...open, ROLLCALL_HTTP_TOKEN_FILE: file }
+      writeFileSync(file, `${long}\r\n${other}\n`)
+      const { token } = yield* httpOf(variables)
+      assert.deepStrictEqual(token?.initial.map(Redacted.value), [long, other])
+      const sent = Result.getOrThrow(Config.checkHttpClient(yield* load(variables))).token
+      assert.strictEqual(sent && Redacted.value(sent), long)
+      const [clash] = yield* faultsOf({ ...variables, ROLLCALL_HTTP_READ_TOKEN: other })
+      assert.strictEqual(clash, "ROLLCALL_HTTP_READ_TOKEN is the same as ROLLCALL_HTTP_TOKEN")
+      const source = token?.file ?? assert.fail("the token is not in a file")
+      assert.strictEqual(source.variable, "ROLLCALL_HTTP_TOKEN_FILE")
+      const reread = Effect.map(source.read, (tokens) => tokens.map(Redacted.value))
+      writeFileSync(file, `${other}\n`)
+      assert.deepStrictEqual(yield* reread, [other])
+      const unusable: ReadonlyArray<[content: string, reason: RegExp]> = [
+        [" \n", /^ROLLCALL_HTTP_TOKEN_FILE names a file that is empty or cannot be read$/],
+        [long.slice(1), /^ROLLCALL_HTTP_TOKEN_FILE is shorter than 32 characters, but/],
+        [`${long}\n${other.slice(1)}`, /^ROLLCALL_HTTP_TOKEN_FILE is shorter than 32 characters, but/],
+        [`${long} ${other}`, /^ROLLCALL_HTTP_TOKEN_FILE contains white space/],
+        [`${long}\n${other}\n${long}`, /^ROLLCALL_HTTP_TOKEN_FILE contains 3 lines$/]
+      ]
+      for (const [content, reason] of unusable) {
+        writeFileSync(file, content)
+        const fault = yield* Effect.flip(reread)
+        assert.match(fault.message, reason)
+        assert.notInclude(JSON.stringify(fault), long.slice(1))
+        if (content !== " \n") assert.match((yield* faultsOf(variables)).join(), /^ROLLCALL_HTTP_TOKEN /)
+      }
+      rmSync(file)
+      assert.match((yield* Effect.flip(reread)).message, /is empty or cannot be read$/)
     }))
 })

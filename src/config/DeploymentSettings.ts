@@ -1,4 +1,5 @@
 /** The settings of one deployment: the operating API and the log. */
+import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { isIP } from "node:net"
 import { display } from "../domain/Quote.ts"
@@ -47,21 +48,58 @@ const parseAllowedHost = (value: ConfigValue) => {
   return { name, https: scheme !== undefined }
 }
 
-const parseToken = (value: ConfigValue, host: string): Redacted.Redacted | null => {
-  const token = value.secret()?.initial ?? null
-  if (token === null) return null
-  if (/\s/.test(Redacted.value(token))) {
-    value.fault("contains white space, which an HTTP header cannot carry", "Make one with: openssl rand -hex 32")
+/** The current token in the first line and, while clients change to it, the previous one in the second. */
+const linesOf = (secret: Redacted.Redacted): ReadonlyArray<Redacted.Redacted> =>
+  Redacted.value(secret).split("\n").map((line) => line.trim()).filter((line) => line !== "").map((line) =>
+    Redacted.make(line)
+  )
+
+/** Why tokens cannot be used, as a clause whose subject is their variable; null if they can. */
+const tokenFault = (tokens: ReadonlyArray<Redacted.Redacted>, host: string) => {
+  const texts = tokens.map(Redacted.value)
+  if (texts.length > 2) {
+    return {
+      message: `contains ${texts.length} lines`,
+      hint: "Write the token in the first line and, while clients still send it, the previous token in the second"
+    }
   }
-  if (!isLoopback(host) && Redacted.value(token).length < minTokenLength) {
-    value.fault(
-      `is shorter than ${minTokenLength} characters, but the operating API listens on ${
-        display(host)
-      }, which other machines can reach`,
-      "Make a random token with: openssl rand -hex 32"
-    )
+  if (texts.some((text) => /\s/.test(text))) {
+    return {
+      message: "contains white space, which an HTTP header cannot carry",
+      hint: "Make one with: openssl rand -hex 32"
+    }
   }
-  return token
+  if (isLoopback(host) || texts.every(({ length }) => length >= minTokenLength)) return null
+  return {
+    message: `is shorter than ${minTokenLength} characters, but the operating API listens on ${
+      display(host)
+    }, which other machines can reach`,
+    hint: "Make a random token with: openssl rand -hex 32"
+  }
+}
+
+const parseToken = (value: ConfigValue, host: string) => {
+  const secret = value.secret()
+  if (secret === undefined) return null
+  const initial = linesOf(secret.initial)
+  const fault = tokenFault(initial, host)
+  if (fault !== null) value.fault(fault.message, fault.hint)
+  if (secret.file === null) return { initial, file: null }
+  const { read, variable } = secret.file
+  const failed = ({ hint, message }: { readonly message: string; readonly hint: string }) =>
+    Effect.fail({ message: `${variable} ${message}`, hint })
+  const reread = Effect.flatMap(read, (content) => {
+    if (content === null) {
+      return failed({
+        message: "names a file that is empty or cannot be read",
+        hint: "Write the token into the file, readable for Rollcall"
+      })
+    }
+    const tokens = linesOf(content)
+    const fault = tokenFault(tokens, host)
+    return fault === null ? Effect.succeed(tokens) : failed(fault)
+  })
+  return { initial, file: { variable, read: reread } }
 }
 
 /** null: without TLS. */
@@ -120,7 +158,8 @@ export const parseHttp = (section: ConfigValue, allowPlaintext: ReadonlySet<Plai
   const token = parseToken(own.token, host)
   /** Allows reading only. */
   const readToken = parseToken(own.readToken, host)
-  if (token !== null && readToken !== null && Redacted.value(token) === Redacted.value(readToken)) {
+  const operating = token?.initial.map(Redacted.value) ?? []
+  if (readToken?.initial.some((read) => operating.includes(Redacted.value(read)))) {
     own.readToken.fault("is the same as ROLLCALL_HTTP_TOKEN", "Make another token with: openssl rand -hex 32")
   }
   const listed = own.hosts.items().map(parseAllowedHost)
@@ -140,7 +179,8 @@ const isOwnMachine = (host: string): boolean => isLoopback(host) || host === "0.
 export const parseHttpClient = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
   const own = httpFields(section)
   const address = parseAddress(own)
-  const token = own.token.secret()?.initial ?? own.readToken.secret()?.initial ?? null
+  const secret = own.token.secret() ?? own.readToken.secret()
+  const token = secret === undefined ? null : linesOf(secret.initial)[0] ?? null
   if (token === null && !own.token.isSet && !isLoopback(address.host)) {
     section.variable("ROLLCALL_HTTP_TOKEN").fault(
       `is not set, but the operating API at ${display(address.host)} requires it`,

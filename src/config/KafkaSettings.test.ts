@@ -8,7 +8,7 @@ import { type RawConfig, type SecretValue } from "./RawConfig.ts"
 
 const secretValue = (text: string): SecretValue => {
   const initial = Redacted.make(text)
-  return { initial, current: Effect.succeed(initial) }
+  return { initial, current: Effect.succeed(initial), file: null }
 }
 const account = { accounts: { eu: { url: "https://api.example.com/v1", key: secret("KEY") } } }
 const secrets = new Map(

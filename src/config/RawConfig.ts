@@ -92,8 +92,15 @@ export class ConfigFaults extends Schema.TaggedError<ConfigFaults>()("ConfigFaul
 export interface SecretValue {
   /** The value at start. */
   readonly initial: Redacted.Redacted
-  /** Reads the current value. */
+  /** Reads the current value; the previous one while the file cannot be read. */
   readonly current: Effect.Effect<Redacted.Redacted>
+  /** null: the secret is in a variable, which does not change. */
+  readonly file: {
+    /** The variable that names the file. */
+    readonly variable: string
+    /** The content now; null while the file is missing, empty or unreadable. */
+    readonly read: Effect.Effect<Redacted.Redacted | null>
+  } | null
 }
 
 /** Everything that is configured, not yet checked. An absent entry is not set. */
@@ -129,10 +136,14 @@ const readSecretFile = (path: string): Effect.Effect<string | undefined> =>
     Effect.map(nonEmpty)
   )
 
-const fromFile = (path: string, first: string): SecretValue => {
+const fromFile = (variable: string, path: string, first: string): SecretValue => {
   let last = Redacted.make(first)
   return {
     initial: last,
+    file: {
+      variable,
+      read: Effect.map(readSecretFile(path), (text) => text === undefined ? null : Redacted.make(text))
+    },
     current: Effect.map(readSecretFile(path), (text) => {
       if (text !== undefined && text !== Redacted.value(last)) last = Redacted.make(text)
       return last
@@ -151,13 +162,13 @@ const loadSecret = Effect.fnUntraced(function*(name: string) {
   if (own !== undefined && path !== undefined) return `${name} and ${name}_FILE are both set`
   if (own !== undefined) {
     const initial = Redacted.make(own)
-    return { initial, current: Effect.succeed(initial) }
+    return { initial, current: Effect.succeed(initial), file: null }
   }
   if (path === undefined) return undefined
   const text = yield* readSecretFile(path)
   return text === undefined
     ? `${name}_FILE names ${isPath(path) ? path : display(path)}, and that file is empty or cannot be read`
-    : fromFile(path, text)
+    : fromFile(`${name}_FILE`, path, text)
 })
 
 // ---- the file -----------------------------------------------------------------------------------------------------

@@ -22,9 +22,9 @@ import { display } from "../domain/Quote.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
 import type { Store } from "../store/Store.ts"
 import * as AccessControl from "./access/AccessControl.ts"
-import type { AllowedHost } from "./access/RequestOrigin.ts"
+import type { AllowedHost, Reachability } from "./access/RequestOrigin.ts"
 import { Sessions } from "./access/Sessions.ts"
-import type { Access, Tokens } from "./access/Tokens.ts"
+import { Tokens, type TokenSources } from "./access/Tokens.ts"
 import { WrongTokens } from "./access/WrongTokens.ts"
 import { Api } from "./Api.ts"
 import * as AuditHandlers from "./audit/AuditHandlers.ts"
@@ -52,7 +52,7 @@ import * as StreamHandlers from "./streams/StreamHandlers.ts"
 import * as TlsFiles from "./tls/TlsFiles.ts"
 import * as UnknownParameters from "./UnknownParameters.ts"
 
-export interface ServerOptions extends Tokens {
+export interface ServerOptions extends TokenSources {
   readonly host: string
   /** 0 = any free port. */
   readonly port: number
@@ -107,7 +107,7 @@ const errorsAsProblems =
     })
 
 /** Every request passes through these, the outermost first. */
-const middleware = (access: Access, limits: Limits) => {
+const middleware = (access: Reachability, limits: Limits) => {
   const limited = RequestLimits.make(limits)
   const withProblems = errorsAsProblems(limits)
   return HttpRouter.middleware(
@@ -120,10 +120,8 @@ const middleware = (access: Access, limits: Limits) => {
   )
 }
 
-const accessOf = ({ hosts, readToken, tls, token }: ServerOptions): Access => ({
+const accessOf = ({ hosts, tls, token }: ServerOptions): Reachability => ({
   hosts,
-  readToken,
-  token,
   guarded: token !== null,
   encrypted: tls !== null
 })
@@ -223,6 +221,6 @@ export const layer = (
   }).pipe(
     Layer.merge(address),
     Layer.provide(http),
-    Layer.provide([OverviewCache.layer, Sessions.layer, WrongTokens.layer])
+    Layer.provide([OverviewCache.layer, Sessions.layer, Tokens.layer(options), WrongTokens.layer])
   )
 }

@@ -40,8 +40,12 @@ const tryListening = (host: string, port: number) =>
   })
 
 /** Asks the program at the address for its readiness and for a position of its log. */
-const askProgram = Effect.fnUntraced(function*({ tls, ...http }: Config.Settings["http"]) {
-  const client = yield* connectTo({ ...http, tls: tls && { certFile: tls.certFile, caFile: null } })
+const askProgram = Effect.fnUntraced(function*({ tls, token, ...http }: Config.Settings["http"]) {
+  const client = yield* connectTo({
+    ...http,
+    token: token?.initial[0] ?? null,
+    tls: tls && { certFile: tls.certFile, caFile: null }
+  })
   return { url: client.url, checks: yield* client.readiness, position: yield* client.newestPosition }
 })
 

@@ -31,9 +31,9 @@ import {
 } from "../Problem.ts"
 import { forms } from "../RouteNotFound.ts"
 import { addressOf, type Caller, CurrentCaller } from "./Caller.ts"
-import { isForeign, type OwnOrigin, ownOriginOf } from "./RequestOrigin.ts"
+import { isForeign, type OwnOrigin, ownOriginOf, type Reachability } from "./RequestOrigin.ts"
 import { cookieFor, Sessions } from "./Sessions.ts"
-import { type Access, bearerOf, callerWith } from "./Tokens.ts"
+import { bearerOf, Tokens } from "./Tokens.ts"
 import { WrongTokens } from "./WrongTokens.ts"
 
 /** Everything but GET and HEAD, whether or not the path exists: a path that is not recognized here must not pass unchecked. */
@@ -86,17 +86,17 @@ const isActivity = (url: string): boolean => !url.endsWith("?refreshed")
 const secretOf = (request: HttpServerRequest, own: OwnOrigin | null): string | undefined =>
   own === null ? undefined : request.cookies[cookieFor(own).name]
 
-/** How often the session of an open stream is checked. */
-const sessionCheck = "5 seconds"
+/** How often the session or the token of an open stream is checked. */
+const proofCheck = "5 seconds"
 
-/** Ends a stream of events soon after its session. */
-const endWithSession = (
+/** Ends a stream of events soon after its session, or after its token was replaced. */
+const endWithProof = (
   response: HttpServerResponse.HttpServerResponse,
-  find: Effect.Effect<Caller | null>
+  isValid: Effect.Effect<boolean>
 ): HttpServerResponse.HttpServerResponse => {
   const { body } = response
   if (body._tag !== "Stream") return response
-  const ended = Effect.repeat(Effect.delay(find, sessionCheck), { until: (caller) => caller === null })
+  const ended = Effect.repeat(Effect.delay(isValid, proofCheck), { until: (valid) => !valid })
   return HttpServerResponse.setBody(
     response,
     HttpBody.stream(Stream.interruptWhen(body.stream, ended), body.contentType, body.contentLength)
@@ -105,6 +105,12 @@ const endWithSession = (
 
 const wantsPage = ({ headers, method }: HttpServerRequest): boolean =>
   method === "GET" && headers["accept"]?.includes("text/html") === true
+
+/** The sender of a request, and whether its proof is still valid later. */
+interface Identity {
+  readonly caller: Caller
+  readonly isValid: Effect.Effect<boolean>
+}
 
 /** The `rollcall` command calls itself so; any other client could do that too. */
 const actorOf = (request: HttpServerRequest, caller: Caller | null): Actor => ({
@@ -121,12 +127,12 @@ const refused = Metric.counter("rollcall_http_refused_total", {
 })
 
 /** Makes the middleware. */
-export const make = Effect.fnUntraced(function*(access: Access) {
+export const make = Effect.fnUntraced(function*(access: Reachability) {
   const log = yield* BoundedLog.make("requests were refused by their host name, their origin or the read token")
-  const { token } = access
   const { penalize } = yield* WrongTokens
   const sessions = yield* Sessions
-  const anyone: Caller | null = token === null ? { scope: "operate", means: "no token" } : null
+  const tokens = yield* Tokens
+  const anyone: Identity = { caller: { scope: "operate", means: "no token" }, isValid: Effect.succeed(true) }
 
   const refuse = Effect.fnUntraced(
     function*(
@@ -142,15 +148,18 @@ export const make = Effect.fnUntraced(function*(access: Access) {
     }
   )
 
-  /** The caller, or null if the request has no valid session and no token. A wrong token is a response. */
+  /** The sender, or null if the request has no valid session and no token. A wrong token is a response. */
   const identify = Effect.fnUntraced(function*(request: HttpServerRequest, own: OwnOrigin | null) {
-    if (token === null) return anyone
+    if (!access.guarded) return anyone
     const sent = bearerOf(request.headers["authorization"])
     if (sent === null) {
-      return yield* sessions.find(secretOf(request, own), isActivity(request.url))
+      const secret = secretOf(request, own)
+      const caller = yield* sessions.find(secret, isActivity(request.url))
+      const isValid = Effect.map(sessions.find(secret, false), (found) => found !== null)
+      return caller && { caller, isValid }
     }
-    const caller = callerWith(access, sent)
-    if (caller !== null) return caller
+    const grant = tokens.check(sent)
+    if (grant !== null) return { caller: grant.caller, isValid: Effect.sync(grant.isValid) }
     const waited = yield* penalize(addressOf(request))
     return yield* refuseToken(waited ? tokenRequired : tooManyWrongTokens)
   })
@@ -164,8 +173,9 @@ export const make = Effect.fnUntraced(function*(access: Access) {
         ? yield* Effect.provideService(handler, CurrentCaller, null)
         : yield* refuse(request, problem)
     }
-    const caller = yield* identify(request, own)
-    if (HttpServerResponse.isHttpServerResponse(caller)) return caller
+    const identity = yield* identify(request, own)
+    if (HttpServerResponse.isHttpServerResponse(identity)) return identity
+    const caller = identity?.caller ?? null
     if (caller === null && !isPublic(request)) {
       return wantsPage(request) ? loginFor(request.url) : yield* refuseToken(tokenRequired)
     }
@@ -176,8 +186,6 @@ export const make = Effect.fnUntraced(function*(access: Access) {
       Effect.provideService(CurrentCaller, caller),
       Effect.provideService(CurrentActor, actorOf(request, caller))
     )
-    return caller?.means === "session"
-      ? endWithSession(response, sessions.find(secretOf(request, own), false))
-      : response
+    return identity === null || identity === anyone ? response : endWithProof(response, identity.isValid)
   })
 })

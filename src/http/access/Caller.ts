@@ -10,6 +10,8 @@ export interface Caller {
   readonly scope: Scope
   /** How the caller proved its right, for the audit log. */
   readonly means: "read token" | "operate token" | "session" | "no token"
+  /** The id of the session, if that is the proof. */
+  readonly session?: string
 }
 
 /** null: the request carries no valid token, so it gets only what is public. */

@@ -1,8 +1,8 @@
 /**
- * Sessions of browsers: a page cannot send a token with each request, so signing in exchanges the token for a cookie.
+ * Sessions: a page cannot send a token with each request, so signing in exchanges the token for a cookie.
  *
  * Invariants
- * 1. A session ends after `idleLimit` without a request and after `absoluteLimit` in any case
+ * 1. A session ends after `idleLimit` without a request, after `absoluteLimit`, and with the token that it began with
  * 2. Only a hash of its secret is stored, and only in memory: a restart ends all sessions   (I11)
  * 3. Only a right token makes a session, and there are never more than `maxSessions`   (I9)
  *
@@ -18,22 +18,35 @@ import * as Layer from "effect/Layer"
 import { createHash, randomBytes } from "node:crypto"
 import type { Caller, Scope } from "./Caller.ts"
 import type { OwnOrigin } from "./RequestOrigin.ts"
+import type { Grant } from "./Tokens.ts"
 
-const idleLimit = Duration.minutes(30)
-const absoluteLimit = Duration.hours(12)
+const idleLimit = Duration.toMillis("30 minutes")
+const absoluteLimit = Duration.toMillis("12 hours")
 const maxSessions = 100
 
-interface Session {
+/** A session as operators see it. Times are those of our clock, ms. */
+export interface OpenSession {
+  /** Does not allow anything: it is not the secret. */
+  readonly id: string
   readonly scope: Scope
-  /** Our clock, ms. */
+  /** Where the user signed in. */
+  readonly address: string
   readonly startedAt: number
+  readonly lastRequestAt: number
+  readonly expiresAt: number
+}
+
+interface Session extends Pick<OpenSession, "id" | "address" | "startedAt"> {
+  readonly grant: Grant
   lastRequestAt: number
 }
 
 const hash = (secret: string): string => createHash("sha256").update(secret).digest("base64url")
 
-const isLive = ({ lastRequestAt, startedAt }: Session, now: number): boolean =>
-  now - lastRequestAt < Duration.toMillis(idleLimit) && now - startedAt < Duration.toMillis(absoluteLimit)
+const expiryOf = ({ lastRequestAt, startedAt }: Session): number =>
+  Math.min(lastRequestAt + idleLimit, startedAt + absoluteLimit)
+
+const isLive = (session: Session, now: number): boolean => now < expiryOf(session) && session.grant.isValid()
 
 /** Name and attributes of the cookie. `__Host-` makes browsers accept it only over TLS and from this host. */
 export const cookieFor = ({ isSecure, origin }: OwnOrigin) => {
@@ -46,27 +59,40 @@ export const cookieFor = ({ isSecure, origin }: OwnOrigin) => {
 
 export class Sessions extends Context.Service<Sessions, {
   /** Returns the secret of a new session. */
-  readonly start: (scope: Scope) => Effect.Effect<string>
+  readonly start: (grant: Grant, address: string) => Effect.Effect<string>
   /** The caller of a live session, or null. `prolong`: whether the request counts as activity. */
   readonly find: (secret: string | undefined, prolong: boolean) => Effect.Effect<Caller | null>
   readonly end: (secret: string | undefined) => Effect.Effect<void>
+  /** The live sessions, the one with the oldest request first. */
+  readonly list: Effect.Effect<ReadonlyArray<OpenSession>>
+  /** Ends the live sessions that are selected, and returns them. */
+  readonly endEach: (isSelected: (session: OpenSession) => boolean) => Effect.Effect<ReadonlyArray<OpenSession>>
 }>()("rollcall/http/Sessions") {
   static readonly layer: Layer.Layer<Sessions> = Layer.sync(Sessions, () => {
     /** Hash of the secret → session, the one with the oldest request first. */
     const sessions = new Map<string, Session>()
 
-    const makeRoom = (now: number): void => {
-      for (const [key, session] of sessions) {
-        if (sessions.size >= maxSessions || !isLive(session, now)) sessions.delete(key)
-      }
+    const dropDead = (now: number): void => {
+      for (const [key, session] of sessions) if (!isLive(session, now)) sessions.delete(key)
     }
+    const view = (session: Session): OpenSession => ({
+      id: session.id,
+      scope: session.grant.caller.scope,
+      address: session.address,
+      startedAt: session.startedAt,
+      lastRequestAt: session.lastRequestAt,
+      expiresAt: expiryOf(session)
+    })
 
     return Sessions.of({
-      start: (scope) =>
+      start: (grant, address) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
-          makeRoom(now)
+          dropDead(now)
+          const [longestIdle] = sessions.keys()
+          if (sessions.size >= maxSessions && longestIdle !== undefined) sessions.delete(longestIdle)
           const secret = randomBytes(32).toString("base64url")
-          sessions.set(hash(secret), { scope, startedAt: now, lastRequestAt: now })
+          const id = randomBytes(8).toString("hex")
+          sessions.set(hash(secret), { id, grant, address, startedAt: now, lastRequestAt: now })
           return secret
         }),
       find: Effect.fnUntraced(function*(secret, prolong) {
@@ -84,9 +110,20 @@ export class Sessions extends Context.Service<Sessions, {
           sessions.delete(key)
           sessions.set(key, session)
         }
-        return { scope: session.scope, means: "session" }
+        return { scope: session.grant.caller.scope, means: "session", session: session.id }
       }),
-      end: (secret) => Effect.sync(() => void (secret !== undefined && sessions.delete(hash(secret))))
+      end: (secret) => Effect.sync(() => void (secret !== undefined && sessions.delete(hash(secret)))),
+      list: Effect.map(Clock.currentTimeMillis, (now) => {
+        dropDead(now)
+        return [...sessions.values()].map(view)
+      }),
+      endEach: (isSelected) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          dropDead(now)
+          const ended = [...sessions].filter(([, session]) => isSelected(view(session)))
+          for (const [key] of ended) sessions.delete(key)
+          return ended.map(([, session]) => view(session))
+        })
     })
   })
 }

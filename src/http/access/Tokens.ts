@@ -1,32 +1,109 @@
-/** The two tokens: what each allows, and comparing them without revealing anything by the time it takes. */
+/**
+ * The tokens: what each allows, and comparing them without revealing anything by the time it takes.
+ *
+ * Invariants
+ * 1. A token that was removed from its file is refused within a minute, and what began with it ends
+ * 2. No token is both an operate token and a read token: a file that would make it so is not used
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { createHash, timingSafeEqual } from "node:crypto"
-import type { Caller } from "./Caller.ts"
-import type { Reachability } from "./RequestOrigin.ts"
+import { keepCurrent } from "../ReplacedFiles.ts"
+import type { Caller, Scope } from "./Caller.ts"
 
-export interface Tokens {
+/** The tokens of one right: the current one and, while clients change to it, the previous one. */
+export interface TokenSource {
+  readonly initial: ReadonlyArray<Redacted.Redacted>
+  readonly file: {
+    /** `ROLLCALL_HTTP_TOKEN_FILE` */
+    readonly variable: string
+    /** Reads the tokens again, or fails with the reason why they cannot be used. */
+    readonly read: Effect.Effect<
+      ReadonlyArray<Redacted.Redacted>,
+      { readonly message: string; readonly hint: string }
+    >
+  } | null
+}
+
+export interface TokenSources {
   /** Allows everything; null: every request from this machine may do everything. */
-  readonly token: Redacted.Redacted | null
+  readonly token: TokenSource | null
   /** Allows GET only. */
-  readonly readToken: Redacted.Redacted | null
+  readonly readToken: TokenSource | null
 }
 
-/** Everything that access to the API depends on. */
-export interface Access extends Tokens, Reachability {}
-
-const digest = (text: string) => createHash("sha256").update(text).digest()
-
-const equals = (token: Redacted.Redacted | null, candidate: Buffer): boolean =>
-  token !== null && timingSafeEqual(digest(Redacted.value(token)), candidate)
-
-/** The rights of the token; null if it is neither of the two. */
-export const callerWith = ({ readToken, token }: Tokens, candidate: string): Caller | null => {
-  const sent = digest(candidate)
-  const [operates, reads] = [equals(token, sent), equals(readToken, sent)]
-  if (operates) return { scope: "operate", means: "operate token" }
-  return reads ? { scope: "read", means: "read token" } : null
+/** What a right token gives to its sender. */
+export interface Grant {
+  readonly caller: Caller
+  /** False once the token was replaced. */
+  readonly isValid: () => boolean
 }
+
+const digestOf = (text: string) => createHash("sha256").update(text).digest()
+const digestsOf = (tokens: ReadonlyArray<Redacted.Redacted>): ReadonlyArray<Buffer> =>
+  tokens.map((token) => digestOf(Redacted.value(token)))
+
+/** Compares with all of them, so that the time does not depend on the one that is equal. */
+const contains = (digests: ReadonlyArray<Buffer>, sent: Buffer): boolean =>
+  digests.reduce((found, digest) => timingSafeEqual(digest, sent) || found, false)
+
+const isSame = (one: ReadonlyArray<Buffer>, other: ReadonlyArray<Buffer>): boolean =>
+  Buffer.concat(one).equals(Buffer.concat(other))
 
 /** The token of an `Authorization` header; null if the header has another form. */
 export const bearerOf = (authorization: string | undefined): string | null =>
   /^bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? null
+
+export class Tokens extends Context.Service<Tokens, {
+  /** null if it is not one of the tokens. */
+  readonly check: (candidate: string) => Grant | null
+}>()("rollcall/http/Tokens") {
+  static readonly layer = ({ readToken, token }: TokenSources): Layer.Layer<Tokens> =>
+    Layer.effect(
+      Tokens,
+      Effect.gen(function*() {
+        const accepted: Record<Scope, ReadonlyArray<Buffer>> = {
+          operate: digestsOf(token?.initial ?? []),
+          read: digestsOf(readToken?.initial ?? [])
+        }
+
+        const follow = (scope: Scope, other: Scope, source: TokenSource | null) => {
+          if (source === null || source.file === null) return Effect.void
+          const { read, variable } = source.file
+          return Effect.forkScoped(keepCurrent({
+            name: "token",
+            first: accepted[scope],
+            read: Effect.filterOrFail(
+              Effect.map(read, digestsOf),
+              (digests) => !digests.some((digest) => contains(accepted[other], digest)),
+              () => ({
+                message: `${variable} contains a token that is both the read token and the operate token`,
+                hint: "make another token with: openssl rand -hex 32"
+              })
+            ),
+            isSame,
+            use: (digests) => {
+              accepted[scope] = digests
+              return { variable }
+            }
+          }))
+        }
+        yield* follow("operate", "read", token)
+        yield* follow("read", "operate", readToken)
+
+        const grant = (scope: Scope, sent: Buffer): Grant => ({
+          caller: { scope, means: scope === "operate" ? "operate token" : "read token" },
+          isValid: () => contains(accepted[scope], sent)
+        })
+        return Tokens.of({
+          check: (candidate) => {
+            const sent = digestOf(candidate)
+            const [operates, reads] = [contains(accepted.operate, sent), contains(accepted.read, sent)]
+            return operates ? grant("operate", sent) : reads ? grant("read", sent) : null
+          }
+        })
+      })
+    )
+}

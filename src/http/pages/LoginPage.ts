@@ -14,9 +14,9 @@ import * as UrlParams from "effect/http/UrlParams"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { addressOf } from "../access/Caller.ts"
-import { type OwnOrigin, ownOriginOf } from "../access/RequestOrigin.ts"
+import { type OwnOrigin, ownOriginOf, type Reachability } from "../access/RequestOrigin.ts"
 import { cookieFor, Sessions } from "../access/Sessions.ts"
-import { type Access, callerWith } from "../access/Tokens.ts"
+import { Tokens } from "../access/Tokens.ts"
 import { WrongTokens } from "../access/WrongTokens.ts"
 import { escape, render } from "./Page.ts"
 
@@ -75,7 +75,7 @@ const fields = Effect.gen(function*() {
 const isForm = (contentType: string | undefined): boolean =>
   /^application\/x-www-form-urlencoded\s*(;|$)/i.test(contentType?.trim() ?? "")
 
-export const layer = (access: Access) => {
+export const layer = (access: Reachability) => {
   const cookieOf = (request: HttpServerRequest) => {
     const own: OwnOrigin = ownOriginOf(request.headers, access) ?? { origin: null, isSecure: access.encrypted }
     return cookieFor(own)
@@ -88,16 +88,16 @@ export const layer = (access: Access) => {
     const { name, options } = cookieOf(request)
     const { to, token } = isForm(request.headers["content-type"]) ? yield* fields : { to: "/", token: "" }
     if (token === "") return form({ to, problem: "Enter a token.", status: 400 })
-    const caller = callerWith(access, token)
-    if (caller === null) {
+    const grant = (yield* Tokens).check(token)
+    if (grant === null) {
       const waited = yield* penalize(addressOf(request))
       return waited
         ? form({ to, problem: "This token is wrong.", status: 401 })
         : form({ to, problem: "Too many wrong tokens are being entered. Try again.", status: 429 })
     }
     yield* sessions.end(request.cookies[name])
-    const secret = yield* sessions.start(caller.scope)
-    yield* Effect.annotateLogs(Effect.logInfo("signed in"), { token: caller.means, address: addressOf(request) })
+    const secret = yield* sessions.start(grant, addressOf(request))
+    yield* Effect.annotateLogs(Effect.logInfo("signed in"), { token: grant.caller.means, address: addressOf(request) })
     return HttpServerResponse.setCookieUnsafe(redirectTo(to), name, secret, options)
   })
 
@@ -111,7 +111,7 @@ export const layer = (access: Access) => {
   })
 
   // without a token every request from this machine may do everything, so there is nothing to sign in to
-  const guarded = access.token !== null
+  const { guarded } = access
   return Layer.mergeAll(
     HttpRouter.add("GET", "/login", guarded ? show : Effect.succeed(redirectTo("/"))),
     HttpRouter.add("POST", "/login", guarded ? signIn : Effect.succeed(redirectTo("/"))),

@@ -5,14 +5,13 @@
  * - The two files are replaced one after another. If they do not belong together, the previous pair stays in use, and they
  *   are read again a minute later.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import type { Server } from "node:https"
 import { createSecureContext } from "node:tls"
+import * as ReplacedFiles from "../ReplacedFiles.ts"
 
 /** Paths of PEM files. */
 export interface TlsFiles {
@@ -31,8 +30,6 @@ export class TlsError extends Schema.TaggedError<TlsError>()("TlsError", {
   message: Schema.String,
   hint: Schema.String
 }) {}
-
-const reloadInterval = Duration.minutes(1)
 
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : "not a PEM file"
@@ -68,23 +65,17 @@ export const load = Effect.fnUntraced(function*({ certFile, keyFile }: TlsFiles)
 const expiryOf = ({ cert }: TlsPair): string => new Date(new X509Certificate(cert).validTo).toISOString()
 
 /** Logs until when the certificate is valid, and uses new files within a minute. Never returns. */
-export const keepCurrent = Effect.fnUntraced(function*(files: TlsFiles, first: TlsPair, server: Server) {
-  yield* Effect.annotateLogs(Effect.logInfo("certificate loaded"), { expires: expiryOf(first) })
-  let current = first
-  let failure = ""
-  const reload = Effect.gen(function*() {
-    const pair = yield* load(files)
-    failure = ""
-    if (pair.cert === current.cert && pair.key === current.key) return
-    server.setSecureContext({ ...pair, minVersion: "TLSv1.2" })
-    current = pair
-    yield* Effect.annotateLogs(Effect.logInfo("certificate replaced"), { expires: expiryOf(pair) })
-  }).pipe(
-    Effect.catchTag("TlsError", ({ hint, message }) => {
-      if (message === failure) return Effect.void
-      failure = message
-      return Effect.annotateLogs(Effect.logWarning("certificate not replaced"), { error: message, hint })
+export const keepCurrent = (files: TlsFiles, first: TlsPair, server: Server): Effect.Effect<never> =>
+  Effect.andThen(
+    Effect.annotateLogs(Effect.logInfo("certificate loaded"), { expires: expiryOf(first) }),
+    ReplacedFiles.keepCurrent({
+      name: "certificate",
+      first,
+      read: load(files),
+      isSame: (one, other) => one.cert === other.cert && one.key === other.key,
+      use: (pair) => {
+        server.setSecureContext({ ...pair, minVersion: "TLSv1.2" })
+        return { expires: expiryOf(pair) }
+      }
     })
   )
-  yield* Effect.repeat(reload, Schedule.spaced(reloadInterval)).pipe(Effect.delay(reloadInterval))
-})

@@ -32,7 +32,7 @@ import * as Scripted from "../../support/capture/ScriptedApi.ts"
 const minute = Duration.minutes(1)
 
 export interface Options {
-  readonly token?: string
+  readonly token?: string | Server.ServerOptions["token"]
   readonly readToken?: string
   readonly hosts?: Server.ServerOptions["hosts"]
   readonly tls?: Server.ServerOptions["tls"]
@@ -73,6 +73,9 @@ const delivering = (
     Layer.provide(NodeHttpClient.layerNodeHttp)
   )
 
+const sourceOf = (token: Options["token"]): Server.ServerOptions["token"] =>
+  typeof token === "string" ? { initial: [Redacted.make(token)], file: null } : token ?? null
+
 /** The API over the provided store. */
 export const server = (
   {
@@ -94,8 +97,8 @@ export const server = (
     hosts,
     limits,
     tls,
-    token: token === undefined ? null : Redacted.make(token),
-    readToken: readToken === undefined ? null : Redacted.make(readToken),
+    token: sourceOf(token),
+    readToken: sourceOf(readToken),
     dependencies,
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(

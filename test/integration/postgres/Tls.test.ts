@@ -49,7 +49,7 @@ type Postgres = Extract<StoreLocation, { readonly _tag: "Postgres" }>
 
 /** The store as the configuration gives it to the adapter. */
 const locationOf = (url: string): Postgres => {
-  const text = { initial: Redacted.make(url), current: Effect.succeed(Redacted.make(url)) }
+  const text = { initial: Redacted.make(url), current: Effect.succeed(Redacted.make(url)), file: null }
   const settings = Result.getOrThrow(Config.check({
     variables: { ROLLCALL_API_URL: "https://a/v1", ROLLCALL_API_KEY: secret("K"), DATABASE_URL: secret("U") },
     secrets: new Map([["K", text], ["U", text]]),

@@ -19,6 +19,7 @@ import { plugins } from "./cli/PluginsCommand.ts"
 import { runMain } from "./cli/Process.ts"
 import { sandbox } from "./cli/SandboxCommand.ts"
 import { schema } from "./cli/SchemaCommand.ts"
+import { sessions } from "./cli/SessionsCommand.ts"
 import { start } from "./cli/StartCommand.ts"
 import { status } from "./cli/StatusCommand.ts"
 import { store } from "./cli/StoreCommand.ts"
@@ -42,7 +43,8 @@ const rollcall = Command.make("rollcall").pipe(
     integrations,
     plugins,
     deadLetters,
-    forget
+    forget,
+    sessions
   ])
 )
 

@@ -18,6 +18,7 @@ import { Conflict, IntegrationInvalid, NotFound, NotReady, ReadinessCheck, Store
 import { RequestValidation } from "./RequestValidation.ts"
 import { DurationText, Model, page } from "./Schemas.ts"
 import { schemas } from "./schemas/SchemaApi.ts"
+import { sessions } from "./sessions/SessionApi.ts"
 import { commandEndpoints, streams } from "./streams/StreamApi.ts"
 import { UnknownParameters } from "./UnknownParameters.ts"
 
@@ -112,6 +113,7 @@ export const Api = HttpApi.make("rollcall")
   .add(deadLetters)
   .add(forget)
   .add(audit)
+  .add(sessions)
   .add(health)
   .middleware(RequestValidation)
   .middleware(UnknownParameters)

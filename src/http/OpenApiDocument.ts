@@ -22,6 +22,7 @@ const tags: Readonly<Record<string, string>> = {
   deadletters: "Deliveries that failed for good",
   forget: "Records that were forgotten on request",
   audit: "The commands of operators",
+  sessions: "Users who signed in with a browser, or programs that signed in",
   health: "Probes; they need no token"
 }
 
@@ -86,6 +87,9 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "forget.plan": { summary: "Count what forgetting a record would remove" },
   "forget.allow": { summary: "Let runs store a forgotten record again" },
   "audit.list": { summary: "List the commands of operators" },
+  "sessions.list": { summary: "List the sessions" },
+  "sessions.endAll": { summary: "End all sessions" },
+  "sessions.end": { summary: "End a session" },
   "health.live": { summary: "Liveness", description: "Responds as long as the process can respond at all." },
   "health.ready": {
     summary: "Readiness",
@@ -139,6 +143,7 @@ const parameters: Readonly<Record<string, Json>> = {
   "feed.events.model": several("Only events of these models", modelNames),
   "feed.events.kind": several("Only events of these kinds", ["created", "updated", "deleted"]),
   "feed.events.transition": several("Only events with one of these transitions", transitionNames),
+  "sessions.end.id": { description: "Id of the session", schema: { type: "string" } },
   "integrations.remove.id": { description: "Id of the integration, `<tool>:<identifier>`", schema: { type: "string" } }
 }
 

@@ -17,7 +17,7 @@ import { MethodNotAllowed, NotFound } from "./Problem.ts"
 /** Paths that are served but are not part of the API contract. */
 const pages = ["/", "/docs", "/login", "/metrics", "/openapi.json"] as const
 /** The forms of these pages, which are not commands. */
-export const forms: ReadonlyArray<string> = ["/login", "/logout"]
+export const forms: ReadonlyArray<string> = ["/login", "/logout", "/logout/everywhere"]
 /** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
 export const maxParameterLength = 3 * 255
 
@@ -29,7 +29,8 @@ for (const page of pages) known.on("GET", page, true)
 
 const methodsOf = (url: string): ReadonlyArray<string> => [
   ...(known.find("GET", url) === undefined ? [] : ["GET", "HEAD"]),
-  ...(known.find("POST", url) === undefined && !forms.includes(url) ? [] : ["POST"])
+  ...(known.find("POST", url) === undefined && !forms.includes(url) ? [] : ["POST"]),
+  ...(known.find("DELETE", url) === undefined ? [] : ["DELETE"])
 ]
 
 /** Whether the router found no route. */

@@ -46,6 +46,7 @@ import { InternalError, UnsupportedMediaType } from "./Problem.ts"
 import * as RequestValidation from "./RequestValidation.ts"
 import * as RouteNotFound from "./RouteNotFound.ts"
 import * as SchemaHandlers from "./schemas/SchemaHandlers.ts"
+import * as SessionHandlers from "./sessions/SessionHandlers.ts"
 import { OverviewCache } from "./status/OverviewCache.ts"
 import * as StatusPage from "./status/StatusPage.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
@@ -141,6 +142,7 @@ const routes = (options: ServerOptions) =>
         DeadLetterHandlers.layer,
         ForgetHandlers.layer,
         AuditHandlers.layer,
+        SessionHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
       Layer.provide([RequestValidation.layer, UnknownParameters.layer])

@@ -379,6 +379,8 @@ export class Store extends Context.Service<Store, {
     integration: IntegrationState,
     action: OperatorAction | null
   ) => Operation<void>
+  /** Adds an operator's action that changes nothing in the store to the audit log. */
+  readonly recordAction: (action: OperatorAction) => Operation<void>
   /** Operators' actions, the newest first; `before`: only those with a smaller id. */
   readonly auditLog: (limit: number, before?: number) => Operation<ReadonlyArray<AuditEntry>>
 

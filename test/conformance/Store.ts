@@ -67,6 +67,18 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       )
 
       test(
+        "an operator's action without an effect in the store is saved with its actor",
+        Effect.gen(function*() {
+          const { store } = yield* begin
+          const entry = { at: 7, command: "sessions.end", target: "all", detail: "2 ended" }
+          const actor = { actor: "session", address: "192.0.2.1" }
+          yield* Effect.provideService(store.recordAction(entry), CurrentActor, actor)
+          const [saved, ...others] = yield* store.auditLog(10)
+          assert.deepStrictEqual([saved, others], [{ ...entry, ...actor, id: saved?.id ?? 0 }, []])
+        })
+      )
+
+      test(
         "are not saved for an owner that was replaced, nor is the operator's action (I10)",
         Effect.gen(function*() {
           const { owner, store } = yield* begin

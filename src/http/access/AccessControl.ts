@@ -78,7 +78,7 @@ const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
 
 /** Everyone gets an answer from these: probes, and a user who has no session yet. */
 const isPublic = ({ method, url }: HttpServerRequest): boolean =>
-  url.startsWith("/health/") || /^\/login(\?|$)/.test(url) || (method === "POST" && url === "/logout")
+  url.startsWith("/health/") || /^\/login(\?|$)/.test(url) || (method === "POST" && forms.includes(url))
 
 /** A page that reloads itself must not keep a session open forever. */
 const isActivity = (url: string): boolean => !url.endsWith("?refreshed")

@@ -15,7 +15,7 @@ describe("a session", () => {
   it.effect("ends after half an hour without a request, and a page that reloads itself is not a request", () =>
     Effect.gen(function*() {
       const { find, start } = yield* Sessions
-      const secret = yield* start(grant("operate"), address)
+      const { secret } = yield* start(grant("operate"), address)
       yield* TestClock.adjust("29 minutes")
       assert.isNotNull(yield* find(secret, true))
       yield* TestClock.adjust("29 minutes")
@@ -27,7 +27,7 @@ describe("a session", () => {
   it.effect("ends after twelve hours although it is used", () =>
     Effect.gen(function*() {
       const { find, start } = yield* Sessions
-      const secret = yield* start(grant("read"), address)
+      const { secret } = yield* start(grant("read"), address)
       for (let minutes = 0; minutes < 12 * 60; minutes += 20) {
         const caller = yield* find(secret, true)
         assert.deepStrictEqual([caller?.scope, caller?.means], ["read", "session"])
@@ -39,7 +39,8 @@ describe("a session", () => {
   it.effect("ends when the user signs out, and no other secret finds it", () =>
     Effect.gen(function*() {
       const { end, find, start } = yield* Sessions
-      const [one, two] = [yield* start(grant("operate"), address), yield* start(grant("operate"), address)]
+      const { secret: one } = yield* start(grant("operate"), address)
+      const { secret: two } = yield* start(grant("operate"), address)
       assert.notStrictEqual(one, two)
       assert.lengthOf(Buffer.from(one, "base64url"), 32)
       for (const wrong of [undefined, "", "x", one.slice(1), `${one} `]) assert.isNull(yield* find(wrong, true))
@@ -52,8 +53,8 @@ describe("a session", () => {
     Effect.gen(function*() {
       const { find, list, start } = yield* Sessions
       let isValid = true
-      const secret = yield* start(grant("operate", () => isValid), address)
-      const other = yield* start(grant("operate"), address)
+      const { secret } = yield* start(grant("operate", () => isValid), address)
+      const { secret: other } = yield* start(grant("operate"), address)
       isValid = false
       assert.lengthOf(yield* list, 1)
       assert.isNull(yield* find(secret, false))
@@ -63,10 +64,8 @@ describe("a session", () => {
   it.effect("of the user who was idle longest ends if there are more than a hundred", () =>
     Effect.gen(function*() {
       const { find, start } = yield* Sessions
-      const secrets = yield* Effect.forEach(
-        Array.from({ length: 100 }),
-        () => start(grant("operate"), address)
-      )
+      const started = yield* Effect.forEach(Array.from({ length: 100 }), () => start(grant("operate"), address))
+      const secrets = started.map(({ secret }) => secret)
       yield* find(secrets[0], true)
       yield* start(grant("operate"), address)
       assert.isNotNull(yield* find(secrets[0], false))
@@ -77,9 +76,9 @@ describe("a session", () => {
   it.effect("is listed with its times, by an id that is not its secret", () =>
     Effect.gen(function*() {
       const { endEach, find, list, start } = yield* Sessions
-      const secret = yield* start(grant("read"), address)
+      const { secret } = yield* start(grant("read"), address)
       yield* TestClock.adjust("20 minutes")
-      const other = yield* start(grant("operate"), "192.0.2.2")
+      const { secret: other } = yield* start(grant("operate"), "192.0.2.2")
       yield* TestClock.adjust("5 minutes")
       const caller = yield* find(secret, true)
       const [operating, reading, ...none] = yield* list

@@ -58,8 +58,8 @@ export const cookieFor = ({ isSecure, origin }: OwnOrigin) => {
 }
 
 export class Sessions extends Context.Service<Sessions, {
-  /** Returns the secret of a new session. */
-  readonly start: (grant: Grant, address: string) => Effect.Effect<string>
+  /** The secret is that of the cookie. */
+  readonly start: (grant: Grant, address: string) => Effect.Effect<{ readonly id: string; readonly secret: string }>
   /** The caller of a live session, or null. `prolong`: whether the request counts as activity. */
   readonly find: (secret: string | undefined, prolong: boolean) => Effect.Effect<Caller | null>
   readonly end: (secret: string | undefined) => Effect.Effect<void>
@@ -93,7 +93,7 @@ export class Sessions extends Context.Service<Sessions, {
           const secret = randomBytes(32).toString("base64url")
           const id = randomBytes(8).toString("hex")
           sessions.set(hash(secret), { id, grant, address, startedAt: now, lastRequestAt: now })
-          return secret
+          return { id, secret }
         }),
       find: Effect.fnUntraced(function*(secret, prolong) {
         if (secret === undefined) return null

@@ -1,5 +1,5 @@
 /**
- * Signing in and out with a browser: `GET /login`, `POST /login` and `POST /logout`.
+ * Signing in and out: `GET /login`, `POST /login`, `POST /logout` and `POST /logout/everywhere`.
  *
  * Gotchas
  * - The body of the form is not JSON. A page of another origin cannot send it, because `AccessControl` compares the origins.
@@ -13,11 +13,12 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as UrlParams from "effect/http/UrlParams"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { addressOf } from "../access/Caller.ts"
+import { addressOf, CurrentCaller } from "../access/Caller.ts"
 import { type OwnOrigin, ownOriginOf, type Reachability } from "../access/RequestOrigin.ts"
 import { cookieFor, Sessions } from "../access/Sessions.ts"
 import { Tokens } from "../access/Tokens.ts"
 import { WrongTokens } from "../access/WrongTokens.ts"
+import { endSessions } from "../sessions/EndSessions.ts"
 import { escape, render } from "./Page.ts"
 
 const redirectTo = (location: string) => HttpServerResponse.empty({ status: 303, headers: { location } })
@@ -96,8 +97,12 @@ export const layer = (access: Reachability) => {
         : form({ to, problem: "Too many wrong tokens are being entered. Try again.", status: 429 })
     }
     yield* sessions.end(request.cookies[name])
-    const secret = yield* sessions.start(grant, addressOf(request))
-    yield* Effect.annotateLogs(Effect.logInfo("signed in"), { token: grant.caller.means, address: addressOf(request) })
+    const { id, secret } = yield* sessions.start(grant, addressOf(request))
+    yield* Effect.annotateLogs(Effect.logInfo("signed in"), {
+      token: grant.caller.means,
+      address: addressOf(request),
+      session: id
+    })
     return HttpServerResponse.setCookieUnsafe(redirectTo(to), name, secret, options)
   })
 
@@ -110,11 +115,20 @@ export const layer = (access: Reachability) => {
     return HttpServerResponse.expireCookieUnsafe(redirectTo("/login"), name, options)
   })
 
+  /** Ends all sessions with the operate token, and those with the read token only. */
+  const signOutEverywhere = Effect.gen(function*() {
+    const caller = yield* CurrentCaller
+    if (caller?.scope === "operate") yield* endSessions("all", () => true)
+    if (caller?.scope === "read") yield* endSessions("all with the read token", ({ scope }) => scope === "read")
+    return yield* signOut
+  })
+
   // without a token every request from this machine may do everything, so there is nothing to sign in to
   const { guarded } = access
   return Layer.mergeAll(
     HttpRouter.add("GET", "/login", guarded ? show : Effect.succeed(redirectTo("/"))),
     HttpRouter.add("POST", "/login", guarded ? signIn : Effect.succeed(redirectTo("/"))),
-    HttpRouter.add("POST", "/logout", signOut)
+    HttpRouter.add("POST", "/logout", signOut),
+    HttpRouter.add("POST", "/logout/everywhere", signOutEverywhere)
   )
 }

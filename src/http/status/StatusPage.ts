@@ -85,11 +85,14 @@ const statusPage = (
   render(
     "Rollcall",
     `<header><h1>Rollcall</h1>${
-      signedIn ? `<form method="post" action="/logout"><button>Sign out</button></form>` : ""
+      signedIn
+        ? `<form method="post" action="/logout"><button>Sign out</button>
+<button formaction="/logout/everywhere">Sign out everywhere</button></form>`
+        : ""
     }</header>
 <p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
 <a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> · <a href="/v1/audit">audit log</a> ·
-<a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
+<a href="/v1/sessions">sessions</a> · <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
 ${
       outage === null
         ? ""

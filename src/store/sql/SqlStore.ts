@@ -181,6 +181,7 @@ const make = Effect.gen(function*() {
         ON CONFLICT (id) DO UPDATE SET state = excluded.state`
       if (action !== null) yield* audit.record(action)
     }, sql.withTransaction),
+    recordAction: audit.record,
     auditLog: audit.list,
 
     ensureStreams: (streams) =>

@@ -27,7 +27,8 @@ describe("usage", () => {
         "integrations",
         "plugins",
         "deadletters",
-        "forget"
+        "forget",
+        "sessions"
       ]
     ) {
       assert.match(stdout, new RegExp(`^  ${command} `, "m"))
@@ -268,6 +269,38 @@ describe("status and tail", () => {
       assert.strictEqual(JSON.parse((await json.says(/^\{.*\}$/m))[0]).data.after.name, "Shown in tail")
       assert.strictEqual((await tail.stop("SIGINT")).code, 0)
     }))
+})
+
+describe("sessions", () => {
+  it("are listed and ended by id or all together", () =>
+    inDirectory(async (directory, start) => {
+      const { environment } = await sandboxed(start, directory)
+      const guarded = { ...environment, ROLLCALL_HTTP_TOKEN: "local" }
+      const service = start(["start"], guarded)
+      await service.says(/"message":"started"/, "stderr")
+      const cli = (...args: ReadonlyArray<string>) => run(["sessions", ...args], guarded)
+      const signIn = () =>
+        fetch(`http://127.0.0.1:${environment.ROLLCALL_HTTP_PORT}/login`, {
+          method: "POST",
+          body: new URLSearchParams({ token: "local" }),
+          redirect: "manual"
+        })
+
+      assert.strictEqual((await cli("list")).stdout, "no sessions\n")
+      for (let count = 0; count < 3; count++) await signIn()
+      const sessions = JSON.parse((await cli("list", "--json")).stdout)
+      assert.lengthOf(sessions, 3)
+      assert.match((await cli("list")).stdout, /^SESSION +RIGHT +ADDRESS[\s\S]*^[0-9a-f]{16} +operate +127\.0\.0\.1 /m)
+      const unclear = await cli("end")
+      assert.strictEqual(unclear.code, 1)
+      assert.include(unclear.stderr, "no session is named")
+      assert.strictEqual((await cli("end", sessions[0].id)).stdout, "1 session ended\n")
+      const again = await cli("end", sessions[0].id)
+      assert.strictEqual(again.code, 1)
+      assert.include(again.stderr, "no open session has this id")
+      assert.deepStrictEqual(JSON.parse((await cli("end", "--all", "--json")).stdout), { ended: 2 })
+      assert.strictEqual((await service.stop()).code, 0)
+    }), 60_000)
 })
 
 describe("integrations", () => {

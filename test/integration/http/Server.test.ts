@@ -361,6 +361,8 @@ describe("the overview", () => {
         "/v1/forget/plan",
         "/v1/forget/allow",
         "/v1/audit",
+        "/v1/sessions",
+        "/v1/sessions/{id}",
         "/health/live",
         "/health/ready"
       ])

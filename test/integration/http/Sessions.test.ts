@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { type IncomingMessage, request } from "node:http"
 import * as Server from "../../../src/http/Server.ts"
@@ -88,6 +89,68 @@ describe("a browser", () => {
       yield* Effect.promise(() => ended)
     }).pipe(using({ token })))
 
+  it.live("sees all sessions, and ends one of them or all, which the audit log shows", () =>
+    Effect.gen(function*() {
+      const mine = { ...localhost, cookie: (yield* signIn(token)).cookie }
+      const other = { ...localhost, cookie: (yield* signIn(token)).cookie }
+      const reader = { ...localhost, cookie: (yield* signIn(readToken)).cookie }
+      const statusOf = (headers: Record<string, string>) =>
+        Effect.map(send("GET", "/v1/streams", headers), ({ status }) => status)
+      const { body: { items }, text } = yield* send("GET", "/v1/sessions", mine)
+      const ofMine = items.find(({ current }: { current: boolean }) => current)
+      const { expires_at, id, last_request_at, started_at, ...rest } = ofMine
+      assert.match(id, /^[0-9a-f]{16}$/)
+      assert.deepStrictEqual(rest, { right: "operate", address: "127.0.0.1", current: true })
+      assert.isAtLeast(Date.parse(last_request_at), Date.parse(started_at))
+      assert.strictEqual(Date.parse(expires_at) - Date.parse(last_request_at), 30 * 60_000)
+      assert.deepStrictEqual(items.map(({ right }: { right: string }) => right).sort(), ["operate", "operate", "read"])
+      for (const { cookie } of [mine, other, reader]) {
+        const secret = cookie.split("=")[1] ?? ""
+        assert.notInclude(text, secret)
+        assert.notInclude(text, createHash("sha256").update(secret).digest("base64url"))
+      }
+      const [ofOther] = items.filter(({ current, right }: { current: boolean; right: string }) =>
+        right === "operate" && !current
+      )
+      const end = (path: string, headers: Record<string, string>) => send("DELETE", path, headers)
+      assert.strictEqual((yield* end(`/v1/sessions/${ofOther.id}`, reader)).status, 403)
+      assert.strictEqual((yield* end("/v1/sessions", { ...mine, origin: "http://localhost:3000" })).status, 403)
+      const ended = yield* end(`/v1/sessions/${ofOther.id}`, mine)
+      assert.deepStrictEqual([ended.status, ended.body], [200, { ended: 1 }])
+      assert.deepStrictEqual([yield* statusOf(mine), yield* statusOf(other), yield* statusOf(reader)], [200, 401, 200])
+      assert.strictEqual((yield* end(`/v1/sessions/${ofOther.id}`, mine)).status, 404)
+      const program = { ...localhost, authorization: `Bearer ${token}` }
+      assert.deepStrictEqual((yield* end("/v1/sessions", program)).body, { ended: 2 })
+      assert.deepStrictEqual([yield* statusOf(mine), yield* statusOf(reader)], [401, 401])
+      const { body: log } = yield* send("GET", "/v1/audit", program)
+      assert.deepStrictEqual(
+        log.items.map(({ actor, command, detail, target }: Record<string, string>) => [command, target, detail, actor]),
+        [["sessions.end", "all", "2 ended", "operate token"], ["sessions.end", ofOther.id, "1 ended", "session"]]
+      )
+      const { headers, status } = yield* send("POST", "/v1/sessions", { ...program, ...json })
+      assert.deepStrictEqual([status, headers.allow], [405, "GET, HEAD, DELETE"])
+    }).pipe(using({ token, readToken })))
+
+  it.live("that signs out everywhere ends all sessions, with the read token only those of readers", () =>
+    Effect.gen(function*() {
+      const statusOf = (cookie: string) =>
+        Effect.map(send("GET", "/v1/streams", { ...localhost, cookie }), ({ status }) => status)
+      const [operator, reader, other] = [yield* signIn(token), yield* signIn(readToken), yield* signIn(readToken)]
+      const home = yield* send("GET", "/", { ...page, cookie: reader.cookie })
+      assert.include(home.text, `<button formaction="/logout/everywhere">Sign out everywhere</button>`)
+      const out = (headers: Record<string, string>) => send("POST", "/logout/everywhere", { ...form, ...headers })
+      assert.strictEqual((yield* out({ cookie: reader.cookie, origin: "http://localhost:3000" })).status, 403)
+      yield* out({})
+      assert.strictEqual(yield* statusOf(other.cookie), 200)
+      const left = yield* out({ cookie: reader.cookie })
+      assert.deepStrictEqual([left.status, left.headers.location], [303, "/login"])
+      assert.match(left.headers["set-cookie"]?.[0] ?? "", /^rollcall_8477=; /)
+      assert.deepStrictEqual([yield* statusOf(operator.cookie), yield* statusOf(other.cookie)], [200, 401])
+      const again = yield* signIn(readToken)
+      yield* out({ cookie: operator.cookie })
+      assert.deepStrictEqual([yield* statusOf(operator.cookie), yield* statusOf(again.cookie)], [401, 401])
+    }).pipe(using({ token, readToken })))
+
   it.live("is not redirected to another server after signing in", () =>
     Effect.gen(function*() {
       for (
@@ -162,6 +225,30 @@ describe("a browser", () => {
       const { headers, status } = yield* send("GET", "/login", page)
       assert.deepStrictEqual([status, headers.location], [303, "/"])
     }).pipe(using()))
+})
+
+describe("a program", () => {
+  it.live("signs in with the token, and then needs only the session, also for commands and streams", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Server.Server
+      const answer = yield* Effect.promise(() =>
+        fetch(`${url}/login`, { method: "POST", body: new URLSearchParams({ token }), redirect: "manual" })
+      )
+      assert.strictEqual(answer.status, 303)
+      const cookie = answer.headers.getSetCookie()[0]?.split(";", 1)[0] ?? ""
+      const call = (path: string, options: RequestInit = {}) =>
+        Effect.promise(() =>
+          fetch(`${url}${path}`, { redirect: "manual", ...options, headers: { ...options.headers, cookie } })
+        )
+      assert.strictEqual((yield* call("/v1/events")).status, 200)
+      const body = JSON.stringify({ id: "workday:a", models: ["hris.skill"], account: "eu" })
+      assert.strictEqual((yield* call("/v1/integrations", { method: "POST", headers: json, body })).status, 200)
+      const stream = yield* call("/v1/events", { headers: { accept: "text/event-stream" } })
+      assert.strictEqual(stream.headers.get("content-type"), "text/event-stream; charset=utf-8")
+      yield* Effect.promise(() => stream.body?.cancel() ?? Promise.resolve())
+      assert.strictEqual((yield* call("/logout", { method: "POST" })).status, 303)
+      assert.strictEqual((yield* call("/v1/events")).status, 401)
+    }).pipe(using({ token })))
 })
 
 describe("every response", () => {

@@ -87,6 +87,14 @@ const explainTls = (url: string, error: unknown): ApiClientError | null => {
       hint: "remove ROLLCALL_HTTP_TLS_CA_FILE, or start the process with ROLLCALL_HTTP_TLS_CERT_FILE"
     })
   }
+  if (/ALERT/.test(code)) {
+    return new ApiClientError({
+      reason: "refused",
+      message: `the server at ${url} does not accept the certificate of this command, or requires one (${code})`,
+      hint: "set ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE and ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE to a certificate that the " +
+        "authority in the server's ROLLCALL_HTTP_TLS_CLIENT_CA_FILE signed"
+    })
+  }
   if (!/CERT|SIGNATURE|ALTNAME/.test(code)) return null
   return new ApiClientError({
     reason: "foreign",
@@ -114,7 +122,9 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     message: `no Rollcall process answers at ${shown}`,
     hint:
       "start it with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to the address it listens on" +
-      (url.startsWith("https:") ? "" : "; if it uses TLS, set ROLLCALL_HTTP_TLS_CA_FILE")
+      (url.startsWith("https:")
+        ? "; if its clients need a certificate, set ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE and ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE"
+        : "; if it uses TLS, set ROLLCALL_HTTP_TLS_CA_FILE")
   })
   const unresponsive = new ApiClientError({
     reason: "unresponsive",

@@ -13,7 +13,7 @@ import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import { Agent } from "node:http"
 import { Agent as HttpsAgent, type AgentOptions } from "node:https"
-import { checkServerIdentity } from "node:tls"
+import { checkServerIdentity, createSecureContext } from "node:tls"
 import * as ApiClient from "./ApiClient.ts"
 
 export interface Address {
@@ -21,18 +21,25 @@ export interface Address {
   readonly port: number
   readonly token: Redacted.Redacted | null
   /** Paths of PEM files; null: without TLS. */
-  readonly tls: { readonly certFile: string | null; readonly caFile: string | null } | null
+  readonly tls: {
+    readonly certFile: string | null
+    readonly caFile: string | null
+    /** The certificate that the command presents; null: none. */
+    readonly client: { readonly certFile: string; readonly keyFile: string } | null
+  } | null
 }
 
-const read = (path: string) =>
+const serverHint =
+  "set ROLLCALL_HTTP_TLS_CA_FILE to the certificate of the authority that signed the server's certificate"
+const clientHint =
+  "set ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE and ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE to a certificate and its unencrypted key"
+
+const invalid = (message: string, hint: string) => new ApiClient.ApiClientError({ reason: "invalid", message, hint })
+
+const read = (path: string, hint = serverHint) =>
   Effect.tryPromise({
     try: () => readFile(path, "utf8"),
-    catch: () =>
-      new ApiClient.ApiClientError({
-        reason: "invalid",
-        message: `the certificate file ${path} cannot be read`,
-        hint: "set ROLLCALL_HTTP_TLS_CA_FILE to the certificate of the authority that signed the server's certificate"
-      })
+    catch: () => invalid(`the certificate file ${path} cannot be read`, hint)
   })
 
 /** Accepts this certificate under every name, and others as usual. */
@@ -45,9 +52,20 @@ const trusting = (cert: string): AgentOptions => {
   }
 }
 
-const agentOptions = Effect.fnUntraced(function*({ caFile, certFile }: NonNullable<Address["tls"]>) {
-  if (caFile !== null) return { ca: yield* read(caFile) }
-  return certFile === null ? {} : trusting(yield* read(certFile))
+type Tls = NonNullable<Address["tls"]>
+
+const presenting = Effect.fnUntraced(function*({ certFile, keyFile }: NonNullable<Tls["client"]>) {
+  const pair = { cert: yield* read(certFile, clientHint), key: yield* read(keyFile, clientHint) }
+  return yield* Effect.try({
+    try: () => (createSecureContext(pair), pair),
+    catch: () => invalid(`${certFile} and ${keyFile} are not a certificate and its key`, clientHint)
+  })
+})
+
+const agentOptions = Effect.fnUntraced(function*({ caFile, certFile, client }: Tls) {
+  const presented = client === null ? {} : yield* presenting(client)
+  if (caFile !== null) return { ...presented, ca: yield* read(caFile) }
+  return certFile === null ? presented : { ...presented, ...trusting(yield* read(certFile)) }
 })
 
 /** A client of the process that listens at this address. */

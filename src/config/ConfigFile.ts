@@ -134,6 +134,12 @@ export interface HttpConfig {
     readonly keyFile?: string
     /** For commands: the certificates of the authorities that may sign the server's certificate. */
     readonly caFile?: string
+    /** The authorities of the certificates that every client must present, and the lists of those that they revoked. */
+    readonly clientCaFile?: string
+    readonly clientCrlFile?: string
+    /** For commands: the certificate that they present, and its private key. */
+    readonly clientCertFile?: string
+    readonly clientKeyFile?: string
   }
 }
 

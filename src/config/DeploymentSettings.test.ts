@@ -103,6 +103,51 @@ describe("the settings of the operating API", () => {
       )
     }))
 
+  it.effect("certificates of clients need TLS, and are named completely", () =>
+    Effect.gen(function*() {
+      const server = { ROLLCALL_HTTP_TLS_CERT_FILE: "/tls/cert.pem", ROLLCALL_HTTP_TLS_KEY_FILE: "/tls/key.pem" }
+      const clients = {
+        ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: "/tls/clients.pem",
+        ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE: "/tls/revoked.pem"
+      }
+      const own = {
+        ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE: "/tls/own.pem",
+        ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: "/tls/own.key"
+      }
+      const { tls } = yield* httpOf({ ...server, ...clients, ...own })
+      assert.deepStrictEqual(tls, {
+        certFile: "/tls/cert.pem",
+        keyFile: "/tls/key.pem",
+        clients: { caFile: "/tls/clients.pem", crlFile: "/tls/revoked.pem" },
+        client: { certFile: "/tls/own.pem", keyFile: "/tls/own.key" }
+      })
+      const { ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: _, ...revoked } = clients
+      const { ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: __, ...keyless } = own
+      const wrong: ReadonlyArray<[variables: Record<string, string>, fault: RegExp]> = [
+        [clients, /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, so the operating API does not use TLS, but/],
+        [{ ...server, ...revoked }, /^ROLLCALL_HTTP_TLS_CLIENT_CA_FILE is not set, so clients need no certificate/],
+        [{ ...server, ...clients, ...keyless }, /^ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE is not set$/]
+      ]
+      for (const [variables, fault] of wrong) {
+        const [first = "", ...others] = yield* faultsOf(variables)
+        assert.match(first, fault)
+        assert.isEmpty(others)
+      }
+      const clientOf = (variables: Record<string, string>) =>
+        Effect.map(load(variables), (raw) => Result.getOrThrow(Config.checkHttpClient(raw)).tls)
+      const command = { ...own, ROLLCALL_HTTP_TLS_CA_FILE: "/tls/ca.pem" }
+      assert.deepStrictEqual(yield* clientOf(command), {
+        certFile: null,
+        caFile: "/tls/ca.pem",
+        client: { certFile: "/tls/own.pem", keyFile: "/tls/own.key" }
+      })
+      const unused = Config.checkHttpClient(yield* load(own))
+      assert.match(
+        Result.isFailure(unused) ? unused.failure.message : "",
+        /ROLLCALL_HTTP_TLS_CA_FILE: is not set, so commands do not/
+      )
+    }))
+
   it.effect("a command does not send its token unencrypted to another machine", () =>
     Effect.gen(function*() {
       const succeeds = (variables: Record<string, string>) =>

@@ -22,7 +22,11 @@ const tlsFields = (section: ConfigValue) =>
   section.fields({
     certFile: "ROLLCALL_HTTP_TLS_CERT_FILE",
     keyFile: "ROLLCALL_HTTP_TLS_KEY_FILE",
-    caFile: "ROLLCALL_HTTP_TLS_CA_FILE"
+    caFile: "ROLLCALL_HTTP_TLS_CA_FILE",
+    clientCaFile: "ROLLCALL_HTTP_TLS_CLIENT_CA_FILE",
+    clientCrlFile: "ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE",
+    clientCertFile: "ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE",
+    clientKeyFile: "ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE"
   })
 type HttpFields = ReturnType<typeof httpFields>
 
@@ -102,14 +106,46 @@ const parseToken = (value: ConfigValue, host: string) => {
   return { initial, file: { variable, read: reread } }
 }
 
+type TlsFields = ReturnType<typeof tlsFields>
+
+/** A certificate and its key, which are set both or not at all; null: neither is. */
+const parsePair = (cert: ConfigValue, key: ConfigValue) => {
+  const [certFile, keyFile] = [cert.text(), key.text()]
+  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
+  if ((certFile ?? keyFile) !== undefined) {
+    const missing = certFile === undefined ? cert : key
+    missing.fault("is not set", "Name the certificate and its key, or neither")
+  }
+  return null
+}
+
+/** The certificate that commands present. */
+const parseClientPair = (own: TlsFields) => parsePair(own.clientCertFile, own.clientKeyFile)
+
+/** What the server requires of the certificates of clients; null: they need none. */
+const parseClients = (own: TlsFields) => {
+  const [caFile, crlFile = null] = [own.clientCaFile.text(), own.clientCrlFile.text()]
+  if (caFile !== undefined) return { caFile, crlFile }
+  if (crlFile !== null) {
+    own.clientCaFile.fault(
+      "is not set, so clients need no certificate, but a list of revoked ones is named",
+      "Name the certificate of the authority that signs the certificates of clients"
+    )
+  }
+  return null
+}
+
 /** null: without TLS. */
 const parseServerTls = (section: ConfigValue) => {
   const own = tlsFields(section)
-  const [certFile, keyFile] = [own.certFile.text(), own.keyFile.text()]
-  if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
-  const missing = certFile === undefined ? own.certFile : own.keyFile
-  if ((certFile ?? keyFile) !== undefined) {
-    missing.fault("is not set", "Name the certificate and its key, or neither")
+  const pair = parsePair(own.certFile, own.keyFile)
+  const clients = parseClients(own)
+  if (pair !== null) return { ...pair, clients, client: parseClientPair(own) }
+  if (clients !== null && !own.certFile.isSet && !own.keyFile.isSet) {
+    own.certFile.fault(
+      "is not set, so the operating API does not use TLS, but its clients need certificates",
+      "Name the server's certificate and its key"
+    )
   }
   return null
 }
@@ -117,7 +153,15 @@ const parseServerTls = (section: ConfigValue) => {
 const parseClientTls = (section: ConfigValue) => {
   const own = tlsFields(section)
   const [certFile = null, caFile = null] = [own.certFile.text(), own.caFile.text()]
-  return certFile === null && caFile === null ? null : { certFile, caFile }
+  const client = parseClientPair(own)
+  if (certFile !== null || caFile !== null) return { certFile, caFile, client }
+  if (client !== null) {
+    own.caFile.fault(
+      "is not set, so commands do not use TLS, but they have a certificate",
+      "Name the certificate of the authority that signed the server's certificate"
+    )
+  }
+  return null
 }
 
 const unencrypted = "so tokens and personal data would cross the network unencrypted"

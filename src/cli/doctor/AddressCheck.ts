@@ -44,7 +44,7 @@ const askProgram = Effect.fnUntraced(function*({ tls, token, ...http }: Config.S
   const client = yield* connectTo({
     ...http,
     token: token?.initial[0] ?? null,
-    tls: tls && { certFile: tls.certFile, caFile: null }
+    tls: tls && { certFile: tls.certFile, caFile: null, client: tls.client }
   })
   return { url: client.url, checks: yield* client.readiness, position: yield* client.newestPosition }
 })
@@ -81,7 +81,11 @@ const describeError = (address: string, error: Error): CheckResult => {
   const { hint = "", reason = "foreign" } = error instanceof ApiClient.ApiClientError ? error : {}
   switch (reason) {
     case "refused":
-      return warning("http", `${address} is in use, by a Rollcall process that refuses the token`, hint)
+      return warning(
+        "http",
+        `${address} is in use, by a Rollcall process that refuses the token or the certificate of this command`,
+        hint
+      )
     case "unresponsive":
       return warning("http", `${address} is in use, by a program that does not answer`, hint)
     default:
@@ -105,6 +109,14 @@ export const checkAddress = (
         results: [
           problem("http", `${address} cannot be opened: ${withoutValue(error.message, host)}`, chooseAnother)
         ]
+      }
+    }
+    if (http.tls !== null && http.tls.clients !== null && http.tls.client === null) {
+      const hint =
+        "Set ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE and ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE, so that the check can ask the program"
+      return {
+        own: null,
+        results: [warning("http", `${address} is in use; what uses it is unknown without a certificate`, hint)]
       }
     }
     return yield* Effect.matchEager(askProgram(http), {

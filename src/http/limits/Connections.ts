@@ -20,6 +20,11 @@ const dropped = Metric.counter("rollcall_http_connections_dropped_total", {
   description: "Connections to the operating API that were closed because too many were open",
   incremental: true
 })
+const handshakesFailed = Metric.counter("rollcall_http_handshakes_failed_total", {
+  description:
+    "Connections to the operating API that failed before the first request: no accepted client certificate, or no TLS",
+  incremental: true
+})
 const stalled = Metric.counter("rollcall_http_readers_cut_total", {
   description: "Connections to the operating API that were closed because the client did not read its response",
   incremental: true
@@ -61,9 +66,9 @@ const create = Effect.fnUntraced(function*(limits: Limits, tls: TlsFiles | null)
     connectionsCheckingInterval: Math.min(headers, request) / 2
   }
   if (tls === null) return createServer(timeouts)
-  const pair = yield* load(tls)
-  const server = createTlsServer({ ...timeouts, ...pair, minVersion: "TLSv1.2", handshakeTimeout: headers })
-  yield* Effect.forkScoped(keepCurrent(tls, pair, server))
+  const content = yield* load(tls)
+  const server = createTlsServer({ ...timeouts, ...content, handshakeTimeout: headers })
+  yield* Effect.forkScoped(keepCurrent(tls, content, server))
   return server
 })
 
@@ -71,12 +76,18 @@ const create = Effect.fnUntraced(function*(limits: Limits, tls: TlsFiles | null)
 export const makeServer = Effect.fnUntraced(function*(limits: Limits, tls: TlsFiles | null) {
   const noteDropped = yield* BoundedLog.make("too many connections are open; a new one was closed")
   const noteStalled = yield* BoundedLog.make("a client that does not read its response was disconnected")
+  const noteFailed = yield* BoundedLog.make(
+    "connections failed before the first request: the client has no accepted certificate, or does not use TLS as it should"
+  )
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const server = yield* create(limits, tls)
   server.maxConnections = limits.connections
   server.timeout = Duration.toMillis(limits.stall)
   server.on("drop", (connection) => {
     run(Effect.andThen(Metric.update(dropped, 1), noteDropped(connection?.remoteAddress ?? "unknown")))
+  })
+  server.on("tlsClientError", (_, { remoteAddress = "unknown" }: Socket) => {
+    run(Effect.andThen(Metric.update(handshakesFailed, 1), noteFailed(remoteAddress)))
   })
   cutStalled(server, (address) => run(Effect.andThen(Metric.update(stalled, 1), noteStalled(address))))
   return server

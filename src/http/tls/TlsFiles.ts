@@ -1,9 +1,11 @@
 /**
- * The certificate and key of the operating API, from files that may be replaced while the process runs.
+ * The certificate and key of the operating API, and what its clients' certificates must be signed by, from files that may be replaced
+ * while the process runs.
  *
  * Gotchas
- * - The two files are replaced one after another. If they do not belong together, the previous pair stays in use, and they
- *   are read again a minute later.
+ * - A list of revoked certificates that is out of date refuses every client, as does one that does not cover each authority of the
+ *   client's chain.
+ * - A certificate is checked when its connection begins. If authorities or revocations change, all connections are therefore closed.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -18,11 +20,24 @@ export interface TlsFiles {
   /** The server's certificate, followed by those of its intermediate authorities. */
   readonly certFile: string
   readonly keyFile: string
+  /** null: clients need no certificate. */
+  readonly clients: {
+    /** The authorities that sign the certificates of clients. */
+    readonly caFile: string
+    /** The lists of certificates that these authorities revoked; null: none is read. */
+    readonly crlFile: string | null
+  } | null
 }
 
-export interface TlsPair {
+/** The options of a TLS server: what the files contain. */
+export interface TlsContent {
   readonly cert: string
   readonly key: string
+  /** Whether every connection must present a certificate that `ca` signed; then there is `ca`. */
+  readonly requestCert: boolean
+  readonly ca?: string
+  readonly crl?: string
+  readonly minVersion: "TLSv1.2"
 }
 
 /** The files cannot be used. */
@@ -44,38 +59,67 @@ const read = (name: string, path: string) =>
       })
   })
 
-/** Reads both files and checks that they belong together. */
-export const load = Effect.fnUntraced(function*({ certFile, keyFile }: TlsFiles) {
-  const pair: TlsPair = {
+const check = (uses: () => unknown, message: string, hint: string) =>
+  Effect.try({ try: uses, catch: (cause) => new TlsError({ message: `${message} (${codeOf(cause)})`, hint }) })
+
+const loadClients = Effect.fnUntraced(function*({ caFile, crlFile }: NonNullable<TlsFiles["clients"]>) {
+  const ca = yield* read("ROLLCALL_HTTP_TLS_CLIENT_CA_FILE", caFile)
+  // without a certificate in the file no client would be accepted
+  yield* check(
+    () => new X509Certificate(ca),
+    `${caFile} is not a certificate`,
+    "name the PEM file of the authority that signs the certificates of clients"
+  )
+  if (crlFile === null) return { ca }
+  const crl = yield* read("ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE", crlFile)
+  yield* check(
+    () => createSecureContext({ crl }),
+    `${crlFile} is not a list of revoked certificates`,
+    "name the PEM file of the list that the authority of the clients publishes"
+  )
+  return { ca, crl }
+})
+
+/** Reads the files and checks that they can be used together. */
+export const load = Effect.fnUntraced(function*({ certFile, clients, keyFile }: TlsFiles) {
+  const pair = {
     cert: yield* read("ROLLCALL_HTTP_TLS_CERT_FILE", certFile),
     key: yield* read("ROLLCALL_HTTP_TLS_KEY_FILE", keyFile)
   }
-  yield* Effect.try({
-    try: () => createSecureContext(pair),
-    catch: (cause) =>
-      new TlsError({
-        message: `${certFile} and ${keyFile} are not a certificate and its key (${codeOf(cause)})`,
-        hint:
-          "name the PEM file of the certificate, with its intermediate certificates, and the PEM file of its unencrypted private key"
-      })
-  })
-  return pair
+  yield* check(
+    () => createSecureContext(pair),
+    `${certFile} and ${keyFile} are not a certificate and its key`,
+    "name the PEM file of the certificate, with its intermediate certificates, and the PEM file of its unencrypted private key"
+  )
+  const content: TlsContent = {
+    ...pair,
+    ...(clients === null ? {} : yield* loadClients(clients)),
+    requestCert: clients !== null,
+    minVersion: "TLSv1.2"
+  }
+  return content
 })
 
-const expiryOf = ({ cert }: TlsPair): string => new Date(new X509Certificate(cert).validTo).toISOString()
+const expiryOf = ({ cert }: TlsContent): string => new Date(new X509Certificate(cert).validTo).toISOString()
+
+const sameClients = (one: TlsContent, other: TlsContent): boolean => one.ca === other.ca && one.crl === other.crl
 
 /** Logs until when the certificate is valid, and uses new files within a minute. Never returns. */
-export const keepCurrent = (files: TlsFiles, first: TlsPair, server: Server): Effect.Effect<never> =>
-  Effect.andThen(
+export const keepCurrent = (files: TlsFiles, first: TlsContent, server: Server): Effect.Effect<never> => {
+  let current = first
+  return Effect.andThen(
     Effect.annotateLogs(Effect.logInfo("certificate loaded"), { expires: expiryOf(first) }),
     ReplacedFiles.keepCurrent({
       name: "certificate",
       first,
       read: load(files),
-      isSame: (one, other) => one.cert === other.cert && one.key === other.key,
-      use: (pair) => {
-        server.setSecureContext({ ...pair, minVersion: "TLSv1.2" })
-        return { expires: expiryOf(pair) }
+      isSame: (one, other) => one.cert === other.cert && one.key === other.key && sameClients(one, other),
+      use: (content) => {
+        server.setSecureContext(content)
+        if (!sameClients(content, current)) server.closeAllConnections()
+        current = content
+        return { expires: expiryOf(content) }
       }
     })
   )
+}

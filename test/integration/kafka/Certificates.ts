@@ -26,6 +26,24 @@ export interface Certificates {
   readonly path: (name: string) => string
 }
 
+/** Writes `crl.pem`: the certificates that `ca` revoked. */
+export const revoke = (folder: string, ...names: ReadonlyArray<string>) =>
+  Effect.promise(async () => {
+    const settings = [
+      "[ca]",
+      "default_ca=own",
+      "[own]",
+      "database=index.txt",
+      "default_md=sha256",
+      "default_crl_days=1"
+    ]
+    await writeFile(join(folder, "ca.cnf"), settings.join("\n"))
+    await writeFile(join(folder, "index.txt"), "")
+    const authority = "ca -config ca.cnf -keyfile ca.key -cert ca.pem"
+    for (const name of names) await openssl(folder, `${authority} -revoke ${name}.pem`)
+    await openssl(folder, `${authority} -gencrl -out crl.pem`)
+  })
+
 /**
  * `ca.pem` and `other-ca.pem`; signed by `ca`: `broker` (for 127.0.0.1 and kafka.test) and `client`; `expired`, which expired
  * yesterday; `stranger`, signed by `other-ca`. Each with its key, `<name>.key`; `broker.keystore.pem` holds both.

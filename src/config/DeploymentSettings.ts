@@ -122,7 +122,7 @@ const parsePair = (cert: ConfigValue, key: ConfigValue) => {
 /** The certificate that commands present. */
 const parseClientPair = (own: TlsFields) => parsePair(own.clientCertFile, own.clientKeyFile)
 
-/** What the server requires of the certificates of clients; null: they need none. */
+/** The authorities of certificates that clients must present; null: clients need none. */
 const parseClients = (own: TlsFields) => {
   const [caFile, crlFile = null] = [own.clientCaFile.text(), own.clientCrlFile.text()]
   if (caFile !== undefined) return { caFile, crlFile }

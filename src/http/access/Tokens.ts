@@ -34,7 +34,7 @@ export interface TokenSources {
   readonly readToken: TokenSource | null
 }
 
-/** What a right token gives to its sender. */
+/** The right of a token, and whether it still has it. */
 export interface Grant {
   readonly caller: Caller
   /** False once the token was replaced. */

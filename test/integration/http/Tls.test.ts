@@ -291,7 +291,7 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
       }).pipe(Running.using({ token, tls: settings(path, path("crl.pem")) }), Effect.provide(Logger.layer([logger])))
     }).pipe(Effect.scoped))
 
-  it.effect("does not start with a file that is no certificate or no list of revoked ones, and says which", () =>
+  it.effect("does not start with a file that is not a certificate or not a list of revoked ones, and says which", () =>
     Effect.gen(function*() {
       const { path } = yield* certificates
       const failed = (caFile: string, crlFile: string | null) =>

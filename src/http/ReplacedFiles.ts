@@ -2,7 +2,7 @@
  * Files that may be replaced while the process runs: the certificate, and the tokens. They are read again every minute.
  *
  * Gotchas
- * - Files that belong together are replaced one after the other. While they cannot be used, the previous content stays in use; why
+ * - Files that belong together are replaced one after another. While they cannot be used, the previous content stays in use; why
  *   is logged once.
  */
 import * as Duration from "effect/Duration"

@@ -6,7 +6,7 @@ import { type OpenSession, Sessions } from "../access/Sessions.ts"
 
 const recordingTimeout = "5 seconds"
 
-/** Returns how many sessions ended. They end also if the store does not answer: then the log says that the entry is missing. */
+/** Returns how many sessions ended. They end even if the store does not answer: then the log says that the entry is missing. */
 export const endSessions = Effect.fnUntraced(
   function*(target: string, isSelected: (session: OpenSession) => boolean) {
     const { endEach } = yield* Sessions

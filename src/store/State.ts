@@ -245,10 +245,10 @@ export interface QuarantinedRow extends Omit<Quarantined, "at"> {
 
 /**
  * `open`: waits for an operator. `rejected`: an operator decided that its changes stay unpublished. `approving`: approved, but not all of
- * its rows are published yet. `approved`: all are. `cancelled`: it ended without a decision or after a rejection, because it has no rows
+ * its rows are published yet. `approved`: all are. `canceled`: it ended without a decision or after a rejection, because it has no rows
  * left.
  */
-export type HoldState = "open" | "rejected" | "approving" | "approved" | "cancelled"
+export type HoldState = "open" | "rejected" | "approving" | "approved" | "canceled"
 
 /** How the changes of an approved hold are released. */
 export interface ReleaseMode {

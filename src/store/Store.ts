@@ -266,7 +266,7 @@ export interface StreamTx {
   readonly liveCount: Operation<number>
   /** How many records at least one confirmation has found absent. */
   readonly absentCount: Operation<number>
-  /** The stream's holds that are neither approved nor cancelled, in id order. */
+  /** The stream's holds that are neither approved nor canceled, in id order. */
   readonly holds: Operation<ReadonlyArray<Hold>>
   /** Assigns the id. */
   readonly openHold: (hold: Omit<Hold, "id">) => Operation<Hold>
@@ -439,7 +439,7 @@ export class Store extends Context.Service<Store, {
   >
 
   // holds
-  /** Newest first. Without `states`: holds that are neither approved nor cancelled. `before` is an id. */
+  /** Newest first. Without `states`: holds that are neither approved nor canceled. `before` is an id. */
   readonly holds: (
     query: {
       readonly states?: ReadonlyArray<HoldState> | undefined
@@ -452,7 +452,7 @@ export class Store extends Context.Service<Store, {
   readonly holdPlan: (id: number) => Operation<HoldPlan | null>
   /**
    * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash
-   * of the rows that the operator has seen. False = nothing was decided: the hold was already approved, cancelled or
+   * of the rows that the operator has seen. False = nothing was decided: the hold was already approved, canceled or
    * rejected, or its rows are no longer those of the plan.
    */
   readonly decide: (

@@ -38,7 +38,7 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "are listed newest first with their stream and number of rows until they are approved or cancelled",
+      "are listed newest first with their stream and number of rows until they are approved or canceled",
       Effect.gen(function*() {
         const { hold, inTags, owner, store } = yield* withHold
         const other = yield* store.transact(
@@ -54,9 +54,9 @@ export const holdSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =
         ])
         assert.deepStrictEqual((yield* store.holds({ limit: 1 })).map(({ id }) => id), [other.id])
         assert.deepStrictEqual((yield* store.holds({ before: other.id, limit: 1 })).map(({ id }) => id), [hold.id])
-        yield* inTags((tx) => tx.saveHold({ ...hold, state: "cancelled", decidedAt: 7 }))
+        yield* inTags((tx) => tx.saveHold({ ...hold, state: "canceled", decidedAt: 7 }))
         assert.deepStrictEqual((yield* store.holds({ limit: 10 })).map(({ id }) => id), [other.id])
-        assert.deepStrictEqual((yield* store.holds({ states: ["cancelled"], limit: 10 })).map(({ id }) => id), [
+        assert.deepStrictEqual((yield* store.holds({ states: ["canceled"], limit: 10 })).map(({ id }) => id), [
           hold.id
         ])
         assert.strictEqual((yield* store.hold(hold.id))?.decidedAt, 7)

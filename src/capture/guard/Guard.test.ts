@@ -30,7 +30,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.kinds("r0003"), ["created 1", "deleted 2", "created 3"])
       })))
 
-  it.effect("a list that returns only two records, also for confirms, deletes no record (D5)", () =>
+  it.effect("a list that returns only two records, even for confirmations, deletes no record (D5)", () =>
     filled(20, (rig, ids) =>
       Effect.gen(function*() {
         yield* vanished(rig, ids.slice(2))
@@ -51,7 +51,7 @@ describe("Guard", () => {
         assert.deepStrictEqual(yield* rig.pending, {})
         assert.deepStrictEqual(yield* rig.holds, [])
         const store = yield* Store
-        assert.strictEqual((yield* store.hold(held.id))?.state, "cancelled")
+        assert.strictEqual((yield* store.hold(held.id))?.state, "canceled")
         assert.deepStrictEqual(yield* published(rig), {})
       })))
 

@@ -103,7 +103,7 @@ const endHolds = Effect.fnUntraced(function*(
       )
     }
     if ((yield* tx.holdSize(hold.id)) > 0) continue
-    const over: Hold = { ...hold, state: "cancelled", decidedAt: context.now }
+    const over: Hold = { ...hold, state: "canceled", decidedAt: context.now }
     yield* tx.saveHold(over)
     ended.push(over)
   }

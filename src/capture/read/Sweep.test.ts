@@ -102,7 +102,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/job/name", before: "Cook", after: "Chef" }])
     })))
 
-  it.effect("a record that vanished without a flag is pending as absent until two spaced confirms agree, and is not deleted before (D2)", () =>
+  it.effect("a record that vanished without a flag is pending as absent until two spaced confirmations agree, and is not deleted before (D2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c", "d"])
       yield* rig.sweep
@@ -223,7 +223,7 @@ describe("Sweep", () => {
       })))
   }
 
-  it.effect("the sweep stays open and confirms later if a confirm is rejected with 429 (D12)", () =>
+  it.effect("the sweep stays open and confirms later if a confirmation is rejected with 429 (D12)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep

@@ -123,7 +123,7 @@ describe("Possible gaps", () => {
       assert.strictEqual((yield* rig.state).phase, "live")
     })))
 
-  it.effect("a pass of a backfill without rows is repeated if confirms find records (P9)", () =>
+  it.effect("a pass of a backfill without rows is repeated if confirmations find records (P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* emptied(rig)
       while (!(yield* page(rig)));

@@ -183,7 +183,7 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
-  it.effect("a sweep whose confirms always fail ends when the next sweep is due, infers no deletes and publishes its changes (D12)", () =>
+  it.effect("a sweep whose confirmations always fail ends when the next sweep is due, infers no deletes and publishes its changes (D12)", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {

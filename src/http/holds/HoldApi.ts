@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { Conflict, NotFound, StoreUnavailable } from "../Problem.ts"
 import { Instant, Limit, Model, page, PositiveInt } from "../Schemas.ts"
 
-const HoldState = Schema.Literals(["open", "rejected", "approving", "approved", "cancelled"])
+const HoldState = Schema.Literals(["open", "rejected", "approving", "approved", "canceled"])
 
 export const HoldView = Schema.Struct({
   id: Schema.Number,
@@ -66,7 +66,7 @@ export const holds = HttpApiGroup.make("holds").add(
     error: StoreUnavailable
   }).annotate(
     OpenApi.Description,
-    "Lists the holds of the guard, newest first. Without `state`: those that are neither approved nor cancelled."
+    "Lists the holds of the guard, newest first. Without `state`: those that are neither approved nor canceled."
   ),
   HttpApiEndpoint.get("show", "/v1/holds/:id", {
     params: holdId,

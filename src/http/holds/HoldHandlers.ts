@@ -39,7 +39,7 @@ const alreadyDecidedHints: Readonly<Record<Hold["state"], string>> = {
   rejected: "it stays rejected until it is approved, or until its records change again",
   approving: "an approval cannot be undone",
   approved: "an approval cannot be undone",
-  cancelled: "it has no records left: each was seen again with its published content"
+  canceled: "it has no records left: each was seen again with its published content"
 }
 
 const isDecidable = ({ state }: Hold): boolean => state === "open" || state === "rejected"

@@ -54,6 +54,23 @@ it.effect("a store that was migrated before there were encryption keys is opened
     }
   }))
 
+it.effect("a hold that an earlier version stored as cancelled is canceled", () =>
+  Effect.gen(function*() {
+    const file = join(yield* directory, "rollcall.db")
+    yield* opening(file)
+    const database = new DatabaseSync(file)
+    database.exec(`
+      INSERT INTO holds (stream, kind, state, reason, paths, opened_at, released)
+        VALUES (1, 'deletes', 'cancelled', '', '[]', 0, 0), (1, 'deletes', 'open', '', '[]', 0, 0);
+      DELETE FROM migrations WHERE migration_id > 5`)
+    database.close()
+    yield* opening(file)
+    const migrated = new DatabaseSync(file)
+    const states = migrated.prepare("SELECT state FROM holds ORDER BY id").all().map(({ state }) => state)
+    migrated.close()
+    assert.deepStrictEqual(states, ["canceled", "open"])
+  }))
+
 describe("a SQLite store rejects", () => {
   it.effect("a directory that does not exist, and names it", () =>
     Effect.gen(function*() {

@@ -54,7 +54,7 @@ const removeFrom = Effect.fnUntraced(
   }
 )
 
-/** Changes that polls find, changes that only sweeps and confirms find, and a rename of a tag that many records repeat. */
+/** Changes that polls find, changes that only sweeps and confirmations find, and a rename of a tag that many records repeat. */
 const change = Effect.fnUntraced(function*(home: Home.Home) {
   const integration = home.sandbox.integrations[0] ?? ""
   for (const kind of ["applied", "stage_moved", "applied", "renamed_tag", "stage_moved"] as const) {

@@ -29,7 +29,7 @@ export interface ObservedStream {
   readonly records: Map<string, PublishedRecord>
   readonly pending: Map<string, Pending>
   readonly polls: Array<CommittedPoll>
-  /** Holds that are neither approved nor cancelled. */
+  /** Holds that are neither approved nor canceled. */
   readonly holds: Map<number, Hold>
   readonly waves: Waves
   /** Server ms of the backfill's first request whose response was committed: it set the watermark. */

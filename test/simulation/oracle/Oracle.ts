@@ -158,7 +158,7 @@ export class Oracle implements ProcessObserver {
     if (released.length === 0 && isConcluded(written)) checkWaves(stream, changes, report)
     if (written.refreshed.length > 0) this.#runs.checkRefresh(process, stream, written.refreshed, report)
     for (const { id, state } of written.holds) {
-      if (state === "approved" || state === "cancelled") stream.holds.delete(id)
+      if (state === "approved" || state === "canceled") stream.holds.delete(id)
     }
     this.#runs.committed(process, stream, written.before, written.after, report)
     this.#claims.committed(process, stream, written.before, written.after, report)

@@ -83,15 +83,15 @@ export const make = (
     positions: ReadonlyArray<number>,
     deletes: ReadonlyArray<number>
   ) {
-    const cancelled = yield* inBatches(positions, (some) =>
+    const canceled = yield* inBatches(positions, (some) =>
       sql<OrderingKey & { id: Integer }>`
         DELETE FROM deliveries WHERE position IN ${sql.in(some)} AND state <> 'running'
         RETURNING id, handler, ordering_key`)
     yield* inBatches(
-      cancelled,
+      canceled,
       (some) => sql`DELETE FROM attempts WHERE delivery IN ${sql.in(some.map(({ id }) => Number(id)))}`
     )
-    yield* unblock(cancelled)
+    yield* unblock(canceled)
     const running = yield* inBatches(
       [...positions, ...deletes],
       (some) => sql`SELECT id FROM deliveries WHERE position IN ${sql.in(some)} AND state = 'running'`

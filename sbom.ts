@@ -3,7 +3,7 @@
  *
  * Gotchas
  * - `npm sbom --omit dev` leaves out a package that a development dependency uses too, such as `effect`. So it is given a
- *   manifest and a lockfile without any development dependency.
+ *   manifest without development dependencies, and leaves out what only these need.
  */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -16,8 +16,7 @@ const read = (name: string): Json => JSON.parse(readFileSync(join(import.meta.di
 
 const { devDependencies: _, ...manifest } = read("package.json")
 const lockfile = read("package-lock.json")
-const packages = lockfile["packages"] as Readonly<Record<string, Json>>
-const installed = Object.entries(packages).filter(([, { dev, devOptional }]) => dev !== true && devOptional !== true)
+const packages = lockfile["packages"] as Json
 
 // npm takes the name of the SBOM's subject from the name of the folder
 const parent = mkdtempSync(join(tmpdir(), "rollcall-sbom-"))
@@ -25,7 +24,7 @@ const folder = join(parent, String(manifest["name"]))
 try {
   mkdirSync(folder)
   writeFileSync(join(folder, "package.json"), JSON.stringify(manifest))
-  const pruned = { ...lockfile, packages: { ...Object.fromEntries(installed), "": manifest } }
+  const pruned = { ...lockfile, packages: { ...packages, "": manifest } }
   writeFileSync(join(folder, "package-lock.json"), JSON.stringify(pruned))
   const options = ["--sbom-format", "cyclonedx", "--sbom-type", "application", "--package-lock-only"]
   process.stdout.write(execFileSync("npm", ["sbom", ...options], { cwd: folder, stdio: ["ignore", "pipe", "inherit"] }))

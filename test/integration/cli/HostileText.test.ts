@@ -181,7 +181,8 @@ const event = {
     kind: "updated",
     origin: "poll",
     before: { candidate: { first_name: hostile } },
-    after: { candidate: { first_name: hostile } },
+    // short enough for its column
+    after: { candidate: { first_name: "a\nforged" } },
     changes: [{ path: `/${hostile}`, before: hostile, after: hostile }],
     transitions: [{ name: "stage_changed", from: hostile, to: hostile }],
     reason: null,

@@ -113,4 +113,21 @@ export default Plugin.make("tag-hires").on("ats.application.hierd", {}, async ()
     assert.strictEqual(code, 1)
     assert.match(stderr, /hierd/)
   })
+
+  it("reports a value that the plugin's configuration lacks, as `start` does", async () => {
+    write(
+      "plugins/tag-hires/plugin.mjs",
+      `import * as Config from "effect/Config"
+import * as Plugin from "rollcall/plugin"
+export default Plugin.make("tag-hires", { config: Config.String("TEAM") }).on("ats.tag.created", {}, async () => {})
+`
+    )
+    const dev = new Program(["plugins", "dev", "plugins/tag-hires/plugin.mjs", "--once"], {}, folder)
+    try {
+      await dev.says(/TEAM/, "stderr")
+      assert.strictEqual((await dev.ended).code, 1)
+    } finally {
+      dev.process.kill("SIGKILL")
+    }
+  })
 })

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import type * as Guard from "../domain/Guard.ts"
 import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
+import { captureScopeOf, captureScopes } from "../domain/Shard.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
 import { type Owner, Store, type StoreError, type StreamTx } from "../store/Store.ts"
 import type { RunAborted, StreamSettings } from "./schedule/StreamLifecycle.ts"
@@ -27,6 +28,15 @@ export interface Stream {
 
 /** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */
 export const isSweepOnly = ({ key }: Pick<Stream, "key">): boolean => registry[key.model].sweepOnly === true
+
+/** The owner of an integration's streams. */
+export type OwnerOf = (integration: string) => Owner
+
+/** Takes over the streams of all integrations; a process that owned them is fenced   (I10, X9). */
+export const takeStreams: Effect.Effect<OwnerOf, StoreError, Store> = Effect.map(
+  Effect.flatMap(Store, (store) => store.takeOwnerships(captureScopes)),
+  (owners) => (integration) => owners.get(captureScopeOf(integration))!
+)
 
 /** Runs one transaction on the stream. The body may run more than once. */
 export const transact = <A, E>(

@@ -79,7 +79,7 @@ const makeScene = Effect.gen(function*() {
       Effect.gen(function*() {
         const { takeOwnership, ensureStreams, identity } = yield* Store
         const owner = yield* takeOwnership("capture")
-        yield* StoreAdoption.finish(owner, identity.generation, () => null)
+        yield* StoreAdoption.finish(() => owner, identity.generation, () => null)
         yield* ensureStreams([{ ...initialState(settings, overlapMin), generation: identity.generation }])
         yield* run({
           key,

@@ -10,6 +10,7 @@
  * - Content is stored once, in the event log: `before` of a row is `after` of the record's previous row.
  * - Readers never receive a silent row of the log. It has a position, a version and, unless it was erased, content.
  */
+import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -42,7 +43,8 @@ import { faultOf } from "./StoreFault.ts"
 export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Schema.String, epoch: Schema.Number }) {
   readonly retryable = false
   get hint(): string {
-    return `another process owns "${this.scope}" now; this process stops writing. Nothing is lost. Only one process may use a store: if both should run, give each its own store.`
+    const [owned] = this.scope.split("/")
+    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. Only one process may use a store: if both should run, give each its own store.`
   }
 }
 /** The database is unavailable (see `StoreFault`), or too many transactions compete for the same rows: nothing was committed, try later. */
@@ -369,6 +371,8 @@ export class Store extends Context.Service<Store, {
 
   /** Takes `scope` over and fences its previous owner (I10). */
   readonly takeOwnership: (scope: string) => Operation<Owner>
+  /** Takes several scopes over in one transaction. Returns the owners by scope. */
+  readonly takeOwnerships: (scopes: NonEmptyReadonlyArray<string>) => Operation<ReadonlyMap<string, Owner>>
 
   // integrations
   /** All integrations, removed and erased ones too, in id order. */

@@ -278,6 +278,25 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           assert.strictEqual(reasonOf(yield* Effect.exit(store.transact(stranger, tags, () => Effect.void))), "Fenced")
         })
       )
+
+      test(
+        "several scopes are taken over together, each from its own owner (X9)",
+        Effect.gen(function*() {
+          const { owner, store } = yield* begin
+          const first = yield* store.takeOwnerships(["capture/1", "capture/2"])
+          const second = yield* store.takeOwnerships(["capture/2", "capture/3"])
+          const isFenced = (candidate: Owner | undefined) =>
+            Effect.map(Effect.exit(store.saveReaderPosition(candidate!, "relay", 1)), (exit) =>
+              reasonOf(exit) === "Fenced")
+          assert.deepStrictEqual(
+            yield* Effect.forEach(
+              [owner, first.get("capture/1"), first.get("capture/2"), second.get("capture/2"), second.get("capture/3")],
+              isFenced
+            ),
+            [false, false, true, false, false]
+          )
+        })
+      )
     })
 
     test(
@@ -298,7 +317,11 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         const { identity } = yield* Store
         assert.match(identity.store, /^[0-9a-z]{8}$/)
         assert.strictEqual(identity.generation, 1)
-        const other = yield* Effect.provide(Effect.map(Store, (store) => store.identity.store), Layer.fresh(layer))
+        const other = yield* Effect.provide(
+          Effect.map(Store, (store) =>
+            store.identity.store),
+          Layer.fresh(layer)
+        )
         assert.notStrictEqual(other, identity.store)
       })
     )

@@ -7,6 +7,7 @@ import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Store } from "../../store/Store.ts"
 import { poll } from "../read/Poll.ts"
+import { takeStreams } from "../Stream.ts"
 import * as StoreAdoption from "./StoreAdoption.ts"
 
 const asIs = () => null
@@ -119,7 +120,7 @@ describe("Adoption", () => {
               Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("killed here"))
           })
           const exit = yield* Effect.exit(Effect.provideService(StoreAdoption.adopt(plan, asIs), Store, mortal))
-          if (Exit.isFailure(exit)) yield* StoreAdoption.finish(yield* store.takeOwnership("capture"), plan.to, asIs)
+          if (Exit.isFailure(exit)) yield* StoreAdoption.finish(yield* takeStreams, plan.to, asIs)
           const events = yield* rig.events
           return { died: Exit.isFailure(exit), state: yield* rig.state, events: events.map(brief) }
         }))

@@ -96,17 +96,21 @@ describe("forgetting a candidate", () => {
       const process = yield* startProcess
       const store = yield* Store
       const row = { id: "a-ann", candidate: candidate("ann", start) }
-      yield* store.transact(process.capture.owner, { integration, model: "ats.application" }, (tx) =>
-        Effect.andThen(
-          tx.putPending([pendingOf("a-ann", { status: "held", content: JSON.stringify(row) })]),
-          tx.quarantine([{
-            hash: "q",
-            reason: "no string id",
-            redaction: null,
-            content: JSON.stringify({ ...row, id: 7 }),
-            at: 1
-          }])
-        ))
+      yield* store.transact(
+        process.capture.ownerOf(integration),
+        { integration, model: "ats.application" },
+        (tx) =>
+          Effect.andThen(
+            tx.putPending([pendingOf("a-ann", { status: "held", content: JSON.stringify(row) })]),
+            tx.quarantine([{
+              hash: "q",
+              reason: "no string id",
+              redaction: null,
+              content: JSON.stringify({ ...row, id: 7 }),
+              at: 1
+            }])
+          )
+      )
       yield* forgetNow(process, ann)
       assert.strictEqual(world.inFiles("ann@people"), 0)
       const [pending] = yield* store.pendingRows({ limit: 10 })
@@ -120,7 +124,7 @@ describe("forgetting a candidate", () => {
       const store = yield* Store
       const at = later(3)
       yield* store.requestForgetting(
-        first.capture.owner,
+        first.capture.ownerOf(integration),
         { ...ann, state: "erasing", requestedAt: at, doneAt: null },
         { at, command: "forget", target: "", detail: "" }
       )
@@ -202,7 +206,7 @@ describe("forgetting", () => {
       const content = JSON.stringify({ id: "a-ann", note: "about ann@people" })
       const held = pendingOf("a-ann", { status: "held", content })
       yield* store.transact(
-        process.capture.owner,
+        process.capture.ownerOf(integration),
         { integration, model: "ats.application" },
         (tx) => tx.putPending([held])
       )

@@ -205,7 +205,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     const { all, embedding, own } = yield* streamsOf(record)
     const models = all.filter(({ retired }) => retired !== true).map(({ model }) => model)
     const streams: Streams = {
-      owner: capture.owner,
+      owner: capture.ownerOf(record.integration),
       processing,
       derivedProcessing: ({ model }) => {
         const derived = derivedFrom(model, models)
@@ -234,7 +234,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
       yield* purge({ key: own, ids: [record.id], found, own: true })
     }
-    yield* store.dropQuarantinedMentions(capture.owner, record.integration, mentionOf(record.id))
+    yield* store.dropQuarantinedMentions(capture.ownerOf(record.integration), record.integration, mentionOf(record.id))
     if (unreadable.length > 0) {
       yield* Effect.logWarning("rows cannot be decrypted, so they may still repeat the forgotten record").pipe(
         Effect.annotateLogs({
@@ -254,7 +254,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     }
     // if another process reads the store now, the next run of the retention reclaims the space
     yield* store.reclaim
-    yield* store.endForgetting(capture.owner, record, yield* Clock.currentTimeMillis)
+    yield* store.endForgetting(capture.ownerOf(record.integration), record, yield* Clock.currentTimeMillis)
     yield* Effect.annotateLogs(Effect.logInfo("record forgotten"), {
       integration: record.integration,
       model: record.model
@@ -295,10 +295,11 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     const now = yield* Clock.currentTimeMillis
     const requested: ForgottenRecord = { ...record, state: "erasing", requestedAt: now, doneAt: null }
     const done = yield* Deferred.make<void>()
-    yield* store.requestForgetting(capture.owner, requested, actionOf("forget", record, now)).pipe(
-      Effect.andThen(removeInBackground(record, done)),
-      Effect.uninterruptible
-    )
+    yield* store.requestForgetting(capture.ownerOf(record.integration), requested, actionOf("forget", record, now))
+      .pipe(
+        Effect.andThen(removeInBackground(record, done)),
+        Effect.uninterruptible
+      )
     yield* Effect.timeoutOption(Deferred.await(done), longestWait)
     return (yield* knownAs(record)) ?? requested
   })
@@ -320,7 +321,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       })
     }
     const now = yield* Clock.currentTimeMillis
-    yield* store.allowForgotten(capture.owner, record, actionOf("forget.allow", record, now))
+    yield* store.allowForgotten(capture.ownerOf(record.integration), record, actionOf("forget.allow", record, now))
     return known
   })
 

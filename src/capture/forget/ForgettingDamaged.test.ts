@@ -81,11 +81,15 @@ for (const [name, keys] of stores) {
         const process = yield* startProcess
         const store = yield* Store
         const content = JSON.stringify({ id: "a-ann", candidate: { id: "c-ann", first_name: "ann@people" } })
-        yield* store.transact(process.capture.owner, { integration, model: "ats.application" }, (tx) =>
-          Effect.andThen(
-            tx.putPending([pendingOf("a-ann", { status: "held", content })]),
-            tx.quarantine([{ hash: "q", reason: "no string id", redaction: null, content, at: 1 }])
-          ))
+        yield* store.transact(
+          process.capture.ownerOf(integration),
+          { integration, model: "ats.application" },
+          (tx) =>
+            Effect.andThen(
+              tx.putPending([pendingOf("a-ann", { status: "held", content })]),
+              tx.quarantine([{ hash: "q", reason: "no string id", redaction: null, content, at: 1 }])
+            )
+        )
         for (const table of ["pending", "quarantine"]) {
           yield* damage(world, `UPDATE ${table} SET content = substr(content, 1, length(content) - 3)`)
         }

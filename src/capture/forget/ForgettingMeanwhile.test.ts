@@ -26,7 +26,7 @@ const requestOnly = Effect.fnUntraced(function*(process: Effect.Success<typeof s
   const store = yield* Store
   const at = later(3)
   yield* store.requestForgetting(
-    process.capture.owner,
+    process.capture.ownerOf(integration),
     { ...ann, state: "erasing", requestedAt: at, doneAt: null },
     { at, command: "forget", target: "", detail: "" }
   )

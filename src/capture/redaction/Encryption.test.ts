@@ -20,6 +20,7 @@ import * as SqlStore from "../../store/sql/SqlStore.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
+import { takeStreams } from "../Stream.ts"
 import { redactStored } from "./Redactor.ts"
 
 const newKey = () => parseKey(randomBytes(32).toString("base64"))!
@@ -131,7 +132,7 @@ describe("encryption of the store", () => {
         let left = 2
         const transact: typeof store.transact = (owner, key, body) =>
           Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
-        yield* redactStored(owner, ({ model }) => defaultProcessing(model)).pipe(
+        yield* redactStored(() => owner, ({ model }) => defaultProcessing(model)).pipe(
           Effect.provideService(Store, { ...store, transact }),
           Effect.exit
         )
@@ -156,8 +157,7 @@ describe("encryption of the store", () => {
       const { contents, run } = yield* scenario
       const before = yield* run([first], contents)
       const encryptOthers = Effect.gen(function*() {
-        const store = yield* Store
-        yield* redactStored(yield* store.takeOwnership("capture"), () => null)
+        yield* redactStored(yield* takeStreams, () => null)
       })
       yield* run([second, first], encryptOthers, { reads: false })
       const error = yield* Effect.flip(Effect.asVoid(run([second], contents, { reads: false })))

@@ -29,7 +29,7 @@ const redactUpTo = Effect.fnUntraced(function*(rig: Rig, processing: Processing.
   let left = transactions
   const transact: typeof store.transact = (owner, key, body) =>
     Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
-  const run = redactStored(rig.stream.owner, (key) => key.model === "ats.application" ? processing : null)
+  const run = redactStored(() => rig.stream.owner, (key) => key.model === "ats.application" ? processing : null)
   yield* Effect.exit(Effect.provideService(run, Store, { ...store, transact }))
 })
 

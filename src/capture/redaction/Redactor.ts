@@ -27,7 +27,7 @@ import {
   type StreamTx
 } from "../../store/Store.ts"
 import { redactionsOf, withRedaction } from "../commit/StoredContent.ts"
-import { annotate, unlessErased } from "../Stream.ts"
+import { annotate, type OwnerOf, unlessErased } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
 
 /** Content has to be redacted by these rules and encrypted with this key. */
@@ -177,7 +177,7 @@ const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect
  * rewritten. If it is interrupted, the next call continues.
  */
 export const redactStored = Effect.fn("Redactor.run")(function*(
-  owner: Owner,
+  ownerOf: OwnerOf,
   processingOf: ProcessingOf
 ): Effect.fn.Return<number, StoreError, Store> {
   const store = yield* Store
@@ -194,7 +194,7 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
     yield* unlessErased(
       stream,
       undefined,
-      store.transact(owner, stream, (tx) => tx.saveState(started(tx.state, target, now)))
+      store.transact(ownerOf(stream.integration), stream, (tx) => tx.saveState(started(tx.state, target, now)))
     )
   }
   if (outdated.length > 0) {
@@ -207,13 +207,15 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
   }
   let rewritten = 0
   for (const { stream, target } of outdated) {
-    rewritten += yield* unlessErased(stream, 0, redactStream(owner, stream, target)).pipe(unlessDamaged)
+    rewritten += yield* unlessErased(stream, 0, redactStream(ownerOf(stream.integration), stream, target)).pipe(
+      unlessDamaged
+    )
   }
   return key === null ? rewritten : rewritten + (yield* finishEncryption)
 })
 
 /** Like `redactStored`, but a damaged row ends only the redaction, with a log message, and not the process. */
 export const redactInBackground = (
-  owner: Owner,
+  ownerOf: OwnerOf,
   processingOf: ProcessingOf
-): Effect.Effect<number, StoreError, Store> => unlessDamaged(redactStored(owner, processingOf))
+): Effect.Effect<number, StoreError, Store> => unlessDamaged(redactStored(ownerOf, processingOf))

@@ -21,6 +21,7 @@ import {
 } from "../../source/Source.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
+import { takeStreams } from "../Stream.ts"
 import { Capture } from "./Capture.ts"
 
 describe("Capture", () => {
@@ -263,7 +264,7 @@ describe("Capture", () => {
       Effect.fnUntraced(function*(api, fiber) {
         const store = yield* Store
         yield* TestClock.adjust("5 minutes")
-        yield* store.takeOwnership("capture")
+        yield* takeStreams
         const before = yield* stateOf("ats.application")
         api.put(start + 5 * 60_000, { id: "c", title: "z" })
         yield* TestClock.adjust("2 minutes")

@@ -17,13 +17,13 @@ import * as Processing from "../../domain/Processing.ts"
 import { Source } from "../../source/Source.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { StreamState } from "../../store/State.ts"
-import { type ListedHold, type Owner, Store, type StoreError } from "../../store/Store.ts"
+import { type ListedHold, Store, type StoreError } from "../../store/Store.ts"
 import * as StoreAdoption from "../commit/StoreAdoption.ts"
 import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import { audit, type AuditReport } from "../read/Audit.ts"
 import { restartSweep } from "../read/Sweep.ts"
 import { redactInBackground } from "../redaction/Redactor.ts"
-import type { RunError } from "../Stream.ts"
+import { type OwnerOf, type RunError, takeStreams } from "../Stream.ts"
 import * as Backpressure from "./Backpressure.ts"
 import * as FailureLog from "./FailureLog.ts"
 import { type CommandRefused, executeCommand, type StreamCommand } from "./StreamCommands.ts"
@@ -56,8 +56,8 @@ export interface StreamFailure extends StreamKey {
 }
 
 export class Capture extends Context.Service<Capture, {
-  /** Owner of the streams, in whose name their state is written (I10). */
-  readonly owner: Owner
+  /** The owner of an integration's streams, in whose name their state is written (I10). */
+  readonly ownerOf: OwnerOf
   /**
    * Sets the streams of an integration that are read from now on. Other streams of the integration are interrupted, possibly
    * before the current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
@@ -91,9 +91,9 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const store = yield* Store
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
-  const owner: Owner = yield* store.takeOwnership("capture")
+  const ownerOf = yield* takeStreams
   const processingOf = options.processingOf ?? (() => null)
-  yield* StoreAdoption.finish(owner, store.identity.generation, processingOf)
+  yield* StoreAdoption.finish(ownerOf, store.identity.generation, processingOf)
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
   const failureLog = FailureLog.make()
   const workers = new Map<string, StreamWorker.StreamWorker>()
@@ -121,7 +121,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       overlapMin: options.overlapMin,
       confirmInterval: options.confirmInterval,
       guard: options.guard ?? Guard.thresholds,
-      owner
+      owner: ownerOf(integration)
     }, failureLog)
     workers.set(streamName(worker.key), worker)
     yield* start(worker)
@@ -155,7 +155,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       const condition = retired
         ? { retired }
         : { retired, silentBackfill: fill, ...isDerived(state.model) ? notBackfilled : {} }
-      yield* store.transact(owner, state, (tx) => tx.saveState({ ...tx.state, ...condition }))
+      yield* store.transact(ownerOf(integration), state, (tx) => tx.saveState({ ...tx.state, ...condition }))
     }
     yield* Effect.forEach(wanted, add, { discard: true })
   })
@@ -184,7 +184,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     }
   })
 
-  const redactOlder = Effect.provideContext(redactInBackground(owner, processingOf), services)
+  const redactOlder = Effect.provideContext(redactInBackground(ownerOf, processingOf), services)
 
   const run = Effect.scoped(Effect.gen(function*() {
     const own = yield* FiberMap.make<string, never, StoreError>()
@@ -234,7 +234,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   })
 
   return Capture.of({
-    owner,
+    ownerOf,
     assign,
     run,
     once: Effect.suspend(() => Effect.forEach([...workers.values()], readOnce, { concurrency: "unbounded" })).pipe(

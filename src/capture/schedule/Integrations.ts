@@ -108,7 +108,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const find = (id: string) => Effect.map(store.integrations, (all) => all.find((integration) => integration.id === id))
 
   const save = (integration: IntegrationState, action: OperatorAction | null = null) =>
-    store.saveIntegration(capture.owner, integration, action)
+    store.saveIntegration(capture.ownerOf(integration.id), integration, action)
 
   const operatorAction = (command: string, target: string, detail: string): Effect.Effect<OperatorAction> =>
     Effect.map(Clock.currentTimeMillis, (at) => ({ at, command, target, detail }))
@@ -169,7 +169,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const erase = Effect.fnUntraced(function*(id: string) {
     yield* awaitReaders
     const own = (yield* store.streams).filter(({ integration }) => integration === id)
-    yield* Effect.forEach(own, (key) => store.eraseStream(capture.owner, key), { discard: true })
+    yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key), { discard: true })
     // this may fail to free space while another process reads the store; the next retention run then does it
     yield* store.reclaim
     yield* lock.withPermit(finishErasing(id))

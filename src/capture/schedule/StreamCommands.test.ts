@@ -308,7 +308,7 @@ describe("operator commands", () => {
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
         const store = yield* Store
-        const { owner } = yield* Capture
+        const owner = (yield* Capture).ownerOf(integration)
         const approve = (id: number) =>
           store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
         api.flag(start, "a")

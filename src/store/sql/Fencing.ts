@@ -1,4 +1,5 @@
 /** Ownership of scopes: only the process that claimed a scope last may write   (I10). */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { Fenced, type Owner, StoreError } from "../Store.ts"
@@ -11,16 +12,21 @@ export const fencedError = ({ epoch, scope }: Owner): StoreError =>
 export const make = (sql: SqlClient) => {
   const { shared } = Locks.make(sql)
 
-  const takeOwnership = (scope: string) =>
-    sql<{ epoch: number }>`
-      INSERT INTO ownership (scope, epoch) VALUES (${scope}, 1)
-      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING epoch`.pipe(
-      Effect.map(([row]): Owner => ({ scope, epoch: Number(row?.epoch) })),
+  const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
+    sql<{ readonly scope: string; readonly epoch: number }>`INSERT INTO ownership ${
+      sql.insert(Arr.map(scopes, (scope) => ({ scope, epoch: 1 })))
+    }
+      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING scope, epoch`.pipe(
+      Effect.map((rows) =>
+        new Map(rows.map(({ epoch, scope }): [string, Owner] => [scope, { scope, epoch: Number(epoch) }]))
+      ),
       // in a transaction for two reasons: a bare statement that arrives late, after its retry, would fence the claim that succeeded;
       // and the commit must be counted, so that a copy without it is recognized as an older copy and not as a takeover
       sql.withTransaction,
       withRetry("takeOwnership")
     )
+
+  const takeOwnership = (scope: string) => Effect.map(takeOwnerships([scope]), (owners) => owners.get(scope)!)
 
   /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
   const fence = Effect.fnUntraced(function*(owner: Owner) {
@@ -29,5 +35,5 @@ export const make = (sql: SqlClient) => {
     if (Number(row?.epoch) !== owner.epoch) return yield* fencedError(owner)
   }, toStoreError("fence"))
 
-  return { takeOwnership, fence }
+  return { takeOwnership, takeOwnerships, fence }
 }

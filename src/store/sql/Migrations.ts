@@ -13,6 +13,7 @@ import { forgotten } from "./migrations/0003_forgotten.ts"
 import { redactions } from "./migrations/0004_redactions.ts"
 import { encryptionKeys } from "./migrations/0005_encryption_keys.ts"
 import { canceledHolds } from "./migrations/0006_canceled_holds.ts"
+import { shards } from "./migrations/0007_shards.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -22,7 +23,8 @@ const migrations = {
   "0003_forgotten": forgotten,
   "0004_redactions": redactions,
   "0005_encryption_keys": encryptionKeys,
-  "0006_canceled_holds": canceledHolds
+  "0006_canceled_holds": canceledHolds,
+  "0007_shards": shards
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

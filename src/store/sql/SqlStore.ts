@@ -73,7 +73,7 @@ const make = Effect.gen(function*() {
   const log = EventTable.make(sql, cipher)
   const { checked } = Checksum.make(cipher)
   const audit = AuditTable.make(sql)
-  const { takeOwnership, fence } = Fencing.make(sql)
+  const { takeOwnership, takeOwnerships, fence } = Fencing.make(sql)
   const locks = Locks.make(sql)
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
   const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
@@ -134,6 +134,7 @@ const make = Effect.gen(function*() {
     encryptionKey: cipher.current,
     ...EncryptionTable.make(sql, cipher),
     takeOwnership,
+    takeOwnerships,
     transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
       fence(owner).pipe(
         Effect.andThen(open(key)),

@@ -71,6 +71,18 @@ it.effect("a hold that an earlier version stored as cancelled is canceled", () =
     assert.deepStrictEqual(states, ["canceled", "open"])
   }))
 
+it.effect("a process of an earlier version, which owns all streams at once, is fenced by the migration (X9)", () =>
+  Effect.gen(function*() {
+    const file = join(yield* directory, "rollcall.db")
+    yield* opening(file)
+    const database = new DatabaseSync(file)
+    database.exec("INSERT INTO ownership VALUES ('capture', 5); DELETE FROM migrations WHERE migration_id > 6")
+    database.close()
+    const write = Effect.flatMap(Store, (store) => store.saveReaderPosition({ scope: "capture", epoch: 5 }, "relay", 1))
+    const error = yield* Effect.flip(Effect.provide(write, Sqlite.layer({ file })))
+    assert.strictEqual(error.reason._tag, "Fenced")
+  }))
+
 describe("a SQLite store rejects", () => {
   it.effect("a directory that does not exist, and names it", () =>
     Effect.gen(function*() {

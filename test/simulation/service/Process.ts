@@ -251,6 +251,13 @@ export class Process {
             if (scope === "delivery") this.#delivers = owner
             observer.ownerClaimed(owner)
           }))),
+      takeOwnerships: (scopes) =>
+        this.whileAlive(
+          Effect.tap(store.takeOwnerships(scopes), (owners) =>
+            Effect.sync(() => {
+              for (const owner of owners.values()) observer.ownerClaimed(owner)
+            }))
+        ),
       ensureStreams: (streams) => this.whileAlive(store.ensureStreams(streams)),
       streams: this.whileAlive(store.streams),
       stream: (key) => this.whileAlive(store.stream(key)),

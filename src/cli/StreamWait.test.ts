@@ -126,7 +126,7 @@ describe("waiting for a stream command", () => {
       assert.match(shown.join(), /failed 2 times: status 500/)
     }))
 
-  it.effect("a restart of the process does not end the wait, a process that stays away for a minute does", () =>
+  it.effect("a restart of the process does not end the wait, a process that does not answer for a minute does", () =>
     Effect.gen(function*() {
       const done = { last_sweep_started_at: after }
       const restart = Array.from({ length: 50 }, () => unreachable)

@@ -60,7 +60,7 @@ describe("the settings of Kafka", () => {
     }
   })
 
-  it("a fault names each setting, also one with a long name", () => {
+  it("a fault names each setting, even one with a long name", () => {
     const [fault] = faultsOf({ brokers: ["localhost:9092"], replicationFactor: 0 })
     assert.strictEqual(fault?.where, "rollcall.config.ts, kafka.replicationFactor")
   })

@@ -27,7 +27,7 @@ describe("forgotten records", () => {
     assert.isNull(withoutCopies("ats.application", withoutId, forgotten("ats.candidate", "c"))["candidate"])
   })
 
-  it("are found in offers, payslips, reviews and scorecards, also without a stream of their own", () => {
+  it("are found in offers, payslips, reviews and scorecards, even if they have no stream of their own", () => {
     const offer = { id: "o", application_id: "a", application: { candidate: { id: "c" }, job: { id: "j" } } }
     assert.deepStrictEqual(withoutCopies("ats.offer", offer, forgotten("ats.application", "a")), {
       ...offer,

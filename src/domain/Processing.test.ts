@@ -36,7 +36,7 @@ describe("Processing", () => {
     assert.deepStrictEqual(diff(track.shape, application, other).map((change) => change.path), ["/remote_data/raw"])
   })
 
-  it("redaction drops a path or replaces its value by a keyed hash, also inside arrays, and keeps null", () => {
+  it("redaction drops a path or replaces its value by a keyed hash, even inside arrays, and keeps null", () => {
     const { applied, apply, reapply } = processing({
       redact: {
         "/candidate/first_name": "drop",
@@ -56,7 +56,7 @@ describe("Processing", () => {
     assert.deepStrictEqual(reapply(redacted, applied), redacted, "processing stored content again changes nothing")
   })
 
-  it("equal values have equal hashes, and another key gives other hashes", () => {
+  it("equal values have equal hashes, and another key gives different hashes", () => {
     const redact = { "/candidate/first_name": "hash" } as const
     const hashOf = (key: string, name: string) => {
       const value = processing({ redact, key }).apply({ ...application, candidate: { id: "C", first_name: name } })

@@ -44,7 +44,7 @@ describe("Watermark", () => {
     assert.isAtMost(estimateWatermark(clockOffsets, answer(noon + 30_000, noon + 60_000)).watermark, noon + 60_000)
   })
 
-  it("a Date that is a day ahead is recognized as skewed, also in the first response (W10)", () => {
+  it("a Date that is a day ahead is recognized as skewed, even in the first response (W10)", () => {
     assert.isAtMost(estimateWatermark([], answer(noon + 86_400_000)).watermark, noon)
     const { clockOffsets } = estimateWatermark([], answer(noon))
     const mad = estimateWatermark(clockOffsets, answer(noon + 86_400_000 + 60_000, noon + 60_000))

@@ -482,7 +482,7 @@ describe("Relay", () => {
       assert.strictEqual(reason?.message, "authentication failed")
     }).pipe(Effect.provide(store)))
 
-  it.effect("a sink that stays unavailable is awaited for as long as the caller says", () =>
+  it.effect("a sink that stays unavailable is awaited for as long as the caller wants", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       broker.failure = unreachable

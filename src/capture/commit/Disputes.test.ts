@@ -29,7 +29,7 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("an old copy and then one from in between never publish B → A → B (P3)", () =>
+  it.effect("an old copy that is followed by an intermediate one never publishes B → A → B (P3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "control" })
       const copies: Array<unknown> = []
@@ -48,7 +48,7 @@ describe("Disputes", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
     })))
 
-  it.effect("an old copy of an earlier delete and then one of the restored record in between restore no record (P3, D9)", () =>
+  it.effect("an old copy of an earlier delete that is followed by a copy of the restored record restores no record (P3, D9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
       yield* rig.put({ id: "r", title: "x" })

@@ -285,7 +285,7 @@ describe("candidates", () => {
       { derivedProcessing }
     ))
 
-  it.effect("an erased candidate is published again if another application shows it, also with an earlier changed_at (N5, D11)", () =>
+  it.effect("an erased candidate is published again if another application shows it, even with an earlier changed_at (N5, D11)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", candidate: shown("c", "new", 2) })

@@ -100,7 +100,7 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
     })))
 
-  it.effect("timestamps that are in the future, null or going back do not affect the watermark and lose no change (W7)", () =>
+  it.effect("timestamps that are in the future, null or earlier than before do not affect the watermark and lose no change (W7)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", changed_at: "2031-01-01T00:00:00.000Z" })
       yield* rig.put({ id: "b", changed_at: null })
@@ -266,7 +266,7 @@ describe("Poll", () => {
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.quarantined, 2)
     })))
 
-  it.effect("another order of keys or of a set-like array, or a changed_at alone, is not a change (S4, N2)", () =>
+  it.effect("a different order of keys or of a set-like array, or a changed_at alone, is not a change (S4, N2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })
       yield* rig.sweep
@@ -277,7 +277,7 @@ describe("Poll", () => {
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.equivalent, 1)
     })))
 
-  it.effect("another order of rows and pages has no effect (P8)", () =>
+  it.effect("a different order of rows and pages has no effect (P8)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id, title: id })
       yield* rig.sweep

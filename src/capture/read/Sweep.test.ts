@@ -153,7 +153,7 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
     })))
 
-  it.effect("a record that shifting pages hide from the sweep is found by the confirm and is not absent (D3)", () =>
+  it.effect("a record that shifting pages hide from the sweep is found by the confirmation and is not absent (D3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
@@ -211,7 +211,7 @@ describe("Sweep", () => {
       ["inactive", new Inactive({ code: null, message: "gone" })]
     ] as const
   ) {
-    it.effect(`a confirm rejected with ${name} does not count (D12)`, () =>
+    it.effect(`a confirmation rejected with ${name} does not count (D12)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
         yield* fill(rig, ["a", "b", "c"])
         yield* rig.sweep
@@ -374,7 +374,7 @@ describe("Sweep", () => {
       })))
   }
 
-  it.effect("rows without an id in the sweep or in its confirm prevent inferred deletes (D14)", () =>
+  it.effect("rows without an id in the sweep or in its confirmation prevent inferred deletes (D14)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep

@@ -90,7 +90,7 @@ describe("status", () => {
     assert.match(line!, /^ {2}lever:acme \(3 models: ats\.tag, ats\.offer, ats\.scorecard\): blocked/)
   })
 
-  it("streams with different causes stay apart, also in one integration", () => {
+  it("streams with different causes stay apart, even in one integration", () => {
     const lines = shown({
       streams: [
         stream("lever:acme", "ats.tag", { blocked: inactive(1) }),

@@ -44,7 +44,7 @@ describe("a plugin that is switched off", () => {
       assert.deepStrictEqual(received.toSorted(), ["a1", "a2", "a3", "b1", "b2"])
     }))
 
-  it.effect("a plugin that is switched off in one integration goes on with the others", () =>
+  it.effect("a plugin that is switched off in one integration continues in the others", () =>
     Effect.gen(function*() {
       const { goOn, received, plugins, rig, running } = yield* busy
       yield* plugins.setSwitch({ _tag: "Plugin", plugin: "p", integration: acme }, false)

@@ -79,7 +79,7 @@ const sentOf = ({ sent }: Rig, write: WriteName) => sent.filter((one) => one.wri
 describe("an unknown outcome", () => {
   for (const oncePerRecord of [false, true]) {
     const step = oncePerRecord ? "in a step once per record" : "a write of the event"
-    it.effect(`an outcome reported as happened is returned to the handler, which goes on: ${step} (L5)`, () =>
+    it.effect(`an outcome reported as happened is returned to the handler, which continues: ${step} (L5)`, () =>
       Effect.gen(function*() {
         const rig = yield* make
         rig.script.answer = ({ write }) => write === "createEmployee" ? unknownOutcome : Effect.succeed({})

@@ -191,7 +191,7 @@ describe("a tick", () => {
       assert.deepStrictEqual(ticks.slice(1), [{ integration: acme, at: 4, hired: ["a1", "a2", "a3"] }])
     }))
 
-  it.effect("a tick that became a dead letter keeps its span, and the next ticks go on", () =>
+  it.effect("a tick that became a dead letter keeps its span, and the next ticks continue", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { plugin, ticks, until } = daily(rig, (count) => count === 1 ? refused : Effect.void)

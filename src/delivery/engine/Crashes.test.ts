@@ -37,7 +37,7 @@ const takenOver = <A, E, R>(rig: Rig.Rig, body: Effect.Effect<A, E, R>) =>
   Effect.ensuring(body, Effect.ignore(rig.store.takeOwnership("delivery")))
 
 describe("deliveries that end their process", () => {
-  it.effect("a delivery runs isolated after three process ends and is dead after a fourth; others go on (L21)", () =>
+  it.effect("a delivery runs isolated after three process ends and is dead after a fourth; others continue (L21)", () =>
     Effect.gen(function*() {
       const rig = yield* Rig.make
       yield* takenOver(

@@ -31,7 +31,7 @@ describe("the events of a handler", () => {
       assert.deepStrictEqual(yield* rig.deliveries.backlog, [])
     }))
 
-  it.effect("a new plugin starts now or at the oldest event, as configured; a known one goes on at its position", () =>
+  it.effect("a new plugin starts now or at the oldest event, as configured; a known one continues at its position", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const { received, note } = recorder()

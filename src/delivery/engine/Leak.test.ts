@@ -38,7 +38,7 @@ describe("memory that grows", () => {
     assert.deepStrictEqual(suspects(grown(500 * megabyte, () => ({}), () => 3 * megabyte), limit), [])
   })
 
-  it("growth is not reported on a roomy heap, while memory is freed, or with too few samples", () => {
+  it("growth is not reported while the heap has plenty of room, while memory is freed, or with too few samples", () => {
     assert.isNull(suspects(grown(100 * megabyte, busy, leak), limit))
     const waves = grown(500 * megabyte, busy, (_, step) => (step % 2 === 0 ? -15 : 20) * megabyte)
     assert.isNull(suspects(waves, limit))

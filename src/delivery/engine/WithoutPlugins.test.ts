@@ -7,7 +7,7 @@ import { Store } from "../../store/Store.ts"
 import { endRunningDeliveries } from "./WithoutPlugins.ts"
 
 describe("in a process without plugins", () => {
-  it.effect("a delivery that ran when its process ended does not keep a person from being forgotten", () =>
+  it.effect("a delivery that ran when its process ended does not prevent forgetting a person", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
       const deliveries = yield* Deliveries

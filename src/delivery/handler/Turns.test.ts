@@ -199,7 +199,7 @@ describe("a sent write", () => {
 })
 
 describe("the timer of a handler", () => {
-  it.effect("the timer is paused while a read waits for a request slot, and goes on afterwards", () =>
+  it.effect("the timer is paused while a read waits for a request slot, and continues afterwards", () =>
     Effect.gen(function*() {
       const api = limiting(1, 45)
       const rig = yield* makeWith(api)

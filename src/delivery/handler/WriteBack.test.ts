@@ -272,7 +272,7 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 3)
     }))
 
-  it.effect("a write over the hourly budget waits for the next hour; other integrations go on", () =>
+  it.effect("a write over the hourly budget waits for the next hour; other integrations continue", () =>
     Effect.gen(function*() {
       const rig = yield* make
       const plugin = Plugin.make("p", { writesPerHour: 2 }).on(

@@ -3,8 +3,8 @@
  *
  * Gotchas
  * - The body of the form is not JSON. A page of another origin cannot send it, because `AccessControl` compares the origins.
- * - The browser keeps the session's cookie from a request that a link on another site causes (`SameSite=Strict`), so a user
- *   who follows such a link sees this page although the session is open. The page then offers to continue.
+ * - After a click on a link on another site, the browser does not send the session's cookie (`SameSite=Strict`): the user sees this
+ *   page although the session is open. The page then offers to continue.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"

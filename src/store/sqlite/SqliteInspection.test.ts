@@ -69,7 +69,7 @@ describe("the inspection of a SQLite store", () => {
       shell.close()
     }))
 
-  it.effect("fails like opening the store if the file is not a store", () =>
+  it.effect("fails as opening the store does if the file is not a store", () =>
     Effect.gen(function*() {
       const path = yield* directory
       const notes = join(path, "notes.txt")

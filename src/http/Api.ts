@@ -8,6 +8,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { audit } from "./audit/AuditApi.ts"
+import { ReadAudit } from "./audit/ReadAudit.ts"
 import { deadLetters } from "./deadletters/DeadLetterApi.ts"
 import { feed } from "./feed/FeedApi.ts"
 import { forget } from "./forget/ForgetApi.ts"
@@ -117,6 +118,7 @@ export const Api = HttpApi.make("rollcall")
   .add(health)
   .middleware(RequestValidation)
   .middleware(UnknownParameters)
+  .middleware(ReadAudit)
   .annotateMerge(OpenApi.annotations({
     title: "Rollcall",
     description:

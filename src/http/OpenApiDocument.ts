@@ -21,7 +21,7 @@ const tags: Readonly<Record<string, string>> = {
   plugins: "Plugins: their progress, switches and replays",
   deadletters: "Deliveries that failed for good",
   forget: "Records that were forgotten on request",
-  audit: "The commands of operators",
+  audit: "The commands of operators, and who read records",
   sessions: "Users who signed in with a browser, or programs that signed in",
   health: "Probes; they need no token"
 }
@@ -87,6 +87,7 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "forget.plan": { summary: "Count what forgetting a record would remove" },
   "forget.allow": { summary: "Let runs store a forgotten record again" },
   "audit.list": { summary: "List the commands of operators" },
+  "audit.reads": { summary: "List who read records" },
   "sessions.list": { summary: "List the sessions" },
   "sessions.endAll": { summary: "End all sessions" },
   "sessions.end": { summary: "End a session" },

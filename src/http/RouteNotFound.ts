@@ -1,5 +1,5 @@
 /**
- * Answers requests that match no route: 405 if the path exists with another method, 404 otherwise.
+ * Names the route of a request, and answers requests that match no route: 405 if the path exists with another method, 404 otherwise.
  *
  * Gotchas
  * - HEAD is allowed wherever GET is: the router answers it without a body.
@@ -21,17 +21,28 @@ export const forms: ReadonlyArray<string> = ["/login", "/logout", "/logout/every
 /** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
 export const maxParameterLength = 3 * 255
 
-const known = FindMyWay.make<true>({ maxParamLength: maxParameterLength })
+const known = FindMyWay.make<string>({ maxParamLength: maxParameterLength })
 for (const { endpoints } of Object.values(Api.groups)) {
-  for (const { method, path } of Object.values(endpoints)) known.on(method, path, true)
+  for (const { method, path } of Object.values(endpoints)) known.on(method, path, path)
 }
-for (const page of pages) known.on("GET", page, true)
+for (const page of pages) known.on("GET", page, page)
 
 const methodsOf = (url: string): ReadonlyArray<string> => [
   ...(known.find("GET", url) === undefined ? [] : ["GET", "HEAD"]),
   ...(known.find("POST", url) === undefined && !forms.includes(url) ? [] : ["POST"]),
   ...(known.find("DELETE", url) === undefined ? [] : ["DELETE"])
 ]
+
+const methods = ["GET", "POST", "DELETE"] as const
+
+/** The path of the route of a request, such as `/v1/holds/:id`, even if it does not support the method; `none` if there is no such path. */
+export const routeOf = ({ method, url }: HttpServerRequest): string => {
+  for (const one of [...methods.filter((own) => own === method), ...methods]) {
+    const found = known.find(one, url)
+    if (found !== undefined) return found.handler
+  }
+  return forms.find((form) => form === url) ?? "none"
+}
 
 /** Whether the router found no route. */
 export const isRouteNotFound = (cause: Cause.Cause<unknown>): boolean =>

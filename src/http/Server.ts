@@ -28,6 +28,8 @@ import { Tokens, type TokenSources } from "./access/Tokens.ts"
 import { WrongTokens } from "./access/WrongTokens.ts"
 import { Api } from "./Api.ts"
 import * as AuditHandlers from "./audit/AuditHandlers.ts"
+import * as ReadAudit from "./audit/ReadAudit.ts"
+import { ReadLog } from "./audit/ReadLog.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
 import * as FeedHandlers from "./feed/FeedHandlers.ts"
 import * as ForgetHandlers from "./forget/ForgetHandlers.ts"
@@ -36,6 +38,7 @@ import * as HoldHandlers from "./holds/HoldHandlers.ts"
 import * as IntegrationHandlers from "./integrations/IntegrationHandlers.ts"
 import { makeServer } from "./limits/Connections.ts"
 import { defaults, type Limits } from "./limits/Limits.ts"
+import * as RequestCounts from "./limits/RequestCounts.ts"
 import * as RequestLimits from "./limits/RequestLimits.ts"
 import * as MetricsEndpoint from "./metrics/MetricsEndpoint.ts"
 import * as Documentation from "./pages/Documentation.ts"
@@ -112,11 +115,13 @@ const middleware = (access: Reachability, limits: Limits) => {
   const limited = RequestLimits.make(limits)
   const withProblems = errorsAsProblems(limits)
   return HttpRouter.middleware(
-    Effect.map(
-      AccessControl.make(access),
-      (checked) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-        SecurityHeaders.add(access)(withProblems(checked(limited(handler))))
-    ),
+    Effect.gen(function*() {
+      const counted = yield* RequestCounts.make
+      const checked = yield* AccessControl.make(access)
+      const noted = yield* ReadAudit.noteRequests
+      return <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+        counted(SecurityHeaders.add(access)(withProblems(checked(RequestCounts.noteRight(noted(limited(handler)))))))
+    }),
     { global: true }
   )
 }
@@ -145,7 +150,7 @@ const routes = (options: ServerOptions) =>
         SessionHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
-      Layer.provide([RequestValidation.layer, UnknownParameters.layer])
+      Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
     ),
     MetricsEndpoint.layer,
     Documentation.layer,
@@ -223,6 +228,6 @@ export const layer = (
   }).pipe(
     Layer.merge(address),
     Layer.provide(http),
-    Layer.provide([OverviewCache.layer, Sessions.layer, Tokens.layer(options), WrongTokens.layer])
+    Layer.provide([OverviewCache.layer, ReadLog.layer, Sessions.layer, Tokens.layer(options), WrongTokens.layer])
   )
 }

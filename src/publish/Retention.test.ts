@@ -44,6 +44,19 @@ describe("Retention", () => {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
 
+  it.effect("a summary of reads is deleted after 90 days, whatever the retention of the log is", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const period = yield* Clock.currentTimeMillis
+      const read = { period, route: "*", target: "*", actor: "session", address: "192.0.2.1" }
+      yield* store.recordReads([{ ...read, firstAt: period, lastAt: period, requests: 1 }])
+      yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers: [] }))
+      yield* TestClock.adjust("90 days")
+      assert.lengthOf(yield* store.readAudit(10), 1)
+      yield* TestClock.adjust("1 hour")
+      assert.lengthOf(yield* store.readAudit(10), 0)
+    }, Effect.scoped)))
+
   it.effect("a quarantined row is counted while runs read it, even if changed_at moves, and deleted once it was not read for the retention (S1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const store = yield* Store

@@ -1,5 +1,5 @@
 /**
- * Deletes old rows of the quarantine, and old rows of the event log, but never a row that one of Rollcall's own readers has not read yet.
+ * Deletes old rows of the quarantine and of the audited reads, and old rows of the event log, but never a row that one of Rollcall's own readers has not read yet.
  *
  * Gotchas
  * - A record's latest row is its current content and stays, however old it is.
@@ -24,6 +24,8 @@ export interface RetentionOptions {
 
 const pruneInterval = Duration.hours(1)
 const erasedRetention = Duration.days(1)
+/** An investigation may begin long after the content of the log is gone, so this does not depend on the retention of the log. */
+const auditedReadsRetention = Duration.days(90)
 
 const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: RetentionOptions) {
   const store = yield* Store
@@ -35,6 +37,7 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     upTo: Math.min(newest, ...positions.map((position) => position - 1))
   })
   const quarantined = yield* store.pruneQuarantine(now - Duration.toMillis(retention))
+  yield* store.pruneReads(now - Duration.toMillis(auditedReadsRetention))
   const erased = yield* store.purgeErased({
     before: now - Duration.toMillis(Duration.min(retention, erasedRetention)),
     upTo: Math.min(newest, ...positions)

@@ -305,6 +305,23 @@ export interface OperatorAction {
   readonly detail: string
 }
 
+/** Requests of one caller within one hour, for the audit log. Contains no id of a record. */
+export interface ReadSummary {
+  /** Start of the hour; our clock, ms. */
+  readonly period: number
+  /** The route that shows records, such as `/v1/events`; `*`: all requests of the caller. */
+  readonly route: string
+  /** `<integration>/<model>`; `*` for a part that the request does not name, or that it names several of. */
+  readonly target: string
+  /** See `Actor.ts`. */
+  readonly actor: string
+  /** The address of the connection; `several` if there are too many to list. */
+  readonly address: string
+  readonly firstAt: number
+  readonly lastAt: number
+  readonly requests: number
+}
+
 /** An action in the audit log. */
 export interface AuditEntry extends OperatorAction {
   readonly id: number

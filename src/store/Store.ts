@@ -31,6 +31,7 @@ import type {
   PendingStatus,
   Quarantined,
   QuarantinedRow,
+  ReadSummary,
   ReleaseMode,
   StoredContent,
   StreamState
@@ -387,6 +388,16 @@ export class Store extends Context.Service<Store, {
   readonly recordAction: (action: OperatorAction) => Operation<void>
   /** Operators' actions, the newest first; `before`: only those with a smaller id. */
   readonly auditLog: (limit: number, before?: number) => Operation<ReadonlyArray<AuditEntry>>
+  /**
+   * Adds requests to the audit log. `requests` is added to the summary of the same hour, route, target, actor and address, if there
+   * is one. Any process may call this.
+   */
+  readonly recordReads: (reads: ReadonlyArray<ReadSummary>) => Operation<void>
+  /** Summaries of requests, the newest first; `before`: only those with a smaller id. */
+  readonly readAudit: (
+    limit: number,
+    before?: number
+  ) => Operation<ReadonlyArray<ReadSummary & { readonly id: number }>>
 
   // streams
   /** Creates the missing streams; leaves existing ones unchanged. */
@@ -523,6 +534,8 @@ export class Store extends Context.Service<Store, {
   ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
   /** Deletes log rows that were appended before `before` (our clock, ms) and are not past `upTo`, as retention allows; returns how many. */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
+  /** Deletes summaries of requests whose hour began before `before` (our clock, ms). */
+  readonly pruneReads: (before: number) => Operation<void>
   /** Deletes quarantined rows that were last read before `before` (our clock, ms); returns how many. */
   readonly pruneQuarantine: (before: number) => Operation<number>
   /**

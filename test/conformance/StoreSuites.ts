@@ -18,6 +18,7 @@ import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { forgetSuite } from "./DeliveryForget.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
 import { storeSuite } from "./Store.ts"
+import { auditSuite } from "./StoreAudit.ts"
 import { derivedSuite } from "./StoreDerived.ts"
 import { generationSuite } from "./StoreGeneration.ts"
 import { holdSuite } from "./StoreHolds.ts"
@@ -28,6 +29,7 @@ import { redactionSuite } from "./StoreRedaction.ts"
 /** Every suite of the ports of one store. */
 export const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) => {
   storeSuite(name, layer)
+  auditSuite(name, layer)
   recordSuite(name, layer)
   redactionSuite(name, layer)
   logSuite(name, layer)

@@ -1,10 +1,16 @@
-/** The contract of the operating API for the audit log: the commands of operators. */
+/** The contract of the operating API for the audit log: the commands of operators, and who read records. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { StoreUnavailable } from "../Problem.ts"
 import { Limit, page, PositiveInt } from "../Schemas.ts"
+
+/** These ids may exceed 32 bits: each change of an entry uses one up. */
+const EntryId = Schema.FiniteFromString.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+)
 
 const AuditEntryView = Schema.Struct({
   id: Schema.Number,
@@ -32,10 +38,49 @@ const AuditEntryView = Schema.Struct({
   }]
 })
 
+const AuditedReadsView = Schema.Struct({
+  id: Schema.Number,
+  hour: Schema.String.annotate({ description: "The start of the hour whose requests are counted" }),
+  route: Schema.String.annotate({
+    description: "`*`: all requests with this token or session, also those that show no records"
+  }),
+  target: Schema.String.annotate({
+    description: "`<integration>/<model>`, as the request names it; `*` where it names none, or several"
+  }),
+  actor: Schema.String.annotate({ description: "As in `GET /v1/audit`" }),
+  address: Schema.String.annotate({
+    description: "The address of the connection; behind a proxy, that of the proxy; `several` if there are too many"
+  }),
+  first_at: Schema.String,
+  last_at: Schema.String,
+  requests: Schema.Number
+}).annotate({
+  examples: [{
+    id: 7,
+    hour: "2026-03-01T12:00:00.000Z",
+    route: "/v1/events",
+    target: "greenhouse:acme/ats.application",
+    actor: "read token",
+    address: "192.0.2.7",
+    first_at: "2026-03-01T12:00:03.000Z",
+    last_at: "2026-03-01T12:59:58.000Z",
+    requests: 719
+  }]
+})
+
 export const audit = HttpApiGroup.make("audit").add(
   HttpApiEndpoint.get("list", "/v1/audit", {
     query: { after: Schema.optionalKey(PositiveInt), limit: Schema.optionalKey(Limit) },
     success: page(AuditEntryView),
     error: StoreUnavailable
-  }).annotate(OpenApi.Description, "Lists the commands of operators, newest first, and who sent them.")
+  }).annotate(OpenApi.Description, "Lists the commands of operators, newest first, and who sent them."),
+  HttpApiEndpoint.get("reads", "/v1/audit/reads", {
+    query: { after: Schema.optionalKey(EntryId), limit: Schema.optionalKey(Limit) },
+    success: page(AuditedReadsView),
+    error: StoreUnavailable
+  }).annotate(
+    OpenApi.Description,
+    "Lists who read records, newest first, and who used a token or a session: one entry for the requests of an hour " +
+      "to one route, by one kind of caller, from one address. Entries are kept for 90 days."
+  )
 )

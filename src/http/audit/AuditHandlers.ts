@@ -13,10 +13,23 @@ export const layer = HttpApiBuilder.group(
   Api,
   "audit",
   (handlers) =>
-    handlers.handle("list", ({ query: { after, limit = defaultLimit } }) =>
-      Effect.gen(function*() {
-        const { auditLog } = yield* Store
-        const entries = yield* auditLog(limit, after)
-        return pageOf(entries.map((entry) => ({ ...entry, at: formatTime(entry.at) })), limit)
-      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+    handlers
+      .handle("list", ({ query: { after, limit = defaultLimit } }) =>
+        Effect.gen(function*() {
+          const { auditLog } = yield* Store
+          const entries = yield* auditLog(limit, after)
+          return pageOf(entries.map((entry) => ({ ...entry, at: formatTime(entry.at) })), limit)
+        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      .handle("reads", ({ query: { after, limit = defaultLimit } }) =>
+        Effect.gen(function*() {
+          const { readAudit } = yield* Store
+          const entries = yield* readAudit(limit, after)
+          const views = entries.map(({ firstAt, lastAt, period, ...entry }) => ({
+            ...entry,
+            hour: formatTime(period),
+            first_at: formatTime(firstAt),
+            last_at: formatTime(lastAt)
+          }))
+          return pageOf(views, limit)
+        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
 )

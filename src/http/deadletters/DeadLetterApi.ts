@@ -6,6 +6,7 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
 import { parseDuration } from "../../domain/DurationText.ts"
+import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "../Problem.ts"
 import { DurationText, Instant, Limit, Model, page, PositiveInt } from "../Schemas.ts"
 
@@ -215,7 +216,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     query: { ...QueryFields, after: Schema.optionalKey(PositiveInt), limit: Schema.optionalKey(Limit) },
     success: page(DeadLetterView),
     error: StoreUnavailable
-  }).annotate(
+  }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
     "Lists deliveries that failed for good, oldest first. `since` and `until` filter by the time of the failure."
   ),
@@ -223,7 +224,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
     params: { id: PositiveInt },
     success: DeadLetterDetailView,
     error: [NotFound, StoreUnavailable]
-  }).annotate(
+  }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
     "Shows one dead letter with its attempts, their requests, its journal and its unknown outcomes."
   ),

@@ -12,6 +12,7 @@ import * as HttpApiSchema from "effect/http-api/HttpApiSchema"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { transitionNames } from "../../domain/Model.ts"
+import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "../Problem.ts"
 import { Kind, Limit, Model, oneOrMore, Time } from "../Schemas.ts"
 
@@ -71,7 +72,7 @@ const events = HttpApiEndpoint.get("events", "/v1/events", {
     Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
   ],
   error: positionErrors
-}).annotate(
+}).annotate(ShowsRecords, true).annotate(
   OpenApi.Description,
   "Lists events in the order of the log. `next` is always present: pass it as `after` of the next request, with the same " +
     "filter. A page has fewer than `limit` events if it would otherwise exceed 8 MiB, and a page of a filter by kind or " +
@@ -93,7 +94,7 @@ const records = HttpApiEndpoint.get("records", "/v1/records", {
     next: Schema.NullOr(Schema.String).annotate({ description: "Null on the last page" })
   }),
   error: [...positionErrors, NotFound]
-}).annotate(
+}).annotate(ShowsRecords, true).annotate(
   OpenApi.Description,
   "Lists the current published state of a stream. A new consumer reads all pages (pass `next` as `after` of the " +
     "next request; it is null on the last page) and then follows `GET /v1/events?after=<position>`. `position` is " +

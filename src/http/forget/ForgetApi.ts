@@ -4,6 +4,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { forgettableModels } from "../../domain/Forgotten.ts"
+import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, StoreUnavailable } from "../Problem.ts"
 import { Instant, Model, page } from "../Schemas.ts"
 
@@ -76,6 +77,9 @@ export const AllowedView = Schema.Struct({ ...RecordFields, model: Schema.String
 
 export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.get("list", "/v1/forget", { success: page(ForgottenView), error: StoreUnavailable }).annotate(
+    ShowsRecords,
+    true
+  ).annotate(
     OpenApi.Description,
     "Lists the forgotten records, by their ids. No run stores them again."
   ),
@@ -83,7 +87,7 @@ export const forget = HttpApiGroup.make("forget").add(
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: ForgetPlanView,
     error: [NotFound, Conflict, StoreUnavailable]
-  }).annotate(
+  }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
     "Counts what `POST /v1/forget` would remove, and returns a `plan` that identifies the record and these counts. " +
       "Changes nothing. Reads the whole log of the models that may repeat the record. 404 if nothing is stored about it."

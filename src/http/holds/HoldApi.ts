@@ -3,6 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
+import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, StoreUnavailable } from "../Problem.ts"
 import { Instant, Limit, Model, page, PositiveInt } from "../Schemas.ts"
 
@@ -73,7 +74,7 @@ export const holds = HttpApiGroup.make("holds").add(
     query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Limit) },
     success: HoldPage,
     error: [NotFound, StoreUnavailable]
-  }),
+  }).annotate(ShowsRecords, true),
   HttpApiEndpoint.get("plan", "/v1/holds/:id/plan", {
     params: holdId,
     success: HoldPlanView,

@@ -8,14 +8,14 @@ import * as Scope from "effect/Scope"
 
 const interval = Duration.minutes(1)
 
-/** Returns the function to call for each occurrence. Of several occurrences, only the last address is logged. */
+/** Returns the function to call for each occurrence. Of several occurrences, only the last address and its details are logged. */
 export const make = Effect.fnUntraced(function*(message: string) {
   const scope = yield* Scope.Scope
   let unlogged = 0
-  let lastAddress = ""
+  let last = {}
   let quietUntil = 0
 
-  const log = (count: number) => Effect.annotateLogs(Effect.logWarning(message), { count, address: lastAddress })
+  const log = (count: number) => Effect.annotateLogs(Effect.logWarning(message), { count, ...last })
 
   const logRest = Effect.suspend(() => {
     const count = unlogged
@@ -23,8 +23,8 @@ export const make = Effect.fnUntraced(function*(message: string) {
     return count === 0 ? Effect.void : log(count)
   }).pipe(Effect.delay(interval))
 
-  return Effect.fnUntraced(function*(address: string) {
-    lastAddress = address
+  return Effect.fnUntraced(function*(address: string, details: Readonly<Record<string, string | number>> = {}) {
+    last = { address, ...details }
     const now = yield* Clock.currentTimeMillis
     if (now < quietUntil) {
       unlogged += 1

@@ -4,6 +4,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { DryRunDelivery, PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "../Problem.ts"
 import { Model } from "../Schemas.ts"
 
@@ -142,7 +143,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
   HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", {
     success: UnconfirmedList,
     error: StoreUnavailable
-  })
+  }).annotate(ShowsRecords, true)
     .annotate(
       OpenApi.Description,
       "Lists the newest hundred writes of the last week whose effect should appear in a model that Rollcall reads, " +
@@ -157,7 +158,7 @@ export const plugins = HttpApiGroup.make("plugins").add(
     payload: ReplayRequest,
     success: ReplayView,
     error: [ReplayMalformed, NotFound, Conflict, StoreUnavailable]
-  }).annotate(
+  }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
     "Delivers a range of the event log to one handler again, behind waiting deliveries of the same records. Unless " +
       "`fresh` is true, the journal of the first delivery is used, so completed steps are not repeated. With " +

@@ -4,6 +4,7 @@ import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { streamCommands } from "../../capture/schedule/StreamCommands.ts"
+import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "../Problem.ts"
 import { Instant, Model, page } from "../Schemas.ts"
 
@@ -121,7 +122,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     params: { integration: Schema.String, model: Model },
     success: AuditView,
     error: [NotFound, SourceUnavailable, StoreUnavailable]
-  }).annotate(
+  }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
     "Reads the whole stream and compares it with its published records. Publishes nothing. Responds when the " +
       "audit is finished."

@@ -14,6 +14,7 @@ import { redactions } from "./migrations/0004_redactions.ts"
 import { encryptionKeys } from "./migrations/0005_encryption_keys.ts"
 import { canceledHolds } from "./migrations/0006_canceled_holds.ts"
 import { shards } from "./migrations/0007_shards.ts"
+import { auditReads } from "./migrations/0008_audit_reads.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -24,7 +25,8 @@ const migrations = {
   "0004_redactions": redactions,
   "0005_encryption_keys": encryptionKeys,
   "0006_canceled_holds": canceledHolds,
-  "0007_shards": shards
+  "0007_shards": shards,
+  "0008_audit_reads": auditReads
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

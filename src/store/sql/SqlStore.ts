@@ -184,6 +184,9 @@ const make = Effect.gen(function*() {
     }, sql.withTransaction),
     recordAction: audit.record,
     auditLog: audit.list,
+    recordReads: audit.recordReads,
+    readAudit: audit.reads,
+    pruneReads: audit.pruneReads,
 
     ensureStreams: (streams) =>
       inBatches(streams, (some) =>

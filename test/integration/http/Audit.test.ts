@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Server from "../../../src/http/Server.ts"
 import * as Running from "./Running.ts"
 
 const { send, using } = Running
@@ -51,4 +52,69 @@ describe("the audit log", () => {
         [["streams.pause", "no token"], ["integrations.add", "no token"]]
       )
     }).pipe(using()))
+})
+
+describe("the reads in the audit log", () => {
+  const readBearer = { authorization: "Bearer a-read-token-of-32-characters-ok" }
+  const reads = Effect.map(
+    send("GET", "/v1/audit/reads", bearer),
+    ({ body }) =>
+      body.items.map(({ actor, address, requests, route, target }: Record<string, string>) =>
+        [route, target, actor, address, requests].join(" · ")
+      )
+  )
+
+  it.live("show who read records, from which address, without the ids of the records", () =>
+    Effect.gen(function*() {
+      yield* Running.stream()
+      yield* Running.write("r-of-a-person", `{"name":"Jane"}`)
+      for (const path of ["/v1/events?integration=greenhouse:acme", "/v1/events?integration=greenhouse:acme&limit=1"]) {
+        assert.include((yield* send("GET", path, readBearer)).text, "r-of-a-person")
+      }
+      yield* send("GET", "/v1/events", readBearer)
+      assert.strictEqual((yield* send("GET", "/v1/events?after=x", readBearer)).status, 400)
+      assert.strictEqual((yield* send("GET", "/v1/records?integration=x:y&model=ats.tag", readBearer)).status, 404)
+      yield* send("GET", "/v1/records?integration=greenhouse:acme&model=ats.tag", {
+        ...bearer,
+        "user-agent": "rollcall/1"
+      })
+      const plan = { integration: "greenhouse:acme", model: "ats.tag", id: "r-of-a-person" }
+      assert.strictEqual(
+        (yield* send("POST", "/v1/forget/plan", { ...bearer, ...json }, JSON.stringify(plan))).status,
+        200
+      )
+      const listed = yield* reads
+      assert.sameMembers(listed, [
+        "* · * · read token · 127.0.0.1 · 5",
+        "* · * · operate token (cli) · 127.0.0.1 · 1",
+        "* · * · operate token · 127.0.0.1 · 1",
+        "/v1/events · greenhouse:acme/* · read token · 127.0.0.1 · 2",
+        "/v1/events · * · read token · 127.0.0.1 · 1",
+        "/v1/records · greenhouse:acme/ats.tag · operate token (cli) · 127.0.0.1 · 1",
+        "/v1/forget/plan · * · operate token · 127.0.0.1 · 1"
+      ])
+      const { body, text } = yield* send("GET", "/v1/audit/reads?limit=3", bearer)
+      assert.notInclude(text, "person")
+      const rest = yield* send("GET", `/v1/audit/reads?limit=9&after=${body.next}`, bearer)
+      assert.lengthOf([...body.items, ...rest.body.items], 7)
+    }).pipe(using({ token, readToken: "a-read-token-of-32-characters-ok" })))
+
+  it.live("show reads on a machine without a token, and neither probes nor other requests there", () =>
+    Effect.gen(function*() {
+      yield* send("GET", "/health/ready")
+      yield* send("GET", "/v1/streams")
+      yield* send("GET", "/v1/events")
+      assert.deepStrictEqual(yield* reads, ["/v1/events · * · no token · 127.0.0.1 · 1"])
+    }).pipe(using()))
+
+  it.live("show a reader of the event stream", () =>
+    Effect.gen(function*() {
+      const { url } = yield* Server.Server
+      const stop = new AbortController()
+      const headers = { ...bearer, accept: "text/event-stream" }
+      const response = yield* Effect.promise(() => fetch(`${url}/v1/events`, { headers, signal: stop.signal }))
+      yield* Effect.promise(() => response.body!.getReader().read())
+      assert.include(yield* reads, "/v1/events · * · operate token · 127.0.0.1 · 1")
+      stop.abort()
+    }).pipe(using({ token })))
 })

@@ -361,6 +361,7 @@ describe("the overview", () => {
         "/v1/forget/plan",
         "/v1/forget/allow",
         "/v1/audit",
+        "/v1/audit/reads",
         "/v1/sessions",
         "/v1/sessions/{id}",
         "/health/live",

@@ -1,0 +1,91 @@
+/**
+ * The middleware of the API that notes in the audit log which endpoints were used to read records.
+ *
+ * Gotchas
+ * - A stream of events is one request in each hour in which it sends something.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpBody from "effect/http/HttpBody"
+import * as HttpRouter from "effect/http/HttpRouter"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import { CurrentActor } from "../../store/Actor.ts"
+import { CurrentCaller } from "../access/Caller.ts"
+import { hourOf, type Named, ReadLog } from "./ReadLog.ts"
+
+/** Whether responses of an endpoint contain content or ids of records. */
+export const ShowsRecords = Context.Reference<boolean>("rollcall/http/ShowsRecords", { defaultValue: () => false })
+
+export class ReadAudit extends HttpApiMiddleware.Service<ReadAudit>()("rollcall/http/ReadAudit") {}
+
+/** The value of a parameter that is given once. */
+const only = (values: ReadonlyArray<string>): string | undefined => {
+  const [first, ...others] = new Set(values.flatMap((text) => text.split(",")))
+  return others.length === 0 ? first : undefined
+}
+
+const namedBy = (params: Readonly<Record<string, string | undefined>>, url: string): Named => {
+  const start = url.indexOf("?")
+  const query = new URLSearchParams(start < 0 ? "" : url.slice(start))
+  return {
+    integration: params["integration"] ?? only(query.getAll("integration")),
+    model: params["model"] ?? only(query.getAll("model"))
+  }
+}
+
+/** Notes the hours that come after `hour` before a stream sends something in them. */
+const noteLaterHours = (
+  response: HttpServerResponse.HttpServerResponse,
+  hour: number,
+  note: Effect.Effect<void>
+): HttpServerResponse.HttpServerResponse => {
+  const { body } = response
+  if (body._tag !== "Stream") return response
+  let noted = hour
+  const noteHour = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    if (hourOf(now) === noted) return Effect.void
+    noted = hourOf(now)
+    return note
+  })
+  return HttpServerResponse.setBody(
+    response,
+    HttpBody.stream(Stream.tap(body.stream, () => noteHour), body.contentType, body.contentLength)
+  )
+}
+
+export const layer: Layer.Layer<ReadAudit, never, ReadLog> = Layer.effect(
+  ReadAudit,
+  Effect.map(
+    ReadLog,
+    ({ noteRead }) => (handler, { endpoint: { annotations, path } }) =>
+      Context.get(annotations, ShowsRecords)
+        ? Effect.gen(function*() {
+          const response = yield* handler
+          if (response.status >= 300) return response
+          const { url } = yield* HttpServerRequest
+          const actor = yield* CurrentActor
+          const note = noteRead(path, namedBy(yield* HttpRouter.params, url)).pipe(
+            Effect.provideService(CurrentActor, actor)
+          )
+          const hour = hourOf(yield* Clock.currentTimeMillis)
+          yield* note
+          return noteLaterHours(response, hour, note)
+        })
+        : handler
+  )
+)
+
+/** The middleware that notes requests with a token or a session. It needs the caller. */
+export const noteRequests = Effect.map(
+  ReadLog,
+  ({ noteRequest }) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.flatMap(
+      CurrentCaller,
+      (caller) => caller === null || caller.means === "no token" ? handler : Effect.andThen(noteRequest, handler)
+    )
+)

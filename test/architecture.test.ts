@@ -99,7 +99,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "main",
     files:
-      /^(main|app\/.*|cli\/(.*\/)?(Doctor|HandlerReport|(Demo|Dev|Doctor|Plugins|Sandbox|Schema|Start|Store)Command))\.ts$/,
+      /^(main|app\/.*|cli\/(.*\/)?(Doctor|HandlerReport|Rollcall|(Demo|Dev|Doctor|Plugins|Sandbox|Schema|Start|Store)Command))\.ts$/,
     imports: "all",
     packages: /./
   },

@@ -83,7 +83,8 @@ export const awaitShutdownSignal: Effect.Effect<void> = Effect.callback<void>((r
   return Effect.sync(ignore)
 })
 
-const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError>): number => {
+/** 0 = success, 1 = failure, 2 = wrong usage. Reports an error that no command expects. */
+export const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError>): number => {
   if (Exit.isSuccess(exit)) return 0
   const error = exit.cause.reasons.find(Cause.isFailReason)?.error
   if (error === undefined) {
@@ -103,7 +104,7 @@ const exitOnBrokenPipe = (error: NodeJS.ErrnoException): void => {
   exit.call(process, 0)
 }
 
-/** Runs the whole program and exits: 0 = success, 1 = failure, 2 = wrong usage. */
+/** Runs the whole program and exits. */
 export const runMain = async <A>(program: Effect.Effect<A, CommandFailed | CliError.CliError>): Promise<never> => {
   process.stdout.on("error", exitOnBrokenPipe)
   return process.exit(exitCode(await Effect.runPromiseExit(program)))

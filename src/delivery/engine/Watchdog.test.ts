@@ -21,7 +21,8 @@ const recordingLogger = () => {
 const block = (millis: number) =>
   Effect.sync(() => {
     const end = process.threadCpuUsage().user + millis * 1_000
-    while (process.threadCpuUsage().user < end);
+    // each reading is a system call, whose own time does not count: read seldom
+    while (process.threadCpuUsage().user < end) for (let step = 0; step < 1_000_000; step++);
   })
 
 describe("the watchdog", () => {

@@ -7,26 +7,18 @@ import { join } from "node:path"
 import { controlTopicOf, progressTopicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
-import { freePort, inDirectory, type Program, run } from "./Program.ts"
+import { freePort, inDirectory, runCommand, type Serve, type Start } from "./Program.ts"
 
 const missing = noBroker ?? Kcat.missing
 
-type Start = (...args: ConstructorParameters<typeof Program>) => Program
-
 /** Changes that happen between the backup and its restore. */
-const kinds = ["applied", "renamed_tag", "stage_moved", "applied"]
+const kinds = ["applied", "renamed_tag", "stage_moved", "applied"] as const
 
-const begin = async (directory: string, start: Start) => {
-  const sandbox = start(["sandbox", "--port", "0", "--integrations", "1", "--records", "20", "--speed", "0", "--json"])
-  const { integrations, key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+const begin = async (directory: string, serve: Serve) => {
+  const { integrations, key, mutate, url } = await serve({ integrations: 1, records: 20, speed: 0 })
   const live = async (times: number) => {
     for (let time = 0; time < times; time++) {
-      const response = await fetch(`${url.replace(/\/v1$/, "")}/_sandbox/mutations`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ op: "simulate", integration: integrations[0], kind: kinds[time % kinds.length] })
-      })
-      assert.isTrue(response.ok, await response.text())
+      await mutate({ op: "simulate", integration: integrations[0]!, kind: kinds[time % kinds.length]! })
     }
   }
   const environment: Record<string, string> = {
@@ -84,15 +76,15 @@ describe("store adopt", () => {
   it(
     "without --yes and without a terminal it shows the plan and changes nothing",
     () =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await begin(directory, start)
-        assert.strictEqual((await run(["start", "--once"], environment)).code, 0)
-        const unconfirmed = await run(["store", "adopt"], environment)
+      inDirectory(async (directory, _, serve) => {
+        const { environment } = await begin(directory, serve)
+        assert.strictEqual((await runCommand(["start", "--once"], environment)).code, 0)
+        const unconfirmed = await runCommand(["store", "adopt"], environment)
         assert.strictEqual(unconfirmed.code, 1)
         assert.match(unconfirmed.stdout, /^generation {4}1 becomes \d+$/m)
         assert.match(unconfirmed.stdout, /^republished {3}\d+ live records of 2 streams/m)
         assert.include(unconfirmed.stderr, "--yes")
-        const done = await run(["store", "adopt", "--yes", "--json"], environment)
+        const done = await runCommand(["store", "adopt", "--yes", "--json"], environment)
         assert.strictEqual(done.code, 0, done.stderr)
         const plan: { readonly from: number; readonly to: number } = JSON.parse(done.stdout)
         assert.strictEqual(plan.from, 1)
@@ -101,25 +93,29 @@ describe("store adopt", () => {
     60_000
   )
 
-  it("is refused while a process answers, and if there is no store", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await begin(directory, start)
-      const none = await run(["store", "adopt", "--yes"], environment)
-      assert.strictEqual(none.code, 1)
-      assert.include(none.stderr, "there is no store at")
-      const service = start(["start"], environment)
-      await service.says(/"message":"started"/, "stderr")
-      const refused = await run(["store", "adopt", "--yes"], environment)
-      assert.strictEqual(refused.code, 1)
-      assert.include(refused.stderr, "a Rollcall process is running")
-      assert.strictEqual((await service.stop()).code, 0)
-    }), 60_000)
+  it(
+    "is refused while a process answers, and if there is no store",
+    () =>
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await begin(directory, serve)
+        const none = await runCommand(["store", "adopt", "--yes"], environment)
+        assert.strictEqual(none.code, 1)
+        assert.include(none.stderr, "there is no store at")
+        const service = start(["start"], environment)
+        await service.says(/"message":"started"/, "stderr")
+        const refused = await runCommand(["store", "adopt", "--yes"], environment)
+        assert.strictEqual(refused.code, 1)
+        assert.include(refused.stderr, "a Rollcall process is running")
+        assert.strictEqual((await service.stop()).code, 0)
+      }),
+    60_000
+  )
 
   it(
     "positions of the old generation get 410 with a hint, and the new generation has all records",
     () =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await begin(directory, start)
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await begin(directory, serve)
         const api = `http://127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}`
         const served = async <A>(use: () => Promise<A>) => {
           const service = start(["start"], environment)
@@ -128,9 +124,9 @@ describe("store adopt", () => {
           await service.stop()
           return result
         }
-        assert.strictEqual((await run(["start", "--once"], environment)).code, 0)
+        assert.strictEqual((await runCommand(["start", "--once"], environment)).code, 0)
         const old = await served(async () => (await (await fetch(`${api}/v1/events?after=latest`)).json()).next)
-        assert.strictEqual((await run(["store", "adopt", "--yes"], environment)).code, 0)
+        assert.strictEqual((await runCommand(["store", "adopt", "--yes"], environment)).code, 0)
         await served(async () => {
           const gone = await fetch(`${api}/v1/events?after=${old}`)
           assert.strictEqual(gone.status, 410)
@@ -164,29 +160,29 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
           const { brokers } = yield* Broker
           const topic = `adopt-${randomUUID()}`
           const truth = yield* Effect.promise(() =>
-            inDirectory(async (directory, start) => {
-              const { environment, live } = await begin(directory, start)
+            inDirectory(async (directory, start, serve) => {
+              const { environment, live } = await begin(directory, serve)
               const kafka = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
               const [file, backup] = [join(directory, "rollcall.db"), join(directory, "backup.db")]
-              assert.strictEqual((await run(["start", "--once"], kafka)).code, 0)
+              assert.strictEqual((await runCommand(["start", "--once"], kafka)).code, 0)
               copyFileSync(file, backup)
               await live(24)
-              assert.strictEqual((await run(["start", "--once"], kafka)).code, 0)
+              assert.strictEqual((await runCommand(["start", "--once"], kafka)).code, 0)
               copyFileSync(backup, file)
               await live(4)
 
-              const stopped = await run(["start", "--once"], kafka)
+              const stopped = await runCommand(["start", "--once"], kafka)
               assert.strictEqual(stopped.code, 1)
               assert.include(stopped.stderr, "rollcall store adopt")
-              const sick = await run(["doctor"], kafka)
+              const sick = await runCommand(["doctor"], kafka)
               assert.strictEqual(sick.code, 1)
               assert.match(sick.stdout, /problem {2}kafka: has events that this store did not publish/)
 
-              const adopted = await run(["store", "adopt", "--yes"], kafka)
+              const adopted = await runCommand(["store", "adopt", "--yes"], kafka)
               assert.strictEqual(adopted.code, 0, adopted.stderr)
-              const again = await run(["start", "--once"], kafka)
+              const again = await runCommand(["start", "--once"], kafka)
               assert.strictEqual(again.code, 0, again.stderr)
-              const well = await run(["doctor"], kafka)
+              const well = await runCommand(["doctor"], kafka)
               assert.strictEqual(well.code, 0, well.stdout)
 
               return await recordsOf(environment, start)
@@ -204,18 +200,18 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
           const { brokers } = yield* Broker
           const topic = `adopt-${randomUUID()}`
           const truth = yield* Effect.promise(() =>
-            inDirectory(async (directory, start) => {
-              const { environment, live } = await begin(directory, start)
+            inDirectory(async (directory, start, serve) => {
+              const { environment, live } = await begin(directory, serve)
               const first = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
-              assert.strictEqual((await run(["start", "--once"], first)).code, 0)
+              assert.strictEqual((await runCommand(["start", "--once"], first)).code, 0)
               await live(24)
-              const before = await run(["start", "--once"], first)
+              const before = await runCommand(["start", "--once"], first)
               assert.match(before.stderr, /"message":"store opened".*"new":false/)
               await live(4)
 
               const file = join(directory, "lost.db")
               const lost = { ...first, ROLLCALL_STORE: `sqlite:${file}` }
-              const sick = await run(["doctor"], lost)
+              const sick = await runCommand(["doctor"], lost)
               assert.strictEqual(sick.code, 1)
               assert.match(
                 sick.stdout,
@@ -224,11 +220,11 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               // a store that cannot be read gives nothing to compare
               const unreadable = join(directory, "unreadable.db")
               writeFileSync(unreadable, "no database ".repeat(1_000))
-              const unknown = await run(["doctor"], { ...first, ROLLCALL_STORE: `sqlite:${unreadable}` })
+              const unknown = await runCommand(["doctor"], { ...first, ROLLCALL_STORE: `sqlite:${unreadable}` })
               assert.match(unknown.stdout, /problem {2}store: /)
               assert.match(unknown.stdout, /ok {7}kafka: /)
               assert.notInclude(unknown.stdout, "problem  kafka")
-              const stopped = await run(["start", "--once"], lost)
+              const stopped = await runCommand(["start", "--once"], lost)
               assert.strictEqual(stopped.code, 1)
               assert.include(stopped.stderr, `"message":"store created","store":"${file}"`)
               for (const remedy of ["rollcall store adopt", "ROLLCALL_TOPIC"]) assert.include(stopped.stderr, remedy)
@@ -239,12 +235,12 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               assert.include(await ready.text(), "written by another store")
               await service.stop()
 
-              const adopted = await run(["store", "adopt", "--yes"], lost)
+              const adopted = await runCommand(["store", "adopt", "--yes"], lost)
               assert.strictEqual(adopted.code, 0, adopted.stderr)
-              const again = await run(["start", "--once"], lost)
+              const again = await runCommand(["start", "--once"], lost)
               assert.strictEqual(again.code, 0, again.stderr)
-              assert.strictEqual((await run(["doctor"], lost)).code, 0)
-              const old = await run(["start", "--once"], first)
+              assert.strictEqual((await runCommand(["doctor"], lost)).code, 0)
+              const old = await runCommand(["start", "--once"], first)
               assert.strictEqual(old.code, 1)
               assert.include(old.stderr, "written by another store")
               return await recordsOf({ ...environment, ROLLCALL_STORE: `sqlite:${file}` }, start)
@@ -262,19 +258,19 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
           const { brokers } = yield* Broker
           const topic = `adopt-${randomUUID()}`
           yield* Effect.promise(() =>
-            inDirectory(async (directory, start) => {
-              const { environment } = await begin(directory, start)
+            inDirectory(async (directory, _, serve) => {
+              const { environment } = await begin(directory, serve)
               const kafka = { ...environment, ROLLCALL_TOPIC: topic, KAFKA_BROKERS: brokers.join(",") }
-              assert.strictEqual((await run(["start", "--once"], kafka)).code, 0)
+              assert.strictEqual((await runCommand(["start", "--once"], kafka)).code, 0)
               const admin = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()
               await admin.connect()
               await admin.deleteTopics({ topics: [controlTopicOf(topic)] })
               await admin.disconnect()
               const lost = { ...kafka, ROLLCALL_STORE: `sqlite:${join(directory, "lost.db")}` }
-              const sick = await run(["doctor"], lost)
+              const sick = await runCommand(["doctor"], lost)
               assert.match(sick.stdout, new RegExp(`problem {2}kafka: ${topic}: holds records`))
               for (const environment of [kafka, lost]) {
-                const stopped = await run(["start", "--once"], environment)
+                const stopped = await runCommand(["start", "--once"], environment)
                 assert.strictEqual(stopped.code, 1)
                 assert.match(stopped.stderr, /publishing stopped: .*holds records.*store adopt.*ROLLCALL_TOPIC/)
               }

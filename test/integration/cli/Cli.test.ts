@@ -3,7 +3,7 @@ import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, run, sandboxed } from "./Program.ts"
+import { freePort, inDirectory, run, runCommand, sandboxed } from "./Program.ts"
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "")
 const account = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "k3y-of-the-account" }
@@ -13,7 +13,7 @@ describe("usage", () => {
     const { code, stdout } = await run(["--help"])
     assert.strictEqual(code, 0)
     for (
-      const command of [
+      const name of [
         "start",
         "demo",
         "sandbox",
@@ -31,7 +31,7 @@ describe("usage", () => {
         "sessions"
       ]
     ) {
-      assert.match(stdout, new RegExp(`^  ${command} `, "m"))
+      assert.match(stdout, new RegExp(`^  ${name} `, "m"))
     }
   })
 
@@ -47,10 +47,10 @@ describe("usage", () => {
       "streams rewind": ["to", "json", "config"]
     }
     await Promise.all(
-      Object.entries(flags).map(async ([command, names]) => {
-        const { code, stdout } = await run([...command.split(" "), "--help"])
+      Object.entries(flags).map(async ([name, options]) => {
+        const { code, stdout } = await runCommand([...name.split(" "), "--help"])
         assert.strictEqual(code, 0)
-        for (const name of names) assert.include(stdout, `--${name}`)
+        for (const option of options) assert.include(stdout, `--${option}`)
       })
     )
   })
@@ -73,7 +73,7 @@ describe("usage", () => {
     ]]
   ) {
     it(`\`${args.join(" ")}\` is wrong usage: exit code 2, reported on standard error`, async () => {
-      const { code, stderr } = await run(args)
+      const { code, stderr } = await (args[0] === "strat" ? run : runCommand)(args)
       assert.strictEqual(code, 2)
       assert.isNotEmpty(stderr)
       assert.notMatch(stderr, /^ +at /m)
@@ -83,7 +83,7 @@ describe("usage", () => {
 
 describe("start", () => {
   it("with a missing configuration logs every fault in one line and exits 1", async () => {
-    const { code, stderr } = await run(["start"], { ROLLCALL_MODELS: "ats.tags", ROLLCALL_HTTP_PORT: "none" })
+    const { code, stderr } = await runCommand(["start"], { ROLLCALL_MODELS: "ats.tags", ROLLCALL_HTTP_PORT: "none" })
     assert.strictEqual(code, 1)
     assert.lengthOf(lines(stderr), 1)
     const { level, message } = JSON.parse(stderr)
@@ -135,7 +135,7 @@ describe("start", () => {
 
   it("a store that cannot be opened ends the process with a hint", () =>
     inDirectory(async (directory) => {
-      const { code, stderr } = await run(["start"], {
+      const { code, stderr } = await runCommand(["start"], {
         ...account,
         ROLLCALL_STORE: `sqlite:${join(directory, "missing", "rollcall.db")}`,
         ROLLCALL_HTTP_PORT: "0"
@@ -159,8 +159,8 @@ describe("start", () => {
     }))
 
   it("logs facts as JSON lines, drains on SIGTERM although a reader connects at that moment, and exits 0", () =>
-    inDirectory(async (directory, start) => {
-      const { api, environment, key } = await sandboxed(start, directory, "60")
+    inDirectory(async (directory, start, serve) => {
+      const { api, environment, key } = await sandboxed(serve, directory, 60)
       const service = start(["start"], environment)
       await service.says(/"message":"started"/, "stderr")
       while (!(await fetch(`${api}/health/ready`)).ok) await new Promise((resolve) => setTimeout(resolve, 50))
@@ -175,8 +175,8 @@ describe("start", () => {
     }))
 
   it("--once reads every stream, publishes the changes and exits 0", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const { code, stderr } = await start(["start", "--once"], environment).ended
       assert.strictEqual(code, 0, stderr)
       const last = JSON.parse(lines(stderr).at(-1)!)
@@ -205,8 +205,8 @@ describe("start", () => {
     }))
 
   it("--once exits 1 and names the stream if the key is refused, and never prints the key", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const { code, stderr } = await start(["start", "--once"], {
         ...environment,
         ROLLCALL_API_KEY: "wr0ng-key",
@@ -222,27 +222,27 @@ describe("start", () => {
 describe("status and tail", () => {
   it("report that no process runs, with a hint, and exit 1", async () => {
     const environment = { ROLLCALL_HTTP_PORT: String(await freePort()) }
-    for (const command of ["status", "tail"]) {
-      const { code, stderr } = await run([command], environment)
+    for (const name of ["status", "tail"]) {
+      const { code, stderr } = await runCommand([name], environment)
       assert.strictEqual(code, 1)
       assert.match(stderr, /no Rollcall process answers at http:\/\/127\.0\.0\.1:\d+\n.*rollcall start/)
     }
   })
 
   it("show the streams and events of the running process, using its token", () =>
-    inDirectory(async (directory, start) => {
-      const { api, environment, key, url } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { api, environment, key, url } = await sandboxed(serve, directory)
       const guarded = { ...environment, ROLLCALL_HTTP_TOKEN: "letmein", ROLLCALL_MODELS: "ats.tag" }
       const service = start(["start"], guarded)
       await service.says(/"message":"started"/, "stderr")
       for (;;) {
-        const { streams } = JSON.parse((await run(["status", "--json"], guarded)).stdout)
+        const { streams } = JSON.parse((await runCommand(["status", "--json"], guarded)).stdout)
         if (streams[0]?.phase === "live") break
       }
       const shown = await run(["status"], guarded)
       assert.strictEqual(shown.code, 0)
       assert.match(shown.stdout, /^sandbox:everything +ats\.tag +live +\d+/m)
-      assert.strictEqual((await run(["status"], environment)).code, 1)
+      assert.strictEqual((await runCommand(["status"], environment)).code, 1)
 
       const latest = await fetch(`${api}/v1/events?after=latest`, { headers: { authorization: "Bearer letmein" } })
       const { next }: { next: string } = await latest.json()
@@ -263,7 +263,7 @@ describe("status and tail", () => {
       })
       await tail.says(/ats\.tag +Shown in tail +created +v1/)
       await filtered.says(/ats\.tag +Shown in tail +created +v1/)
-      const refused = await run(["tail", "--kind", "changed"], guarded)
+      const refused = await runCommand(["tail", "--kind", "changed"], guarded)
       assert.strictEqual(refused.code, 1)
       assert.match(refused.stderr, /HTTP 400\)\n.*in the query, kind.*created/)
       assert.strictEqual(JSON.parse((await json.says(/^\{.*\}$/m))[0]).data.after.name, "Shown in tail")
@@ -273,12 +273,12 @@ describe("status and tail", () => {
 
 describe("sessions", () => {
   it("are listed and ended by id or all together", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const guarded = { ...environment, ROLLCALL_HTTP_TOKEN: "local" }
       const service = start(["start"], guarded)
       await service.says(/"message":"started"/, "stderr")
-      const cli = (...args: ReadonlyArray<string>) => run(["sessions", ...args], guarded)
+      const cli = (...args: ReadonlyArray<string>) => runCommand(["sessions", ...args], guarded)
       const signIn = () =>
         fetch(`http://127.0.0.1:${environment.ROLLCALL_HTTP_PORT}/login`, {
           method: "POST",
@@ -307,12 +307,12 @@ describe("integrations", () => {
   it(
     "are added and removed while the process runs; a refusal has a hint and exit code 1",
     () =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await sandboxed(start, directory)
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await sandboxed(serve, directory)
         const { ROLLCALL_INTEGRATIONS: id = "", ...nothing } = environment
         const service = start(["start"], nothing)
         await service.says(/"message":"started"/, "stderr")
-        const cli = (...args: ReadonlyArray<string>) => run(["integrations", ...args], environment)
+        const cli = (...args: ReadonlyArray<string>) => runCommand(["integrations", ...args], environment)
 
         const added = await cli("add", id, "--models", "ats.tag,ats.offer", "--backfill", "fill", "--json")
         assert.strictEqual(added.code, 0, added.stderr)
@@ -354,8 +354,8 @@ describe("forget", () => {
   it(
     "shows a plan, refuses without a confirmation, forgets, lists, and allows again; the record stays away over a restart",
     () =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await sandboxed(start, directory)
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await sandboxed(serve, directory)
         let service = start(["start"], environment)
         await service.says(/backfill complete.*ats.application/, "stderr")
         const { ROLLCALL_HTTP_PORT: port, ROLLCALL_INTEGRATIONS: integration = "" } = environment
@@ -367,7 +367,7 @@ describe("forget", () => {
         }
         const [id = ""] = await records()
         const name = `${integration}/ats.candidate/${id}`
-        const cli = (...args: ReadonlyArray<string>) => run(["forget", ...args], environment)
+        const cli = (...args: ReadonlyArray<string>) => runCommand(["forget", ...args], environment)
 
         const asked = await cli(name)
         assert.strictEqual(asked.code, 1)
@@ -415,7 +415,7 @@ describe("sandbox", () => {
     inDirectory(async (_, start) => {
       const first = start(["sandbox", "--port", "0", "--records", "5", "--json"])
       const { url } = JSON.parse((await first.says(/^\{.*\}$/m))[0])
-      const { code, stderr } = await run(["sandbox", "--port", new URL(url).port, "--records", "5"])
+      const { code, stderr } = await runCommand(["sandbox", "--port", new URL(url).port, "--records", "5"])
       assert.strictEqual(code, 1)
       assert.match(stderr, /is taken/)
       assert.notMatch(stderr, /^ +at /m)

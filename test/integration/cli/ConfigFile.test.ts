@@ -2,21 +2,13 @@ import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, type Program, run } from "./Program.ts"
-
-type Start = (...args: ConstructorParameters<typeof Program>) => Program
+import { freePort, inDirectory, run, type Serve } from "./Program.ts"
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "")
 const facts = (stderr: string): ReadonlyArray<Record<string, unknown>> => lines(stderr).map((line) => JSON.parse(line))
 
-const sandbox = async (start: Start, key: string, ...more: ReadonlyArray<string>) => {
-  const args = ["sandbox", "--port", "0", "--records", "10", "--speed", "0", "--key", key, "--json", ...more]
-  const running = start(args)
-  const { integrations, url }: { integrations: ReadonlyArray<string>; url: string } = JSON.parse(
-    (await running.says(/^\{.*\}$/m))[0]
-  )
-  return { running, integrations, url }
-}
+const sandbox = (serve: Serve, key: string, integrations = 2, seed = 1) =>
+  serve({ records: 10, speed: 0, key, integrations, seed })
 
 const file = (directory: string, config: string, name = "rollcall.config.ts") =>
   writeFileSync(
@@ -26,9 +18,9 @@ const file = (directory: string, config: string, name = "rollcall.config.ts") =>
 
 describe("rollcall.config.ts", () => {
   it("configures two accounts, each with its own URL and key, that are read into one store", () =>
-    inDirectory(async (directory, start) => {
-      const eu = await sandbox(start, "eu-k3y", "--integrations", "1")
-      const us = await sandbox(start, "us-k3y", "--integrations", "2", "--seed", "2")
+    inDirectory(async (directory, start, serve) => {
+      const eu = await sandbox(serve, "eu-k3y", 1)
+      const us = await sandbox(serve, "us-k3y", 2, 2)
       writeFileSync(join(directory, "us.key"), "us-k3y\n")
       file(
         directory,
@@ -68,8 +60,8 @@ describe("rollcall.config.ts", () => {
     }))
 
   it("discovery: each of two integrations is read for the models of its tool, and --once succeeds", () =>
-    inDirectory(async (directory, start) => {
-      const { integrations, url } = await sandbox(start, "k", "--integrations", "2")
+    inDirectory(async (directory, start, serve) => {
+      const { integrations, url } = await sandbox(serve, "k")
       const environment = {
         ROLLCALL_API_URL: url,
         ROLLCALL_API_KEY: "k",

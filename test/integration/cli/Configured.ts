@@ -2,17 +2,14 @@
 import { mkdirSync, realpathSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { freePort, type Program } from "./Program.ts"
-
-export type Start = (...args: ConstructorParameters<typeof Program>) => Program
+import { freePort, type Serve } from "./Program.ts"
 
 /** The folder of Effect, for a project that writes its plugins with it. */
 const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))
 
 /** A sandbox, and a configuration file with these plugins. */
-export const configured = async (start: Start, directory: string, plugins: string) => {
-  const sandbox = start(["sandbox", "--port", "0", "--records", "10", "--speed", "0", "--integrations", "1", "--json"])
-  const { integrations: [id], url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+export const configured = async (serve: Serve, directory: string, plugins: string) => {
+  const { integrations: [id], url } = await serve({ records: 10, speed: 0, integrations: 1 })
   mkdirSync(join(directory, "node_modules"))
   symlinkSync(effect, join(directory, "node_modules/effect"))
   writeFileSync(
@@ -36,7 +33,7 @@ export default defineConfig({
     ROLLCALL_HTTP_PORT: port
   }
   const faults = (faults: ReadonlyArray<unknown>) =>
-    fetch(String(url).replace(/\/v1$/, "/_sandbox/faults"), {
+    fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
       method: "PUT",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ faults })

@@ -1,8 +1,8 @@
 /** Handlers that would end the process, in the real program: the process survives, or it dies only a few times. */
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
-import { configured, type Start } from "./Configured.ts"
-import { inDirectory } from "./Program.ts"
+import { configured } from "./Configured.ts"
+import { inDirectory, type Start } from "./Program.ts"
 
 /** Each tag is delivered to both handlers; the poison handler fails on its first delivery. */
 const beside = (poison: string, options = "") => `
@@ -94,8 +94,8 @@ describe("a handler that would end the process", () => {
   it.concurrent.each(contained)(
     "%s fails only its attempt, and the process survives (L20)",
     (_, poison, words) =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await configured(start, directory, beside(poison))
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await configured(serve, directory, beside(poison))
         const [life, ...others] = await supervised(start, directory, environment, 1)
         assert.strictEqual(others.length, 0)
         assert.strictEqual(leftIn(fileOf(environment)), 0, life?.stderr)
@@ -110,9 +110,9 @@ describe("a handler that would end the process", () => {
   it(
     "an Effect fails if a timer that it started throws while it runs (L20)",
     () =>
-      inDirectory(async (directory, start) => {
+      inDirectory(async (directory, start, serve) => {
         const { environment } = await configured(
-          start,
+          serve,
           directory,
           `Plugin.make("effect").on("ats.tag.created", { origins: ["backfill"], attempts: 1, onDeadLetter: "skip" }, () =>
           Effect.gen(function*() {
@@ -132,9 +132,9 @@ describe("a handler that would end the process", () => {
   it(
     "an error after the end of the attempt is logged with plugin and handler, and does not end the process (L20)",
     () =>
-      inDirectory(async (directory, start) => {
+      inDirectory(async (directory, start, serve) => {
         const { api, environment } = await configured(
-          start,
+          serve,
           directory,
           beside(`setTimeout(() => { throw new Error("lost") }, 300)`)
         )
@@ -150,27 +150,33 @@ describe("a handler that would end the process", () => {
     60_000
   )
 
-  it("an uncaught error of a dry run fails only the dry run (L20)", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await configured(
-        start,
-        directory,
-        beside(`setTimeout(() => { throw new Error("lost") }, 10); await new Promise((done) => setTimeout(done, 100))`)
-      )
-      const service = start(["start"], environment, directory)
-      await service.says(/delivery became a dead letter/, "stderr")
-      const replay = ["plugins", "replay", "poison", "ats.tag.created", "--from", "2020-01-01T00:00:00Z", "--dry-run"]
-      const { code, stderr, stdout } = await start(replay, environment, directory).ended
-      assert.strictEqual(code, 0, stderr)
-      assert.match(stdout, /thrown in a timer or a callback/)
-      assert.strictEqual((await service.stop()).code, 0)
-    }), 60_000)
+  it(
+    "an uncaught error of a dry run fails only the dry run (L20)",
+    () =>
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await configured(
+          serve,
+          directory,
+          beside(
+            `setTimeout(() => { throw new Error("lost") }, 10); await new Promise((done) => setTimeout(done, 100))`
+          )
+        )
+        const service = start(["start"], environment, directory)
+        await service.says(/delivery became a dead letter/, "stderr")
+        const replay = ["plugins", "replay", "poison", "ats.tag.created", "--from", "2020-01-01T00:00:00Z", "--dry-run"]
+        const { code, stderr, stdout } = await start(replay, environment, directory).ended
+        assert.strictEqual(code, 0, stderr)
+        assert.match(stdout, /thrown in a timer or a callback/)
+        assert.strictEqual((await service.stop()).code, 0)
+      }),
+    60_000
+  )
 
   it(
     "an error that belongs to no attempt ends the process, and the last log line reports it (L20)",
     () =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await configured(start, directory, beside(""))
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await configured(serve, directory, beside(""))
         const service = start(["start"], {
           ...environment,
           NODE_OPTIONS: `--import data:text/javascript,setTimeout(()=>{throw%20new%20Error("ours")},4000)`
@@ -194,8 +200,8 @@ describe("a delivery that ends the process", () => {
   )(
     "by %s runs alone after three crashes and then becomes a dead letter; all others are delivered (L21)",
     (_, poison) =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await configured(start, directory, beside(poison))
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await configured(serve, directory, beside(poison))
         const lives = await supervised(start, directory, environment, 5)
         assert.strictEqual(lives.length, 5)
         const file = fileOf(environment)

@@ -6,13 +6,10 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
-import { freePort, inDirectory, type Program, run } from "./Program.ts"
+import { freePort, inDirectory, run, runCommand, type Serve } from "./Program.ts"
 
-type Start = (...args: ConstructorParameters<typeof Program>) => Program
-
-const sandboxed = async (start: Start, directory: string) => {
-  const sandbox = start(["sandbox", "--port", "0", "--records", "10", "--speed", "0", "--key", "k3y", "--json"])
-  const { integrations, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+const sandboxed = async (serve: Serve, directory: string) => {
+  const { integrations, url } = await serve({ records: 10, integrations: 2, speed: 0, key: "k3y" })
   const environment: Record<string, string> = {
     ROLLCALL_API_URL: url,
     ROLLCALL_API_KEY: "k3y",
@@ -20,11 +17,11 @@ const sandboxed = async (start: Start, directory: string) => {
     ROLLCALL_HTTP_PORT: String(await freePort()),
     ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
   }
-  return { environment, url: String(url) }
+  return { environment, url }
 }
 
 const examined = async (environment: Readonly<Record<string, string>>) => {
-  const { code, stderr, stdout } = await run(["doctor", "--json"], environment)
+  const { code, stderr, stdout } = await runCommand(["doctor", "--json"], environment)
   assert.notMatch(stdout + stderr, /k3y/)
   const { checks: findings, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
   assert.strictEqual(code, ok ? 0 : 1)
@@ -34,8 +31,8 @@ const examined = async (environment: Readonly<Record<string, string>>) => {
 
 describe("doctor", () => {
   it("prints one ok line per check, exits 0 and leaves nothing behind if there is no problem", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const { code, stderr, stdout } = await run(["doctor"], environment)
       assert.strictEqual(code, 0, stdout + stderr)
       const lines = stdout.trimEnd().split("\n")
@@ -55,8 +52,8 @@ describe("doctor", () => {
     }))
 
   it("changes nothing while a process runs, and that process continues (I10)", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const port = String(await freePort())
       const service = start(["start"], { ...environment, ROLLCALL_HTTP_PORT: port, ROLLCALL_INTERVAL: "1 second" })
       const api = `http://127.0.0.1:${port}`
@@ -81,8 +78,8 @@ describe("doctor", () => {
   })
 
   it("reports a refused key once and still checks the store and Kafka", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const { findings, of, ok } = await examined({
         ...environment,
         ROLLCALL_API_KEY: "wrong",
@@ -99,8 +96,8 @@ describe("doctor", () => {
     }))
 
   it("reports an integration that does not exist and a model that is not offered", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const { of } = await examined({
         ...environment,
         ROLLCALL_INTEGRATIONS: "greenhouse:acme,unknown:acme",
@@ -113,10 +110,10 @@ describe("doctor", () => {
     }))
 
   it("prints one line for an integration whose streams all fail for the same reason, and lists each stream as JSON", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const broken = { ...environment, ROLLCALL_INTEGRATIONS: "unknown:acme", ROLLCALL_MODELS: "ats.tag,ats.offer" }
-      const { code, stderr, stdout } = await run(["doctor"], broken)
+      const { code, stderr, stdout } = await runCommand(["doctor"], broken)
       assert.strictEqual(code, 1)
       const lines = stdout.split("\n").filter((line) => line.startsWith("problem"))
       assert.strictEqual(lines.length, 1, stdout)
@@ -129,8 +126,8 @@ describe("doctor", () => {
     }))
 
   it("reports a missing permission and where to enable it (C1)", () =>
-    inDirectory(async (directory, start) => {
-      const { environment, url } = await sandboxed(start, directory)
+    inDirectory(async (directory, _, serve) => {
+      const { environment, url } = await sandboxed(serve, directory)
       await fetch(url.replace(/\/v1$/, "/_sandbox/faults"), {
         method: "PUT",
         headers: { "content-type": "application/json" },
@@ -146,8 +143,8 @@ describe("doctor", () => {
     }))
 
   it("recognizes the running process of its store, which explains that port and store are in use", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const token = "t0ken-of-sixteen-characters"
       const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_HTTP_TOKEN: token }
       const service = start(["start"], running)
@@ -174,8 +171,8 @@ describe("doctor", () => {
     }))
 
   it("reports why the running process of its store is not ready", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_INTERVAL: "1 second" }
       const service = start(["start"], running)
       const file = join(directory, "rollcall.db")
@@ -192,8 +189,8 @@ describe("doctor", () => {
     }))
 
   it("reports a port that another program uses as a problem", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const taken = createServer((_, response) => response.end("hello")).listen(0, "127.0.0.1")
       await once(taken, "listening")
       const { port } = taken.address() as AddressInfo
@@ -207,14 +204,17 @@ describe("doctor", () => {
     }))
 
   // the one file system without free space on every Linux
-  it.skipIf(!existsSync("/proc/self"))("reports a full disk (X10)", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
-      const { of, ok } = await examined({ ...environment, ROLLCALL_STORE: "sqlite:/proc/rollcall.db" })
-      assert.isFalse(ok)
-      assert.deepInclude(of("disk")[0], { status: "problem", message: "0 MiB are free in /proc" })
-      assert.include(of("disk")[0]?.hint, "Free disk space")
-    }))
+  it.skipIf(!existsSync("/proc/self"))(
+    "reports a full disk (X10)",
+    () =>
+      inDirectory(async (directory, _, serve) => {
+        const { environment } = await sandboxed(serve, directory)
+        const { of, ok } = await examined({ ...environment, ROLLCALL_STORE: "sqlite:/proc/rollcall.db" })
+        assert.isFalse(ok)
+        assert.deepInclude(of("disk")[0], { status: "problem", message: "0 MiB are free in /proc" })
+        assert.include(of("disk")[0]?.hint, "Free disk space")
+      })
+  )
 
   it("reports a URL with another server and a URL that does not answer", () =>
     inDirectory(async (directory) => {
@@ -258,8 +258,8 @@ describe("doctor", () => {
     }))
 
   it("reports a file that is not a store", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const file = join(directory, "notes.txt")
       writeFileSync(file, "these are notes\n".repeat(100))
       const { of } = await examined({ ...environment, ROLLCALL_STORE: `sqlite:${file}`, ROLLCALL_MODELS: "ats.tag" })

@@ -3,10 +3,10 @@ import { chmodSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
-import { inDirectory, run } from "./Program.ts"
+import { inDirectory, runCommand } from "./Program.ts"
 
 const examined = async (file: string) => {
-  const { stdout } = await run(["doctor", "--json"], {
+  const { stdout } = await runCommand(["doctor", "--json"], {
     ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
     ROLLCALL_API_KEY: "k3y",
     ROLLCALL_HTTP_PORT: "0",
@@ -17,7 +17,7 @@ const examined = async (file: string) => {
 }
 
 const created = (file: string) =>
-  run(["start", "--once"], {
+  runCommand(["start", "--once"], {
     ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
     ROLLCALL_API_KEY: "k3y",
     ROLLCALL_STORE: `sqlite:${file}`

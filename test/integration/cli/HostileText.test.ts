@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
 import { assert, describe, it } from "vitest"
-import { run } from "./Program.ts"
+import { run, runCommand } from "./Program.ts"
 
 /** Sets the title, clears the screen (also with C1), reverses text, hides text, forges a line. */
 const hostile = "x\u001b]0;owned\u0007\u001b[2J\u009b31m\u007f\u202eabc\u200b\u2066\u2028\nforged"
@@ -277,18 +277,18 @@ const commands: ReadonlyArray<string> = [
 const dangerous = /[^\P{Cc}\n]|\p{Cf}|\p{Zl}/u
 
 describe("names that try to control the terminal", () => {
-  for (const command of commands) {
-    it(`are escaped by \`${command}\`, which stays on its lines`, () =>
+  for (const name of commands) {
+    it(`are escaped by \`${name}\`, which stays on its lines`, () =>
       serveHostile(async (environment) => {
-        const { stderr, stdout } = await run(command.split(" "), environment)
+        const { stderr, stdout } = await runCommand(name.split(" "), environment)
         assert.notMatch(stdout + stderr, dangerous)
         assert.include(stdout, String.raw`\u001b]0;`)
         assert.notMatch(stdout, /^forged/m)
       }))
 
-    it(`are the same in \`${command} --json\`, as escapes`, () =>
+    it(`are the same in \`${name} --json\`, as escapes`, () =>
       serveHostile(async (environment) => {
-        const { stderr, stdout } = await run([...command.split(" "), "--json"], environment)
+        const { stderr, stdout } = await runCommand([...name.split(" "), "--json"], environment)
         assert.notMatch(stdout + stderr, dangerous)
         assert.include(JSON.stringify(JSON.parse(stdout)), JSON.stringify(hostile).slice(1, -1))
       }))
@@ -296,7 +296,7 @@ describe("names that try to control the terminal", () => {
 
   it("are escaped by `forget`, whose plan stays on its lines", () =>
     serveHostile(async (environment) => {
-      const { code, stdout } = await run(["forget", "a/ats.candidate/c", "--yes"], environment)
+      const { code, stdout } = await runCommand(["forget", "a/ats.candidate/c", "--yes"], environment)
       assert.strictEqual(code, 0)
       assert.notMatch(stdout, dangerous)
       assert.include(stdout, String.raw`\u001b]0;`)
@@ -305,7 +305,7 @@ describe("names that try to control the terminal", () => {
 
   it("are escaped in the reason why `--wait` ends, which stays on its line", () =>
     serveHostile(async (environment) => {
-      const { code, stderr } = await run(["streams", "sweep", "a/ats.tag", "--wait"], environment)
+      const { code, stderr } = await runCommand(["streams", "sweep", "a/ats.tag", "--wait"], environment)
       assert.strictEqual(code, 1)
       assert.notMatch(stderr, dangerous)
       assert.include(stderr, String.raw`\u001b]0;`)
@@ -314,14 +314,14 @@ describe("names that try to control the terminal", () => {
 
   it("`status --watch` is refused without a terminal, because it would redraw nothing", () =>
     serveHostile(async (environment) => {
-      const { code, stderr, stdout } = await run(["status", "--watch"], environment)
+      const { code, stderr, stdout } = await runCommand(["status", "--watch"], environment)
       assert.deepStrictEqual([code, stdout], [1, ""])
       assert.match(stderr, /--watch redraws a terminal, and the output is not one\n {2}Leave --watch out/)
     }))
 
   it("are escaped in errors of the running process", () =>
     serveHostile(async (environment) => {
-      const { code, stderr } = await run(["deadletters", "show", "7"], environment)
+      const { code, stderr } = await runCommand(["deadletters", "show", "7"], environment)
       assert.notMatch(stderr, /^forged/m)
       assert.strictEqual(code, 1)
       assert.notMatch(stderr, dangerous)
@@ -335,9 +335,9 @@ describe("names that try to control the terminal", () => {
     assert.include(stderr, String.raw`\u001b]0;`)
   })
 
-  for (const command of ["start", "doctor", "status"]) {
-    it(`are escaped in errors of the configuration that \`${command}\` reports`, async () => {
-      const { stderr, stdout } = await run([command], {
+  for (const name of ["start", "doctor", "status"]) {
+    it(`are escaped in errors of the configuration that \`${name}\` reports`, async () => {
+      const { stderr, stdout } = await runCommand([name], {
         ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
         ROLLCALL_API_KEY: "k",
         ROLLCALL_INTEGRATIONS: `green${hostile}house`,

@@ -15,9 +15,8 @@ describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (
       Effect.gen(function*() {
         const { brokers } = yield* Broker
         const { code, events, stderr } = yield* Effect.promise(() =>
-          inDirectory(async (directory, start) => {
-            const sandbox = start(["sandbox", "--port", "0", "--integrations", "1", "--records", "20", "--json"])
-            const { integrations, key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+          inDirectory(async (directory, start, serve) => {
+            const { integrations, key, url } = await serve({ integrations: 1, records: 20, speed: 60 })
             const { code, stderr } = await start(["start", "--once"], {
               ROLLCALL_API_URL: url,
               ROLLCALL_API_KEY: key,

@@ -1,16 +1,16 @@
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
-import { configured, type Start } from "./Configured.ts"
-import { inDirectory, run } from "./Program.ts"
+import { configured } from "./Configured.ts"
+import { inDirectory, runCommand, type Start } from "./Program.ts"
 
 const old = `{ origins: ["backfill"] }`
 const last = (stderr: string) => JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
 
 describe("start with plugins", () => {
   it("--once delivers the events of its run and exits 0", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory, start, serve) => {
       const { environment } = await configured(
-        start,
+        serve,
         directory,
         `Plugin.make("counting").on("ats.tag.created", ${old}, (event) =>
           Effect.andThen(Effect.sleep("200 millis"), Effect.sync(() => process.stdout.write(event.model + "\\n"))))
@@ -22,9 +22,9 @@ describe("start with plugins", () => {
     }))
 
   it("--once exits 1 and reports waiting deliveries and new dead letters", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory, start, serve) => {
       const { environment } = await configured(
-        start,
+        serve,
         directory,
         `Plugin.make("failing")
           .on("ats.tag.created", { origins: ["backfill"], as: "dead" }, () => new Plugin.Permanent({ message: "no" }))
@@ -40,9 +40,9 @@ describe("start with plugins", () => {
     }))
 
   it("SIGTERM lets a running handler finish and starts no other", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory, start, serve) => {
       const { environment } = await configured(
-        start,
+        serve,
         directory,
         `Plugin.make("slow").on("ats.tag.created", { origins: ["backfill"], concurrency: 1 }, () =>
           Effect.gen(function*() {
@@ -76,8 +76,8 @@ describe("doctor with plugins", () => {
   }).on("ats.tag.created", {}, () => Effect.void)`
 
   it("names the permissions that only a write would show, and tries the reads that need no id", () =>
-    inDirectory(async (directory, start) => {
-      const { environment, faults, id } = await configured(start, directory, needy)
+    inDirectory(async (directory, start, serve) => {
+      const { environment, faults, id } = await configured(serve, directory, needy)
       const well = await examined(start, environment, directory)
       assert.isTrue(well.ok)
       const messages = well.of("plugin needy").map(({ message, status }) => `${status} ${message}`)
@@ -96,9 +96,9 @@ describe("doctor with plugins", () => {
     }))
 
   it("reports the missing configuration of a plugin and where, and start refuses it", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory, start, serve) => {
       const { environment, id } = await configured(
-        start,
+        serve,
         directory,
         `Plugin.make("wanting", { config: Config.String("WEBHOOK_URL") })
           .on("ats.tag.created", {}, () => Effect.void)`
@@ -127,8 +127,8 @@ describe("a plugin with faults", () => {
   ]
 
   it("is reported by doctor with each fault, and start refuses it (L23)", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await configured(start, directory, faulty)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await configured(serve, directory, faulty)
       const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
       const { checks }: { readonly checks: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
       const problems = checks.filter(({ status }) => status === "problem")
@@ -142,9 +142,9 @@ describe("a plugin with faults", () => {
     }))
 
   it("is not one with plain async functions as handlers (L23)", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory, start, serve) => {
       const { environment } = await configured(
-        start,
+        serve,
         directory,
         `Plugin.make("plain").on("ats.tag.created", ${old}, async (event, { api }: Plugin.AsyncCapabilities) => {
           process.stdout.write(api.integration + " " + event.model + "\\n")
@@ -165,8 +165,8 @@ describe("the help", () => {
       "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Send many again, spread"]
     }
     await Promise.all(
-      Object.entries(helps).map(async ([command, words]) => {
-        const { code, stdout } = await run([...command.split(" "), "--help"])
+      Object.entries(helps).map(async ([name, words]) => {
+        const { code, stdout } = await runCommand([...name.split(" "), "--help"])
         assert.strictEqual(code, 0)
         for (const word of words) assert.include(stdout, word)
       })

@@ -1,13 +1,16 @@
 /**
- * Runs the command line like a user does: as a separate process, from the bin.
+ * Runs the command line like a user does: as a separate process, from the bin. Starting it takes half a second of processor
+ * time, so a test whose subject is not the process uses `runCommand`.
  */
-import { type ChildProcess, spawn } from "node:child_process"
+import { type ChildProcess, fork, spawn } from "node:child_process"
 import { once } from "node:events"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { type AddressInfo, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { type RunningSandbox, type SandboxOptions, startSandbox } from "../../../src/sandbox/Sandbox.ts"
+import type { Request } from "./CommandHost.ts"
 
 const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
 
@@ -19,6 +22,12 @@ export interface Ended {
 
 /** The unit of times in /proc, ms. */
 const clockTick = 10
+
+/** The variables that every process needs. */
+const basics = (): Readonly<Record<string, string>> => {
+  const { HOME = "", PATH = "", TMPDIR = tmpdir() } = process.env
+  return { HOME, PATH, TMPDIR }
+}
 
 export class Program {
   readonly process: ChildProcess
@@ -34,8 +43,7 @@ export class Program {
     cwd = process.cwd(),
     entry = bin
   ) {
-    const { HOME = "", PATH = "", TMPDIR = tmpdir() } = process.env
-    this.process = spawn(process.execPath, [entry, ...args], { cwd, env: { HOME, PATH, TMPDIR, ...environment } })
+    this.process = spawn(process.execPath, [entry, ...args], { cwd, env: { ...basics(), ...environment } })
     this.process.stdout?.on("data", (chunk) => this.stdout += chunk)
     this.process.stderr?.on("data", (chunk) => this.stderr += chunk)
     this.ended = once(this.process, "close").then(([code]) => ({ code, stdout: this.stdout, stderr: this.stderr }))
@@ -74,21 +82,61 @@ export class Program {
 export const run = (args: ReadonlyArray<string>, environment?: Readonly<Record<string, string>>): Promise<Ended> =>
   new Program(args, environment).ended
 
-/** Runs `use` with a temporary directory, then ends the programs that it started and removes the directory. */
+let host: ChildProcess | null = null
+let previous: Promise<unknown> = Promise.resolve()
+
+const ask = (request: Request): Promise<Ended> =>
+  new Promise((resolve, reject) => {
+    if (host?.connected !== true) {
+      // without the arguments that the test runner gives its own processes; it ends with this process
+      host = fork(join(import.meta.dirname, "CommandHost.ts"), { execArgv: [] })
+      host.unref()
+      host.channel?.unref()
+    }
+    const ended = () => reject(new Error(`the process of the commands ended during ${request.args.join(" ")}`))
+    host.once("exit", ended).once("message", (reply) => {
+      host?.off("exit", ended)
+      resolve(reply as Ended)
+    })
+    host.send(request)
+  })
+
+/** Runs a command that ends by itself, and that reads no file with a configuration, in a process that many tests share. */
+export const runCommand = (
+  args: ReadonlyArray<string>,
+  environment: Readonly<Record<string, string>> = {}
+): Promise<Ended> => {
+  const next = previous.then(() => ask({ args, environment: { ...basics(), ...environment } }))
+  previous = next.catch(() => undefined)
+  return next
+}
+
+export type Start = (...args: ConstructorParameters<typeof Program>) => Program
+export type Serve = (options: SandboxOptions) => Promise<RunningSandbox>
+
+/** Runs `use` with a temporary directory, then ends the programs and sandboxes that it started and removes the directory. */
 export const inDirectory = async <A>(
-  use: (directory: string, start: (...args: ConstructorParameters<typeof Program>) => Program) => Promise<A>
+  use: (directory: string, start: Start, serve: Serve) => Promise<A>
 ): Promise<A> => {
   const directory = mkdtempSync(join(tmpdir(), "rollcall-test-"))
   const started: Array<Program> = []
+  const sandboxes: Array<RunningSandbox> = []
+  const start: Start = (...args) => {
+    const program = new Program(...args)
+    started.push(program)
+    return program
+  }
+  const serve: Serve = async (options) => {
+    const sandbox = await startSandbox(options)
+    sandboxes.push(sandbox)
+    return sandbox
+  }
   try {
-    return await use(directory, (...args) => {
-      const program = new Program(...args)
-      started.push(program)
-      return program
-    })
+    return await use(directory, start, serve)
   } finally {
     for (const { process } of started) process.kill("SIGKILL")
     await Promise.all(started.map((program) => program.ended))
+    await Promise.all(sandboxes.map((sandbox) => sandbox.stop()))
     rmSync(directory, { recursive: true, force: true })
   }
 }
@@ -104,26 +152,9 @@ export const freePort = async (): Promise<number> => {
 }
 
 /** A sandbox with one integration, and the environment variables to read it. */
-export const sandboxed = async (
-  start: (args: ReadonlyArray<string>) => Program,
-  directory: string,
-  speed = "0"
-) => {
-  const sandbox = start([
-    "sandbox",
-    "--port",
-    "0",
-    "--integrations",
-    "1",
-    "--records",
-    "20",
-    "--speed",
-    speed,
-    "--key",
-    "k3y-of-it",
-    "--json"
-  ])
-  const { integrations, key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
+export const sandboxed = async (serve: Serve, directory: string, speed = 0) => {
+  const sandbox = await serve({ integrations: 1, records: 20, speed, key: "k3y-of-it" })
+  const { integrations, key, url } = sandbox
   const port = await freePort()
   const environment = {
     ROLLCALL_API_URL: url,

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { copyFileSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { inDirectory, sandboxed } from "./Program.ts"
+import { inDirectory, sandboxed, type Serve, type Start } from "./Program.ts"
 
 const models = { ROLLCALL_MODELS: "ats.tag" }
 
@@ -17,8 +17,8 @@ if (!isMainThread) setInterval(() => { if (existsSync(import.meta.dirname + "/en
 `
 
 describe("a service whose database thread", () => {
-  const begun = async (directory: string, start: Parameters<Parameters<typeof inDirectory>[0]>[1]) => {
-    const { environment } = await sandboxed(start, directory)
+  const begun = async (directory: string, start: Start, serve: Serve) => {
+    const { environment } = await sandboxed(serve, directory)
     writeFileSync(join(directory, "ending.mjs"), endingThreads)
     const service = start(["start"], {
       ...environment,
@@ -31,8 +31,8 @@ describe("a service whose database thread", () => {
   }
 
   it("ends unexpectedly stops at once and reports why (X2)", () =>
-    inDirectory(async (directory, start) => {
-      const service = await begun(directory, start)
+    inDirectory(async (directory, start, serve) => {
+      const service = await begun(directory, start, serve)
       writeFileSync(join(directory, "end"), "")
       const { code, stderr } = await service.ended
       assert.strictEqual(code, 1)
@@ -41,8 +41,8 @@ describe("a service whose database thread", () => {
     }), 60_000)
 
   it("is busy stops on SIGTERM (X2)", () =>
-    inDirectory(async (directory, start) => {
-      const service = await begun(directory, start)
+    inDirectory(async (directory, start, serve) => {
+      const service = await begun(directory, start, serve)
       assert.strictEqual((await service.stop()).code, 0)
     }), 60_000)
 })
@@ -57,8 +57,8 @@ describe("a service whose database file", () => {
   ] as const
   for (const [what, happens] of cases) {
     it(`${what} stops at once and reports why (X22)`, () =>
-      inDirectory(async (directory, start) => {
-        const { environment } = await sandboxed(start, directory)
+      inDirectory(async (directory, start, serve) => {
+        const { environment } = await sandboxed(serve, directory)
         const service = start(["start"], { ...environment, ...models, ROLLCALL_INTERVAL: "1 hour" })
         await service.says(/"message":"backfill complete"/, "stderr")
         happens(join(directory, "rollcall.db"))
@@ -73,8 +73,8 @@ describe("a service whose database file", () => {
   it(
     "was changed while it was closed stops before it publishes wrong events, and reports why (X23)",
     () =>
-      inDirectory(async (directory, start) => {
-        const { environment, api } = await sandboxed(start, directory)
+      inDirectory(async (directory, start, serve) => {
+        const { environment, api } = await sandboxed(serve, directory)
         const own = { ...environment, ...models }
         assert.strictEqual((await start(["start", "--once"], own).ended).code, 0)
         const file = join(directory, "rollcall.db")

@@ -12,8 +12,8 @@ const valuesOf = (name: string): ReadonlyArray<string> =>
 
 describe("deploy/rollcall.service", () => {
   it("runs Rollcall with its variables, secrets and directories", () =>
-    inDirectory(async (directory, start) => {
-      const { environment } = await sandboxed(start, directory)
+    inDirectory(async (directory, start, serve) => {
+      const { environment } = await sandboxed(serve, directory)
       const places = { S: join(directory, "state"), C: join(directory, "cache"), d: join(directory, "credentials") }
       for (const place of Object.values(places)) mkdirSync(place, { mode: 0o700 })
       for (const name of ["StateDirectory", "CacheDirectory"] as const) {

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Server from "../../../src/http/Server.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { pendingOf } from "../../conformance/StoreSamples.ts"
-import { run } from "../cli/Program.ts"
+import { runCommand } from "../cli/Program.ts"
 import * as Running from "./Running.ts"
 
 const { ask, key, stream, using } = Running
@@ -140,7 +140,7 @@ describe("deciding", () => {
         )
         const { url } = yield* Server.Server
         const holds = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() => run(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+          Effect.promise(() => runCommand(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
         assert.include((yield* holds("list")).stdout, waits)
         assert.include(
           (yield* holds("approve", String(scope), "--yes")).stdout,
@@ -190,7 +190,7 @@ describe("rollcall holds", () => {
       const { deletes, scope } = yield* held
       const { url } = yield* Server.Server
       const holds = (...args: ReadonlyArray<string>) =>
-        Effect.promise(() => run(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+        Effect.promise(() => runCommand(["holds", ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
       const list = yield* holds("list")
       assert.strictEqual(list.code, 0)
       assert.match(
@@ -201,7 +201,7 @@ describe("rollcall holds", () => {
       assert.match(shown.stdout, /^a +flagged/m)
       const { held: records, kind } = JSON.parse((yield* holds("show", String(scope), "--json")).stdout)
       assert.deepStrictEqual([kind, records.length], ["scope", 1])
-      const status = yield* Effect.promise(() => run(["status"], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+      const status = yield* Effect.promise(() => runCommand(["status"], { ROLLCALL_HTTP_PORT: new URL(url).port }))
       assert.match(status.stdout, /waiting for a decision:\n.*\n.*scope/)
 
       assert.match((yield* holds("reject", String(deletes))).stdout, /is rejected: 3 records stay unpublished/)
@@ -224,7 +224,7 @@ describe("rollcall holds", () => {
         const { url } = yield* Server.Server
         const approve = (...args: ReadonlyArray<string>) =>
           Effect.promise(() =>
-            run(["holds", "approve", String(deletes), ...args], { ROLLCALL_HTTP_PORT: new URL(url).port })
+            runCommand(["holds", "approve", String(deletes), ...args], { ROLLCALL_HTTP_PORT: new URL(url).port })
           )
         const state = Effect.map(ask(`/v1/holds/${deletes}`), ({ body }) => body.hold.state)
         const shown = yield* approve()

@@ -7,7 +7,7 @@ import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { hooked } from "../../support/source/Hooked.ts"
-import { run } from "../cli/Program.ts"
+import { runCommand } from "../cli/Program.ts"
 import { ask, post, stream, using, write } from "./Running.ts"
 
 /** Creates an application for each tag; the API does not answer. `applied`: the results with which the handler continued. */
@@ -121,7 +121,7 @@ describe("rollcall deadletters resolve", () => {
         const id = String(yield* one)
         const { url } = yield* Server.Server
         const rollcall = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() => run(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
+          Effect.promise(() => runCommand(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
         const shown = (yield* rollcall("deadletters", "show", id)).stdout
         assert.include(shown, "POST /ats/jobs/job%20a/applications in greenhouse:acme")
         const command = /^ *if it happened: +rollcall (.*) --id <id>$/m.exec(shown)?.[1] ?? assert.fail(shown)

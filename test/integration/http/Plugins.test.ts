@@ -7,7 +7,7 @@ import * as Server from "../../../src/http/Server.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { run } from "../cli/Program.ts"
+import { runCommand } from "../cli/Program.ts"
 import * as Running from "./Running.ts"
 
 const { ask, post, stream, using, write } = Running
@@ -371,7 +371,7 @@ describe("rollcall plugins, rollcall deadletters", () => {
         const [first, second] = yield* died
         const { url } = yield* Server.Server
         const rollcall = (...args: ReadonlyArray<string>) =>
-          Effect.promise(() => run(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
+          Effect.promise(() => runCommand(args, { ROLLCALL_HTTP_PORT: new URL(url).port }))
         const list = yield* rollcall("plugins", "list")
         assert.match(list.stdout, /^picky +ats.tag.created +on +0 +0 +0 +0 +2 +–$/m)
         assert.match(

@@ -8,7 +8,7 @@ import { copyFile, writeFile } from "node:fs/promises"
 import type { KafkaConnection } from "../../../src/publish/kafka/KafkaConnection.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
-import { inDirectory, run } from "../cli/Program.ts"
+import { inDirectory, runCommand } from "../cli/Program.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { type Certificates, certificates, missing as noCertificates } from "../kafka/Certificates.ts"
 import { client, type TokenIssuer, tokenIssuer } from "../kafka/TokenIssuer.ts"
@@ -233,7 +233,7 @@ describe.skipIf(missing !== null)(`a secured Kafka${missing === null ? "" : ` (s
           }
           const kafkaChecks = (own: Readonly<Record<string, string>>) =>
             Effect.map(
-              Effect.promise(() => run(["doctor", "--json"], { ...environment, ...own })),
+              Effect.promise(() => runCommand(["doctor", "--json"], { ...environment, ...own })),
               ({ stdout }) => JSON.parse(stdout).checks.filter(({ check }: { check: string }) => check === "kafka")
             )
           const cases: ReadonlyArray<readonly [Readonly<Record<string, string>>, string]> = [

@@ -189,11 +189,11 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
         Effect.gen(function*() {
           const topic = template()
           const file = join(yield* folder, "rollcall.db")
-          const total = 20_000
+          const total = 10_000
           yield* Effect.gen(function*() {
             yield* append(total)
             let position = 0
-            for (let round = 0; round < 8; round++) {
+            for (let round = 0; round < 4; round++) {
               const child = yield* spawned(file, topic)
               position = yield* past(position)
               yield* Effect.sleep(Math.random() * 150)

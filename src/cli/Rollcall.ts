@@ -1,0 +1,55 @@
+/**
+ * The command line: joins the commands.
+ *
+ * Gotchas
+ * - Modules that only some commands need are imported by those commands, because importing costs start-up time.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as CliConfig from "effect/cli/CliConfig"
+import * as Command from "effect/cli/Command"
+import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Effect from "effect/Effect"
+import { version } from "../http/Version.ts"
+import { deadLetters } from "./DeadLettersCommand.ts"
+import { demo } from "./demo/DemoCommand.ts"
+import { doctor } from "./doctor/DoctorCommand.ts"
+import { forget } from "./ForgetCommand.ts"
+import { holds } from "./HoldsCommand.ts"
+import { integrations } from "./IntegrationsCommand.ts"
+import { plugins } from "./PluginsCommand.ts"
+import { sandbox } from "./SandboxCommand.ts"
+import { schema } from "./SchemaCommand.ts"
+import { sessions } from "./SessionsCommand.ts"
+import { start } from "./StartCommand.ts"
+import { status } from "./StatusCommand.ts"
+import { store } from "./StoreCommand.ts"
+import { streams } from "./StreamsCommand.ts"
+import { tail } from "./TailCommand.ts"
+
+const commands = Command.make("rollcall").pipe(
+  Command.withDescription("A change feed for HR, recruiting, assessment and learning APIs that can only be polled"),
+  Command.withSubcommands([
+    start,
+    demo,
+    sandbox,
+    doctor,
+    store,
+    schema,
+    status,
+    tail,
+    streams,
+    holds,
+    integrations,
+    plugins,
+    deadLetters,
+    forget,
+    sessions
+  ])
+)
+
+/** Runs the command that these arguments name. */
+export const rollcall = (args: ReadonlyArray<string>) =>
+  Command.runWith(commands, { version })(args).pipe(
+    Effect.provide(NodeServices.layer),
+    Effect.provide(CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }))
+  )

@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config"
 
 /**
- * The tests in three projects. `unit` needs no services and finishes within a minute. `integration` uses real databases, brokers,
+ * The tests in three projects. `unit` needs no services. `integration` uses real databases, brokers,
  * sockets and processes. `long` takes many minutes: simulated worlds, mutants, kills, fuzzing.
  */
 const shared = {
@@ -35,7 +35,17 @@ export default defineConfig({
         }
       },
       {
-        test: { ...shared, name: "long", include: ["test/**/*.long.test.ts"], globalSetup: services }
+        test: {
+          ...shared,
+          name: "long",
+          include: [
+            "test/**/*.long.test.ts",
+            "src/{capture/commit/Histories,capture/derived/Candidates,publish/Adoption}.property.test.ts"
+          ],
+          env: { PROPERTY_RUNS: "10" },
+          testTimeout: 1_200_000,
+          globalSetup: services
+        }
       }
     ]
   }

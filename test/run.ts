@@ -1,7 +1,7 @@
 /**
  * Checks and tests in three sizes.
  *
- * - `npm run test:fast`: types, lint, format, unit and property tests; no services, a minute or two.
+ * - `npm run test:fast`: types, lint, format, unit and property tests; no services, about 100 seconds of processor time.
  * - `npm test`: the same and the integration tests, on real databases, brokers, sockets and processes. Arguments go to the test
  *   runner: `npm test -- src/capture`.
  * - `npm run test:long`: two thousand simulated worlds, mutants, kills, ten thousand events, fuzzing.

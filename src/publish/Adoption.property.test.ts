@@ -19,6 +19,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Scripted from "../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
+import { runs } from "../../test/support/Runs.ts"
 import * as StoreAdoption from "../capture/commit/StoreAdoption.ts"
 import { poll } from "../capture/read/Poll.ts"
 import { sweep } from "../capture/read/Sweep.ts"
@@ -232,6 +233,6 @@ describe("a store restored from an older copy", () => {
         assert.deepStrictEqual([...consume(scene.broker.events, scene.reports)].sort(), [...truth].sort())
         assert.deepStrictEqual([...scene.broker.state.keys()].sort(), [...truth.keys()].sort())
       }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
-    { arbitrary: { runs: 40, size: 12 }, timeout: 120_000 }
+    { arbitrary: { runs: runs(15), size: 12 } }
   )
 })

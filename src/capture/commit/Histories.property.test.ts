@@ -8,6 +8,7 @@ import * as References from "effect/References"
 import * as Schema from "effect/Schema"
 import { type Rig, scenario } from "../../../test/support/capture/Rig.ts"
 import { refuse, type Row, type ScriptedApi } from "../../../test/support/capture/ScriptedApi.ts"
+import { runs } from "../../../test/support/Runs.ts"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import * as Guard from "../../domain/Guard.ts"
 import { Rejected, Transient } from "../../source/Source.ts"
@@ -228,6 +229,6 @@ describe("random histories", () => {
         }),
         { guard }
       ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
-    { arbitrary: { runs: 150, size: 40 } }
+    { arbitrary: { runs: runs(50), size: 40 } }
   )
 })

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 import * as Schema from "effect/Schema"
 import { type Rig, scenario } from "../../../test/support/capture/Rig.ts"
+import { runs } from "../../../test/support/Runs.ts"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import * as Guard from "../../domain/Guard.ts"
 import * as Processing from "../../domain/Processing.ts"
@@ -146,6 +147,6 @@ describe("candidates of random application histories", () => {
           guard: { ...Guard.thresholds, smallCount: 1000, count: 1000, share: 1, smallShare: 1, scopeCount: 1000 }
         }
       ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
-    { arbitrary: { runs: 150, size: 40 } }
+    { arbitrary: { runs: runs(50), size: 40 } }
   )
 })

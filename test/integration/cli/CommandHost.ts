@@ -11,9 +11,11 @@ import type { Ended } from "./Program.ts"
 export interface Request {
   readonly args: ReadonlyArray<string>
   readonly environment: Readonly<Record<string, string>>
+  readonly cwd: string
 }
 
-process.on("message", async ({ args, environment }: Request) => {
+process.on("message", async ({ args, cwd, environment }: Request) => {
+  process.chdir(cwd)
   process.env = { ...environment }
   const written = { stdout: "", stderr: "" }
   for (const name of ["stdout", "stderr"] as const) {

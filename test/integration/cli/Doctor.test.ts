@@ -149,8 +149,11 @@ describe("doctor", () => {
       const running = { ...environment, ROLLCALL_MODELS: "ats.tag", ROLLCALL_HTTP_TOKEN: token }
       const service = start(["start"], running)
       await service.says(/"message":"started"/, "stderr")
-      const { findings, of, ok } = await examined(running)
       const address = `127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}`
+      while (!(await fetch(`http://${address}/health/ready`)).ok) {
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+      const { findings, of, ok } = await examined(running)
       assert.isTrue(ok, JSON.stringify(findings))
       assert.deepStrictEqual(of("http").map(({ message, status }) => [status, message]), [
         ["ok", `${address} is used by the running Rollcall process of this store`]

@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { inDirectory } from "./Program.ts"
+import { inDirectory, runCommand } from "./Program.ts"
 
 const variables = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "k3y", ROLLCALL_HTTP_PORT: "0" }
 const misspelled = {
@@ -42,11 +42,11 @@ describe("a misspelled variable", () => {
     }))
 
   it("is reported together with the mistake that it causes", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory) => {
       const environment = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_KY: "k3y" }
-      const { stderr } = await start(["start"], environment, directory).ended
+      const { stderr } = await runCommand(["start"], environment, directory)
       assert.match(stderr, /ROLLCALL_API_KY is not a variable .*ROLLCALL_API_KEY\?[^]*ROLLCALL_API_KEY: is not set/)
-      const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
+      const { code, stdout } = await runCommand(["doctor", "--json"], environment, directory)
       const { checks } = JSON.parse(stdout)
       assert.strictEqual(code, 1)
       assert.deepStrictEqual(checks.map(({ status }: { status: string }) => status), ["problem", "warning"])
@@ -55,11 +55,7 @@ describe("a misspelled variable", () => {
 })
 
 describe("start --log-level", () => {
-  const levels = async (
-    start: Parameters<Parameters<typeof inDirectory>[0]>[1],
-    args: ReadonlyArray<string>,
-    directory: string
-  ) => {
+  const levels = async (args: ReadonlyArray<string>, directory: string) => {
     const environment = {
       ...variables,
       ROLLCALL_LOG_LEVEL: "warn",
@@ -67,20 +63,20 @@ describe("start --log-level", () => {
       ROLLCALL_MODELS: "ats.tag",
       ROLLCALL_RETRY_BASE: "5 milliseconds"
     }
-    const { stderr } = await start(["start", "--once", ...args], environment, directory).ended
+    const { stderr } = await runCommand(["start", "--once", ...args], environment, directory)
     return new Set(lines(stderr).map(({ level }) => level))
   }
 
   it("takes precedence over ROLLCALL_LOG_LEVEL", () =>
-    inDirectory(async (directory, start) => {
-      assert.isFalse((await levels(start, [], directory)).has("info"))
-      assert.isTrue((await levels(start, ["--log-level", "info"], directory)).has("info"))
-      assert.deepStrictEqual([...await levels(start, ["--log-level", "error"], directory)], ["error"])
+    inDirectory(async (directory) => {
+      assert.isFalse((await levels([], directory)).has("info"))
+      assert.isTrue((await levels(["--log-level", "info"], directory)).has("info"))
+      assert.deepStrictEqual([...await levels(["--log-level", "error"], directory)], ["error"])
     }))
 
   it("lists the levels if the given one is none", () =>
-    inDirectory(async (directory, start) => {
-      const { code, stderr, stdout } = await start(["start", "--log-level", "loud"], variables, directory).ended
+    inDirectory(async (directory) => {
+      const { code, stderr, stdout } = await runCommand(["start", "--log-level", "loud"], variables, directory)
       assert.strictEqual(code, 2)
       assert.match(stdout + stderr, /trace.*debug.*info.*warn.*error/s)
     }))

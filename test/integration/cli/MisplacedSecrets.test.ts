@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { inDirectory } from "./Program.ts"
+import { inDirectory, runCommand } from "./Program.ts"
 
 const key = "sk_live_51H8xYzKq2Lm9"
 const misplaced = {
@@ -26,9 +26,9 @@ const files = {
 
 describe("a secret in the wrong place", () => {
   it("is not printed by start, doctor, status and schema if it is in a variable", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory) => {
       for (const args of [["start"], ["start", "--once"], ["doctor"], ["doctor", "--json"], ["status"], ["schema"]]) {
-        const { code, stderr, stdout } = await start(args, misplaced, directory).ended
+        const { code, stderr, stdout } = await runCommand(args, misplaced, directory)
         assert.notInclude(stdout + stderr, key, args.join(" "))
         if (args[0] === "schema") continue
         assert.strictEqual(code, 1)
@@ -37,23 +37,23 @@ describe("a secret in the wrong place", () => {
     }))
 
   it("is not printed by commands that look for the process at it", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory) => {
       const environment = {
         ROLLCALL_HTTP_HOST: key,
         ROLLCALL_HTTP_TOKEN: "t".repeat(40),
         ROLLCALL_ALLOW_PLAINTEXT: "http"
       }
       for (const args of [["status"], ["tail"], ["holds", "list"]]) {
-        const { code, stderr, stdout } = await start(args, environment, directory).ended
+        const { code, stderr, stdout } = await runCommand(args, environment, directory)
         assert.notInclude((stdout + stderr).toLowerCase(), key.toLowerCase(), args.join(" "))
         assert.include(stderr, `(${key.length} characters)`)
         assert.strictEqual(code, 1)
       }
-      const { stderr, stdout } = await start(["start"], {
+      const { stderr, stdout } = await runCommand(["start"], {
         ...environment,
         ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
         ROLLCALL_API_KEY: "k"
-      }, directory).ended
+      }, directory)
       assert.notInclude(stdout + stderr, key)
       assert.include(stderr, "cannot be opened")
     }))

@@ -104,9 +104,10 @@ const ask = (request: Request): Promise<Ended> =>
 /** Runs a command that ends by itself, and that reads no file with a configuration, in a process that many tests share. */
 export const runCommand = (
   args: ReadonlyArray<string>,
-  environment: Readonly<Record<string, string>> = {}
+  environment: Readonly<Record<string, string>> = {},
+  cwd = process.cwd()
 ): Promise<Ended> => {
-  const next = previous.then(() => ask({ args, environment: { ...basics(), ...environment } }))
+  const next = previous.then(() => ask({ args, environment: { ...basics(), ...environment }, cwd }))
   previous = next.catch(() => undefined)
   return next
 }

@@ -259,6 +259,12 @@ describe("Config from a file", () => {
       /Leave/
     ],
     [
+      { ...account, models: { "hris.payslip": { redact: { "/employee/id": "drop" } } } },
+      `models["hris.payslip"].redact["/employee/id"]`,
+      /recognizes records/,
+      /Leave/
+    ],
+    [
       { ...account, models: { "ats.tag": { redact: { "/name": "hash" } } } },
       `models["ats.tag"].redact["/name"]`,
       /needs a key/,

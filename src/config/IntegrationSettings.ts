@@ -14,6 +14,7 @@ import { derivedRegistry, isDerived, type Model, streamModels, withDerived } fro
 import type { RemoteData } from "../domain/Processing.ts"
 import { display } from "../domain/Quote.ts"
 import type { Redaction } from "../domain/Redaction.ts"
+import { whyRequired } from "../domain/RequiredPaths.ts"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
@@ -235,7 +236,13 @@ export const parseModelSettings = (
           "Leave the number out: a pointer applies to all members of an array"
         )
       }
-      if (pointer === "/id") how.fault("must not be redacted, because it is the id of the record", "Leave it out")
+      const why = model === undefined ? undefined : whyRequired(model, pointer)
+      if (why !== undefined) {
+        how.fault(
+          `must not be redacted, because ${why}`,
+          "Leave it out: ids and these times are not personal data by themselves"
+        )
+      }
       const redaction = how.oneOf("drop", "hash")
       if (redaction === "hash" && !redactKey.isSet) {
         how.fault("needs a key", "Set ROLLCALL_REDACT_KEY to a long random string, and never change it")

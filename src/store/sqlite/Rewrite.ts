@@ -9,14 +9,14 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { statfsSync, statSync } from "node:fs"
+import { realpathSync, statfsSync, statSync } from "node:fs"
 import { dirname } from "node:path"
 import * as Health from "../sql/Health.ts"
 import { AllowLongStatement } from "../sql/SqlRetry.ts"
 
 const hasSpaceFor = (file: string) =>
   Effect.sync(() => {
-    const { bavail, bsize } = statfsSync(dirname(file))
+    const { bavail, bsize } = statfsSync(dirname(realpathSync(file)))
     return bavail * bsize > 2 * statSync(file).size
   })
 

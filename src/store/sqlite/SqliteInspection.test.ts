@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { copyFileSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -47,6 +47,28 @@ describe("the inspection of a SQLite store", () => {
       const wal = readFileSync(`${file}-wal`)
       assert.deepInclude(yield* inspect(file), { exists: true, locked: false })
       assert.deepStrictEqual(readFileSync(`${file}-wal`), wal)
+    }))
+
+  it.effect("follows a symbolic link to the files of a killed process: their last commits are in the -wal file beside the target", () =>
+    Effect.gen(function*() {
+      const [path, links] = [yield* directory, yield* directory]
+      yield* opened(join(path, "rollcall.db"))
+      for (const end of ["", "-wal"]) copyFileSync(join(path, `rollcall.db${end}`), join(path, `killed.db${end}`))
+      symlinkSync(join(path, "killed.db"), join(links, "link.db"))
+      assert.deepInclude(yield* inspect(join(links, "link.db")), { exists: true, locked: false })
+      assert.deepStrictEqual(readdirSync(links), ["link.db"])
+    }))
+
+  it.effect("reports that another program locks the store to which a symbolic link leads", () =>
+    Effect.gen(function*() {
+      const [path, links] = [yield* directory, yield* directory]
+      const [file, link] = [join(path, "rollcall.db"), join(links, "link.db")]
+      yield* opened(file)
+      symlinkSync(file, link)
+      const shell = new DatabaseSync(file)
+      shell.exec("BEGIN IMMEDIATE")
+      assert.deepInclude(yield* inspect(link), { exists: true, locked: true })
+      shell.close()
     }))
 
   it.effect("leaves ownership with the process that uses the store (I10)", () =>

@@ -9,7 +9,7 @@
  *   open is therefore read as immutable. If other processes have it open, the reader stays open while the write lock is tested.
  */
 import * as Effect from "effect/Effect"
-import { accessSync, constants, existsSync } from "node:fs"
+import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
@@ -55,6 +55,9 @@ const requireWritable = (file: string, paths: ReadonlyArray<string>): void => {
   }
 }
 
+/** The file behind a symbolic link: SQLite keeps its other files beside it. */
+const targetOf = (path: string): string => existsSync(path) ? realpathSync(path) : path
+
 const withReader = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean) => A): A => {
   const inUse = existsSync(`${file}-wal`)
   const reader = new DatabaseSync(inUse ? file : immutable(file), { readOnly: true, timeout: timeoutMillis })
@@ -66,7 +69,8 @@ const withReader = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean)
 }
 
 /** Schema and log of the store in the file; null if there is no store yet. */
-const readStore = (file: string) => {
+const readStore = (path: string) => {
+  const file = targetOf(path)
   const directory = dirname(file)
   if (!existsSync(file)) {
     if (isDanglingLink(file)) throw Object.assign(new Error("a link to nothing"), { errcode: codes.cannotOpen })
@@ -98,7 +102,7 @@ export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
 export const chainAt = (file: string, position: number): Effect.Effect<string | null, StoreError> =>
   Effect.try({
     try: () =>
-      withReader(file, (reader) => {
+      withReader(targetOf(file), (reader) => {
         const chain = valueOf(reader, chainQuery(position))
         return typeof chain === "string" ? chain : null
       }),

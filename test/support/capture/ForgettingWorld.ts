@@ -128,7 +128,7 @@ export const scenario = <A, E>(
   }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
 }
 
-export const entries = Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 1000 }))
+export const entries = Effect.flatMap(Store, (store) => store.readLog({ after: 0, limit: 10_000 }))
 export const contentOf = (model: "ats.application" | "ats.offer" | "ats.candidate", id: string) =>
   Effect.flatMap(Store, (store) =>
     Effect.map(store.records({ integration, model }, null, 100), ({ records }) => {

@@ -260,7 +260,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     )
   })
 
-  return { send }
+  return { send, pauseLeft: scheduler.pauseLeft }
 })
 
 export type AccountClient = Effect.Success<ReturnType<typeof make>>

@@ -38,6 +38,8 @@ export interface RequestScheduler {
   readonly updateLiveLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
   /** Whether the account is paused. A request that has a slot but is not sent yet must not be sent during a pause. */
   readonly isPaused: Effect.Effect<boolean>
+  /** How long the pause still lasts; zero = no pause. */
+  readonly pauseLeft: Effect.Effect<Duration.Duration>
   /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
   readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
   /**
@@ -252,5 +254,12 @@ export const make = Effect.fnUntraced(function*(
       grantSlots()
     })
 
-  return { run, updateLiveLimit, isPaused: Effect.sync(() => pauseLeft() > 0), pause, onRateLimited }
+  return {
+    run,
+    updateLiveLimit,
+    isPaused: Effect.sync(() => pauseLeft() > 0),
+    pauseLeft: Effect.sync(() => Duration.millis(Math.max(0, pauseLeft()))),
+    pause,
+    onRateLimited
+  }
 })

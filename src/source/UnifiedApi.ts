@@ -6,6 +6,7 @@
  * 2. A write is sent again only if the API certainly did nothing, or if sending it twice is safe
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as HttpClient from "effect/http/HttpClient"
@@ -18,6 +19,7 @@ import * as AccountClient from "./AccountClient.ts"
 import * as ApiRequest from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
 import * as Failures from "./Failures.ts"
+import * as RateLimits from "./RateLimits.ts"
 import * as SendAttempt from "./SendAttempt.ts"
 import {
   type Invalid,
@@ -142,9 +144,10 @@ const make = Effect.fnUntraced(function*(options: Options) {
     return response.data
   })
 
-  return { page, read, write }
+  return Context.make(Source, { page, read, write }).pipe(Context.add(RateLimits.RateLimits, RateLimits.make(clients)))
 })
 
 /** `Source` over HTTP. Requires an `HttpClient` that does not follow redirects. */
-export const layer = (options: Options): Layer.Layer<Source, never, HttpClient.HttpClient> =>
-  Layer.effect(Source, make(options))
+export const layer = (
+  options: Options
+): Layer.Layer<Source | RateLimits.RateLimits, never, HttpClient.HttpClient> => Layer.effectContext(make(options))

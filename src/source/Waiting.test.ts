@@ -17,6 +17,7 @@ import {
   success,
   withReplies
 } from "../../test/support/source/Replies.ts"
+import { RateLimits } from "./RateLimits.ts"
 import { Source } from "./Source.ts"
 
 describe("retries", () => {
@@ -80,6 +81,23 @@ describe("rate limits", () => {
       assert.isTrue(Exit.isSuccess(yield* read()))
       assert.isAtLeast(gaps(sent)[0] ?? 0, from)
       assert.isAtMost(gaps(sent)[0] ?? 0, to + step)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("an account that waits is named with the time until which it waits, and no other account (R1)", () => {
+    const { layer } = withReplies(limited({ "retry-after": "90" }), success)
+    return Effect.gen(function*() {
+      const [limits, source] = [yield* RateLimits, yield* Source]
+      assert.isNull(yield* limits.remark)
+      const fiber = yield* Effect.forkChild(source.page(request))
+      yield* macrotask
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(
+        yield* limits.remark,
+        "account eu is rate limited until 1970-01-01T00:01:30.000Z: the API told it to wait, and it sends no request before"
+      )
+      yield* finished(fiber)
+      assert.isNull(yield* limits.remark)
     }).pipe(Effect.provide(layer))
   })
 

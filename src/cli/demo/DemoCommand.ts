@@ -119,7 +119,7 @@ export const demo = Command.make("demo", {
     yield* Effect.gen(function*() {
       const plan = { ...(yield* resolveConfig(settings, input)), plugins }
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-    }).pipe(Effect.provide(Layer.provide(
+    }).pipe(Effect.provide(Layer.provideMerge(
       Demo.recordWrites((write) => writes.push(write), pluginByWrite(plugins)),
       sourceLayer(settings)
     )))

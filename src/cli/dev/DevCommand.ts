@@ -116,7 +116,7 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number) {
   yield* Effect.gen(function*() {
     const plan = yield* resolveConfig(settings, input)
     yield* Effect.provide(service, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-  }).pipe(Effect.provide(Layer.provide(recordWrites(show, () => plugin.name), sourceLayer(settings))))
+  }).pipe(Effect.provide(Layer.provideMerge(recordWrites(show, () => plugin.name), sourceLayer(settings))))
 })
 
 export const dev = Command.make("dev", {

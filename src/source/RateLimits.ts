@@ -1,0 +1,30 @@
+/** The accounts that send no request at the moment, because a response of the API told them to wait. */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+
+export class RateLimits extends Context.Service<RateLimits, {
+  /** The names of these accounts, and until when each waits, for an operator; null = no account waits. */
+  readonly remark: Effect.Effect<string | null>
+}>()("rollcall/source/RateLimits") {}
+
+interface Pausing {
+  readonly pauseLeft: Effect.Effect<Duration.Duration>
+}
+
+export const make = (clients: ReadonlyMap<string, Pausing>): RateLimits["Service"] => ({
+  remark: Effect.gen(function*() {
+    const now = yield* Clock.currentTimeMillis
+    const remarks: Array<string> = []
+    for (const [account, { pauseLeft }] of clients) {
+      const left = Duration.toMillis(yield* pauseLeft)
+      if (left === 0) continue
+      const until = new Date(now + left).toISOString()
+      remarks.push(
+        `account ${account} is rate limited until ${until}: the API told it to wait, and it sends no request before`
+      )
+    }
+    return remarks.length === 0 ? null : remarks.join("; ")
+  })
+})

@@ -1,4 +1,4 @@
-/** The accounts that send no request at the moment, because a response of the API told them to wait. */
+/** The accounts that send no request at the moment, because a response of the API requested a pause. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -22,7 +22,7 @@ export const make = (clients: ReadonlyMap<string, Pausing>): RateLimits["Service
       if (left === 0) continue
       const until = new Date(now + left).toISOString()
       remarks.push(
-        `account ${account} is rate limited until ${until}: the API told it to wait, and it sends no request before`
+        `account ${account} is rate limited until ${until}: the API requested a pause, and until then it sends no requests`
       )
     }
     return remarks.length === 0 ? null : remarks.join("; ")

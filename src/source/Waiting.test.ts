@@ -94,7 +94,7 @@ describe("rate limits", () => {
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(
         yield* limits.remark,
-        "account eu is rate limited until 1970-01-01T00:01:30.000Z: the API told it to wait, and it sends no request before"
+        "account eu is rate limited until 1970-01-01T00:01:30.000Z: the API requested a pause, and until then it sends no requests"
       )
       yield* finished(fiber)
       assert.isNull(yield* limits.remark)

@@ -399,9 +399,47 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           const { chains } = yield* store.chains([2, 3, 4])
           yield* store.eraseStream(owner, tags)
           assert.deepStrictEqual((yield* store.chains([2, 3, 4])).chains, chains)
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 9 }), 1)
+          // row 2 was kept for its time
+          assert.strictEqual(yield* store.prune({ before: day, upTo: 9 }), 2)
           assert.deepStrictEqual((yield* store.chains([3, 4])).chains, [null, chains[2]!])
           assert.deepStrictEqual(yield* store.logRange, { oldest: 5, newest: 4 })
+        })
+      )
+
+      test(
+        "keeps the time of the last row past retention: a reader that starts at a later time misses no row",
+        Effect.gen(function*() {
+          const { owner, store, write } = yield* begin
+          for (const [at, id] of [[1_000, "a"], [2_000, "b"]] as const) {
+            yield* TestClock.setTime(at)
+            yield* write([created(id)])
+          }
+          yield* TestClock.setTime(9_000)
+          yield* write([created("other")], skills)
+          const found = Effect.forEach([2_000, 2_001, 8_000, 9_001], store.positionBefore)
+          // rows 1 and 2 are past retention when the stream is erased
+          yield* store.prune({ before: 5_000, upTo: 3 })
+          yield* store.eraseStream(owner, tags)
+          assert.deepStrictEqual(yield* found, [null, 2, 2, 3])
+          yield* TestClock.setTime(12_000)
+          yield* write([created("another")], skills)
+          // and now row 2 is deleted, because row 3 has the time
+          yield* store.prune({ before: 10_000, upTo: 4 })
+          assert.deepStrictEqual(yield* Effect.forEach([9_000, 9_001, 12_001], store.positionBefore), [null, 3, 4])
+        })
+      )
+
+      test(
+        "keeps that time if the stream was erased before its rows were past retention",
+        Effect.gen(function*() {
+          const { owner, store, write } = yield* begin
+          yield* TestClock.setTime(1_000)
+          yield* write([created("a"), created("b")])
+          yield* TestClock.setTime(9_000)
+          yield* write([created("other")], skills)
+          yield* store.eraseStream(owner, tags)
+          assert.strictEqual(yield* store.prune({ before: 5_000, upTo: 3 }), 1)
+          assert.deepStrictEqual(yield* Effect.forEach([1_000, 1_001, 9_001], store.positionBefore), [null, 2, 3])
         })
       )
 

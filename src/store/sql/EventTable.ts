@@ -12,7 +12,8 @@
  * Gotchas
  * - A row at or before `pruned` is kept while it is the latest row of its record (`Store.records` returns it) or while a delivery needs
  *   it. `readLog` does not return it.
- * - A row of an erased stream no longer belongs to a record: it is deleted once `pruned` has passed it.
+ * - A row of an erased stream no longer belongs to a record: it is deleted once `pruned` has passed it. The row at `pruned` stays,
+ *   for its time: a reader may start after that (`positionBefore`).
  * - The delete of a forgotten record is read without `before`: a reader may get it while earlier rows still have their content.
  * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
  * - `rewrite` replaces content with more redacted content. Chains do not depend on content, so they stay; sums are computed again.
@@ -257,7 +258,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       DELETE FROM events WHERE position IN (
         SELECT previous FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
           AND previous NOT IN (SELECT position FROM retained_events)
-      ) OR (stream = ${erasedStream} AND position > ${pruned} AND position <= ${edge} AND position < ${newest}) RETURNING position`
+      ) OR (stream = ${erasedStream} AND position >= ${pruned} AND position < ${edge}) RETURNING position`
       return { deleted: deleted.length, done: edge < pruned + pruneSpan }
     },
     sql.withTransaction,
@@ -347,7 +348,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
     const positions = positionsOf(rows)
     if (positions.length === 0) return 0
     yield* sql`DELETE FROM events WHERE ${sql.in("position", positions)} AND position <= ${
-      Math.min(pruned, newest - 1)
+      Math.min(pruned, newest) - 1
     }`
     yield* sql`
       UPDATE events SET ${emptied}, stream = ${erasedStream}, previous = NULL, id = ''

@@ -124,25 +124,21 @@ const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessag
 export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
   const compression = compressionTypes[connection.compression ?? "none"]
-  const { connect, forget } = yield* makeConnector(connection)
-  /** Finds out what kafkajs cannot: another protocol at the port. A token that was refused is not used again. */
-  const diagnosed = <A>(effect: Effect.Effect<A, SinkError>) =>
-    effect.pipe(
-      withTlsAdvice(connection),
-      Effect.tapError(({ reason }) => reason._tag === "Refused" ? forget : Effect.void)
-    )
+  const { connect, explain } = yield* makeConnector(connection)
+  const call = <A>(doing: string, run: () => Promise<A>) => Effect.mapError(callWithTimeout(doing, run), explain)
+  const advised = withTlsAdvice(connection)
 
   const admin: KafkaClient["admin"] = (doing, use) =>
     Effect.flatMap(connect, (kafka) =>
       Effect.acquireUseRelease(
         Effect.sync(() => kafka.admin()),
         (admin) =>
-          callWithTimeout(doing, async () => {
+          call(doing, async () => {
             await admin.connect()
             return await use(admin)
           }),
         disconnect
-      )).pipe(retryWhileStarting, diagnosed)
+      )).pipe(retryWhileStarting, advised)
 
   const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
     let usable = true
@@ -174,11 +170,11 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
         return disconnect(producer)
       }
     )
-    yield* diagnosed(callWithTimeout("connecting to Kafka", () => producer.connect()))
+    yield* advised(call("connecting to Kafka", () => producer.connect()))
     return {
       send: (sends, closing = () => []) =>
         Effect.flatMap(
-          callWithTimeout("publishing to Kafka", async () => {
+          call("publishing to Kafka", async () => {
             const transaction = transactionalId === null ? null : await producer.transaction()
             const appended: Array<AppendedBatch> = []
             const sendAll = async (sends: Sends) => {
@@ -251,7 +247,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
           Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
           consumeAll,
           disconnect
-        )).pipe(retryWhileStarting)
+        )).pipe(Effect.mapError(explain), retryWhileStarting)
       yield* outcome
     })
 

@@ -5,6 +5,8 @@
  * - kafkajs keeps the certificates that it is made with. A client is therefore made for each producer, consumer and admin.
  * - A broker that refuses a token answers with a challenge (RFC 7628, section 3.2.3). kafkajs takes that for a success and fails
  *   with the next request, which does not say why. Tokens are therefore sent by our own provider.
+ * - After such a challenge a broker accepts no other login on the connection. kafkajs tries one and fails with that error, so `explain`
+ *   brings back the first one.
  * - kafkajs logs in for each connection, and before a session at a broker ends. A broker does not allow a second login within a
  *   second, so tokens that are valid for less than `loginMargin` cannot be used.
  * - kafkajs repeats its log messages in the errors it throws, so its log goes to our debug level.
@@ -14,7 +16,8 @@ import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { promisify } from "node:util"
 import { zstdCompress, zstdDecompress } from "node:zlib"
-import type { SinkError } from "../Sink.ts"
+import { SinkError } from "../Sink.ts"
+import { toSinkError } from "./KafkaErrors.ts"
 import { readTls, type TlsOptions } from "./KafkaTls.ts"
 import * as OAuthToken from "./OAuthToken.ts"
 
@@ -50,8 +53,8 @@ export interface KafkaConnection {
 export interface Connector {
   /** Makes a client that is not connected yet; fails if certificates cannot be read or a token cannot be obtained. */
   readonly connect: Effect.Effect<kafkajs.Kafka, SinkError>
-  /** Discards a token that a broker refused, so that the next client logs in with a new one. */
-  readonly forget: Effect.Effect<void>
+  /** Replaces an error with the refusal of the token that caused it. */
+  readonly explain: (error: SinkError) => SinkError
 }
 
 export const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
@@ -63,23 +66,35 @@ export const make = Effect.fnUntraced(
     const run = Effect.runPromiseWith(services)
     const tokens = sasl?.mechanism === "oauthbearer" ? OAuthToken.make(sasl) : null
 
-    const tokenProvider = (current: OAuthToken.TokenSource["current"]): kafkajs.Mechanism => ({
+    /** Why the last login failed; null after a login. */
+    let refusal: SinkError | null = null
+
+    const tokenProvider = ({ login }: OAuthToken.TokenSource): kafkajs.Mechanism => ({
       mechanism: "oauthbearer",
       authenticationProvider: ({ saslAuthenticate }) => ({
-        authenticate: () =>
-          run(Effect.flatMap(current, (token) =>
-            Effect.tryPromise({
-              try: () =>
-                saslAuthenticate({
-                  request: { encode: () => OAuthToken.encodeLogin(token) },
-                  response: { decode: (bytes) => bytes, parse: OAuthToken.requireSuccess }
-                }),
-              catch: (error) => error
-            })))
+        authenticate: async () => {
+          refusal = null
+          await run(Effect.tapError(
+            login((token) =>
+              Effect.tryPromise({
+                try: () =>
+                  saslAuthenticate({
+                    request: { encode: () => OAuthToken.encodeLogin(token) },
+                    response: { decode: (bytes) => bytes, parse: OAuthToken.requireSuccess }
+                  }),
+                catch: (error) => {
+                  const known = toSinkError("logging in to Kafka", error)
+                  return known.reason._tag === "Refused" ? known : error
+                }
+              })
+            ),
+            (error) => Effect.sync(() => refusal = error instanceof SinkError ? error : null)
+          ))
+        }
       })
     })
     const login = tokens !== null
-      ? tokenProvider(tokens.current)
+      ? tokenProvider(tokens)
       : sasl === undefined || sasl.mechanism === "oauthbearer"
       ? null
       : { ...sasl, password: Redacted.value(sasl.password) } as kafkajs.SASLOptions
@@ -103,7 +118,7 @@ export const make = Effect.fnUntraced(
           }
         })
       }),
-      forget: tokens === null ? Effect.void : tokens.invalidate
+      explain: (error) => error.reason._tag === "Fenced" ? error : refusal ?? error
     }
   }
 )

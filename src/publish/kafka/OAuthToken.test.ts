@@ -6,6 +6,7 @@ import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
 import { createServer, type ServerResponse } from "node:http"
 import type { AddressInfo } from "node:net"
+import { refused, SinkError } from "../Sink.ts"
 import * as KafkaClient from "./KafkaClient.ts"
 import * as OAuthToken from "./OAuthToken.ts"
 
@@ -32,6 +33,14 @@ const loginOf = (endpoint: OAuthToken.TokenEndpoint): OAuthToken.OAuthLogin => (
   token: null,
   endpoint
 })
+
+const accept = ({ login }: OAuthToken.TokenSource) => login(() => Effect.void)
+/** The error of a login that the brokers refuse. */
+const refuse = ({ login }: OAuthToken.TokenSource) =>
+  Effect.map(Effect.flip(login(() => refused("refused by the test", "hint"))), (error) => {
+    assert.instanceOf(error, SinkError)
+    return error
+  })
 
 describe("a token from an endpoint", () => {
   it.effect("is awaited for 10 seconds if the endpoint is silent", () =>
@@ -70,12 +79,34 @@ describe("a token from an endpoint", () => {
       issues = false
       yield* TestClock.adjust("390 seconds")
       assert.strictEqual(yield* token, "first")
-      yield* tokens.invalidate
+      assert.include((yield* refuse(tokens)).message, "refused by the test")
       assert.include((yield* Effect.flip(token)).message, "did not issue a token (status 503)")
       issues = true
       yield* token
       issues = false
       yield* TestClock.adjust("400 seconds")
       assert.include((yield* Effect.flip(token)).message, "did not issue a token (status 503)")
+    }))
+
+  it.effect("that the brokers accepted for a minute and now refuse is replaced soon, and the next one is on trial", () =>
+    Effect.gen(function*() {
+      let issued = 0
+      const tokens = OAuthToken.make(loginOf(
+        yield* endpoint((response) =>
+          response.end(JSON.stringify({ access_token: `token-${++issued}`, expires_in: 4000 }))
+        )
+      ))
+      yield* accept(tokens)
+      yield* TestClock.adjust("59 seconds")
+      assert.strictEqual((yield* refuse(tokens)).reason._tag, "Refused")
+      yield* accept(tokens)
+      yield* TestClock.adjust("1 minute")
+      yield* accept(tokens)
+      assert.strictEqual(issued, 2)
+      const { message, reason } = yield* refuse(tokens)
+      assert.strictEqual(reason._tag, "Unreachable")
+      assert.include(message, "no longer accept the token")
+      assert.strictEqual((yield* refuse(tokens)).reason._tag, "Refused")
+      assert.strictEqual(issued, 3)
     }))
 })

@@ -4,7 +4,9 @@
  *
  * Invariants
  * 1. A token from the endpoint is renewed long enough before it expires, and when the brokers refused it
- * 2. Neither tokens nor the client's secret appear in errors   (I11)
+ * 2. A token that the brokers accepted for a while and now refuse, as after a change of keys, is an outage: the next login is soon, with
+ *    another token. Any other refusal waits for an operator
+ * 3. Neither tokens nor the client's secret appear in errors   (I11)
  *
  * Gotchas
  * - Most tokens are JSON Web Tokens, but a broker may accept others: the expiry is checked only if the token contains it.
@@ -39,8 +41,13 @@ export type OAuthLogin =
 export interface TokenSource {
   /** A token that has not expired. */
   readonly current: Effect.Effect<Redacted.Redacted, SinkError>
-  /** Forgets the token, because the brokers refused it. */
-  readonly invalidate: Effect.Effect<void>
+  /** Logs in with such a token; `send` fails with `Refused` if the brokers refuse it, and it is then not used again. */
+  readonly login: (send: (token: Redacted.Redacted) => Effect.Effect<void, unknown>) => Effect.Effect<void, unknown>
+}
+
+/** Where tokens come from. */
+interface Tokens extends Pick<TokenSource, "current"> {
+  readonly forget: (token: Redacted.Redacted) => void
 }
 
 /** A session at a broker ends with its token; this time before (ms), kafkajs logs in again. */
@@ -113,7 +120,7 @@ const requestToken = Effect.fnUntraced(function*(endpoint: TokenEndpoint) {
 })
 
 /** Asks the endpoint at most once at a time. While it is unavailable, the last token is used until it expires. */
-const fromEndpoint = (endpoint: TokenEndpoint): TokenSource => {
+const fromEndpoint = (endpoint: TokenEndpoint): Tokens => {
   const mutex = Semaphore.makeUnsafe(1)
   let issued: { readonly token: Redacted.Redacted; readonly renewAt: number; readonly usableUntil: number } | null =
     null
@@ -136,16 +143,41 @@ const fromEndpoint = (endpoint: TokenEndpoint): TokenSource => {
       if (now < last.renewAt) return last.token
       return yield* Effect.catchReason(renew(now), "SinkError", "Unreachable", () => Effect.succeed(last.token))
     })),
-    invalidate: Effect.sync(() => {
-      issued = null
-    })
+    forget: (token) => {
+      if (issued?.token === token) issued = null
+    }
   }
 }
 
-export const make = ({ endpoint, token }: OAuthLogin): TokenSource =>
-  endpoint === null
-    ? { current: Effect.flatMap(token, requireValid), invalidate: Effect.void }
-    : fromEndpoint(endpoint)
+const fromFile = (token: Effect.Effect<Redacted.Redacted>): Tokens => ({
+  current: Effect.flatMap(token, requireValid),
+  forget: () => {}
+})
+
+/** How long a token must have been accepted (ms) for a refusal to mean that it is no longer valid, and not that it never was. */
+const trialTime = 60_000
+
+export const make = ({ endpoint, token }: OAuthLogin): TokenSource => {
+  const { current, forget } = endpoint === null ? fromFile(token) : fromEndpoint(endpoint)
+  let accepted: { readonly text: string; readonly since: number } | null = null
+  return {
+    current,
+    login: Effect.fnUntraced(function*(send) {
+      const token = yield* current
+      const text = Redacted.value(token)
+      const now = yield* Clock.currentTimeMillis
+      yield* Effect.catch(send(token), (error) => {
+        if (!(error instanceof SinkError) || error.reason._tag !== "Refused") return Effect.fail(error)
+        forget(token)
+        const isRevoked = accepted?.text === text && now - accepted.since >= trialTime
+        accepted = null
+        const advice = "The next login uses another token."
+        return Effect.fail(isRevoked ? failed("the brokers no longer accept the token", advice) : error)
+      })
+      if (accepted?.text !== text) accepted = { text, since: now }
+    })
+  }
+}
 
 // ---- the login at a broker ----------------------------------------------------------------------------------------
 

@@ -9,13 +9,15 @@ export const client = { clientId: "rollcall:eu", clientSecret: "cl1ent s3cret" }
 export interface TokenIssuer {
   readonly url: string
   /** The public key as a JSON Web Key Set. */
-  readonly jwks: string
+  jwks: string
   /** A signed token for the broker's user `writer`. */
   readonly token: (lifetimeSeconds: number) => string
   /** The lifetime of the tokens that the endpoint issues. */
   lifetimeSeconds: number
   /** How many tokens the endpoint has issued. */
   issued: number
+  /** Signs tokens with a new key from now on. */
+  readonly rotate: () => void
 }
 
 const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("base64url")
@@ -23,12 +25,15 @@ const encode = (value: unknown) => Buffer.from(JSON.stringify(value)).toString("
 /** Answers only a form-encoded request with the client's login as RFC 6749 writes it. */
 export const tokenIssuer = Effect.acquireRelease(
   Effect.promise(async () => {
-    const { privateKey, publicKey } = generateKeyPairSync("rsa", { modulusLength: 2048 })
+    const newKey = () => generateKeyPairSync("rsa", { modulusLength: 2048 })
+    const keySet = ({ publicKey }: typeof key) =>
+      JSON.stringify({ keys: [{ ...publicKey.export({ format: "jwk" }), kid: "test", alg: "RS256", use: "sig" }] })
+    let key = newKey()
     const token = (lifetimeSeconds: number) => {
       const now = Math.floor(Date.now() / 1000)
       const claims = { iss: "test", aud: "kafka", sub: "writer", scope: "kafka", iat: now, exp: now + lifetimeSeconds }
       const text = `${encode({ alg: "RS256", kid: "test", typ: "JWT" })}.${encode(claims)}`
-      return `${text}.${sign("sha256", Buffer.from(text), privateKey).toString("base64url")}`
+      return `${text}.${sign("sha256", Buffer.from(text), key.privateKey).toString("base64url")}`
     }
     const login = `Basic ${
       Buffer.from(`${encodeURIComponent(client.clientId)}:${encodeURIComponent(client.clientSecret)}`).toString(
@@ -57,12 +62,14 @@ export const tokenIssuer = Effect.acquireRelease(
     const issuer: TokenIssuer & { readonly server: typeof server } = {
       server,
       url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/token`,
-      jwks: JSON.stringify({
-        keys: [{ ...publicKey.export({ format: "jwk" }), kid: "test", alg: "RS256", use: "sig" }]
-      }),
+      jwks: keySet(key),
       token,
       lifetimeSeconds: 300,
-      issued: 0
+      issued: 0,
+      rotate: () => {
+        key = newKey()
+        issuer.jwks = keySet(key)
+      }
     }
     return issuer
   }),

@@ -203,6 +203,24 @@ describe.skipIf(missing !== null)(`a secured Kafka${missing === null ? "" : ` (s
         issuer.lifetimeSeconds = 300
       }))
 
+    it.effect("gets another token after it refused one during a send", () =>
+      Effect.gen(function*() {
+        const { issuer, path } = yield* Security
+        const { start, stop } = yield* Broker.Broker
+        const { identity, sink } = yield* published("sasl", {
+          ssl: { caFile: path("ca.pem") },
+          sasl: endpointOf(issuer.url)
+        })
+        issuer.rotate()
+        yield* stop()
+        yield* Effect.promise(() => writeFile(path("jwks.json"), issuer.jwks))
+        yield* start
+        const { message } = yield* Effect.flip(sink.publish(identity, [entry({ position: 2 })]))
+        assert.include(message, "the brokers refused the token (invalid_token)")
+        assert.strictEqual((yield* sink.open(identity))?.position, 1)
+        yield* sink.publish(identity, [entry({ position: 2 })])
+      }))
+
     it.effect("is not contacted without a token: the endpoint's refusal, or its silence, is reported", () =>
       Effect.gen(function*() {
         const { issuer, path } = yield* Security

@@ -431,6 +431,29 @@ describe("GET /v1/events as a stream", () => {
       assert.deepStrictEqual(ids(text).at(-1), (yield* ask("/v1/events?after=latest")).body.next)
     }).pipe(using()))
 
+  it.effect("a reader at the end of the log waits 250 ms before it reads again, so that many readers of a busy log stay cheap (I9)", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      const pages = yield* PagesRead
+      let received = ""
+      const enough = (text: string) => {
+        received = text
+        return subjects(text).length === 4
+      }
+      const listening = yield* Effect.forkChild(listen({}, "", enough))
+      while (subjects(received).length === 0) yield* TestClock.withLive(Effect.sleep("5 millis"))
+      const before = pages.count
+      for (const id of ["b", "c", "d"]) {
+        yield* write(id, "{}")
+        yield* TestClock.withLive(Effect.sleep("20 millis"))
+      }
+      assert.strictEqual(pages.count, before)
+      yield* TestClock.adjust("250 millis")
+      assert.deepStrictEqual(subjects((yield* Fiber.join(listening)).text), ["a", "b", "c", "d"])
+      assert.isAtMost(pages.count, before + 1)
+    }).pipe(Effect.provide(PagesRead.layer)))
+
   it.live("a reader that does not read delays only itself (I9)", () =>
     Effect.gen(function*() {
       const total = 60

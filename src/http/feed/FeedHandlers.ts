@@ -20,7 +20,7 @@ import * as ResponsePage from "./ResponsePage.ts"
 /** Proxies close a connection without traffic after 30 to 60 seconds. */
 const heartbeat = "15 seconds"
 /**
- * Time between two reads of a reader that has read the whole log (ns). A read takes 0.3 ms of CPU time, also if nothing matches, so that
+ * Time between two reads of a reader that has read the whole log (ns). A read takes 0.3 ms of CPU time, even if nothing matches, so that
  * 128 readers of a busy log take at most a sixth of a core.
  */
 const readInterval = 250_000_000n

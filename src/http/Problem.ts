@@ -114,6 +114,9 @@ export class TooManyReaders
   extends problem<TooManyReaders>()("TooManyReaders", 503, "Too many readers of the event stream", withHint)
 {}
 
+/** 503: clients hold too many pages that they have not read. */
+export class TooManyPages extends problem<TooManyPages>()("TooManyPages", 503, "Too many unread pages", withHint) {}
+
 /** 503: the store did not answer. */
 export class StoreUnavailable
   extends problem<StoreUnavailable>()("StoreUnavailable", 503, "The store is unavailable")

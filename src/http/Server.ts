@@ -38,6 +38,7 @@ import * as HoldHandlers from "./holds/HoldHandlers.ts"
 import * as IntegrationHandlers from "./integrations/IntegrationHandlers.ts"
 import { makeServer } from "./limits/Connections.ts"
 import { defaults, type Limits } from "./limits/Limits.ts"
+import * as PageBudget from "./limits/PageBudget.ts"
 import * as RequestCounts from "./limits/RequestCounts.ts"
 import * as RequestLimits from "./limits/RequestLimits.ts"
 import * as MetricsEndpoint from "./metrics/MetricsEndpoint.ts"
@@ -228,6 +229,13 @@ export const layer = (
   }).pipe(
     Layer.merge(address),
     Layer.provide(http),
-    Layer.provide([OverviewCache.layer, ReadLog.layer, Sessions.layer, Tokens.layer(options), WrongTokens.layer])
+    Layer.provide([
+      OverviewCache.layer,
+      PageBudget.layer(limits),
+      ReadLog.layer,
+      Sessions.layer,
+      Tokens.layer(options),
+      WrongTokens.layer
+    ])
   )
 }

@@ -12,6 +12,7 @@ import { cloudEventTextOf, formatPosition, type LogEntry } from "../../domain/Ch
 import type { StreamKey } from "../../domain/Model.ts"
 import { type LogFilter, Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
+import { PageBudget } from "../limits/PageBudget.ts"
 import { NotFound, PositionMalformed } from "../Problem.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import * as LogReader from "./LogReader.ts"
@@ -122,6 +123,9 @@ const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | u
 
 const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
 
+const held = <E, R>(page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+  Effect.flatMap(PageBudget, ({ hold }) => hold(page))
+
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
 export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
@@ -133,10 +137,10 @@ export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
         const streams = headers.accept?.includes("text/event-stream") === true
         const seen = streams ? headers["last-event-id"] : undefined
         return LogReader.resolve(seen === undefined ? { after, since } : { after: seen }).pipe(
-          Effect.flatMap((from) => streams ? eventStream(from, limit, filter) : eventPage(from, limit, filter)),
+          Effect.flatMap((from) => streams ? eventStream(from, limit, filter) : held(eventPage(from, limit, filter))),
           Effect.catchTag("StoreError", toStoreUnavailable)
         )
       }
     )
     .handle("records", ({ query: { after, limit = defaultLimit, ...key } }) =>
-      Effect.catchTag(recordPage(key, after, limit), "StoreError", toStoreUnavailable)))
+      Effect.catchTag(held(recordPage(key, after, limit)), "StoreError", toStoreUnavailable)))

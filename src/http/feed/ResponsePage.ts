@@ -6,9 +6,8 @@
  * 2. A page ends after its last row, so a row that does not fit is read again for the next page   (I1, I9)
  */
 import * as Effect from "effect/Effect"
+import { maxPageBytes } from "../limits/Limits.ts"
 
-/** A page of a thousand ordinary rows is far smaller. */
-const maxPageBytes = 8 * 1024 * 1024
 /** Rows per query; small, because rows that do not fit are read again for the next page. */
 const queryRows = 25
 

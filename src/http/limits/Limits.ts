@@ -13,7 +13,16 @@ export interface Limits {
   /** Time without progress after which a client that does not read its response is disconnected. */
   readonly stall: Duration.Input
   readonly bodyBytes: number
+  /** Pages that are being made or were not received yet, over all connections; at least one page of `maxPageBytes`. */
+  readonly pageBytes: number
+  /** How long a request waits for the memory of its page. */
+  readonly pageWait: Duration.Input
 }
+
+/** A page of a thousand ordinary rows is far smaller. */
+export const maxPageBytes = 8 * 1024 * 1024
+/** The header `Retry-After` of a refused request, seconds. */
+export const retryAfter = "30"
 
 export const defaults: Limits = {
   connections: 512,
@@ -21,5 +30,7 @@ export const defaults: Limits = {
   headers: Duration.seconds(10),
   request: Duration.seconds(30),
   stall: Duration.seconds(30),
-  bodyBytes: 64 * 1024
+  bodyBytes: 64 * 1024,
+  pageBytes: 8 * maxPageBytes,
+  pageWait: Duration.seconds(5)
 }

@@ -16,10 +16,7 @@ import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { CurrentCaller } from "../access/Caller.ts"
 import { PayloadTooLarge, TooManyReaders } from "../Problem.ts"
-import type { Limits } from "./Limits.ts"
-
-/** Seconds. */
-const retryAfter = "30"
+import { type Limits, retryAfter } from "./Limits.ts"
 
 /** Whether reading the body failed because of its size. */
 export const isTooLarge = (cause: Cause.Cause<unknown>): boolean =>

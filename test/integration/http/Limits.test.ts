@@ -170,6 +170,44 @@ describe("readers of the event stream", () => {
     }))
 })
 
+describe("unread pages", () => {
+  it.live("of all connections hold limited memory: a further page is 503 until a client has read or left (I9)", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (let id = 0; id < 9; id++) yield* write(`r${id}`, JSON.stringify({ name: "x".repeat(mebibyte - 1000) }))
+      /** Asks for a small page until the status is this one. */
+      const until = Effect.fnUntraced(function*(status: number) {
+        for (let tries = 0; tries < 100; tries++) {
+          const answer = yield* send("GET", "/v1/events?after=latest")
+          if (answer.status === status) return answer
+          yield* Effect.sleep("20 millis")
+        }
+        return assert.fail(`no answer with status ${status}`)
+      })
+      const unread = []
+      for (const path of ["events?limit=1000", "records?integration=greenhouse:acme&model=ats.tag&limit=1000"]) {
+        const socket = yield* open
+        socket.pause()
+        socket.write(`GET /v1/${path} HTTP/1.1\r\nHost: localhost\r\n\r\n`)
+        unread.push(socket)
+      }
+      const { body, headers } = yield* until(503)
+      assert.deepStrictEqual([body.type, headers["retry-after"]], ["urn:rollcall:problem:too-many-pages", "30"])
+      assert.strictEqual((yield* send("GET", "/v1/streams")).status, 200)
+      unread[0]!.destroy()
+      yield* until(200)
+    }).pipe(Effect.scoped, using({ limits: { pageBytes: 17 * mebibyte, pageWait: "100 millis" } })))
+
+  it.live("that cannot be made hold no memory afterwards (I9)", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (let tries = 0; tries < 3; tries++) {
+        assert.strictEqual((yield* send("GET", "/v1/records?integration=a:b&model=ats.tag")).status, 404)
+      }
+      assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
+    }).pipe(using({ limits: { pageBytes: mebibyte, pageWait: 0 } })))
+})
+
 describe("connections", () => {
   it.live("beyond the limit are closed and counted", () =>
     Effect.gen(function*() {

@@ -1,0 +1,67 @@
+/**
+ * Limits the memory of pages that clients have requested and not received yet, over all connections.
+ *
+ * Invariants
+ * 1. Pages are made only while there is memory for the largest one, so the limit holds whatever sizes they turn out to have   (I9)
+ *
+ * Gotchas
+ * - An unread page of 8 MiB takes about 29 MiB: its rows, its text and its bytes.
+ * - Node.js reports the end of a response even when the client leaves before it starts.
+ */
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
+import * as Semaphore from "effect/Semaphore"
+import { TooManyPages } from "../Problem.ts"
+import { type Limits, maxPageBytes, retryAfter } from "./Limits.ts"
+
+export class PageBudget extends Context.Service<PageBudget, {
+  /** Makes a page as soon as there is memory for it, which the end of its response releases; otherwise the response is 503. */
+  readonly hold: <E, R>(
+    page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+  ) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest>
+}>()("rollcall/http/PageBudget") {}
+
+const busy = Effect.map(
+  HttpServerRespondable.toResponse(
+    new TooManyPages({
+      detail: "clients have not read the pages that they requested before",
+      hint: "try again, with a smaller `limit`"
+    })
+  ),
+  HttpServerResponse.setHeader("retry-after", retryAfter)
+)
+
+/** How often a waiting request looks for memory (ms). */
+const retryInterval = 50
+
+const make = ({ pageBytes, pageWait }: Limits): PageBudget["Service"] => {
+  const maxTries = Duration.toMillis(pageWait) / retryInterval
+  const memory = Semaphore.makeUnsafe(Math.max(pageBytes, maxPageBytes))
+  return {
+    hold: <E, R>(page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function*() {
+          for (let tries = 0; !(yield* memory.takeIfAvailable(maxPageBytes)); tries++) {
+            if (tries >= maxTries) return yield* busy
+            yield* restore(Effect.sleep(retryInterval))
+          }
+          const made = yield* Effect.onError(restore(page), () => memory.release(maxPageBytes))
+          const held = made.body._tag === "Uint8Array" ? Math.min(made.body.contentLength, maxPageBytes) : 0
+          yield* memory.release(maxPageBytes - held)
+          const response = NodeHttpServerRequest.toServerResponse(yield* HttpServerRequest)
+          const release = () => Effect.runSync(memory.release(held))
+          if (response.closed) release()
+          else response.once("close", release)
+          return made
+        })
+      )
+  }
+}
+
+export const layer = (limits: Limits): Layer.Layer<PageBudget> => Layer.sync(PageBudget, () => make(limits))

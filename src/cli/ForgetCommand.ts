@@ -105,6 +105,12 @@ export const forget = clientCommand("forget", {
     yes
   },
   request: Effect.fnUntraced(function*(client, { allow, list, plan, record, yes }, { json }) {
+    if (list && (allow || Option.isSome(record) || Option.isSome(plan)) || allow && Option.isSome(plan)) {
+      return yield* new CommandError({
+        message: "these arguments cannot be combined",
+        hint: "Pass --list alone, --allow with a record, or --plan with a record."
+      })
+    }
     if (list) return { _tag: "list", items: (yield* client.forget.list()).items } as Result
     if (Option.isNone(record)) {
       return yield* new CommandError({ message: "no record is named", hint: `Write ${form}, or pass --list.` })

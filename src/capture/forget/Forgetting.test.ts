@@ -221,6 +221,8 @@ describe("forgetting", () => {
     scenario(Effect.fnUntraced(function*(world) {
       const process = yield* startProcess
       assert.strictEqual(yield* reasonOf(process.plan({ ...ann, id: "ann@people.example" })), "unknown")
+      const elsewhere = yield* Effect.flip(process.plan({ ...ann, integration: "greenhouse:acne" }))
+      assert.match(elsewhere._tag === "ForgettingRefused" ? elsewhere.hint : "", /integrations list/)
       const { hash } = yield* process.plan(ann)
       apply(world, "a-3", "ann", later(3))
       yield* TestClock.adjust("5 minutes")

@@ -164,7 +164,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
         hint: "`rollcall forget --list` shows all forgotten records; `--allow` lets Rollcall store one again"
       })
     }
-    const { embedding, own } = yield* streamsOf(record)
+    const { all, embedding, own } = yield* streamsOf(record)
     const { copies, unreadable } = yield* findCopies(record, embedding)
     const counted = own === undefined
       ? { rows: 0, deliveries: 0, steps: 0 }
@@ -189,7 +189,9 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       return yield* new ForgettingRefused({
         reason: "unknown",
         message: `nothing is stored about ${record.model} with this id in ${record.integration}`,
-        hint: "pass the id of the unified API, as events and `GET /v1/records` show it"
+        hint: all.length === 0
+          ? "no stream has this integration: `rollcall integrations list` shows all of them"
+          : "pass the id of the unified API, as events and `GET /v1/records` show it"
       })
     }
     const hash = createHash("sha256").update(JSON.stringify([nameOf(record), counts])).digest("hex").slice(0, 16)

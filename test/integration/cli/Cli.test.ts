@@ -81,6 +81,17 @@ describe("usage", () => {
   }
 })
 
+describe("forget", () => {
+  it("refuses arguments of which it would ignore one", async () => {
+    const record = "greenhouse:acme/ats.candidate/x"
+    for (const args of [["--list", "--allow"], ["--list", record], ["--allow", record, "--plan", "x"]]) {
+      const { code, stderr } = await run(["forget", ...args])
+      assert.strictEqual(code, 1)
+      assert.include(stderr, "cannot be combined", args.join(" "))
+    }
+  })
+})
+
 describe("start", () => {
   it("with a missing configuration logs every fault in one line and exits 1", async () => {
     const { code, stderr } = await runCommand(["start"], { ROLLCALL_MODELS: "ats.tags", ROLLCALL_HTTP_PORT: "none" })

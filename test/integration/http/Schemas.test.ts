@@ -42,7 +42,7 @@ describe("the schemas over HTTP", () => {
       for (
         const [path, expected, message] of [
           ["/schemas/ats.tags/1", 404, /GET \/schemas/],
-          ["/schemas/ats.tag/2", 404, /only up to 1/],
+          ["/schemas/ats.tag/2", 404, /only up to version 1:/],
           ["/schemas/ats.tag/one", 400, /version/],
           ["/schemas/ats.tag/0", 400, /version/]
         ] as const

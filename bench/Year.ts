@@ -99,6 +99,7 @@ const service: Process = new Process(1, {
   api,
   store: () => store,
   deliveries: null,
+  forgets: false,
   simulatedSink,
   setting,
   skew: () => 0,
@@ -109,6 +110,7 @@ const service: Process = new Process(1, {
     isLatestOwner: () => true,
     writeAllowed: () => {},
     writeSent: () => {},
+    forgettingChanged: () => {},
     committed: (_, written) => {
       events += written.events.length
       if (written.events.length > 0) service.appended()

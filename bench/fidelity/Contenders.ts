@@ -103,6 +103,7 @@ export const runWorld = ({ seed, setting, steps }: Plan, contender: Contender): 
   const applyStep = (step: Step) => {
     if ("fault" in step) api.addFault(step)
     else if ("trouble" in step) skew = step.trouble === "clock" ? Math.floor((step.value - 0.5) * 480_000) : skew
+    else if ("command" in step) return
     else if (step.midway) midway.push(step)
     else applyMutation(step, start + step.at)
   }
@@ -215,6 +216,7 @@ export const rollcall: Contender = {
       api,
       store: () => store,
       deliveries: null,
+      forgets: false,
       simulatedSink: new SimulatedSink(),
       setting,
       skew,
@@ -225,6 +227,7 @@ export const rollcall: Contender = {
         isLatestOwner: () => true,
         writeAllowed: () => {},
         writeSent: () => {},
+        forgettingChanged: () => {},
         committed: (_, written) => {
           const { events, key } = written
           const table = world.table(key.integration, key.model)!

@@ -419,6 +419,12 @@ export class Deliveries extends Context.Service<
         readonly own: boolean
       }
     ) => Effect.Effect<number, StoreError>
+    /**
+     * Empties the results of journaled steps that contain the text, whichever events they belong to: the response to a write has the
+     * record that the write created. Returns how many of the deliveries that began such a step are running: call it again once these
+     * have ended.
+     */
+    readonly purgeResults: (integration: string, text: string) => Effect.Effect<number, StoreError>
     /** How many rows of the log, unsettled deliveries and dead letters, and journaled steps a record has. */
     readonly countForgettable: (
       key: StreamKey,

@@ -2,13 +2,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { expectationsOf } from "../../src/domain/Expectation.ts"
 import type { Intent, StepKey } from "../../src/store/AttemptJournal.ts"
 import { type Deliveries, recordDedupKeyOf } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
-import { changeOf, ids, tags } from "./StoreSamples.ts"
+import { changeOf, ids, stateOf, tags } from "./StoreSamples.ts"
 
 const integration = tags.integration
+const applications = { integration, model: "ats.application" } as const
 const key = (id: string) => `${integration}/ats.tag/${id}`
 const how = { found: [], own: true }
 
@@ -74,19 +76,22 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     )
 
     test(
-      "leaves a running delivery to its handler, and cancels it once it is retried",
+      "leaves a running delivery and its steps to its handler, and removes both once it is retried (L5)",
       Effect.gen(function*() {
-        const { claim, deliveries, owner } = yield* forgotten()
+        const { claim, deliveries, owner, step } = yield* forgotten()
         const [running, other] = yield* claim
-        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 1)
         if (running === undefined) return assert.fail("nothing claimed")
+        yield* deliveries.finish(fenceOf(owner, running), step("e1", "s"), "1")
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 1)
         yield* deliveries.check(fenceOf(owner, running))
+        assert.strictEqual(yield* deliveries.result(step("e1", "s")), "1")
         const retry = { _tag: "Retry", dueAt: 0, attempts: 1, failedAttempt } as const
         yield* deliveries.settleAndClaim(owner, [
           { ...retry, deliveries: [running.id] },
           { _tag: "Settled", deliveries: [other?.id ?? 0] }
         ], [])
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
+        assert.isNull(yield* deliveries.result(step("e1", "s")))
         assert.deepStrictEqual((yield* claim).map(({ subject }) => subject), [{ _tag: "Event", position: 4 }])
       })
     )
@@ -131,6 +136,30 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     )
 
     test(
+      "keeps expecting the writes that its events caused to other records: they stay the plugin's own (L1)",
+      Effect.gen(function*() {
+        const { claim, deliveries, owner, settle, step, store } = yield* forgotten()
+        yield* store.ensureStreams([stateOf(applications)])
+        const [first, second] = yield* claim
+        if (first === undefined || second === undefined) return assert.fail("nothing claimed")
+        const params = { candidate_id: "c" }
+        const write = { name: "addTag", params, plugin: "p", perHour: 9, depth: 1 } as const
+        const expected = expectationsOf("addTag", params, { tag: { name: "t" } })
+        yield* deliveries.begin(fenceOf(owner, first), {
+          ...step("e1", "w"),
+          integration,
+          write: { ...write, expected },
+          allowRepeat: false
+        })
+        yield* settle([first, second])
+        yield* deliveries.purgeForgotten(tags, ["a"], how)
+        const capture = yield* store.takeOwnership("capture")
+        const open = yield* store.transact(capture, applications, (tx) => tx.openExpectations(["candidate:c"]))
+        assert.deepStrictEqual(open.map(({ plugin }) => plugin), ["p"])
+      })
+    )
+
+    test(
       "removes the results of a settled batch, and leaves those of a batch that is not settled",
       Effect.gen(function*() {
         const { claim, deliveries, made, owner, step, want } = yield* forgotten()
@@ -144,6 +173,30 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         yield* deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: claimed.map(({ id }) => id) }], [])
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
         assert.strictEqual(yield* deliveries.result(result), "null")
+        yield* deliveries.replay([made(key("b"), 3)], operatorAction)
+        assert.isAbove((yield* claim).length, 0)
+      })
+    )
+
+    test(
+      "empties results that contain the record although their step belongs to another one, once its handler has ended",
+      Effect.gen(function*() {
+        const { claim, deliveries, made, owner, settle, step } = yield* forgotten()
+        const claimed = yield* claim
+        const running = claimed.find(({ subject }) => subject._tag === "Event" && subject.position === 3)
+        if (running === undefined) return assert.fail("nothing claimed")
+        const [created, other] = [step("e3", "w"), step("e3", "s")]
+        const fence = fenceOf(owner, running)
+        yield* deliveries.finish(fence, created, `{"id":"new","name":"ann"}`)
+        yield* deliveries.finish(fence, other, `{"id":"newer"}`)
+        assert.strictEqual(yield* deliveries.purgeResults(integration, `"new"`), 1)
+        yield* deliveries.finish(fence, step("e3", "later"), `{"id":"new"}`)
+        yield* settle(claimed)
+        assert.strictEqual(yield* deliveries.purgeResults(integration, `"new"`), 0)
+        assert.deepStrictEqual(
+          yield* Effect.forEach([created, step("e3", "later"), other], deliveries.result),
+          ["null", "null", `{"id":"newer"}`]
+        )
         yield* deliveries.replay([made(key("b"), 3)], operatorAction)
         assert.isAbove((yield* claim).length, 0)
       })

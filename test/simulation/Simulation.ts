@@ -16,6 +16,7 @@ import type { Hold } from "../../src/store/State.ts"
 import { Store } from "../../src/store/Store.ts"
 import { Oracle, type OracleSnapshot, type Violation } from "./oracle/Oracle.ts"
 import {
+  type Command,
   kindOf,
   type Mutation,
   type MutationKind,
@@ -55,9 +56,14 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const time = new VirtualTime(start)
   const world = new World(seed, setting, start)
   const api = new FaultyApi(world, time, setting, seed, plan.writes)
-  const oracle = new Oracle(world, time, setting)
   const simulatedSink = new SimulatedSink()
   const simulatedStore = new SimulatedStore(time)
+  const oracle = new Oracle(
+    world,
+    time,
+    setting,
+    (record) => simulatedStore.remainsOf(record, world.marksOf(record))
+  )
 
   const mutations: Record<string, number> = {}
   const troubleCounts: Record<string, number> = {}
@@ -75,11 +81,13 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   let restartAt: number | null = null
   let lastValue = 0
 
+  const forgets = plan.steps.some((step) => "command" in step)
   const environment: Environment = {
     time,
     api,
     store: () => simulatedStore.store,
-    deliveries: setting.plugins ? () => simulatedStore.deliveries : null,
+    deliveries: setting.plugins || forgets ? () => simulatedStore.deliveries : null,
+    forgets,
     simulatedSink,
     setting,
     observer: {
@@ -95,6 +103,10 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         if (onTrace !== undefined) trace(describeCommit(process, written))
         oracle.committed(process, written)
         if (written.events.length > 0) { for (const other of processes) other.appended() }
+      },
+      forgettingChanged: (record, state) => {
+        trace(`${record.model} ${record.id} is ${state}`)
+        oracle.forgettingChanged(record, state)
       }
     },
     skew: () => skew,
@@ -116,7 +128,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     if (failedOver === null) return
     oracle.restore(
       failedOver.snapshot,
-      simulatedSink.entries.length,
+      simulatedSink.taken,
       simulatedSink.isForeign(simulatedStore.store.identity)
     )
     for (const hold of failedOver.approved) oracle.approve(hold)
@@ -165,12 +177,28 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     )
     if (applied !== undefined) count(mutations, applied)
   }
-  let midway: Array<Mutation> = []
-  api.betweenPages = () => {
+  const pick = <A>(all: ReadonlyArray<A>, value: number): A | undefined => all[Math.floor(value * all.length)]
+  /** Runs while everything else goes on. */
+  const applyCommand = ({ command, value }: Command) => {
+    const record = command === "forget" ? pick(world.forgettable, value) : pick(oracle.forgotten, value)
+    const { forgetting } = current
+    if (record === undefined || forgetting === null) return
+    count(troubleCounts, command)
+    const forget = Effect.flatMap(forgetting.plan(record), ({ hash }) => forgetting.forget(record, hash))
+    const run = command === "forget" ? forget : forgetting.allow(record)
+    Effect.runFork(current.within(current.whileAlive(Effect.ignore(run))), { scheduler: time })
+  }
+
+  let midway: Array<Mutation | Command> = []
+  const applyMidway = () => {
     const now = midway
     midway = []
-    for (const step of now) applyMutation(step, time.now)
+    for (const step of now) {
+      if ("command" in step) applyCommand(step)
+      else applyMutation(step, time.now)
+    }
   }
+  api.betweenPages = applyMidway
 
   /** An operator decides about all holds; returns whether there was one. */
   const decide = (states: ReadonlyArray<Hold["state"]>, decision: "approving" | "rejected"): boolean => {
@@ -264,7 +292,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         simulatedStore.restore(copy.file)
         oracle.restore(
           copy.snapshot,
-          simulatedSink.entries.length,
+          simulatedSink.taken,
           simulatedSink.isForeign(simulatedStore.store.identity)
         )
         return
@@ -273,7 +301,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         keepCopy()
         for (const process of processes) process.kill()
         simulatedStore.replace()
-        oracle.lost(simulatedSink.entries.length, simulatedSink.isForeign(simulatedStore.store.identity))
+        oracle.lost(simulatedSink.taken, simulatedSink.isForeign(simulatedStore.store.identity))
         return
       case "storeFailedOver": {
         const copy = copies.get(step)
@@ -304,6 +332,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     if ("fault" in step) return api.addFault(step)
     if ("trouble" in step) return applyTrouble(step)
     if (step.midway) midway.push(step)
+    else if ("command" in step) applyCommand(step)
     else applyMutation(step, start + step.at)
   }
 
@@ -355,8 +384,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
 
   api.clearFaults()
   simulatedSink.clearFailures()
-  for (const step of midway) applyMutation(step, time.now)
-  midway = []
+  applyMidway()
   for (const process of processes) process.stop()
   restartAt = null
   // Plugins react to changes: the world becomes quiet only when they are switched off.
@@ -414,7 +442,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   oracle.conclude(
     log,
     simulatedSink,
-    new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`))
+    new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`)),
+    time.run(simulatedStore.store.forgotten, Infinity) ?? []
   )
   current.stop()
   for (const process of processes) process.dispose()

@@ -217,6 +217,17 @@ describe("forgetting", () => {
       assert.strictEqual(world.inFiles("about ann@people"), 0)
     })))
 
+  it.effect("an application that is flagged as deleted erases the candidate that only it showed (D11)", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const process = yield* startProcess
+      world.applications.flag(later(3), "a-ann")
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual((yield* kindsOf("a-ann")).at(-1), ["deleted", 2, "flagged"])
+      yield* forgetNow(process, { integration, model: "ats.application", id: "a-ann" })
+      assert.deepStrictEqual((yield* kindsOf("a-ann")).at(-1), ["deleted", 2, "flagged"])
+      assert.deepStrictEqual((yield* kindsOf("c-ann")).at(-1), ["deleted", 2, "erased"])
+    })))
+
   it.effect("is refused for an id that is not stored, for an outdated plan, and for a record that is forgotten already", () =>
     scenario(Effect.fnUntraced(function*(world) {
       const process = yield* startProcess

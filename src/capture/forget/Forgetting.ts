@@ -94,13 +94,8 @@ const isSame = (a: ForgettableRecord | ForgottenRecord, b: ForgettableRecord): b
 const forgottenOnly = ({ id, model }: ForgettableRecord): Forgotten => new Map([[model, new Set([id])]])
 const nameOf = ({ id, integration, model }: ForgettableRecord): string => `${integration}/${model}/${id}`
 
-/** The rest of some records of a stream, before their delete. */
-interface Purge {
-  readonly key: StreamKey
-  readonly ids: ReadonlyArray<string>
-  readonly found: ReadonlyArray<{ readonly id: string; readonly position: number }>
-  readonly own: boolean
-}
+/** Removes something, and returns how many handlers are running that have it in memory. */
+type Purge = Effect.Effect<number, StoreError>
 
 const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
   const store = yield* Store
@@ -200,8 +195,6 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
 
   // ---- removing
 
-  const purgeOnce = ({ ids, key, ...how }: Purge) => deliveries.purgeForgotten(key, ids, how)
-
   /** Removes the record from all places; returns the removals that are not complete, because handlers have the events in memory. */
   const remove = Effect.fnUntraced(function*(record: ForgettableRecord) {
     const { all, embedding, own } = yield* streamsOf(record)
@@ -217,7 +210,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     const forgotten = forgottenOnly(record)
     const incomplete: Array<Purge> = []
     const purge = Effect.fnUntraced(function*(one: Purge) {
-      if ((yield* purgeOnce(one)) > 0) incomplete.push(one)
+      if ((yield* one) > 0) incomplete.push(one)
     })
     const { copies, unreadable } = yield* findCopies(record, embedding)
     for (const { ids, key, rows } of copies) {
@@ -226,7 +219,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
         yield* unlessErased(key, undefined, removeCopies(streams, key, some, forgotten)).pipe(
           Effect.provideService(Store, store)
         )
-        yield* purge({ key, ids: some, found: rowsIn(rows, new Set(some)), own: false })
+        yield* purge(deliveries.purgeForgotten(key, some, { found: rowsIn(rows, new Set(some)), own: false }))
       }
     }
     if (own !== undefined) {
@@ -234,8 +227,9 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
         Effect.provideService(Store, store)
       )
       const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
-      yield* purge({ key: own, ids: [record.id], found, own: true })
+      yield* purge(deliveries.purgeForgotten(own, [record.id], { found, own: true }))
     }
+    yield* purge(deliveries.purgeResults(record.integration, mentionOf(record.id)))
     yield* store.dropQuarantinedMentions(capture.ownerOf(record.integration), record.integration, mentionOf(record.id))
     if (unreadable.length > 0) {
       yield* Effect.logWarning("rows cannot be decrypted, so they may still repeat the forgotten record").pipe(
@@ -252,7 +246,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
 
   const removeAll = Effect.fnUntraced(function*(record: ForgettableRecord) {
     for (const one of yield* remove(record)) {
-      while ((yield* purgeOnce(one)) > 0) yield* Effect.sleep(runningCheckInterval)
+      while ((yield* one) > 0) yield* Effect.sleep(runningCheckInterval)
     }
     // if another process reads the store now, the next run of the retention reclaims the space
     yield* store.reclaim

@@ -92,6 +92,41 @@ describe("forgetting a person", () => {
       assert.strictEqual(world.inFiles("ann@people"), 0)
     })))
 
+  it.effect("does not publish a record again that repeats the person and is to be forgotten too (I11)", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const process = yield* startProcess
+      const application = { integration, model: "ats.application", id: "a-ann" } as const
+      yield* store.requestForgetting(
+        process.capture.ownerOf(integration),
+        { ...application, state: "erasing", requestedAt: later(3), doneAt: null },
+        { at: later(3), command: "forget", target: "", detail: "" }
+      )
+      yield* forgetNow(process, ann)
+      const own = (yield* entries).filter(({ id }) => id === "a-ann")
+      assert.deepStrictEqual(own.map(({ kind, reason, version }) => [kind, reason, version]), [[
+        "deleted",
+        "forgotten",
+        2
+      ]])
+    })))
+
+  it.effect("leaves no absence of a record that is forgotten while a request by id is about to confirm the absence (I11)", () =>
+    scenario(Effect.fnUntraced(function*({ applications }) {
+      const store = yield* Store
+      const process = yield* startProcess
+      applications.vanish("a-ann")
+      applications.intercept = (request, answer) =>
+        request.ids === null ? Effect.succeed(answer) : Effect.delay(Effect.succeed(answer), "30 seconds")
+      const sweep = yield* Effect.forkChild(process.capture.sweep({ integration, model: "ats.application" }))
+      yield* TestClock.adjust("10 seconds")
+      yield* forgetNow(process, { integration, model: "ats.application", id: "a-ann" })
+      assert.isNotNull(applications.requests.at(-1)!.ids)
+      yield* TestClock.adjust("1 minute")
+      yield* Fiber.join(sweep)
+      assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
+    })))
+
   it.effect("ends if the integration is erased while the records are searched", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store

@@ -18,7 +18,7 @@ import { type Forgotten, withoutCopies } from "../../domain/Forgotten.ts"
 import * as Guard from "../../domain/Guard.ts"
 import type { Model, StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
-import { findReferences, noReferences } from "../../domain/Reference.ts"
+import { findReferences, noReferences, type References } from "../../domain/Reference.ts"
 import type { Head, Pending, StreamState } from "../../store/State.ts"
 import { type Owner, type RecordWrite, Store, StoreError, type StreamTx } from "../../store/Store.ts"
 import { appendEvents } from "../commit/AppendEvents.ts"
@@ -59,6 +59,13 @@ const deletedEvent = (tx: StreamTx, { id, version }: Head, now: number) =>
     reason: "forgotten",
     detectedAt: now
   })
+
+const deletedWrite = (tx: StreamTx, head: Head, references: References, now: number): RecordWrite => ({
+  head: { ...head, ...blank, version: head.version + 1, live: false },
+  events: [deletedEvent(tx, head, now)],
+  erased: true,
+  references: { before: references, after: noReferences }
+})
 
 const contentOf = (tx: StreamTx, { position }: Head, processing: Processing) =>
   Effect.map(
@@ -105,19 +112,17 @@ const deleteIn = (
         yield* tx.dropPending([id])
         const head = (yield* tx.heads([id])).get(id)
         if (head === undefined) return
-        if (!head.live) return yield* tx.write([{ head: { ...head, ...blank }, events: [] }])
+        const own = contextOf(tx, streams, now)
+        const context = reads ? own : { ...own, derivedProcessing: null }
+        // a deleted application counts as showing its candidate until it is erased
+        if (!head.live) {
+          yield* appendEvents(tx, [{ head: { ...head, ...blank }, events: [], erased: true }], context)
+          return
+        }
         const processing = streams.processing(key.model)
         const content = reads ? yield* contentOf(tx, head, processing) : null
-        const write: RecordWrite = {
-          head: { ...head, ...blank, version: head.version + 1, live: false },
-          events: [deletedEvent(tx, head, now)],
-          erased: true,
-          ...content === null
-            ? {}
-            : { references: { before: findReferences(key, processing, content), after: noReferences } }
-        }
-        const context = contextOf(tx, streams, now)
-        yield* appendEvents(tx, [write], reads ? context : { ...context, derivedProcessing: null })
+        const references = content === null ? noReferences : findReferences(key, processing, content)
+        yield* appendEvents(tx, [deletedWrite(tx, head, references, now)], context)
       })
     )
   })
@@ -176,10 +181,16 @@ const removeFrom = (
         const pending = yield* tx.pending(ids)
         yield* tx.putPending([...pending.values()].map(withoutCopiesInPending(tx.state, processing, forgotten)))
         const heads = yield* tx.heads(ids)
+        const deleted = (yield* tx.forgotten).get(key.model)
         const writes: Array<RecordWrite> = []
         for (const head of heads.values()) {
           const content = head.live ? yield* contentOf(tx, head, processing) : null
           if (content === null) continue
+          // it is to be forgotten too: it must not be published again
+          if (deleted?.has(head.id) === true) {
+            writes.push(deletedWrite(tx, head, findReferences(key, processing, content), now))
+            continue
+          }
           const kept = withoutCopies(key.model, content, forgotten)
           const hash = canonicalHash(processing.shape, kept)
           const text = (name: string) => typeof kept[name] === "string" ? kept[name] : null

@@ -135,8 +135,9 @@ const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArr
 })
 
 /**
- * Adds `absent` rows, or counts this confirmation in them. A row that is already staged or held as deleted is not replaced; a held
- * one is marked as observed again (C8). `confirmations`: 0 if this one was inconclusive.
+ * Adds `absent` rows, or counts this confirmation in them, for records that are still live: one may have been forgotten since the request.
+ * A row that is already staged or held as deleted is not replaced; a held one is marked as observed again (C8). `confirmations`: 0 if this
+ * one was inconclusive.
  */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,
@@ -145,8 +146,10 @@ const markAbsent = Effect.fnUntraced(function*(
   now: number,
   confirmations: 0 | 1
 ) {
+  const heads = yield* tx.heads(ids)
   const pending = yield* tx.pending(ids)
   yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
+    if (heads.get(id)?.live !== true) return []
     const row = pending.get(id)
     if (row?.status === "absent") {
       const total = row.confirmations + confirmations

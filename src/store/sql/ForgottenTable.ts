@@ -7,7 +7,6 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { Fragment } from "effect/sql/Statement"
 import type { Forgotten } from "../../domain/Forgotten.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { ForgottenRecord } from "../State.ts"
@@ -15,11 +14,12 @@ import type { FoundRow, Store } from "../Store.ts"
 import * as AuditTable from "./AuditTable.ts"
 import { placeOf } from "./Checksum.ts"
 import { codec, type Row } from "./Columns.ts"
-import { type ContentCipher, pendingPlace, prefix, quarantinePlace } from "./ContentCipher.ts"
+import { type ContentCipher, pendingPlace, quarantinePlace } from "./ContentCipher.ts"
 import type * as Fencing from "./Fencing.ts"
 import * as Locks from "./Locks.ts"
 import type { StreamRow } from "./Rows.ts"
 import { AllowLongStatement, type Raw } from "./SqlRetry.ts"
+import * as TextSearch from "./TextSearch.ts"
 
 const records = codec<ForgottenRecord>({
   integration: "integration",
@@ -81,15 +81,7 @@ export const make = (
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
 ): Raw<Operations> => {
   const locks = Locks.make(sql)
-  /** Selects all encrypted values too: they are searched after decryption. */
-  const mayContain = (column: string, text: string): Fragment => {
-    const name = sql.literal(column)
-    const contains = sql.onDialectOrElse({
-      pg: () => sql`strpos(${name}, ${text}) > 0`,
-      orElse: () => sql`instr(${name}, ${text}) > 0`
-    })
-    return cipher.isUsed ? sql`(${contains} OR substr(${name}, 1, ${prefix.length}) = ${prefix})` : contains
-  }
+  const mayContain = TextSearch.make(sql, cipher)
   /** Null for each row that cannot be decrypted. */
   const decrypted = (rows: ReadonlyArray<ContentRow>) =>
     cipher.openEach(rows, (row, open): ContentRow => ({

@@ -300,6 +300,51 @@ export const mutants: ReadonlyArray<Mutant> = [
     "!kept.has(parent) && (before.get(parent) ?? null) !== child",
     "(before.get(parent) ?? null) !== child"
   ]),
+  mutant("forgotten-read-again", "no run stores a forgotten record", [
+    "capture/commit/PageCommit.ts",
+    "    if (forgotten.size === 0) return prepared\n",
+    "    if (forgotten.size >= 0) return prepared\n"
+  ]),
+  mutant("forgotten-pending", "pending changes of a forgotten record are dropped", [
+    "capture/forget/Mentions.ts",
+    "        yield* tx.dropPending([id])\n",
+    ""
+  ]),
+  mutant("forgotten-unpublished", "the delete of a forgotten record is published", [
+    "capture/forget/Mentions.ts",
+    "  events: [deletedEvent(tx, head, now)],\n  erased: true,\n",
+    "  events: [],\n  erased: true,\n"
+  ]),
+  mutant("forgotten-copies", "a forgotten record is removed from the records that repeat it", [
+    "capture/forget/Forgetting.ts",
+    "of copies) {\n",
+    "of copies.slice(0, 0)) {\n"
+  ]),
+  mutant("forgotten-rows", "earlier rows of a forgotten record are emptied", [
+    "store/sql/delivery/ForgetTable.ts",
+    "      yield* log.empty(positions)\n",
+    "      yield* log.empty(positions.slice(1))\n"
+  ]),
+  mutant("forgotten-results", "results of other records' steps that contain a forgotten record are emptied", [
+    "capture/forget/Forgetting.ts",
+    "    yield* purge(deliveries.purgeResults(record.integration, mentionOf(record.id)))\n",
+    ""
+  ]),
+  mutant("forgotten-while-running", "forgetting waits for handlers that have the record in memory", [
+    "capture/forget/Forgetting.ts",
+    "      while ((yield* one) > 0) yield*",
+    "      while ((yield* one) > Infinity) yield*"
+  ]),
+  mutant("forgetting-abandoned", "an interrupted forgetting is resumed at the next start", [
+    "capture/forget/Forgetting.ts",
+    '    if (record.state !== "erasing") continue\n',
+    '    if (record.state !== "erasing" || record.doneAt === null) continue\n'
+  ]),
+  mutant("forgotten-adopted", "an adopted store publishes no forgotten record", [
+    "capture/commit/StoreAdoption.ts",
+    "  if (forgotten.get(stream.model)?.has(head.id) === true) {\n",
+    "  if (forgotten.get(stream.model)?.has(head.id) === true && head.version < 0) {\n"
+  ]),
   mutant("adoption-keeps-generation", "an adopted store starts a later generation", [
     "capture/commit/StoreAdoption.ts",
     'to: Math.max(from + 1, Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),',

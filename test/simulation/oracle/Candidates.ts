@@ -45,10 +45,15 @@ export class Candidates {
     return copy
   }
 
-  /** Every live candidate is published again, as version 1. */
-  adopted(): void {
+  /** Every live candidate is published again, as version 1, unless it is hidden. */
+  adopted(isHidden: (id: string) => boolean): void {
     this.#published = new Map(
-      [...this.#published].map(([id, published]) => [id, { ...published, version: published.after === null ? 0 : 1 }])
+      [...this.#published].map(([id, published]) => [
+        id,
+        published.after === null || isHidden(id)
+          ? { version: 0, after: null, afterText: null }
+          : { ...published, version: 1 }
+      ])
     )
   }
 
@@ -80,13 +85,14 @@ export class Candidates {
     const after: JsonObject | null = event.after === null ? null : JSON.parse(event.after)
     this.#published.set(event.id, { version: event.version, after, afterText: event.after })
     const copies = copiesOf(applications, event.id)
+    if (after === null && event.reason === "forgotten") return
     if (after === null) {
       const flagged = this.#showing(event.id)
       if (event.reason !== "erased" || (!erased.has(event.id) && flagged.length === 0)) {
         report("N6", `${event.reason}, but none of its applications was erased`)
       }
       if (copies.length > 0) report("N6", "a live application shows it")
-      if (!flagged.every((id) => wasShownBlank(applications, id))) {
+      if (!flagged.every((id) => wasShownBlank(applications, id) || isForgotten(applications, id))) {
         report("N6", "a deleted application that was not emptied showed it")
       }
       for (const id of flagged) this.#shown.delete(id)
@@ -104,10 +110,12 @@ export class Candidates {
 
   /** Every candidate of a live application is published with its newest copy; a newer copy may be gone (I8, N6). */
   conclude(applications: ObservedStream, report: ReportViolation): void {
-    const { pending, table } = applications
+    const { forgettings, pending, table } = applications
+    const { integration } = table
     const live = [...table.byId.values()].flatMap((row) => {
       const truth = row.history.at(-1)!
-      const candidate = truth.live ? candidateIn(truth.record) : null
+      const isShown = truth.live && !forgettings.hides({ integration, model: table.model, id: row.id })
+      const candidate = isShown ? candidateIn(forgettings.shown(integration, truth.record)) : null
       return candidate === null ? [] : [candidate]
     })
     for (const [id, copies] of Map.groupBy(live, ({ id }) => id)) {
@@ -129,13 +137,19 @@ export class Candidates {
     for (const [id, { after }] of this.#published) {
       const showing = this.#showing(id)
       const isErased = showing.length > 0 && !this.#orphans.has(id) &&
-        showing.every((application) => !pending.has(application) && isListedBlank(table.byId.get(application)))
+        showing.every((application) =>
+          isForgotten(applications, application) ||
+          (!pending.has(application) && isListedBlank(table.byId.get(application)))
+        )
       if (isErased && after !== null) {
         report("D11", `candidate ${id} is live, but every application that showed it is erased`)
       }
     }
   }
 }
+
+const isForgotten = ({ forgettings, table: { integration, model } }: ObservedStream, id: string): boolean =>
+  forgettings.hides({ integration, model, id })
 
 const isListedBlank = (row: Row | undefined): boolean => row?.blank === true && !row.gone
 

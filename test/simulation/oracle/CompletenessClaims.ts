@@ -91,7 +91,10 @@ export class CompletenessClaims {
   }
 
   #check(stream: ObservedStream, to: number, passes: ReadonlyArray<Pass>, report: ReportViolation): void {
+    const { integration, model } = stream.table
     for (const row of stream.table.byId.values()) {
+      // a record that is allowed again comes back with its next change, or with the next sweep
+      if (stream.forgettings.stateOf({ integration, model, id: row.id }) !== undefined) continue
       const since = presentSince(row)
       const existed = since !== null && (isInitial(stream, row, since) || since <= to - clockTolerance)
       if (!existed || stream.pending.has(row.id) || (stream.records.get(row.id)?.after ?? null) !== null) continue

@@ -68,6 +68,7 @@ const deletedState = (
   report: ReportViolation
 ): number | undefined => {
   // `unseen`: created and deleted between two runs; both are published at once
+  if (event.reason === "forgotten") return previous.state
   if (event.reason === "flagged" || event.reason === "unseen" || event.reason === "erased") {
     const shown = stream.newestDeletedState.get(event.id) ?? -1
     if (shown < 0) report("I7", "never shown as deleted")

@@ -4,6 +4,7 @@ import type { Hold, Pending } from "../../../src/store/State.ts"
 import type { ServedRow } from "../world/FaultyApi.ts"
 import type { Json, JsonObject, Row, Table } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
+import type { Forgettings } from "./Forgettings.ts"
 import { Waves } from "./Waves.ts"
 
 /** The published state of one record. */
@@ -26,6 +27,8 @@ export interface CommittedPoll {
 
 export interface ObservedStream {
   readonly table: Table
+  /** Those of all integrations. */
+  readonly forgettings: Forgettings
   readonly records: Map<string, PublishedRecord>
   readonly pending: Map<string, Pending>
   readonly polls: Array<CommittedPoll>
@@ -57,8 +60,9 @@ export const nameOf = (table: Table): string => `${table.integration}/${table.mo
 /** `what`: the violation in words. */
 export type ReportViolation = (invariant: string, what: string) => void
 
-export const newStream = (table: Table): ObservedStream => ({
+export const newStream = (table: Table, forgettings: Forgettings): ObservedStream => ({
   table,
+  forgettings,
   records: new Map(),
   pending: new Map(),
   polls: [],
@@ -157,12 +161,22 @@ export const statesOf = (
   const masked = before === null ? [] : maskedIn(stream)
   const canonical: Canonicalizer = (value) => contentOf(isShape(value) ? value : {})
   return row.history.flatMap(({ record }, state) =>
-    contentOf(record) === content ||
-      (masked.length > 0 && isMixed([after, record, before ?? undefined], masked, canonical))
+    formsOf(stream, record).some((form) =>
+        contentOf(form) === content ||
+        (masked.length > 0 && isMixed([after, form, before ?? undefined], masked, canonical))
+      )
       ? [state]
       : []
   )
 }
+
+/** The forms in which a state may be published or pending: a candidate in it may be forgotten. */
+export const formsOf = ({ forgettings, table }: ObservedStream, record: JsonObject): ReadonlyArray<JsonObject> =>
+  forgettings.forms(table.integration, record)
+
+/** Whether a state of a record may be published or pending with this content. */
+export const isFormOf = (stream: ObservedStream, record: JsonObject, content: string): boolean =>
+  formsOf(stream, record).some((form) => contentOf(form) === content)
 
 /** An event of a stream or of its derived model, in log order. */
 export interface LoggedEvent {

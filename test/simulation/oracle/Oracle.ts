@@ -7,28 +7,32 @@
  *   worse than no oracle.
  */
 import type { LogEntry, NewEvent } from "../../../src/domain/ChangeEvent.ts"
-import type { Pending } from "../../../src/store/State.ts"
+import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
+import type { ForgottenRecord, Pending } from "../../../src/store/State.ts"
 import type { Owner } from "../../../src/store/Store.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
-import type { CommittedTransaction, Process, ProcessObserver } from "../service/Process.ts"
+import type { CommittedTransaction, ForgettingState, Process, ProcessObserver } from "../service/Process.ts"
 import type { ServedPage, WriteEffect } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
-import type { World } from "../world/World.ts"
+import type { JsonObject, World } from "../world/World.ts"
 import { candidateIn, Candidates, model as candidateModel } from "./Candidates.ts"
 import { CompletenessClaims } from "./CompletenessClaims.ts"
 import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"
-import { checkEvent } from "./EventRules.ts"
+import { checkEvent, checkSequence } from "./EventRules.ts"
+import { Forgettings, isIn, withoutForgotten } from "./Forgettings.ts"
 import {
   copyOf,
   nameOf,
   newStream,
   type ObservedStream,
+  type PublishedRecord,
   recordServedRows,
   type ReportViolation,
-  type StoredState
+  type StoredState,
+  unpublished
 } from "./ObservedStream.ts"
-import { type LogSnapshot, Publishing } from "./Publishing.ts"
+import { type Concerns, type LogSnapshot, Publishing, type Taken } from "./Publishing.ts"
 import { Runs } from "./Runs.ts"
 import type { PublishedChange } from "./Waves.ts"
 
@@ -46,6 +50,7 @@ export interface OracleSnapshot {
   readonly streams: ReadonlyMap<string, StoredState>
   readonly candidates: ReadonlyMap<string, Candidates>
   readonly approved: ReadonlySet<number>
+  readonly forgettings: Forgettings
 }
 
 /** Time between the check of a write and its sending, ms: the remaining window that docs/delivery.md describes. */
@@ -58,6 +63,7 @@ export class Oracle implements ProcessObserver {
   readonly #streams: ReadonlyMap<string, ObservedStream>
   /** By integration. */
   #candidates = new Map<string, Candidates>()
+  readonly #forgettings = new Forgettings()
   readonly #runs: Runs
   readonly #claims: CompletenessClaims
   readonly #publishing = new Publishing()
@@ -70,13 +76,21 @@ export class Oracle implements ProcessObserver {
   #approved = new Set<number>()
   /** The view of an empty store. */
   readonly #emptyStore: OracleSnapshot
+  /** The places where the store still has content of a forgotten record, in words. */
+  readonly #remainsOf: (record: ForgettableRecord) => ReadonlyArray<string>
 
-  constructor(world: World, time: VirtualTime, setting: WorldSettings) {
+  constructor(
+    world: World,
+    time: VirtualTime,
+    setting: WorldSettings,
+    remainsOf: (record: ForgettableRecord) => ReadonlyArray<string>
+  ) {
+    this.#remainsOf = remainsOf
     this.#time = time
     this.#setting = setting
     this.#runs = new Runs(setting)
     this.#claims = new CompletenessClaims(setting)
-    this.#streams = new Map(world.tables.map((table) => [nameOf(table), newStream(table)]))
+    this.#streams = new Map(world.tables.map((table) => [nameOf(table), newStream(table, this.#forgettings)]))
     this.#emptyStore = this.#takeSnapshot()
   }
 
@@ -131,13 +145,38 @@ export class Oracle implements ProcessObserver {
     this.#approved.add(hold)
   }
 
+  forgettingChanged(record: ForgettableRecord, state: ForgettingState): void {
+    this.#forgettings.changed(record, state)
+    if (state !== "erasing") this.#checkForgotten(record)
+  }
+
+  /** Records that may be allowed again. */
+  get forgotten(): ReadonlyArray<ForgettableRecord> {
+    return this.#forgettings.in("forgotten")
+  }
+
+  /** Nothing is left of the record, and it is published as deleted. */
+  #checkForgotten(record: ForgettableRecord): void {
+    const { id, integration, model } = record
+    const report = this.#reportOf(`${integration}/${model}`)
+    const published = model === candidateModel
+      ? this.#candidates.get(integration)?.published.get(id)
+      : this.#streams.get(`${integration}/${model}`)?.records.get(id)
+    if ((published?.after ?? null) !== null) report("I11", `${id} is forgotten, but published as live`)
+    for (const what of this.#remainsOf(record)) report("I11", `${id} is forgotten, but ${what}`)
+  }
+
   committed(process: Process, written: CommittedTransaction): void {
-    const stream = this.#streams.get(`${written.key.integration}/${written.key.model}`)
+    const { integration, model } = written.key
+    const stream = this.#streams.get(`${integration}/${model === candidateModel ? "ats.application" : model}`)
     if (stream === undefined) return
     const report = this.#reportOf(nameOf(stream.table))
     if (!written.owned) {
       report("I10", `a fenced owner committed (epoch ${written.owner.epoch})`)
     }
+    this.#checkHidden(stream, written, report)
+    if (written.log.some(({ event }) => event.reason === "forgotten")) return this.#removed(stream, written, report)
+    if (model === candidateModel) return
     for (const hold of written.holds) stream.holds.set(hold.id, hold)
     const released = written.holds.filter(({ state }) => state === "approving" || state === "approved")
     if (released.length > 0) this.#checkReleased(stream, written.events, released.map(({ id }) => id), report)
@@ -174,21 +213,23 @@ export class Oracle implements ProcessObserver {
       log: this.#publishing.snapshot(),
       streams: new Map([...this.#streams].map(([name, stream]) => [name, copyOf(stream)])),
       candidates: new Map([...this.#candidates].map(([integration, own]) => [integration, own.copy()])),
-      approved: new Set(this.#approved)
+      approved: new Set(this.#approved),
+      forgettings: this.#forgettings.copy()
     }
   }
 
-  /** Called when the store is replaced by an empty one. `taken`: events that the sink holds. */
-  lost(taken: number, foreign: boolean): void {
+  /** Called when the store is replaced by an empty one. `taken`: the state of the sink. */
+  lost(taken: Taken, foreign: boolean): void {
     this.restore(this.#emptyStore, taken, foreign)
   }
 
-  /** Called when the store is replaced by the copy of `snapshot`. `taken`: events that the sink holds; `foreign`: of another store. */
-  restore(snapshot: OracleSnapshot, taken: number, foreign: boolean): void {
+  /** Called when the store is replaced by the copy of `snapshot`. `taken`: the state of the sink; `foreign`: of another store. */
+  restore(snapshot: OracleSnapshot, taken: Taken, foreign: boolean): void {
     this.#publishing.restore(snapshot.log, taken, foreign)
     for (const [name, stored] of snapshot.streams) Object.assign(this.#streams.get(name)!, copyOf(stored))
     this.#candidates = new Map([...snapshot.candidates].map(([integration, own]) => [integration, own.copy()]))
     this.#approved = new Set(snapshot.approved)
+    this.#forgettings.restore(snapshot.forgettings)
     this.#runs.forget()
     this.#claims.forget()
     this.#epochs.clear()
@@ -200,25 +241,32 @@ export class Oracle implements ProcessObserver {
     this.#publishing.adopted(log, newest, sink, report)
     const unmatched = new Map(log.map((entry) => [`${entry.integration}/${entry.model}/${entry.id}`, entry]))
     if (unmatched.size !== log.length) report("X11", "an adoption published a record twice")
-    const checkAdopted = (key: string, text: string | null) => {
+    const checkAdopted = (key: string, expected: JsonObject | null, text: string | null) => {
       const entry = unmatched.get(key)
       unmatched.delete(key)
       if (
-        text === null
+        expected === null
           ? entry === undefined
-          : entry?.after === text && entry.version === 1 && entry.origin === "backfill"
+          : entry?.version === 1 && entry.origin === "backfill" && (entry.after === text ||
+            (entry.after !== null && contentOf(JSON.parse(entry.after)) === contentOf(expected)))
       ) return
       report("X11", `${key} has other content or another version after the adoption than before`)
     }
-    for (const [name, { records }] of this.#streams) {
+    for (const [name, { records, table: { integration, model } }] of this.#streams) {
       for (const [id, known] of records) {
-        checkAdopted(`${name}/${id}`, known.afterText)
-        records.set(id, { ...known, version: known.after === null ? 0 : 1 })
+        // the removal of a forgotten record may be incomplete
+        const isHidden = known.after === null || this.#forgettings.hides({ integration, model, id })
+        const after = isHidden ? null : this.#forgettings.shown(integration, known.after!)
+        const afterText = after === known.after ? known.afterText : JSON.stringify(after)
+        checkAdopted(`${name}/${id}`, after, after === known.after ? known.afterText : null)
+        records.set(id, { ...known, after, afterText, version: after === null ? 0 : 1 })
       }
     }
     for (const [integration, own] of this.#candidates) {
-      for (const [id, { afterText }] of own.published) checkAdopted(`${integration}/${candidateModel}/${id}`, afterText)
-      own.adopted()
+      own.adopted((id) => this.#forgettings.hides({ integration, model: candidateModel, id }))
+      for (const [id, { after, afterText }] of own.published) {
+        checkAdopted(`${integration}/${candidateModel}/${id}`, after, afterText)
+      }
     }
     for (const key of unmatched.keys()) report("X11", `${key} was adopted but never published before`)
     this.#runs.forget()
@@ -226,13 +274,21 @@ export class Oracle implements ProcessObserver {
     this.#epochs.clear()
   }
 
-  /** After the quiet phase: checks the stored log, the sink and the world. */
+  /** After the quiet phase: checks the stored log, the sink and the world. `forgotten`: the records that the store lists. */
   conclude(
     log: ReadonlyArray<LogEntry>,
     sink: { readonly entries: ReadonlyArray<LogEntry>; readonly latest: ReadonlyMap<string, LogEntry> },
-    pending: ReadonlySet<string>
+    pending: ReadonlySet<string>,
+    forgotten: ReadonlyArray<ForgottenRecord>
   ): void {
-    this.#publishing.conclude(log, sink.entries, sink.latest, (at) => this.#reportOf(at))
+    const isConcerned: Concerns = (integration, model, entry) => this.#forgettings.concerns(integration, model, entry)
+    this.#publishing.conclude(log, sink.entries, sink.latest, isConcerned, (at) => this.#reportOf(at))
+    for (const record of this.#forgettings.in("erasing")) {
+      this.#reportOf(record.integration)("I11", `${record.id} is still being forgotten`)
+    }
+    const known = this.#forgettings.in("erasing", "forgotten")
+    for (const record of known) this.#checkForgotten(record)
+    if (known.length !== forgotten.length) this.#reportOf("log")("I11", "the store lists other records as forgotten")
     for (const [name, stream] of this.#streams) {
       const report = this.#reportOf(name)
       this.#runs.checkPollWindows(stream, report)
@@ -248,6 +304,78 @@ export class Oracle implements ProcessObserver {
     return known
   }
 
+  /** A transaction that sees a record as forgotten publishes only its delete, and stages no change of the record. */
+  #checkHidden(
+    stream: ObservedStream,
+    { forgotten, log, pending }: CommittedTransaction,
+    report: ReportViolation
+  ): void {
+    const { integration, model: own } = stream.table
+    for (const { event, model } of log) {
+      const { after, id, kind } = event
+      // a change that waited when the command was given is still released; the removal comes later
+      const waited = this.#forgettings.stateOf({ integration, model, id }) === "erasing" &&
+        (model === candidateModel || stream.pending.has(id))
+      if (isIn(forgotten, model, id) && kind !== "deleted" && !waited) {
+        report("I11", `${kind} ${event.version} of ${id}, which is forgotten`)
+      }
+      if (event.reason === "forgotten" && (after !== null || event.changes !== "[]")) {
+        report("I11", `the delete of ${id} has content, although it is forgotten`)
+      }
+    }
+    for (const [id, row] of pending) {
+      if (row !== null && row.content !== null && isIn(forgotten, own, id)) {
+        report("I11", `${id} is ${row.status}, although it is forgotten`)
+      }
+    }
+  }
+
+  /** A forgotten record is deleted. A record that repeats it is deleted, and created again without it. */
+  #removed(
+    stream: ObservedStream,
+    { forgotten, key, log, pending }: CommittedTransaction,
+    report: ReportViolation
+  ): void {
+    const { records, table: { integration } } = stream
+    const candidates = this.#candidatesOf(stream)
+    /** The records that were deleted and must be created again, with their content. */
+    const again = new Map<string, PublishedRecord>()
+    const erased = new Set<string>()
+    for (const { event, model } of log) {
+      this.#publishing.appended(event, integration, model, report)
+      const isOwn = isIn(forgotten, model, event.id)
+      if (model === candidateModel) {
+        candidates.checkEvent(stream, event, erased, report)
+        continue
+      }
+      if (model === "ats.application") candidates.applicationPublished(event)
+      const known = records.get(event.id) ?? unpublished
+      const deleted = again.get(event.id)
+      if (deleted === undefined) {
+        if (event.reason !== "forgotten") report("I11", `${event.kind} of ${event.id} in the removal of another record`)
+        checkEvent(stream, event, this.#time.now, report)
+        if (!isOwn) again.set(event.id, known)
+        else if (candidateIn(known.after) !== null) erased.add(candidateIn(known.after)!.id)
+        continue
+      }
+      again.delete(event.id)
+      checkSequence(event, known, report)
+      const after = event.after === null ? null : JSON.parse(event.after)
+      const expected = deleted.after === null ? null : withoutForgotten(forgotten, deleted.after)
+      if (after === null || expected === null || contentOf(after) !== contentOf(expected)) {
+        report("I8", `${event.id} was created again with other content than it had`)
+      }
+      if (event.origin !== "backfill" || !event.restored) report("I11", `${event.id} was created again as new`)
+      records.set(event.id, { ...deleted, version: event.version, after, afterText: event.after })
+    }
+    for (const id of again.keys()) report("I1", `${id} is deleted as forgotten, but only repeats a forgotten record`)
+    if (key.model === candidateModel) return
+    for (const [id, row] of pending) {
+      if (row === null) stream.pending.delete(id)
+      else stream.pending.set(id, row)
+    }
+  }
+
   /** Checks committed events and updates the published state. */
   #checkLog(
     stream: ObservedStream,
@@ -257,7 +385,7 @@ export class Oracle implements ProcessObserver {
     const changes: Array<PublishedChange> = []
     const erased = new Set<string>()
     for (const { event, model } of log) {
-      this.#publishing.appended(event, report)
+      this.#publishing.appended(event, stream.table.integration, model, report)
       if (model === candidateModel) {
         this.#candidatesOf(stream).checkEvent(stream, event, erased, report)
         continue
@@ -357,7 +485,9 @@ const checkFold = (stream: ObservedStream, pendingInStore: ReadonlySet<string>, 
     if ((pending !== undefined) !== pendingInStore.has(`${nameOf(stream.table)}/${row.id}`)) {
       report("I2", `the stored pending row of ${row.id} differs from the committed one`)
     }
-    const current = truth.live ? contentOf(truth.record) : null
+    const { forgettings, table: { integration, model } } = stream
+    const isShown = truth.live && !forgettings.hides({ integration, model, id: row.id })
+    const current = isShown ? contentOf(forgettings.shown(integration, truth.record)) : null
     const shown = published?.after == null ? null : contentOf(published.after)
     if (isUnanswerable && current === null && (pending?.status === "absent" || pending?.status === "disputed")) continue
     if (current === shown) {
@@ -367,7 +497,7 @@ const checkFold = (stream: ObservedStream, pendingInStore: ReadonlySet<string>, 
       continue
     }
     // A record that was empty when it was published first is published with that content.
-    if (published?.createdEmpty === true && shown === contentOf(truth.record)) continue
+    if (published?.createdEmpty === true && shown === contentOf(forgettings.shown(integration, truth.record))) continue
     report(
       "I8",
       `${row.id} is ${current ?? "gone"}, published as ${shown ?? "gone"}, ${pending?.status ?? "not pending"}`

@@ -8,7 +8,7 @@ import type { Process } from "../service/Process.ts"
 import type { ServedPage, ServedRow } from "../world/FaultyApi.ts"
 import type { JsonObject, RecordState, Row } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
-import { isUndetectablyOld, nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
+import { isFormOf, isUndetectablyOld, nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
 
 /** Rows served to one run, page by page: a page that is requested again replaces its previous rows. */
 interface OpenRun {
@@ -139,6 +139,7 @@ const checkRowsHandled = (stream: ObservedStream, open: OpenRun, kind: string, r
   for (const { at, copies } of open.pages.values()) {
     for (const copy of copies) {
       if (!copy.hasId || isHandled(stream, copy) || isOvertaken(stream, copy, at)) continue
+      if (wasForgotten(stream, copy.row)) continue
       report(
         "I1",
         `a complete ${kind} read ${copy.row.id} in state ${copy.state}, which is neither published nor pending`
@@ -146,6 +147,10 @@ const checkRowsHandled = (stream: ObservedStream, open: OpenRun, kind: string, r
     }
   }
 }
+
+/** No run stores a forgotten record. If it was allowed since, the next sweep does: its early pages may have been read before. */
+const wasForgotten = ({ forgettings, table: { integration, model } }: ObservedStream, { id }: Row): boolean =>
+  forgettings.stateOf({ integration, model, id }) !== undefined
 
 const isHandled = (stream: ObservedStream, { row, state }: ServedRow): boolean => {
   const pending = stream.pending.get(row.id)
@@ -155,7 +160,7 @@ const isHandled = (stream: ObservedStream, { row, state }: ServedRow): boolean =
   if (!shown.live && published === undefined) return !isUnseen(stream, row, state) || wasEmptied(stream, row, state)
   if (!shown.live && published?.after === null) return true
   if (published !== undefined && published.state >= state) return true
-  if (published?.after != null && contentOf(published.after) === contentOf(shown.record)) return true
+  if (published?.after != null && isFormOf(stream, shown.record, contentOf(published.after))) return true
   // An old live copy, and the re-read that it caused shows the record as deleted.
   return (stream.newestDeletedState.get(row.id) ?? -1) > state && (published?.after ?? null) === null
 }
@@ -165,7 +170,7 @@ const isOvertaken = (stream: ObservedStream, { row, state }: ServedRow, at: numb
   const published = stream.records.get(row.id)
   if (published === undefined) return false
   const isPublished = ({ live, record }: RecordState): boolean =>
-    published.after === null ? !live : contentOf(record) === contentOf(published.after)
+    published.after === null ? !live : isFormOf(stream, record, contentOf(published.after))
   return [...stream.servedAt.get(row.id) ?? []].some(([other, servedAt]) =>
     other !== state && servedAt >= at && isPublished(row.history[other]!) &&
     (other > state || isUndetectablyOld(stream, row, other, state))
@@ -194,7 +199,7 @@ const isPending = (
   if (deleted && !row.history[state]!.live) return true
   const waiting = contentOf(JSON.parse(content))
   return row.history.some(({ record }, index) =>
-    contentOf(record) === waiting && (index >= state || isUndetectablyOld(stream, row, index, state))
+    isFormOf(stream, record, waiting) && (index >= state || isUndetectablyOld(stream, row, index, state))
   )
 }
 

@@ -143,6 +143,15 @@ export const troubles = [
 ] as const
 export type TroubleKind = (typeof troubles)[number]
 
+/** Commands of an operator about one record. */
+export const commands = [
+  /** A record, or a candidate that applications repeat, is forgotten. */
+  "forget",
+  /** One of the forgotten records may be stored again. */
+  "allow"
+] as const
+export type CommandKind = (typeof commands)[number]
+
 interface Common {
   /** ms since the start. */
   readonly at: number
@@ -171,7 +180,12 @@ export interface Trouble extends Common {
   /** How many transactions or batches still succeed before the failure. */
   readonly count: number
 }
-export type Step = Mutation | Fault | Trouble
+export interface Command extends Common {
+  readonly command: CommandKind
+  /** Waits until a list is being read, and begins between two of its pages. */
+  readonly midway: boolean
+}
+export type Step = Mutation | Fault | Trouble | Command
 
 /** The fault of one plugin write. */
 export const writeFaults = [
@@ -258,14 +272,14 @@ export interface Plan {
   readonly replays: ReadonlyArray<Replay>
 }
 
-export const kindOf = (step: Step): MutationKind | FaultKind | TroubleKind =>
-  "mutation" in step ? step.mutation : "fault" in step ? step.fault : step.trouble
+export const kindOf = (step: Step): MutationKind | FaultKind | TroubleKind | CommandKind =>
+  "mutation" in step ? step.mutation : "fault" in step ? step.fault : "trouble" in step ? step.trouble : step.command
 
 /** One line of text for a step. */
 export const describe = (step: Step): string => {
   const { at, ...rest } = step
   const details = Object.entries(rest).filter(([name, value]) =>
-    !["mutation", "fault", "trouble"].includes(name) && value !== null && value !== false &&
+    !["mutation", "fault", "trouble", "command"].includes(name) && value !== null && value !== false &&
     !(name === "lag" && value === 0)
   )
   return `${(at / 60_000).toFixed(2).padStart(8)} min  ${kindOf(step).padEnd(16)} ${

@@ -4,6 +4,7 @@
  */
 import { hash, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import {
+  type Command,
   type FaultKind,
   faults,
   type Mutation,
@@ -160,7 +161,9 @@ export const planOf = (seed: number): Plan => {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(random.next() * (setting.duration - step.at)) })
     }
   }
-  return withPlugins(withBrokenBackfill({ seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }))
+  return withForgetting(
+    withPlugins(withBrokenBackfill({ seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }))
+  )
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */
@@ -225,4 +228,52 @@ const withPlugins = (plan: Plan): Plan => {
       }
     })
   }
+}
+
+/** What happens to the process or its store in the middle of the forgetting. */
+const interruptions: ReadonlyArray<TroubleKind> = [
+  "killBeforeCommit",
+  "killBeforeCommit",
+  "killAfterCommit",
+  "killAfterCommit",
+  "storeAway",
+  "storeUnsure",
+  "rival",
+  "kill",
+  "storeRestored",
+  "storeFailedOver",
+  "adopt"
+]
+
+/**
+ * In some worlds an operator forgets records and allows some of them again. The `count` of a trouble is the number of transactions of the
+ * forgetting that succeed before it.
+ */
+const withForgetting = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`forgetting ${plan.seed}`))
+  const { setting, steps } = plan
+  if (random.boolean(0.7)) return plan
+  const meanwhile = interruptions.filter((kind) => !setting.plugins || !replacing.has(kind))
+  const more = Array.from({ length: random.int(1, 4) }, (): ReadonlyArray<Step> => {
+    const at = Math.floor((0.1 + 0.9 * random.next()) * setting.duration)
+    const forget: Command = { at, command: "forget", value: random.next(), midway: random.boolean(0.3) }
+    const trouble: Trouble = { at, trouble: random.pick(meanwhile), count: random.int(0, 8), value: random.next() }
+    const allow: Command = {
+      at: at + Math.floor(random.next() * (setting.duration - at)),
+      command: "allow",
+      value: random.next(),
+      midway: random.boolean(0.3)
+    }
+    // an operator adopts the store before the forgetting is complete
+    const adopt: Trouble = { ...trouble, trouble: "adopt", at: at + random.int(0, 2_000) }
+    const adopts = !setting.plugins && random.boolean(0.2)
+    // the failure is injected first, so that it meets the transactions of the forgetting
+    return [
+      ...adopts || random.boolean(0.5) ? [trouble] : [],
+      forget,
+      ...adopts ? [adopt] : [],
+      ...random.boolean(0.5) ? [allow] : []
+    ]
+  })
+  return { ...plan, steps: [...steps, ...more.flat()].sort((a, b) => a.at - b.at) }
 }

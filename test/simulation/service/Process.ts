@@ -20,16 +20,18 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
+import * as Forgetting from "../../../src/capture/forget/Forgetting.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
 import { DeliveryEngine as Engine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
+import { type ForgettableRecord, type Forgotten, nothingForgotten } from "../../../src/domain/Forgotten.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import { Source } from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
-import type { Hold, IntegrationState, Pending, StreamState } from "../../../src/store/State.ts"
+import type { ForgottenRecord, Hold, IntegrationState, Pending, StreamState } from "../../../src/store/State.ts"
 import { type Owner, Store, StoreError, type StreamTx, Unavailable } from "../../../src/store/Store.ts"
 import type { LoggedEvent } from "../oracle/ObservedStream.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
@@ -56,7 +58,11 @@ export interface CommittedTransaction {
   readonly holds: Array<Hold>
   /** Records that are no longer stale. */
   readonly refreshed: Array<string>
+  /** The forgotten records of the integration, by model, as the transaction sees them at its end. */
+  forgotten: Forgotten
 }
+
+export type ForgettingState = "erasing" | "forgotten" | "allowed"
 
 /** Observes all processes. */
 export interface ProcessObserver {
@@ -69,6 +75,8 @@ export interface ProcessObserver {
   /** A write is sent. */
   readonly writeSent: (owner: Owner) => void
   readonly committed: (process: Process, written: CommittedTransaction) => void
+  /** Committed: an operator wants a record forgotten; it is removed from all places; or it may be stored again. */
+  readonly forgettingChanged: (record: ForgettableRecord, state: ForgettingState) => void
 }
 
 type InjectedFailure = "killBefore" | "killAfter" | "away" | "unsure"
@@ -78,8 +86,10 @@ export interface Environment {
   readonly api: FaultyApi
   /** Returns the current store; a process keeps the one it started with. */
   readonly store: () => Store["Service"]
-  /** null: no plugin runs. */
+  /** null: no plugin runs and no record is forgotten. */
   readonly deliveries: (() => Deliveries["Service"]) | null
+  /** Whether an operator forgets records. */
+  readonly forgets: boolean
   readonly simulatedSink: SimulatedSink
   readonly setting: WorldSettings
   readonly observer: ProcessObserver
@@ -110,6 +120,7 @@ export class Process {
   readonly #untilDisposed = Effect.andThen(Deferred.await(this.#disposed), Effect.interrupt)
   readonly #environment: Environment
   readonly #ownStore: Store["Service"]
+  readonly #ownDeliveries: Deliveries["Service"] | null
   readonly #scope = Effect.runSync(Scope.make())
   #dead = false
   /** The owner of the delivery scope in this process. */
@@ -119,11 +130,13 @@ export class Process {
   #failures: Array<{ readonly at: number; readonly failure: InjectedFailure }> = []
   #appended = Deferred.makeUnsafe<void>()
   capture: Capture.Capture["Service"] | null = null
+  forgetting: Forgetting.Forgetting["Service"] | null = null
 
   constructor(number: number, environment: Environment) {
     this.number = number
     this.#environment = environment
     this.#ownStore = environment.store()
+    this.#ownDeliveries = environment.deliveries?.() ?? null
   }
 
   get dead(): boolean {
@@ -142,10 +155,11 @@ export class Process {
       interval: Duration.millis(setting.interval),
       sweepInterval: Duration.millis(setting.sweepInterval)
     }))
-    const service = Capture.layer({
+    const capture = Capture.layer({
       overlapMin: Duration.millis(setting.overlapMin),
       confirmInterval: Duration.millis(setting.confirmInterval)
-    }).pipe(
+    })
+    const service = Layer.provideMerge(this.#forgetting(), capture).pipe(
       Layer.merge(Relay.layerWith("10 minutes")),
       Layer.merge(this.#engine()),
       Layer.provide(Layer.succeedContext(
@@ -267,35 +281,69 @@ export class Process {
       logRange: this.whileAlive(store.logRange),
       readerPosition: (reader) => this.whileAlive(store.readerPosition(reader)),
       saveReaderPosition: (...args) => this.whileAlive(store.saveReaderPosition(...args)),
+      forgotten: this.whileAlive(store.forgotten),
+      findRows: (...args) => this.whileAlive(store.findRows(...args)),
+      requestForgetting: (owner, record, action) =>
+        this.#changing("erasing", record, store.requestForgetting(owner, record, action)),
+      dropQuarantinedMentions: (...args) => this.#withFailures(store.dropQuarantinedMentions(...args)),
+      endForgetting: (owner, record, at) => this.#changing("forgotten", record, store.endForgetting(owner, record, at)),
+      allowForgotten: (owner, record, action) =>
+        this.#changing("allowed", record, store.allowForgotten(owner, record, action)),
       // The store checks every second whether another process appended; in virtual time that would be a day of checks.
       awaitLog: (after) => this.whileAlive(this.#awaitLog(after)),
       transact: (owner, key, body) => this.whileAlive(this.#transact(owner, key, body))
     }
   }
 
+  /** Changes the state of a forgotten record. */
+  #changing(
+    state: ForgettingState,
+    record: Pick<ForgottenRecord, "integration" | "model" | "id">,
+    change: Effect.Effect<void, StoreError>
+  ): Effect.Effect<void, StoreError> {
+    const { observer } = this.#environment
+    const changed = record as ForgettableRecord
+    return this.#withFailures(Effect.tap(change, () => Effect.sync(() => observer.forgettingChanged(changed, state))))
+  }
+
+  #forgetting(): Layer.Layer<never, StoreError, Capture.Capture | Store> {
+    const deliveries = this.#ownDeliveries
+    if (deliveries === null || !this.#environment.forgets) return Layer.empty
+    return Layer.effectDiscard(Effect.map(Forgetting.Forgetting, (service) => {
+      this.forgetting = service
+    })).pipe(
+      Layer.provide(Forgetting.layer({ processing: Processing.defaultProcessing })),
+      Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries)))
+    )
+  }
+
   #engine(): Layer.Layer<never, never, Store | Source> {
-    const { deliveries } = this.#environment
-    if (deliveries === null) return Layer.empty
+    const deliveries = this.#ownDeliveries
+    if (deliveries === null || !this.#environment.setting.plugins) return Layer.empty
     return Layer.effectDiscard(Engine).pipe(
       Layer.provide(Engine.layer({ plugins, retention: Duration.days(7) })),
-      Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries()))),
+      Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries))),
       Layer.provide(Layer.succeed(HttpClient.HttpClient, unexpectedClient))
     )
   }
 
-  /** Each call that writes is one transaction: a failure may be injected into any of them. */
+  /** Runs one transaction into which a failure may be injected. */
+  #withFailures<A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> {
+    return this.whileAlive(Effect.suspend(() => {
+      const number = ++this.#commits
+      const failure = this.#failures.find(({ at }) => at === number)?.failure
+      if (failure === "killBefore") this.kill()
+      if (failure === "killBefore" || failure === "away") return Effect.fail(storeUnavailable)
+      return Effect.flatMap(effect, (result) => {
+        if (failure === "killAfter") this.kill()
+        return failure === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result)
+      })
+    }))
+  }
+
+  /** Each call that writes is one transaction. */
   #deliveries(deliveries: Deliveries["Service"]): Deliveries["Service"] {
-    const withFailures = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
-      this.whileAlive(Effect.suspend(() => {
-        const number = ++this.#commits
-        const failure = this.#failures.find(({ at }) => at === number)?.failure
-        if (failure === "killBefore") this.kill()
-        if (failure === "killBefore" || failure === "away") return Effect.fail(storeUnavailable)
-        return Effect.flatMap(effect, (result) => {
-          if (failure === "killAfter") this.kill()
-          return failure === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result)
-        })
-      }))
+    const withFailures = <A>(effect: Effect.Effect<A, StoreError>) => this.#withFailures(effect)
     return {
       ...deliveries,
       registerHandlers: (...args) => withFailures(deliveries.registerHandlers(...args)),
@@ -311,7 +359,10 @@ export class Process {
       check: (fence) => this.whileAlive(deliveries.check(fence)),
       entries: (positions) => this.whileAlive(deliveries.entries(positions)),
       result: (key) => this.whileAlive(deliveries.result(key)),
-      prune: (before) => this.whileAlive(deliveries.prune(before))
+      prune: (before) => this.whileAlive(deliveries.prune(before)),
+      countForgettable: (...args) => this.whileAlive(deliveries.countForgettable(...args)),
+      purgeForgotten: (...args) => withFailures(deliveries.purgeForgotten(...args)),
+      purgeResults: (...args) => withFailures(deliveries.purgeResults(...args))
     }
   }
 
@@ -338,7 +389,7 @@ export class Process {
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ): Effect.Effect<A, E | StoreError> {
     const store = this.#ownStore
-    const { observer } = this.#environment
+    const { forgets, observer } = this.#environment
     return Effect.suspend(() => {
       const number = ++this.#commits
       const failure = this.#failures.find(({ at }) => at === number)?.failure
@@ -347,8 +398,10 @@ export class Process {
         const watch = watchTransaction(owner, key, tx)
         written = watch.written
         // Noted under the lock: after the commit, another process may claim the streams before this fiber runs again.
+        const forgotten = forgets ? tx.forgotten : Effect.succeed(nothingForgotten)
         const noted = Effect.tap(body(watch.tx), () =>
-          Effect.sync(() => {
+          Effect.map(forgotten, (records) => {
+            watch.written.forgotten = records
             watch.written.owned = observer.isLatestOwner(owner)
           }))
         return failure === "killBefore" || failure === "away"
@@ -379,7 +432,8 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     pending: new Map(),
     quarantined: 0,
     holds: [],
-    refreshed: []
+    refreshed: [],
+    forgotten: nothingForgotten
   }
   const writing = (model: string, { write }: StreamTx): StreamTx["write"] => (records) => {
     for (const { events } of records) for (const event of events) written.log.push({ model, event })

@@ -41,6 +41,11 @@ export class SimulatedSink {
     return this.#published?.generation ?? 0
   }
 
+  /** The number of entries, and the newest published position. */
+  get taken(): { readonly count: number; readonly position: number } {
+    return { count: this.entries.length, position: this.#published?.position ?? 0 }
+  }
+
   /** Whether another store published the sink's entries, and this store was not adopted in a later generation since. */
   isForeign({ generation, store }: LogIdentity): boolean {
     return this.#published !== null && this.#published.store !== store && generation <= this.generation

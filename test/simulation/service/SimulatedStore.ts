@@ -18,6 +18,7 @@ import * as Statement from "effect/sql/Statement"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as CommitTracker from "../../../src/store/postgres/CommitTracker.ts"
 import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
@@ -103,6 +104,38 @@ export class SimulatedStore {
     this.#line = line
     this.#services = services
     this.#before = null
+  }
+
+  /** The places that contain something of a forgotten record, in words. `marks`: texts that only its content contains. */
+  remainsOf({ id, integration, model }: ForgettableRecord, marks: ReadonlyArray<string>): ReadonlyArray<string> {
+    const { connection } = this.#line.session
+    const query = (sql: string, params: ReadonlyArray<unknown> = []) =>
+      Effect.runSync(connection.execute(sql, params, undefined)) as ReadonlyArray<Record<string, unknown>>
+    const key =
+      query("SELECT key FROM streams WHERE integration = ? AND model = ?", [integration, model])[0]?.["key"] ?? -1
+    const counted = (what: string, sql: string): ReadonlyArray<string> =>
+      query(sql, [key, id]).length === 0 ? [] : [what]
+    const tables = query("SELECT name FROM sqlite_master WHERE type = 'table'").map(({ name }) => String(name))
+    return [
+      ...counted("it is pending", "SELECT 1 FROM pending WHERE stream = ? AND id = ?"),
+      ...counted(
+        "the log has its content",
+        `SELECT 1 FROM events WHERE stream = ? AND id = ? AND (content IS NOT NULL OR changes <> '[]') AND kind <> 'deleted'`
+      ),
+      ...counted(
+        "a delivery refers to an empty row",
+        `SELECT 1 FROM events e JOIN deliveries d ON d.position = e.position
+          WHERE e.stream = ? AND e.id = ? AND e.kind <> 'deleted' AND d.state <> 'running'`
+      ),
+      ...tables.flatMap((table) => {
+        const found = query(`SELECT * FROM ${table}`).some((row) =>
+          // without its id a row cannot be found
+          (table !== "quarantine" || String(row["content"]).includes(`"${id}"`)) &&
+          Object.values(row).some((value) => typeof value === "string" && marks.some((mark) => value.includes(mark)))
+        )
+        return found ? [`the table ${table} contains it`] : []
+      })
+    ]
   }
 
   #commitCounters({ connection }: Session): string {

@@ -10,6 +10,7 @@
  * - Which changes `updated_after` announces is implemented here again, from the contract, independently of the capture.
  */
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import { hash, idOf, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import type { Mutation, WorldSettings } from "../plan/Plan.ts"
 
@@ -125,6 +126,29 @@ export class World {
 
   table(integration: string, model: string): Table | undefined {
     return this.tables.find((table) => table.integration === integration && table.model === model)
+  }
+
+  /** Every record, and every candidate that an application shows or showed, in the order in which they appeared. */
+  get forgettable(): ReadonlyArray<ForgettableRecord> {
+    return this.tables.flatMap(({ byId, integration, model }) => {
+      const rows = [...byId.values()]
+      const candidates = new Set(
+        rows.flatMap(({ fields }) => "candidate" in fields ? [`c${String(fields["candidate"])}`] : [])
+      )
+      return [
+        ...rows.map(({ id }): ForgettableRecord => ({ integration, model, id })),
+        ...[...candidates].map((id): ForgettableRecord => ({ integration, model: "ats.candidate", id }))
+      ]
+    })
+  }
+
+  /** Texts that only the content of this record contains; none for a record without such a text. */
+  marksOf({ id, integration, model }: ForgettableRecord): ReadonlyArray<string> {
+    if (model === "ats.candidate") return [`"${id.slice(1)}@home.example"`, `"${id.slice(1)}@work.example"`]
+    const row = this.table(integration, model)?.byId.get(id)
+    return row === undefined || model !== "ats.application"
+      ? []
+      : [`"https://ats.example/${row.serial}"`, `"custom ${row.serial}"`]
   }
 
   /** Applies a mutation: dated `at`, visible from `now` on. Returns false if no record is suitable. */

@@ -19,14 +19,15 @@ import { keyOf } from "../../../domain/Expectation.ts"
 import type { StreamKey } from "../../../domain/Model.ts"
 import { type Deliveries, recordDedupKeyOf } from "../../Deliveries.ts"
 import type { StoreError } from "../../Store.ts"
+import type { ContentCipher } from "../ContentCipher.ts"
+import { stepPlace } from "../EncryptionTable.ts"
 import type { EventTable } from "../EventTable.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, type Integer } from "../Rows.ts"
 import { AllowLongStatement, withRetry } from "../SqlRetry.ts"
-import type { ExpectationTable } from "../stream/ExpectationTable.ts"
+import * as TextSearch from "../TextSearch.ts"
 import * as DedupKey from "./DedupKey.ts"
 import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
-import { writeIdOf } from "./JournalTable.ts"
 
 interface ChainRow {
   readonly id: string
@@ -35,13 +36,25 @@ interface ChainRow {
   readonly reason: string | null
 }
 
+interface ResultRow {
+  readonly handler: Integer
+  readonly dedup_key: string
+  readonly step: string
+  readonly result: string
+  readonly state: string | null
+}
+
+/** Results per statement of the search. */
+const resultsPerStatement = 500
+
 export const make = (
   sql: SqlClient,
+  cipher: ContentCipher,
   log: Pick<EventTable, "empty">,
-  { unblock }: Pick<DeliveryTable, "unblock">,
-  expectations: Pick<ExpectationTable, "withdraw">
-): Pick<Deliveries["Service"], "purgeForgotten" | "countForgettable"> => {
+  { unblock }: Pick<DeliveryTable, "unblock">
+): Pick<Deliveries["Service"], "purgeForgotten" | "purgeResults" | "countForgettable"> => {
   const locks = Locks.make(sql)
+  const mayContain = TextSearch.make(sql, cipher)
   const streamOf = ({ integration, model }: StreamKey) =>
     sql`(SELECT key FROM streams WHERE integration = ${integration} AND model = ${model})`
   const base = DedupKey.base(sql)
@@ -78,7 +91,7 @@ export const make = (
     }
   })
 
-  /** Returns how many deliveries of these rows, and of the deletes after them, are running. */
+  /** Returns the rows whose deliveries are running, among these rows and the deletes after them. */
   const cancelDeliveries = Effect.fnUntraced(function*(
     positions: ReadonlyArray<number>,
     deletes: ReadonlyArray<number>
@@ -94,24 +107,23 @@ export const make = (
     yield* unblock(canceled)
     const running = yield* inBatches(
       [...positions, ...deletes],
-      (some) => sql`SELECT id FROM deliveries WHERE position IN ${sql.in(some)} AND state = 'running'`
+      (some) =>
+        sql<{ position: Integer }>`SELECT position FROM deliveries WHERE position IN ${
+          sql.in(some)
+        } AND state = 'running'`
     )
-    return running.length
+    return running.map(({ position }) => Number(position))
   })
 
-  /** The steps of the events themselves. */
-  const deleteSteps = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
-    const steps = yield* inBatches(
+  /**
+   * The steps of the events themselves. The writes among them stay expected, so that they are published as the plugin's own;
+   * an expectation has no content.
+   */
+  const deleteSteps = (positions: ReadonlyArray<number>) =>
+    inBatches(
       positions,
-      (some) =>
-        sql<{ handler: Integer; dedup_key: string; step: string; write_name: string | null }>`
-        DELETE FROM journal WHERE ${base.key} IN ${sql.in(some.map((position) => `e${position}`))}
-        RETURNING handler, dedup_key, step, write_name`
+      (some) => sql`DELETE FROM journal WHERE ${base.key} IN ${sql.in(some.map((position) => `e${position}`))}`
     )
-    for (const { dedup_key, handler, step, write_name } of steps) {
-      if (write_name !== null) yield* expectations.withdraw(writeIdOf({ handler: Number(handler), step }, dedup_key))
-    }
-  })
 
   /** The results of steps of settled batches that contained one of the events. The steps stay: they were done for other events too. */
   const emptyBatches = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
@@ -147,15 +159,50 @@ export const make = (
     function*(key, ids, { found, own }): Effect.fn.Return<number, SqlError | StoreError> {
       const { deletes, positions } = yield* rowsBeforeDelete(key, ids, found)
       const running = yield* cancelDeliveries(positions, deletes)
-      yield* deleteSteps(positions)
+      // a running handler that is tried again must not repeat its writes
+      yield* deleteSteps(positions.filter((position) => !running.includes(position)))
       yield* emptyBatches(positions)
       if (own) { for (const id of ids) yield* purgeOwn(key, id) }
       yield* log.empty(positions)
-      return running
+      return running.length
     },
     locks.deliveries,
     Effect.provideService(AllowLongStatement, true),
     withRetry("purgeForgotten")
+  )
+
+  const purgeResults: Deliveries["Service"]["purgeResults"] = Effect.fnUntraced(
+    function*(integration, text): Effect.fn.Return<number, SqlError | StoreError> {
+      let running = 0
+      let last: Pick<ResultRow, "handler" | "dedup_key" | "step"> = { handler: -1, dedup_key: "", step: "" }
+      for (;;) {
+        const rows = yield* sql<ResultRow>`
+          SELECT j.handler, j.dedup_key, j.step, j.result, d.state FROM journal j LEFT JOIN deliveries d ON d.id = j.delivery
+          WHERE (j.handler, j.dedup_key, j.step) > (${last.handler}, ${last.dedup_key}, ${last.step})
+            AND j.done = 1 AND (j.integration IS NULL OR j.integration = ${integration}) AND ${
+          mayContain("j.result", text)
+        }
+          ORDER BY j.handler, j.dedup_key, j.step LIMIT ${resultsPerStatement}`
+        // a result that cannot be decrypted shows nothing
+        const opened = cipher.openEach(rows, (row, open) => ({
+          ...row,
+          result: open(stepPlace(Number(row.handler), row.step), row.result)
+        }))
+        for (const row of opened) {
+          if (row === null || !row.result.includes(text)) continue
+          const { dedup_key, handler, state, step } = row
+          if (state === "running") running++
+          yield* sql`
+            UPDATE journal SET result = 'null' WHERE handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
+        }
+        const end = rows.at(-1)
+        if (end === undefined || rows.length < resultsPerStatement) return running
+        last = end
+      }
+    },
+    locks.deliveries,
+    Effect.provideService(AllowLongStatement, true),
+    withRetry("purgeResults")
   )
 
   const countForgettable: Deliveries["Service"]["countForgettable"] = Effect.fnUntraced(
@@ -175,5 +222,5 @@ export const make = (
     withRetry("countForgettable")
   )
 
-  return { purgeForgotten, countForgettable }
+  return { purgeForgotten, purgeResults, countForgettable }
 }

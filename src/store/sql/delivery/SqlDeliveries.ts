@@ -56,7 +56,7 @@ const make = Effect.gen(function*() {
     ...JournalTable.make(sql, cipher, ownership, expectations),
     ...ResolutionTable.make(sql, cipher, deadLetters, expectations),
     ...deadLetters.service,
-    ...ForgetTable.make(sql, log, { unblock }, expectations),
+    ...ForgetTable.make(sql, cipher, log, { unblock }),
     content,
     applicationsOf
   })

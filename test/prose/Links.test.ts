@@ -27,4 +27,14 @@ describe("documentation", () => {
     )
     assert.deepStrictEqual(missing, [])
   })
+
+  it("gives each decision a number of its own, which its title repeats", () => {
+    const names = readdirSync(join(root, "docs/decisions"))
+    const numbers = names.map((name) => name.slice(0, 4))
+    assert.deepStrictEqual(numbers.filter((number, index) => numbers.indexOf(number) !== index), [])
+    const titled = names.filter((name) =>
+      readFileSync(join(root, "docs/decisions", name), "utf8").startsWith(`# ${name.slice(0, 4)}: `)
+    )
+    assert.deepStrictEqual(titled, names)
+  })
 })

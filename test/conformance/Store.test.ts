@@ -1,3 +1,4 @@
+/** The SQLite stores of one thread. `SqliteFileStore.long.test.ts` repeats the suites on a file. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
@@ -8,11 +9,6 @@ import { encrypted, file, suites } from "./StoreSuites.ts"
 
 suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))
 suites("SQLite in memory, encrypted", Layer.provide(Sqlite.layer({ file: ":memory:" }), encrypted))
-const inFile = Effect.map(file, Sqlite.layer)
-suites("SQLite file", Layer.unwrap(inFile))
-const inThread = Effect.map(file, ({ file }) => Sqlite.layer({ file, ownThread: true }))
-suites("SQLite file, in its own thread", Layer.unwrap(inThread))
-sharedStoreSuite("SQLite file, in its own thread", inThread)
 expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
 damageSuite("SQLite file", Effect.map(file, Sqlite.client))
-sharedStoreSuite("SQLite file", inFile)
+sharedStoreSuite("SQLite file", Effect.map(file, Sqlite.layer))

@@ -209,14 +209,22 @@ const watch = (options: DemoOptions) =>
     yield* Effect.all([watchEvents(options), watchPluginWrites(options)], { concurrency: 2, discard: true })
   })
 
-/** For a world that has stopped: two polls close gaps that moving pages may have left, and the sweep finds what polls cannot see. */
+/**
+ * For a world that has stopped: two polls close gaps that moving pages may have left, and the sweep finds what polls cannot see.
+ * A stream without a watermark, whose backfill had not started when the demo ended, cannot be polled: a sweep is its backfill.
+ */
 const pollAndSweepAll = Effect.gen(function*() {
   const capture = yield* Capture
   const store = yield* Store
   yield* Effect.forEach(
     (yield* store.streams).filter(isReadable),
-    (key) =>
-      Effect.all([capture.poll(key), capture.poll(key), capture.sweep(key)]).pipe(
+    (stream) =>
+      Effect.all([
+        stream.watermark === null ? capture.sweep(stream) : Effect.void,
+        capture.poll(stream),
+        capture.poll(stream),
+        capture.sweep(stream)
+      ]).pipe(
         Effect.retry({ times: 3, schedule: Schedule.spaced("500 millis") })
       ),
     { concurrency: 4, discard: true }

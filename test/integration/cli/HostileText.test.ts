@@ -169,7 +169,8 @@ const forgetPlan = {
   pending: 0,
   deliveries: 0,
   steps: 0,
-  copies: [{ model: "ats.application", records: 1, ids: [hostile] }]
+  copies: [{ model: "ats.application", records: 1, ids: [hostile] }],
+  unreadable: [{ model: "ats.application", id: hostile, position: null }]
 }
 
 const event = {

@@ -7,6 +7,9 @@ import { inDirectory, Program } from "./Program.ts"
 const entries = (directory: string) => existsSync(directory) ? readdirSync(directory) : []
 const mode = (path: string) => statSync(path).mode & 0o777
 
+/** The module of the program that chooses the directory. */
+const module = import(new URL("../../../bin/CompileCache.js", import.meta.url).href)
+
 /** Runs the program with its cache in `home`; returns what the cache contains then. */
 const cachedIn = async (home: string, environment: Readonly<Record<string, string>> = {}) => {
   const { code, stderr } = await new Program(["--version"], { XDG_CACHE_HOME: home, ...environment }).ended
@@ -48,15 +51,18 @@ describe("the cache of compiled code", () => {
 
   it("is not used if others may write to it or to a directory above it", () =>
     inDirectory(async (directory) => {
+      const { privateDirectory } = await module
+      const uid = process.getuid!()
       const planted = join(directory, "planted")
       mkdirSync(join(planted, "rollcall"), { recursive: true, mode: 0o700 })
       chmodSync(join(planted, "rollcall"), 0o770)
+      assert.isUndefined(privateDirectory(planted, uid))
       assert.isEmpty(await cachedIn(planted))
       chmodSync(join(planted, "rollcall"), 0o700)
       chmodSync(planted, 0o777)
-      assert.isEmpty(await cachedIn(planted))
+      assert.isUndefined(privateDirectory(planted, uid))
       chmodSync(planted, 0o755)
-      assert.isNotEmpty(await cachedIn(planted))
+      assert.isString(privateDirectory(planted, uid))
     }))
 
   it("is not used through a symbolic link", () =>
@@ -72,7 +78,7 @@ describe("the cache of compiled code", () => {
 
   it("is not used if it or a directory above it belongs to another user", () =>
     inDirectory(async (directory) => {
-      const { privateDirectory } = await import(new URL("../../../bin/CompileCache.js", import.meta.url).href)
+      const { privateDirectory } = await module
       const uid = process.getuid!()
       const home = join(directory, "cache")
       mkdirSync(home, { mode: 0o700 })
@@ -80,10 +86,10 @@ describe("the cache of compiled code", () => {
       assert.isUndefined(privateDirectory(home, uid + 1))
       if (uid !== 0) return
       chownSync(join(home, "rollcall"), 1, 1)
-      assert.isEmpty(await cachedIn(home))
+      assert.isUndefined(privateDirectory(home, uid))
       chownSync(join(home, "rollcall"), 0, 0)
       chownSync(home, 1, 1)
-      assert.isEmpty(await cachedIn(home))
+      assert.isUndefined(privateDirectory(home, uid))
     }))
 
   it("is the one of NODE_COMPILE_CACHE if the user has set it", () =>

@@ -42,13 +42,16 @@ describe("a SQLite file", () => {
     }))
 })
 
+/** Makes a store one of an earlier version. Later migrations run again, so what only they create must be gone. */
+const backTo = (migration: number) => `DROP TABLE audit_reads; DELETE FROM migrations WHERE migration_id > ${migration}`
+
 it.effect("a store that was migrated before there were encryption keys is opened, even if it has their table", () =>
   Effect.gen(function*() {
     const file = join(yield* directory, "rollcall.db")
     yield* opening(file)
     for (const change of ["DROP TABLE encryption_keys", "SELECT 1"]) {
       const database = new DatabaseSync(file)
-      database.exec(`${change}; DELETE FROM migrations WHERE migration_id > 4`)
+      database.exec(`${change}; ${backTo(4)}`)
       database.close()
       yield* opening(file)
     }
@@ -62,7 +65,7 @@ it.effect("a hold that an earlier version stored as cancelled is canceled", () =
     database.exec(`
       INSERT INTO holds (stream, kind, state, reason, paths, opened_at, released)
         VALUES (1, 'deletes', 'cancelled', '', '[]', 0, 0), (1, 'deletes', 'open', '', '[]', 0, 0);
-      DELETE FROM migrations WHERE migration_id > 5`)
+      ${backTo(5)}`)
     database.close()
     yield* opening(file)
     const migrated = new DatabaseSync(file)
@@ -76,7 +79,7 @@ it.effect("a process of an earlier version, which owns all streams at once, is f
     const file = join(yield* directory, "rollcall.db")
     yield* opening(file)
     const database = new DatabaseSync(file)
-    database.exec("INSERT INTO ownership VALUES ('capture', 5); DELETE FROM migrations WHERE migration_id > 6")
+    database.exec(`INSERT INTO ownership VALUES ('capture', 5); ${backTo(6)}`)
     database.close()
     const write = Effect.flatMap(Store, (store) => store.saveReaderPosition({ scope: "capture", epoch: 5 }, "relay", 1))
     const error = yield* Effect.flip(Effect.provide(write, Sqlite.layer({ file })))

@@ -416,7 +416,10 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   // ---- epilogue: changes that a poll must find, or cause a refresh of, without a sweep
 
   const everywhere = (mutation: MutationKind, ...lags: ReadonlyArray<number>) => {
-    world.tables.forEach(({ rows }, stream) => {
+    world.tables.forEach(({ integration, model, rows }, stream) => {
+      // the record that shows the new name could be a forgotten one, which is not read
+      const forgets = oracle.forgotten.some((record) => record.integration === integration && record.model === model)
+      if (mutation === "renameSeen" && forgets) return
       // In an empty list, absent records wait until a live record can serve as a control; a new record would release them.
       if (rows.every((row) => !row.history.at(-1)!.live)) return
       for (const lag of lags) {

@@ -258,8 +258,12 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
   }, lock.withPermit)
 
   /** If this process loses the store, the next owner continues at start-up. */
-  const removeInBackground = (record: ForgettableRecord, done: Deferred.Deferred<void>) =>
-    removeAll(record).pipe(
+  const removeInBackground = (
+    record: ForgettableRecord,
+    done: Deferred.Deferred<void>,
+    removal: Effect.Effect<void, StoreError> = removeAll(record)
+  ) =>
+    removal.pipe(
       retryWhileStoreUnavailable,
       Effect.catch((error) =>
         Effect.annotateLogs(Effect.logError("record not forgotten; this is resumed at the next start"), {
@@ -291,8 +295,16 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     const now = yield* Clock.currentTimeMillis
     const requested: ForgottenRecord = { ...record, state: "erasing", requestedAt: now, doneAt: null }
     const done = yield* Deferred.make<void>()
+    // the request may be committed although its response was lost
+    const removeIfCommitted = Effect.flatMap(
+      knownAs(record),
+      (known) => known?.state === "erasing" ? removeAll(record) : Effect.void
+    )
     yield* store.requestForgetting(capture.ownerOf(record.integration), requested, actionOf("forget", record, now))
       .pipe(
+        Effect.tapError(({ reason }) =>
+          reason.retryable ? removeInBackground(record, done, removeIfCommitted) : Effect.void
+        ),
         Effect.andThen(removeInBackground(record, done)),
         Effect.uninterruptible
       )

@@ -16,7 +16,7 @@ import {
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
-import { Store } from "../../store/Store.ts"
+import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import * as StoreAdoption from "../commit/StoreAdoption.ts"
 import { Capture } from "../schedule/Capture.ts"
 import { layer } from "./Forgetting.ts"
@@ -109,6 +109,19 @@ describe("forgetting a person", () => {
         "forgotten",
         2
       ]])
+    })))
+
+  it.effect("begins even if the response to the committed request is lost (X10)", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const lost = new StoreError({ reason: new Unavailable({ operation: "requestForgetting", cause: null }) })
+      const process = yield* Effect.provideService(startProcess, Store, {
+        ...store,
+        requestForgetting: (...request) => Effect.andThen(store.requestForgetting(...request), Effect.fail(lost))
+      })
+      yield* Effect.flip(forgetNow(process, ann))
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
     })))
 
   it.effect("leaves no absence of a record that is forgotten while a request by id is about to confirm the absence (I11)", () =>

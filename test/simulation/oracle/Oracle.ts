@@ -476,8 +476,12 @@ const checkAbsence = (stream: ObservedStream, pending: Pending, report: ReportVi
 
 /** The fold of the log equals the world (I8). */
 const checkFold = (stream: ObservedStream, pendingInStore: ReadonlySet<string>, report: ReportViolation): void => {
-  // In an empty list no record can serve as a control: absent and disputed records stay pending.
-  const isUnanswerable = stream.table.rows.every((row) => !row.history.at(-1)!.live)
+  const { forgettings, table } = stream
+  const { integration, model } = table
+  // In a list that is empty, or has only forgotten records, no record can serve as a control: absent and disputed ones stay pending.
+  const isUnanswerable = table.rows.every(({ history, id }) =>
+    !history.at(-1)!.live || forgettings.hides({ integration, model, id })
+  )
   for (const row of stream.table.byId.values()) {
     const truth = row.history.at(-1)!
     const published = stream.records.get(row.id)
@@ -485,7 +489,6 @@ const checkFold = (stream: ObservedStream, pendingInStore: ReadonlySet<string>, 
     if ((pending !== undefined) !== pendingInStore.has(`${nameOf(stream.table)}/${row.id}`)) {
       report("I2", `the stored pending row of ${row.id} differs from the committed one`)
     }
-    const { forgettings, table: { integration, model } } = stream
     const isShown = truth.live && !forgettings.hides({ integration, model, id: row.id })
     const current = isShown ? contentOf(forgettings.shown(integration, truth.record)) : null
     const shown = published?.after == null ? null : contentOf(published.after)

@@ -385,6 +385,10 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   api.clearFaults()
   simulatedSink.clearFailures()
   applyMidway()
+  if (oracle.isForgetting) {
+    advance(time.now + hour)
+    oracle.checkForgettingEnded("although the process runs and no fault is left")
+  }
   for (const process of processes) process.stop()
   restartAt = null
   // Plugins react to changes: the world becomes quiet only when they are switched off.

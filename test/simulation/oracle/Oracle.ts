@@ -150,6 +150,16 @@ export class Oracle implements ProcessObserver {
     if (state !== "erasing") this.#checkForgotten(record)
   }
 
+  get isForgetting(): boolean {
+    return this.#forgettings.in("erasing").length > 0
+  }
+
+  checkForgettingEnded(when: string): void {
+    for (const { id, integration, model } of this.#forgettings.in("erasing")) {
+      this.#reportOf(`${integration}/${model}`)("I11", `${id} is still being forgotten, ${when}`)
+    }
+  }
+
   /** Records that may be allowed again. */
   get forgotten(): ReadonlyArray<ForgettableRecord> {
     return this.#forgettings.in("forgotten")
@@ -283,9 +293,7 @@ export class Oracle implements ProcessObserver {
   ): void {
     const isConcerned: Concerns = (integration, model, entry) => this.#forgettings.concerns(integration, model, entry)
     this.#publishing.conclude(log, sink.entries, sink.latest, isConcerned, (at) => this.#reportOf(at))
-    for (const record of this.#forgettings.in("erasing")) {
-      this.#reportOf(record.integration)("I11", `${record.id} is still being forgotten`)
-    }
+    this.checkForgettingEnded("after the quiet phase")
     const known = this.#forgettings.in("erasing", "forgotten")
     for (const record of known) this.#checkForgotten(record)
     if (known.length !== forgotten.length) this.#reportOf("log")("I11", "the store lists other records as forgotten")

@@ -1,7 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import { TestClock } from "effect/testing"
+import { listsOnly } from "../../../test/support/source/Doubles.ts"
 import type { Tool } from "../../api/Tools.ts"
 import { streamModels } from "../../domain/Model.ts"
-import { supportedModels } from "./ModelDiscovery.ts"
+import { Source } from "../../source/Source.ts"
+import { discoverModels, supportedModels } from "./ModelDiscovery.ts"
 
 const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool => ({
   id,
@@ -13,6 +18,17 @@ const ats = streamModels.filter((model) => model.startsWith("ats."))
 const hris = streamModels.filter((model) => model.startsWith("hris."))
 
 describe("models: auto", () => {
+  it.effect("a tool catalog that never responds delays the start by three seconds, however many accounts there are", () =>
+    Effect.gen(function*() {
+      const source = { ...listsOnly(() => Effect.never), read: () => Effect.never }
+      const integrations = ["one", "two", "three"].map((account) => ({ id: `greenhouse:${account}`, account }))
+      const discovering = yield* Effect.forkChild(Effect.provideService(discoverModels(integrations), Source, source))
+      yield* TestClock.adjust("3 seconds")
+      const found = discovering.pollUnsafe() === undefined ? null : yield* Fiber.join(discovering)
+      assert.deepStrictEqual([...found?.keys() ?? []], integrations.map(({ id }) => id))
+      assert.includeMembers([...found?.get("greenhouse:one") ?? []], [...streamModels])
+    }))
+
   it("leaves out exactly the models that the catalog lists as unsupported", () => {
     const statuses = {
       tags: "UNSUPPORTED",

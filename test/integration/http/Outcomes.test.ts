@@ -144,7 +144,7 @@ describe("rollcall deadletters resolve", () => {
         const json = yield* rollcall("deadletters", "resolve", id, "--happened", "--result", "{")
         assert.deepStrictEqual([json.code, json.stderr.includes("--result is not JSON")], [1, true])
         const without = yield* rollcall(...command.split(" "))
-        assert.deepStrictEqual([without.code, without.stderr.includes("which contains an id")], [1, true])
+        assert.deepStrictEqual([without.code, without.stderr.includes("it contains an id")], [1, true])
         const done = yield* rollcall(...command.split(" "), "--id", "A1", "--json")
         assert.deepInclude(JSON.parse(done.stdout), { happened: true, redriven: true, remaining: 0 })
         while (applied.length === 0) yield* Effect.sleep("20 millis")

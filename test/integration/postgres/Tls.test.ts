@@ -203,7 +203,7 @@ describe.skipIf(missing !== null)(`an encrypted database${missing === null ? "" 
       it.effect("refuses a client without one, and the message names sslcert", () =>
         Effect.gen(function*() {
           const hint = yield* refusal(at((yield* Servers).url, certified, yield* verified))
-          assert.match(hint, /refuses the login.*client certificate \(sslcert, sslkey\)/)
+          assert.match(hint, /refuses the login.*client certificate is required \(sslcert, sslkey\)/)
         }))
 
       it.effect("refuses a certificate of another authority", () =>

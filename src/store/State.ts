@@ -80,9 +80,9 @@ export interface Run {
   readonly pass?: number
   /** How many of the passes one process read without a long pause. */
   readonly uninterruptedPasses?: number
-  /** When the latest page was committed (our clock, ms), and the epoch of the process that committed it. */
+  /** When the latest page was committed (our clock, ms), and by which owner. */
   readonly lastPageAt?: number
-  readonly lastPageEpoch?: number
+  readonly lastPageOwner?: { readonly scope: string; readonly epoch: number }
   /** Id of the stream's newest run when the latest page was committed. */
   readonly newestRunAtLastPage?: number
   /**

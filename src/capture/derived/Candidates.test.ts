@@ -300,6 +300,23 @@ describe("candidates", () => {
       { derivedProcessing }
     ))
 
+  it.effect("a candidate that was flagged as deleted stays deleted if its application is erased and another one shows an earlier copy (N5, N6)", () =>
+    scenario(
+      Effect.fnUntraced(function*(rig) {
+        yield* rig.put({ id: "a", candidate: shown("c", "new", 2) })
+        yield* backfilled(rig, rig.put({ id: "a", candidate: shown("c", "new", 3, { remote_deleted_at: at(3) }) }))
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "a", candidate: null, remote_deleted_at: at(4), remote_id: null })
+        yield* rig.poll
+        yield* rig.wait("1 minute")
+        yield* rig.put({ id: "b", candidate: shown("c", "other copy", 0) })
+        yield* rig.poll
+        assert.deepStrictEqual(yield* publishedOf(rig), ["1 created new", "2 deleted flagged"])
+      }),
+      { derivedProcessing }
+    ))
+
   it.effect("copies that differ permanently are refetched only once (N7)", () =>
     scenario(
       Effect.fnUntraced(function*(rig) {

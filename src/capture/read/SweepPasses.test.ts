@@ -299,6 +299,17 @@ describe("Possible gaps", () => {
       assert.isNotNull((yield* rig.state).backfilledAt)
     })))
 
+  it.effect("a backfill that a version without shards began is read again, even if the epochs of both processes are equal (P9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* listed(rig)
+      yield* page(rig)
+      const owner = yield* (yield* Store).takeOwnership("capture/22")
+      assert.strictEqual(owner.epoch, rig.stream.owner.epoch)
+      while (!(yield* page(rig, { ...rig.stream, owner })));
+      const { backfilledAt, lastSweep } = yield* rig.state
+      assert.deepStrictEqual([backfilledAt, lastSweep?.possibleGap], [null, "restart"])
+    })))
+
   it.effect("a backfill is complete only after a following poll, even if our clock was set back since the last poll (W4, P9)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* listed(rig)
@@ -320,7 +331,7 @@ describe("Possible gaps", () => {
         ...newRun(state, "sweep", { updatedAfter: null, startedAt: 0, backfill: true }),
         pages: 2,
         lastPageAt: Duration.toMillis("1 hour"),
-        lastPageEpoch: rig.stream.owner.epoch
+        lastPageOwner: rig.stream.owner
       }
       const page = { results: [], next: "x", serverTime: 0, requestedAt: 0, duration: 0 }
       const at = (now: number) =>

@@ -36,10 +36,13 @@ const severity: Record<NonNullable<Run["possibleGap"]>, number> = { change: 1, p
 const worse = (a: Run["possibleGap"], b: Run["possibleGap"]): Run["possibleGap"] =>
   a === undefined || b === undefined ? a ?? b : severity[a] < severity[b] ? b : a
 
+/** Compares the scope too: each scope counts its epochs from 1, and the scope of a stream may differ in another version. */
+const isSameOwner = (a: Run["lastPageOwner"], b: Owner): boolean => a?.scope === b.scope && a.epoch === b.epoch
+
 /** The possible gap between the previous page and this one. */
-const gapBefore = ({ lastPageAt, lastPageEpoch, pages }: Run, { epoch }: Owner, now: number): Run["possibleGap"] => {
+const gapBefore = ({ lastPageAt, lastPageOwner, pages }: Run, owner: Owner, now: number): Run["possibleGap"] => {
   if (pages <= 1) return undefined
-  if (lastPageEpoch !== epoch) return "restart"
+  if (!isSameOwner(lastPageOwner, owner)) return "restart"
   // if the clock was set back, the length of the pause is unknown: a large step counts as a pause
   return lastPageAt === undefined || Math.abs(now - lastPageAt) > maxPagePause ? "pause" : undefined
 }
@@ -64,7 +67,7 @@ export const addPage = (
 ): Run => {
   const change = changedIn(page, watermark) ? "change" : undefined
   const possibleGap = worse(run.possibleGap, worse(change, gapBefore(run, owner, now)))
-  const paged = { lastPageAt: now, lastPageEpoch: owner.epoch, newestRunAtLastPage: newest }
+  const paged = { lastPageAt: now, lastPageOwner: owner, newestRunAtLastPage: newest }
   const extended = { ...run, ...paged, ...possibleGap === undefined ? {} : { possibleGap } }
   if (page.next !== null) return extended
   const uninterruptedPasses = (run.uninterruptedPasses ?? 0) +

@@ -9,6 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
 import { inspect } from "node:util"
+import { captureScopes } from "../../../src/domain/Shard.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
@@ -135,6 +136,32 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         yield* Effect.all([crossing(one, tags, 0), crossing(two, skills, 1)], { concurrency: "unbounded" })
         assert.strictEqual(runs, 3)
         assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])
+      }))
+
+    it.live("that takes all shards over at the same moment as others waits for them: one process owns all shards, and no deadlock occurs (X9)", () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const processes = [yield* open(url), yield* open(url), yield* open(url)]
+        const { sql, store } = processes[0]!
+        yield* store.ensureStreams([stateOf(tags)])
+        for (let round = 0; round < 10; round++) {
+          const claims = yield* Effect.forEach(processes, (one) => one.store.takeOwnerships(captureScopes), {
+            concurrency: "unbounded"
+          })
+          const owned = yield* Effect.forEach(
+            claims,
+            (owners) =>
+              Effect.filter(captureScopes, (scope) =>
+                Effect.map(
+                  Effect.exit(store.transact(owners.get(scope)!, tags, () => Effect.void)),
+                  Exit.isSuccess
+                ))
+          )
+          assert.deepStrictEqual(owned.map(({ length }) => length).sort((a, b) => a - b), [0, 0, captureScopes.length])
+        }
+        const [statistics] = yield* sql<{ deadlocks: number }>`
+          SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`
+        assert.strictEqual(statistics?.deadlocks, 0)
       }))
 
     it.live("sees the references that another stream of its integration writes at the same time: one record becomes stale (I1)", () =>

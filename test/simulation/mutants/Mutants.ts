@@ -47,8 +47,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("restart-unseen", "a restart between two pages of a backfill requires another pass", [
     "capture/read/SweepPasses.ts",
-    '  if (lastPageEpoch !== epoch) return "restart"\n',
-    "  if (lastPageEpoch !== epoch) return undefined\n"
+    '  if (!isSameOwner(lastPageOwner, owner)) return "restart"\n',
+    "  if (!isSameOwner(lastPageOwner, owner)) return undefined\n"
   ]),
   mutant("client-clock", "the watermark comes from the server's clock", [
     "domain/Watermark.ts",

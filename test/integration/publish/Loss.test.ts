@@ -36,6 +36,17 @@ const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
       (admin) => Effect.promise(() => admin.disconnect())
     ))
 const remove = (topic: string) => admin((admin) => admin.deleteTopics({ topics: [topic] }))
+
+/** Waits until the broker's answers show that a topic was deleted. */
+const removed = (topic: string) =>
+  Effect.repeat(exists(topic), { until: (found) => !found, schedule: Schedule.spaced("20 millis") })
+
+/** Creates a topic, and waits until the broker's answers show it: kafkajs itself gives up if the first of them does not. */
+const create = (topic: kafkajs.ITopicConfig) =>
+  Effect.andThen(
+    admin((admin) => admin.createTopics({ topics: [topic], waitForLeaders: false })),
+    Effect.repeat(exists(topic.topic), { until: (found) => found, schedule: Schedule.spaced("20 millis") })
+  )
 const exists = (topic: string) => admin(async (admin) => (await admin.listTopics()).includes(topic))
 
 const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<KafkaSink.KafkaOptions> = {}) {
@@ -141,7 +152,7 @@ describe.skipIf(missing !== null)(`a lost topic${missing === null ? "" : ` (skip
           const relay = yield* start(options)
           yield* relay.awaitPosition(120)
           yield* remove(topic)
-          yield* admin((admin) => admin.createTopics({ topics: [{ topic, numPartitions: 6 }], waitForLeaders: true }))
+          yield* create({ topic, numPartitions: 6 })
           yield* append(30)
           const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
           assert.include(reason.message, `topic ${topic} was deleted and created again`)
@@ -165,19 +176,15 @@ describe.skipIf(missing !== null)(`a lost topic${missing === null ? "" : ` (skip
           yield* sink.publishProgress(identity, [progress])
           const state = `${topicOf(options.topic, tags)}.state`
           yield* remove(state)
+          yield* removed(state)
           const { reason } = yield* Effect.flip(sink.publishProgress(identity, [progress]))
           assert.strictEqual(reason._tag, "Refused")
           assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
-          yield* admin((admin) =>
-            admin.createTopics({
-              topics: [{
-                topic: state,
-                numPartitions: 6,
-                configEntries: [{ name: "cleanup.policy", value: "compact" }]
-              }],
-              waitForLeaders: true
-            })
-          )
+          yield* create({
+            topic: state,
+            numPartitions: 6,
+            configEntries: [{ name: "cleanup.policy", value: "compact" }]
+          })
           const again = yield* Effect.flip(sink.publishProgress(identity, [progress]).pipe(inMinutes(2)))
           assert.include(again.reason.message, `topic ${state} was deleted and created again`)
         }),

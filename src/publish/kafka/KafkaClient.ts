@@ -124,25 +124,28 @@ const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessag
 export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
   const compression = compressionTypes[connection.compression ?? "none"]
-  const { connect, explain } = yield* makeConnector(connection)
-  const call = <A>(doing: string, run: () => Promise<A>) => Effect.mapError(callWithTimeout(doing, run), explain)
+  const connect = yield* makeConnector(connection)
   const advised = withTlsAdvice(connection)
 
   const admin: KafkaClient["admin"] = (doing, use) =>
-    Effect.flatMap(connect, (kafka) =>
+    Effect.flatMap(connect, ({ explain, kafka }) =>
       Effect.acquireUseRelease(
         Effect.sync(() => kafka.admin()),
         (admin) =>
-          call(doing, async () => {
-            await admin.connect()
-            return await use(admin)
-          }),
+          Effect.mapError(
+            callWithTimeout(doing, async () => {
+              await admin.connect()
+              return await use(admin)
+            }),
+            explain
+          ),
         disconnect
       )).pipe(retryWhileStarting, advised)
 
   const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
     let usable = true
-    const kafka = yield* connect
+    const { explain, kafka } = yield* connect
+    const call = <A>(doing: string, run: () => Promise<A>) => Effect.mapError(callWithTimeout(doing, run), explain)
     const producer = yield* Effect.acquireRelease(
       Effect.sync(() =>
         kafka.producer({
@@ -242,12 +245,12 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
               .then(() => consumer.run({ autoCommit: false, eachBatch }))
               .catch((error) => end(() => reject(error)))
           }))
-      yield* Effect.flatMap(connect, (kafka) =>
+      yield* Effect.flatMap(connect, ({ explain, kafka }) =>
         Effect.acquireUseRelease(
           Effect.sync(() => kafka.consumer({ groupId, allowAutoTopicCreation: false, maxWaitTimeInMs: 100, retry })),
-          consumeAll,
+          (consumer) => Effect.mapError(consumeAll(consumer), explain),
           disconnect
-        )).pipe(Effect.mapError(explain), retryWhileStarting)
+        )).pipe(retryWhileStarting)
       yield* outcome
     })
 

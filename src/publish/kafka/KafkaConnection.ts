@@ -50,30 +50,31 @@ export interface KafkaConnection {
   readonly compression?: keyof typeof compressionTypes
 }
 
-export interface Connector {
-  /** Makes a client that is not connected yet; fails if certificates cannot be read or a token cannot be obtained. */
-  readonly connect: Effect.Effect<kafkajs.Kafka, SinkError>
-  /** Replaces an error with the refusal of the token that caused it. */
+/** A client that is not connected yet. */
+export interface Connection {
+  readonly kafka: kafkajs.Kafka
+  /** Replaces an error of this client with the refusal of the token that caused it. */
   readonly explain: (error: SinkError) => SinkError
 }
 
 export const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
 
+/** The result makes a client for each run; that fails if certificates cannot be read or a token cannot be obtained. */
 export const make = Effect.fnUntraced(
-  function*({ brokers, sasl, ssl }: KafkaConnection): Effect.fn.Return<Connector> {
+  function*({ brokers, sasl, ssl }: KafkaConnection): Effect.fn.Return<Effect.Effect<Connection, SinkError>> {
     const services = yield* Effect.context<never>()
     const fork = Effect.runForkWith(services)
     const run = Effect.runPromiseWith(services)
     const tokens = sasl?.mechanism === "oauthbearer" ? OAuthToken.make(sasl) : null
 
-    /** Why the last login failed; null after a login. */
-    let refusal: SinkError | null = null
-
-    const tokenProvider = ({ login }: OAuthToken.TokenSource): kafkajs.Mechanism => ({
+    const tokenProvider = (
+      { login }: OAuthToken.TokenSource,
+      setRefusal: (refusal: SinkError | null) => void
+    ): kafkajs.Mechanism => ({
       mechanism: "oauthbearer",
       authenticationProvider: ({ saslAuthenticate }) => ({
         authenticate: async () => {
-          refusal = null
+          setRefusal(null)
           await run(Effect.tapError(
             login((token) =>
               Effect.tryPromise({
@@ -88,37 +89,36 @@ export const make = Effect.fnUntraced(
                 }
               })
             ),
-            (error) => Effect.sync(() => refusal = error instanceof SinkError ? error : null)
+            (error) => Effect.sync(() => setRefusal(error instanceof SinkError ? error : null))
           ))
         }
       })
     })
-    const login = tokens !== null
-      ? tokenProvider(tokens)
-      : sasl === undefined || sasl.mechanism === "oauthbearer"
+    const passwordLogin = sasl === undefined || sasl.mechanism === "oauthbearer"
       ? null
       : { ...sasl, password: Redacted.value(sasl.password) } as kafkajs.SASLOptions
 
-    return {
-      connect: Effect.gen(function*() {
-        const tls = ssl === false ? false : yield* readTls(ssl === true ? {} : ssl)
-        if (tokens !== null) yield* tokens.current
-        return new kafkajs.Kafka({
-          clientId: "rollcall",
-          brokers: [...brokers],
-          ssl: tls,
-          ...(login === null ? {} : { sasl: { ...login } }),
-          reauthenticationThreshold: OAuthToken.loginMargin,
-          connectionTimeout: 3000,
-          requestTimeout: 10_000,
-          retry,
-          logLevel: kafkajs.logLevel.WARN,
-          logCreator: () => ({ namespace, log }) => {
-            fork(Effect.annotateLogs(Effect.logDebug(log.message), "kafkajs", namespace))
-          }
-        })
-      }),
-      explain: (error) => error.reason._tag === "Fenced" ? error : refusal ?? error
-    }
+    return Effect.gen(function*() {
+      const tls = ssl === false ? false : yield* readTls(ssl === true ? {} : ssl)
+      if (tokens !== null) yield* tokens.current
+      /** Why this client's last login failed; null after a login. */
+      let refusal: SinkError | null = null
+      const login = tokens === null ? passwordLogin : tokenProvider(tokens, (latest) => refusal = latest)
+      const kafka = new kafkajs.Kafka({
+        clientId: "rollcall",
+        brokers: [...brokers],
+        ssl: tls,
+        ...(login === null ? {} : { sasl: { ...login } }),
+        reauthenticationThreshold: OAuthToken.loginMargin,
+        connectionTimeout: 3000,
+        requestTimeout: 10_000,
+        retry,
+        logLevel: kafkajs.logLevel.WARN,
+        logCreator: () => ({ namespace, log }) => {
+          fork(Effect.annotateLogs(Effect.logDebug(log.message), "kafkajs", namespace))
+        }
+      })
+      return { kafka, explain: (error) => error.reason._tag === "Fenced" ? error : refusal ?? error }
+    })
   }
 )

@@ -9,16 +9,16 @@
  */
 import { createServer } from "node:http"
 import type { AddressInfo } from "node:net"
-import { pageSize } from "../src/api/Lists.ts"
+import { pageSizeLimits } from "../src/api/Lists.ts"
 import { World } from "../src/sandbox/world/World.ts"
 
 const records = Number(process.argv[2])
-const pages = Math.ceil(records / pageSize.max)
+const pages = Math.ceil(records / pageSizeLimits.max)
 const idLength = 24
 
 // twice the page size, because some records are deleted and would not become events
-const world = World.make({ seed: 1, start: Date.now(), records: 2 * pageSize.max, speed: 0 })
-const rows = [...world.truth("sandbox:everything", "ats.application").values()].slice(0, pageSize.max)
+const world = World.make({ seed: 1, start: Date.now(), records: 2 * pageSizeLimits.max, speed: 0 })
+const rows = [...world.truth("sandbox:everything", "ats.application").values()].slice(0, pageSizeLimits.max)
   .map((row) => JSON.stringify(row))
 const opening = `{"status":"success","data":{"results":[`
 const body = Buffer.from(`${opening}${rows.join(",")}],"next":`)
@@ -31,7 +31,7 @@ for (let at = Buffer.byteLength(opening), i = 0; i < rows.length; i++) {
 const page = (number: number): Buffer => {
   const bytes = Buffer.from(body)
   idOffsets.forEach((offset, i) =>
-    bytes.write(`rec${number * pageSize.max + i}`.padEnd(idLength, "x"), offset, "latin1")
+    bytes.write(`rec${number * pageSizeLimits.max + i}`.padEnd(idLength, "x"), offset, "latin1")
   )
   const next = number + 1 < pages ? `"${number + 1}"` : "null"
   return Buffer.concat([bytes, Buffer.from(`${next}},"warnings":[]}`)])

@@ -6,8 +6,8 @@
  * 2. Only a known code proves that a write had no effect   (L5)
  *
  * Gotchas
- * - While an integration is being set up, the API responds with 409 (older versions: 503). A 409 is always `NotReady`, a 503 only with
- *   a code that says so.
+ * - While an integration is being set up, the API responds with 409 (older versions: 503). A 409 without a known code is
+ *   therefore `NotReady`. A 503 is `NotReady` only if its code is in that class.
  */
 import * as Schema from "effect/Schema"
 

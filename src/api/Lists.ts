@@ -1,12 +1,12 @@
 /**
  * The eleven incremental lists of the unified API as data: path, extra filters and the propagation table of
- * `updated_after`. Contract, sandbox and capture all read this one table, so they cannot drift apart.
+ * `updated_after`. The contract, the sandbox and capture all read this table, so they always agree.
  *
  * Source: docs/contract.md, "Shared list contract" and "List endpoints".
  *
  * Gotchas
  * - `updated_after` reacts to the paths in this table, not to `changed_at`: a record can match although its own
- *   `changed_at` is older, and a change that the table marks as `false` never matches.
+ *   `changed_at` is older, and a change that the table marks as `never` does not match.
  */
 
 /**
@@ -23,7 +23,7 @@ export interface List {
   readonly path: string
   /** Additional filters of this list. Each is a comma-separated list, or a time; an empty value means all. */
   readonly filters: ReadonlyArray<string>
-  /** Nested path (`a.b` = b inside a) → when it makes `updated_after` match. */
+  /** By path of nested content (`a.b`: b inside a): which of its changes make `updated_after` match. */
   readonly propagation: Readonly<Record<string, Propagation>>
 }
 
@@ -31,8 +31,8 @@ const always: Propagation = { entries: true, linked: true }
 const whenLinkedChanges: Propagation = { entries: null, linked: true }
 const never: Propagation = { entries: false, linked: false }
 
-/** Shared query rules of every list. */
-export const pageSize = { min: 1, max: 250, default: 100 } as const
+/** Limits of the API's `page_size` parameter. Rollcall requests `max`. */
+export const pageSizeLimits = { min: 1, max: 250, default: 100 } as const
 /** Default name of the cursor parameter; an account can override it, because the specification does not show the name. */
 export const cursorParameter = "cursor"
 /** Accepted formats of `updated_after`; the documented one is `YYYY-MM-DDTHH:mm:ss.sssZ`. */

@@ -6,7 +6,15 @@
  * - The generator describes every query parameter as a string, so the actual formats are added here.
  * - The generator includes only patterns of regular expressions that have the flag `u`.
  */
-import { cursorParameter, filterValues, type List, lists, pageSize, timeFilters, updatedAfterPattern } from "./Lists.ts"
+import {
+  cursorParameter,
+  filterValues,
+  type List,
+  lists,
+  pageSizeLimits,
+  timeFilters,
+  updatedAfterPattern
+} from "./Lists.ts"
 
 type Json = Record<string, unknown>
 
@@ -28,7 +36,12 @@ export const listDocs = ({ path, propagation }: List) => {
 const parameterDocs: Readonly<Record<string, Json>> = {
   page_size: {
     description: "Maximum number of records per page.",
-    schema: { type: "integer", minimum: pageSize.min, maximum: pageSize.max, default: pageSize.default }
+    schema: {
+      type: "integer",
+      minimum: pageSizeLimits.min,
+      maximum: pageSizeLimits.max,
+      default: pageSizeLimits.default
+    }
   },
   updated_after: {
     description:

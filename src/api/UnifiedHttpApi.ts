@@ -28,7 +28,7 @@ import {
   type IncrementalModel,
   incrementalModels,
   lists,
-  pageSize,
+  pageSizeLimits,
   updatedAfterPattern
 } from "./Lists.ts"
 import { completeDocument, listDocs } from "./OpenApiDocument.ts"
@@ -56,7 +56,7 @@ const Flag = Schema.Literals(["true", "false"]).pipe(
 
 const PageSize = Schema.FiniteFromString.check(
   Schema.isInt(),
-  Schema.isBetween({ minimum: pageSize.min, maximum: pageSize.max })
+  Schema.isBetween({ minimum: pageSizeLimits.min, maximum: pageSizeLimits.max })
 )
 
 export const UpdatedAfter = Schema.String.check(Schema.isPattern(updatedAfterPattern))

@@ -28,7 +28,7 @@ import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
-import { RateLimits } from "../source/RateLimits.ts"
+import { PausedAccounts } from "../source/PausedAccounts.ts"
 import type { Source } from "../source/Source.ts"
 import * as UnifiedApi from "../source/UnifiedApi.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
@@ -168,15 +168,15 @@ const dependency = (
 export const serverLayer = ({ accounts, http, rawConfig }: ResolvedConfig) =>
   Layer.unwrap(
     Effect.map(
-      Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, Capture.Capture, RateLimits]),
-      ([relay, plugins, { pauseReason }, limits]) =>
+      Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, Capture.Capture, PausedAccounts]),
+      ([relay, plugins, { pauseReason }, pausedAccounts]) =>
         Server.layer({
           ...http,
           dependencies: [
             ...Option.toArray(Option.map(relay, ({ status }) => dependency("kafka", status))),
             dependency("plugins", plugins.engineState),
             { name: "reading", problem: Effect.succeed(null), remark: pauseReason },
-            { name: "api", problem: Effect.succeed(null), remark: limits.remark }
+            { name: "api", problem: Effect.succeed(null), remark: pausedAccounts.remark }
           ],
           checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
         })

@@ -1,4 +1,4 @@
-/** A stream as this process reads it, with its transactions and its log lines. */
+/** A stream with its settings in this process, and what every run on it needs: its transactions, page requests and log annotations. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Guard from "../domain/Guard.ts"

@@ -5,7 +5,7 @@
  * 1. The choice depends only on the copies, not on the order in which they were read   (N5)
  *
  * Gotchas
- * - `changed_at` is when the service noticed a change. Two copies with the same `changed_at` may differ, because one of them
+ * - `changed_at` is when the unified API noticed a change. Two copies with the same `changed_at` may differ, because one of them
  *   is stale.
  */
 import type { Observation } from "./Observation.ts"

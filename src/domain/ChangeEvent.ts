@@ -13,11 +13,12 @@ import type { Model } from "./Model.ts"
 import { schemaIdOf } from "./SchemaId.ts"
 
 export type Kind = "created" | "updated" | "deleted"
-/** The kind of run that found a change; `backfill` means that the record is old, whichever run found it. */
+/** The run that found a change: a poll, a sweep or a refresh. `backfill`: the record is old, whichever run found it. */
 export type Origin = "backfill" | "poll" | "sweep" | "refresh"
 /**
- * Why a record counts as deleted. `unseen`: it was created and deleted between two runs; its `created` event has this reason too.
- * `forgotten`: an operator had this record removed, or another record whose content this one repeats.
+ * Why a record counts as deleted. `flagged`: the API marks it as deleted. `absent`: the API no longer returns it. `erased`: its source
+ * erased its content. `unseen`: it was created and deleted between two runs; its `created` event has this reason too. `forgotten`: an
+ * operator had Rollcall forget it, or forget another record whose content it repeats.
  */
 export type DeleteReason = "flagged" | "absent" | "erased" | "unseen" | "forgotten"
 
@@ -30,6 +31,7 @@ export interface NewEvent {
   readonly eventId: string
   readonly id: string
   readonly remoteId: string | null
+  /** Generation of the stream. Events of a record are ordered by generation, then by version. */
   readonly generation: number
   /** Per record 1, 2, 3 … */
   readonly version: number
@@ -67,7 +69,7 @@ export interface LogEntry extends NewEvent {
 export interface LogIdentity {
   /** Random; generated when the store is created. */
   readonly store: string
-  /** Raised by `store adopt` after a restore. */
+  /** Generation of the store, increased by `store adopt` after a restore. An event has its stream's generation, which may be greater. */
   readonly generation: number
 }
 
@@ -90,8 +92,8 @@ export interface LogPlace {
 }
 
 /**
- * The text form of a position, which is opaque to readers. Readers resume from positions that contain the chain; a position
- * without a chain only refers to a row.
+ * The text form of a position, which is opaque to readers. The positions from which readers resume contain the
+ * chain; a position without a chain only refers to a row.
  */
 export const formatPosition = (identity: LogIdentity, position: number, chain?: string): string =>
   `${identity.store}-${identity.generation}-${position}${chain === undefined || chain === genesis ? "" : `-${chain}`}`

@@ -17,19 +17,19 @@ import type { ScopeChange } from "./ScopeChange.ts"
 export interface Thresholds {
   /** Deletes within this window are counted together; restores likewise. */
   readonly window: Duration.Duration
-  /** A wave is held if it has more than `count` changes and more than `share` of the records. */
+  /** Either of two rules holds a wave. Rule 1: it has more than `count` changes, and more than `share` of the records. */
   readonly count: number
   readonly share: number
   /**
-   * A wave is also held if it has at least `smallCount` changes and at least `smallShare` of the records. A wave of all records of
-   * a stream is held if there are at least two.
+   * Rule 2: it has at least `smallCount` changes, and at least `smallShare` of the records. In addition, a wave of all records of a
+   * stream is held if there are at least two.
    */
   readonly smallCount: number
   readonly smallShare: number
   /**
    * Changes are held if a property becomes null, or stops being null, in at least `scopeCount` records and in more than `scopeShare` of
-   * all live records: probably the account may now read less or more data than before. For lists that get their first members, the
-   * share is `filledShare`.
+   * all live records: the account's permission to read this property has probably changed. For lists that get their first members,
+   * the share is at least `filledShare`.
    */
   readonly scopeCount: number
   readonly scopeShare: number
@@ -49,19 +49,19 @@ export const thresholds: Thresholds = {
 export type Wave = "deletes" | "restores"
 export type Waves = Readonly<Record<Wave, number>>
 
-/** Why a wave of `amount` out of `records` is held, as text; null = it may be published. */
-export const holdReason = (limits: Thresholds, wave: Wave, amount: number, records: number): string | null => {
-  const most = Math.max(limits.count, Math.floor(limits.share * records))
+/** Why a wave of `count` changes in a stream of `records` is held, as text; null = it may be published. */
+export const holdReason = (limits: Thresholds, wave: Wave, count: number, records: number): string | null => {
+  const limit = Math.max(limits.count, Math.floor(limits.share * records))
   const verb = wave === "deletes" ? "deleted" : "restored"
-  if (amount >= 2 && amount === records) return `all ${amount} records ${verb}`
-  if (amount >= 2 && amount > records) {
-    return `${amount} ${wave} within ${Duration.format(limits.window)}, but there are only ${records} records`
+  if (count >= 2 && count === records) return `all ${count} records ${verb}`
+  if (count >= 2 && count > records) {
+    return `${count} ${wave} within ${Duration.format(limits.window)}, but there are only ${records} records`
   }
-  if (amount > limits.count && amount > limits.share * records) {
-    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; the limit is ${most}`
+  if (count > limits.count && count > limits.share * records) {
+    return `${count} of ${records} records ${verb} within ${Duration.format(limits.window)}; the limit is ${limit}`
   }
-  if (amount >= limits.smallCount && amount >= limits.smallShare * records) {
-    return `${amount} of ${records} records ${verb} within ${Duration.format(limits.window)}; ${
+  if (count >= limits.smallCount && count >= limits.smallShare * records) {
+    return `${count} of ${records} records ${verb} within ${Duration.format(limits.window)}; ${
       limits.smallShare * 100
     } % or more is held`
   }
@@ -71,11 +71,14 @@ export const holdReason = (limits: Thresholds, wave: Wave, amount: number, recor
 /** Higher than `scopeShare`, because first interviews on half of the records are ordinary work. */
 const filledShare = 0.9
 
-/** A path became or stopped being empty in `amount` of `records`. True if it was probably switched off or on, not edited (C3). */
-export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], amount: number, records: number): boolean =>
-  amount >= limits.scopeCount && (to === "members"
-    ? amount >= Math.max(limits.scopeShare, filledShare) * records
-    : amount > limits.scopeShare * records)
+/**
+ * A path became or stopped being empty in `count` of `records`. True if this is probably a change of permissions or settings, and not
+ * the edits of single records (C3).
+ */
+export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], count: number, records: number): boolean =>
+  count >= limits.scopeCount && (to === "members"
+    ? count >= Math.max(limits.scopeShare, filledShare) * records
+    : count > limits.scopeShare * records)
 
 // ---- the sliding window -------------------------------------------------------------------------------------------
 

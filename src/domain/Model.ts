@@ -39,8 +39,8 @@ export interface TransitionRule {
   /** Property names that lead to the value. */
   readonly path: ReadonlyArray<string>
   /**
-   * A list: the value becomes one of the listed values and was none of them before. `set`: the property gets a new value.
-   * `moves`: the property changes from one value to another; getting its first value does not count.
+   * A list: the value becomes one of the listed values and was none of them before. `set`: the property gets a different value,
+   * even if it had none before. `moves`: the same, except that getting its first value does not count.
    */
   readonly when: ReadonlyArray<string> | "set" | "moves"
 }
@@ -77,6 +77,7 @@ export interface ModelEntry extends RecordEntry {
   readonly self: NestedKind | null
 }
 
+// Kinds of embedded records. Only some are models: employees, for example, are only read embedded in other records.
 const kind = (name: string, ...shared: ReadonlyArray<string>): NestedKind => ({ kind: name, shared })
 
 const candidate = kind("candidate", "first_name", "last_name", "email_addresses")
@@ -97,7 +98,7 @@ const proficiencyScale = kind("proficiency_scale", "type", "min", "max", "step",
 
 const at = (path: string, nested: NestedKind): NestedReference => ({ path: path.split("."), ...nested })
 
-const waysToReach = ["phone_numbers", "email_addresses", "social_media"]
+const contactLists = ["phone_numbers", "email_addresses", "social_media"]
 
 /** Transition rules by model. */
 const transitions = {
@@ -125,7 +126,10 @@ export type TransitionName<M extends Model> = M extends keyof typeof transitions
   ? (typeof transitions)[M][number]["name"]
   : never
 
-/** The order of the properties is part of the processing fingerprint (`Processing.ts`). */
+/**
+ * The order of the properties is part of the processing fingerprint (`Processing.ts`). A different order would make every stored
+ * fingerprint outdated.
+ */
 const plain = { self: null, nested: [], unordered: [], transitions: [] } satisfies Partial<ModelEntry>
 
 const details: Record<IncrementalModel, Partial<ModelEntry>> = {
@@ -138,7 +142,7 @@ const details: Record<IncrementalModel, Partial<ModelEntry>> = {
       at("interviews", interview),
       at("offers", offer)
     ],
-    unordered: waysToReach,
+    unordered: contactLists,
     transitions: transitions["ats.application"]
   },
   "ats.scorecard": { nested: [at("author", user)] },
@@ -202,7 +206,7 @@ export const derivedRegistry: Readonly<Record<DerivedModel, DerivedEntry>> = {
     from: "ats.application",
     property: "candidate",
     nested: [at("tags", tag)],
-    unordered: waysToReach,
+    unordered: contactLists,
     transitions: []
   }
 }

@@ -8,8 +8,9 @@
  *
  * Gotchas
  * - Waiting for a slot counts neither toward the request's timeout nor as an attempt.
- * - `RequestScheduler` and `CircuitBreakers` replace those of Effect's HTTP client: its limiter guesses windows and
- *   retries out of order, and its breaker does not see bodies, which contain the API's error codes.
+ * - The rate limiter and the circuit breaker of Effect's HTTP client are not used: its limiter guesses windows and retries out of
+ *   order, and its breaker does not see bodies, which contain the API's error codes. Here `RequestScheduler` and
+ *   `CircuitBreakers` do this.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -95,7 +96,7 @@ const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(re
 /** Why a request ends without data. */
 type RequestError = SourceError | CircuitBreakers.CircuitOpen | SlotWaitAborted | SendAttempt.HookFailed<unknown>
 
-/** Unless the API requests a longer wait. */
+/** The longest delay between two attempts, unless the API requests a longer one. */
 const maxBackoff = Duration.seconds(30)
 const maxRetries: Partial<Record<SourceError["reason"]["_tag"], number>> = { Transient: 5, Unreadable: 2 }
 /** How often one attempt is repeated after a rate-limit response; the account's pause separates the repetitions. */
@@ -162,8 +163,8 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
   const circuits = yield* CircuitBreakers.make({ firstPause: Duration.times(retryBase, 10) })
   const outages = yield* Outages.make(name)
 
-  /** Handles a rate-limit response, which slows down the whole account. */
-  const slowDown = Effect.fnUntraced(function*(retryAfter: Duration.Duration | null) {
+  /** Handles a rate-limit response: pauses the whole account. */
+  const pauseAccount = Effect.fnUntraced(function*(retryAfter: Duration.Duration | null) {
     yield* scheduler.onRateLimited(retryAfter)
     yield* Metric.update(Metric.withAttributes(rateLimitRefusals, { account: name }), 1)
     yield* logLongPause(name, retryAfter)
@@ -193,11 +194,11 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     yield* beforeSend
     const response = yield* client.execute(httpRequest)
     const { headers, status } = response
-    const slowDownAsRequested = slowDown(ApiResponse.retryAfterOf(headers, requestedAt))
-    if (status === 429) yield* slowDownAsRequested
+    const pauseForResponse = pauseAccount(ApiResponse.retryAfterOf(headers, requestedAt))
+    if (status === 429) yield* pauseForResponse
     yield* applyLimits(request, headers, requestedAt)
     const { data, warnings } = yield* ApiResponse.read(response, { maxBytes, decode, now: requestedAt }).pipe(
-      Effect.tapError((error) => status !== 429 && isRateLimited(error) ? slowDownAsRequested : Effect.void)
+      Effect.tapError((error) => status !== 429 && isRateLimited(error) ? pauseForResponse : Effect.void)
     )
     yield* noteWarnings(request.endpoint, warnings)
     return { data, serverTime: ApiResponse.serverTimeOf(headers), requestedAt, duration: yield* elapsed }

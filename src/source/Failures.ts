@@ -2,8 +2,8 @@
  * Classifies requests that got no usable response.
  *
  * Gotchas
- * - A broken connection proves nothing, however early it broke: the request may have arrived. A status proves nothing
- *   either: a gateway may answer 409 after the API has performed the write.
+ * - Once a connection exists, its failure proves nothing, however early it fails: the request may have arrived. A status proves
+ *   nothing either: a gateway may answer 409 after the API has performed the write.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -77,23 +77,25 @@ export const hasNoEffect = ({ reason }: SourceError): boolean => reason.notSent 
 const isRejected = ({ reason }: SourceError): boolean => reason._tag !== "Transient" && reason._tag !== "Unreadable"
 
 /** Error codes with a reason of their own, which plugins can match. */
-const permanent = {
+const reasonsByCode = {
   "ATS.JOB_CLOSED": JobClosed,
   "ATS.APPLICATION_ALREADY_EXISTS": ApplicationAlreadyExists,
   "HRIS.EMPLOYEE_ALREADY_EXISTS": EmployeeAlreadyExists,
   "HRIS.STAFFING_ENTITY_CLOSED": StaffingEntityClosed
 } as const
-const isPermanent = (code: string | null): code is keyof typeof permanent =>
-  code !== null && Object.hasOwn(permanent, code)
+const hasOwnReason = (code: string | null): code is keyof typeof reasonsByCode =>
+  code !== null && Object.hasOwn(reasonsByCode, code)
 
-const writeReason = (error: SourceError, repeat: ResendPolicy): WriteError["reason"] => {
+const writeReason = (error: SourceError, resendPolicy: ResendPolicy): WriteError["reason"] => {
   const { reason } = error
   const { code, message } = reason
-  if (!hasNoEffect(error) && !(repeat === "safe" && isRejected(error))) return new OutcomeUnknown({ code, message })
+  if (!hasNoEffect(error) && !(resendPolicy === "safe" && isRejected(error))) {
+    return new OutcomeUnknown({ code, message })
+  }
   if (reason._tag === "Transient") return new NotSent({ code, message, retryAfter: reason.retryAfter ?? null })
-  return isPermanent(code) ? new permanent[code]({ code, message }) : reason
+  return hasOwnReason(code) ? new reasonsByCode[code]({ code, message }) : reason
 }
 
 /** The error of a failed write attempt. */
-export const toWriteError = (repeat: ResendPolicy) => (error: SourceError): WriteError =>
-  new WriteError({ reason: writeReason(error, repeat) })
+export const toWriteError = (resendPolicy: ResendPolicy) => (error: SourceError): WriteError =>
+  new WriteError({ reason: writeReason(error, resendPolicy) })

@@ -8,8 +8,8 @@
  * 3. Within a priority the integrations are served in rotation; within an integration, first come, first served   (R3)
  * 4. At most `limit` slots are in use at once. A rate-limit response halves `limit`, each round of successful requests
  *    raises it by one, and it never exceeds `concurrency`
- * 5. An integration gets another slot only while it uses fewer slots than are free. A slow integration can therefore use
- *    half of the slots, a second slow one a quarter, and one slot stays free for integrations that use none   (R3)
+ * 5. An integration gets another slot only if it uses fewer slots than are free. If responses are slow, one integration can
+ *    therefore use half of the slots and a second one a quarter, and one slot stays free for integrations that use none   (R3)
  * 6. An integration never has more live requests (forwarded to the third-party system) in flight than its limit
  *
  * Gotchas
@@ -34,7 +34,7 @@ export interface RequestScheduler {
     priority: Priority,
     live?: boolean
   ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotWaitAborted, R>
-  /** Applies the limits from the response to a live request: how many at once, and how many more at this moment. */
+  /** Applies the headers of the response to a live request: at most `limit` at once, and `remaining` more at this moment. */
   readonly updateLiveLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
   /** Whether the account is paused. A request that has a slot but is not sent yet must not be sent during a pause. */
   readonly isPaused: Effect.Effect<boolean>
@@ -58,7 +58,7 @@ export interface RequestSchedulerOptions {
 
 /** The longest pause, even if the API requests a longer one. */
 export const maxPause = Duration.minutes(15)
-const maxUnnamedPause = Duration.minutes(1)
+const maxDefaultPause = Duration.minutes(1)
 const reservedSlotInterval = 10
 /** Live requests of an integration at once, until a response states its limit. */
 const defaultLiveLimit = 30
@@ -136,7 +136,7 @@ export const make = Effect.fnUntraced(function*(
   let pausedUntil = -Infinity
   let isGranting = false
 
-  // A jump of the wall clock neither ends nor prolongs a pause   (W4).
+  // A jump of the wall clock neither ends nor lengthens a pause   (W4).
   const now = () => millisOf(clock)
   const pauseLeft = (): number => pausedUntil - now()
 
@@ -240,9 +240,9 @@ export const make = Effect.fnUntraced(function*(
       consecutiveRateLimits++
     }
     if (retryAfter !== null && Duration.toMillis(retryAfter) > 0) return yield* pause(retryAfter)
-    const unnamed = Duration.times(options.retryBase, 2 ** Math.min(consecutiveRateLimits - 1, 20))
+    const defaultPause = Duration.times(options.retryBase, 2 ** Math.min(consecutiveRateLimits - 1, 20))
     const jitter = yield* Random.nextBetween(0.8, 1.2)
-    yield* pause(Duration.times(Duration.min(unnamed, maxUnnamedPause), jitter))
+    yield* pause(Duration.times(Duration.min(defaultPause, maxDefaultPause), jitter))
   })
 
   // Other clients may use the same integration, so our limit is the number of our live requests plus the remaining ones.

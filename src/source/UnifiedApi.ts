@@ -12,14 +12,14 @@ import * as Effect from "effect/Effect"
 import type * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { cursorParameter, pageSize } from "../api/Lists.ts"
+import { cursorParameter, pageSizeLimits } from "../api/Lists.ts"
 import { type ReadName, readSchemas } from "../api/Reads.ts"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
 import * as AccountClient from "./AccountClient.ts"
 import * as ApiRequest from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
 import * as Failures from "./Failures.ts"
-import * as RateLimits from "./RateLimits.ts"
+import * as PausedAccounts from "./PausedAccounts.ts"
 import * as SendAttempt from "./SendAttempt.ts"
 import {
   type Invalid,
@@ -38,8 +38,9 @@ import * as Warnings from "./Warnings.ts"
 export interface Options {
   readonly accounts: Readonly<Record<string, AccountClient.Account>>
   /**
-   * First delay between two attempts; it doubles up to 30 seconds, with a jitter of 20 %. The circuit of a failing
-   * integration opens for ten times this duration, doubling up to a minute.
+   * First delay between two attempts; it doubles up to 30 seconds, with a jitter of 20 %. It is also the account's first pause
+   * after a rate-limit response without `Retry-After`, doubling up to a minute. The circuit of a failing integration opens for
+   * ten times this duration, doubling up to a minute.
    */
   readonly retryBase: Duration.Input
   /** For one request including its response; a minute by default. */
@@ -54,8 +55,8 @@ export interface Options {
 const idleTimeoutMillis = 4_000
 
 /**
- * The client to provide: node:http, which follows no redirects. Its agent reuses connections only with `keepAlive`, and verifies
- * certificates even if NODE_TLS_REJECT_UNAUTHORIZED says otherwise.
+ * The client to provide. It uses node:http, which does not follow redirects, and reuses connections (`keepAlive`). It verifies
+ * certificates even if the variable NODE_TLS_REJECT_UNAUTHORIZED turns verification off for the process.
  */
 export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.layerNodeHttpOptions({
   keepAlive: true,
@@ -85,7 +86,10 @@ const make = Effect.fnUntraced(function*(options: Options) {
       (yield* Failures.notSent(Unauthorized, `the configuration has no account "${account}"`))
   })
 
-  /** Page size per list. It never grows again: if the API's cursor counts pages, larger pages would skip rows. */
+  /**
+   * Page size of each list that had a page that was too large. It only shrinks: if the API's cursor counts pages, larger pages
+   * would skip rows. Only if even one row is too large is it dropped, because the run then fails and starts again.
+   */
   const pageSizes = new Map<string, number>()
 
   const page: Source["Service"]["page"] = Effect.fn("Source.page")(function*(request: PageRequest) {
@@ -94,7 +98,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     const decode = model === "assessment.package" ? ApiResponse.decodePackages : ApiResponse.decodeList
     const cursorName = options.accounts[account]?.cursorParameter ?? cursorParameter
     for (;;) {
-      const rows = pageSizes.get(list) ?? pageSize.max
+      const rows = pageSizes.get(list) ?? pageSizeLimits.max
       const fewer = Math.ceil(rows / 5)
       const call = ApiRequest.forPage(request, cursorName, rows)
       const client = yield* clientOf(account)
@@ -104,8 +108,9 @@ const make = Effect.fnUntraced(function*(options: Options) {
         return { ...data, ...times }
       }
       if (!isTooLarge(found.failure)) return yield* found.failure
+      // A list without `page_size` is always returned as a whole.
       if (fewer === rows || !("page_size" in call.query)) {
-        // Even a page of one row is too large, so the number of rows was not the cause.
+        // Fewer rows are not possible: even a page of one row, or the whole list, is too large.
         pageSizes.delete(list)
         return yield* found.failure
       }
@@ -133,7 +138,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     const decode: ApiResponse.DataDecoder<WriteData<W>> = data === Empty
       ? ignoreData
       : ApiResponse.decoderFor(request.write, data)
-    const mayRepeat = resendPolicy === "safe" ? undefined : Failures.hasNoEffect
+    const mayRepeat = resendPolicy === "safe" ? () => true : Failures.hasNoEffect
     const toWriteError = Failures.toWriteError(resendPolicy)
     const response = yield* clientOf(request.account).pipe(
       Effect.flatMap((client) =>
@@ -144,10 +149,13 @@ const make = Effect.fnUntraced(function*(options: Options) {
     return response.data
   })
 
-  return Context.make(Source, { page, read, write }).pipe(Context.add(RateLimits.RateLimits, RateLimits.make(clients)))
+  return Context.make(Source, { page, read, write }).pipe(
+    Context.add(PausedAccounts.PausedAccounts, PausedAccounts.make(clients))
+  )
 })
 
 /** `Source` over HTTP. Requires an `HttpClient` that does not follow redirects. */
 export const layer = (
   options: Options
-): Layer.Layer<Source | RateLimits.RateLimits, never, HttpClient.HttpClient> => Layer.effectContext(make(options))
+): Layer.Layer<Source | PausedAccounts.PausedAccounts, never, HttpClient.HttpClient> =>
+  Layer.effectContext(make(options))

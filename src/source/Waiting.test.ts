@@ -17,7 +17,7 @@ import {
   success,
   withReplies
 } from "../../test/support/source/Replies.ts"
-import { RateLimits } from "./RateLimits.ts"
+import { PausedAccounts } from "./PausedAccounts.ts"
 import { Source } from "./Source.ts"
 
 describe("retries", () => {
@@ -87,17 +87,17 @@ describe("rate limits", () => {
   it.effect("an account that waits is named with the time until which it waits, and no other account (R1)", () => {
     const { layer } = withReplies(limited({ "retry-after": "90" }), success)
     return Effect.gen(function*() {
-      const [limits, source] = [yield* RateLimits, yield* Source]
-      assert.isNull(yield* limits.remark)
+      const [paused, source] = [yield* PausedAccounts, yield* Source]
+      assert.isNull(yield* paused.remark)
       const fiber = yield* Effect.forkChild(source.page(request))
       yield* macrotask
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(
-        yield* limits.remark,
+        yield* paused.remark,
         "account eu is rate limited until 1970-01-01T00:01:30.000Z: the API requested a pause, and until then it sends no requests"
       )
       yield* finished(fiber)
-      assert.isNull(yield* limits.remark)
+      assert.isNull(yield* paused.remark)
     }).pipe(Effect.provide(layer))
   })
 

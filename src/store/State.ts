@@ -26,7 +26,7 @@ export interface IntegrationState {
   readonly backfill: "publish" | "fill"
   /** True if the integration is in the configuration. Others were added at run time and are kept over restarts. */
   readonly declared: boolean
-  /** Raised when its records are erased. */
+  /** Increased when its records are erased. Its streams use it, or the store's generation if that is greater. */
   readonly generation: number
   /**
    * `removed`: no longer read, its data is kept. `erasing`: waits until all required readers have read its events. `erased`:
@@ -72,7 +72,7 @@ export interface Run {
   readonly unfilteredRows?: number
   /** Changes found by a sweep that the polls before it should have returned. */
   readonly missedByPolls?: number
-  /** How many consecutive pages, up to the latest one, contained only records that the run had already read. */
+  /** How many consecutive pages, up to the latest one, had no new row: the run had already read all of their records. */
   readonly pagesWithoutNewRows?: number
   /** A cursor that the run has already used. If the API returns it again, the pagination is a loop. */
   readonly loopMarker?: string | null
@@ -97,6 +97,7 @@ export interface Run {
 /** The state of one stream, without its records. */
 export interface StreamState extends StreamKey {
   readonly account: string
+  /** Generation of its new events. */
   readonly generation: number
   readonly phase: "starting" | "backfilling" | "live"
   readonly paused: boolean

@@ -6,8 +6,8 @@
  *
  * Gotchas
  * - A list over live data may never end, or its cursors may form a loop. A run is aborted if a cursor repeats, or after a hundred
- *   pages without a record that is new to the run (P4); both are detected even if the run is interrupted and resumed. Only one
- *   cursor is remembered, and it is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds.
+ *   pages in a row without a new row, which is a row of a record that the run has not read yet (P4); both are detected even if the run is interrupted and resumed. Only one
+ *   cursor is remembered, and it is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds of the loop.
  * - An empty page with a cursor is not the end of the list (P6).
  */
 import * as Effect from "effect/Effect"
@@ -46,7 +46,7 @@ export const countPage = (run: Run, { rowCounts, missedByPolls }: PageCounts): R
 
 /** True if the outcomes add up to the rows read (I1). */
 export const hasConsistentCounts = ({ read, ...rows }: RowCounts): boolean =>
-  Object.values(rows).reduce((sum, amount) => sum + amount, 0) === read
+  Object.values(rows).reduce((sum, count) => sum + count, 0) === read
 
 export interface PageLoop {
   readonly priority: Priority
@@ -56,7 +56,7 @@ export interface PageLoop {
   readonly shouldYield: Effect.Effect<boolean>
 }
 
-const isPowerOfTwo = (amount: number): boolean => (amount & (amount - 1)) === 0
+const isPowerOfTwo = (count: number): boolean => (count & (count - 1)) === 0
 
 /** Reads from `start.cursor` to the last page, or until `shouldYield`. */
 export const readPages = Effect.fnUntraced(function*(
@@ -86,8 +86,7 @@ export const readPages = Effect.fnUntraced(function*(
     run = committed
     if ((run.pagesWithoutNewRows ?? 0) >= maxPagesWithoutNewRows) {
       return yield* new RunAborted({
-        message:
-          `${run.pagesWithoutNewRows} pages in a row had no new record; the run will start again at the first page`
+        message: `${run.pagesWithoutNewRows} pages in a row had no new row; the run will start again at the first page`
       })
     }
     if (next === null) return { run, done: true }

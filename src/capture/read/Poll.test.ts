@@ -133,7 +133,7 @@ describe("Poll", () => {
       yield* rig.sweep
       let count = 0
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
-      assert.include(String(yield* Effect.flip(rig.poll)), "no new record")
+      assert.include(String(yield* Effect.flip(rig.poll)), "no new row")
       assert.isBelow(count, 200)
     })))
 

@@ -12,7 +12,7 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import { pageSize } from "../../api/Lists.ts"
+import { pageSizeLimits } from "../../api/Lists.ts"
 import { isObject } from "../../domain/Canonical.ts"
 import { estimateWatermark, parseTime } from "../../domain/Watermark.ts"
 import type { Page, Source } from "../../source/Source.ts"
@@ -104,7 +104,7 @@ const countUnfilteredRows = ({ updatedAfter }: Run, page: Page): number =>
   page.results.filter((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) < (updatedAfter ?? 0)).length
 
 /** For a list of one page, an ignored filter makes no difference. */
-const minRowsToJudge = pageSize.max
+const minRowsToJudge = pageSizeLimits.max
 
 /** Determines whether the poll returned the changed records, the whole list, or still nothing (W12). */
 const updatePollsReturn = (

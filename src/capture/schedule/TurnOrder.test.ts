@@ -45,7 +45,7 @@ describe("A sweep that is interrupted after each page", () => {
       let count = 0
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
       const { error } = yield* partsUntilFailure(rig, 150)
-      assert.include(String(error), "no new record")
+      assert.include(String(error), "no new row")
     })))
 
   it.effect("counts changes missed by polls on its last page, although it yields before its end (C6)", () =>

@@ -1,4 +1,4 @@
-/** The terminal output of `rollcall status`: what does not work and why comes first, then the tables. Pure. */
+/** The terminal output of `rollcall status`: first each problem with its cause, then the tables. Pure. */
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import type { HoldView } from "../../http/holds/HoldApi.ts"
 import type { PluginList } from "../../http/plugins/PluginApi.ts"
@@ -21,13 +21,13 @@ const handlerCauses = (plugin: PluginView): ReadonlyArray<string> =>
     const name = `plugin ${plugin.plugin}, ${handler}`
     return [
       ...(circuit_open === null ? [] : [
-        `${name}: ${circuit_open.failures} records failed in a row, so only one delivery at a time is tried until one ` +
-        `succeeds, the next at ${circuit_open.until}`
+        `${name}: ${circuit_open.failures} records failed in a row, so deliveries are tried one at a time until one ` +
+        `succeeds; the next is tried at ${circuit_open.until}`
       ]),
       ...(dead === 0 ? [] : [
         `${name}: ${
           formatPlural(dead, "dead letter")
-        }: \`rollcall deadletters list --plugin ${plugin.plugin}\` says why`
+        }: \`rollcall deadletters list --plugin ${plugin.plugin}\` shows why`
       ]),
       ...(waiting === 0 || dead > 0 || circuit_open !== null ? [] : [
         `${name}: ${formatPlural(waiting, "delivery waits", "deliveries wait")} for the next attempt or behind an ` +
@@ -36,13 +36,13 @@ const handlerCauses = (plugin: PluginView): ReadonlyArray<string> =>
     ]
   })
 
-const conditions = { off: "is off", unconfigured: "is not configured", removed: "waits" } as const
+const conditions = { off: "is off", unconfigured: "is not configured", removed: "cannot run" } as const
 
 /** Integrations in which the plugin does not run, one line per reason. */
 const integrationCauses = ({ integrations, plugin }: PluginView): ReadonlyArray<string> =>
-  [...Map.groupBy(integrations, ({ reason, state }) => `${state} ${reason}`).values()].flatMap((some) => {
-    const { reason, state } = some[0]!
-    const where = some.map(({ integration }) => integration).join(", ")
+  [...Map.groupBy(integrations, ({ reason, state }) => `${state} ${reason}`).values()].flatMap((group) => {
+    const { reason, state } = group[0]!
+    const where = group.map(({ integration }) => integration).join(", ")
     return state === "on" ? [] : [`plugin ${plugin} ${conditions[state]} in ${where}: ${reason ?? state}`]
   })
 
@@ -50,20 +50,23 @@ const pluginCauses = (plugin: PluginView): ReadonlyArray<string> => {
   if (!plugin.configured) return [`plugin ${plugin.plugin} is no longer configured, but has deliveries left`]
   if (!plugin.on) {
     return [
-      `plugin ${plugin.plugin} is switched off: its deliveries wait; \`rollcall plugins on ${plugin.plugin}\` continues`
+      `plugin ${plugin.plugin} is switched off: its deliveries wait; \`rollcall plugins on ${plugin.plugin}\` resumes them`
     ]
   }
   return [...integrationCauses(plugin), ...handlerCauses(plugin)]
 }
 
-/** Failed checks of single streams are explained by their groups, or are streams that wait for their first response. */
+/**
+ * The causes in the checks. Checks of single streams are left out: a stream's group explains it, or it waits for its first response
+ * and is counted here.
+ */
 const checkCauses = (checks: Status["checks"], streams: Status["streams"]): ReadonlyArray<string> => {
-  const remarkable = checks.filter(({ ok, reason }) => !ok || reason !== null)
+  const shown = checks.filter(({ ok, reason }) => !ok || reason !== null)
   const starting = streams.filter(({ blocked, failing, paused, phase }) =>
     phase === "starting" && blocked === null && failing === null && !paused
   )
   return [
-    ...remarkable.filter(({ name }) => !name.startsWith("stream ")).map(({ name, reason }) => `${name}: ${reason}`),
+    ...shown.filter(({ name }) => !name.startsWith("stream ")).map(({ name, reason }) => `${name}: ${reason}`),
     ...(starting.length === 0
       ? []
       : [`${formatPlural(starting.length, "stream waits", "streams wait")} for the first response from the API`])

@@ -180,8 +180,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-guard", "waves of deletes and restores wait for an operator", [
     "domain/Guard.ts",
-    "  const most = Math.max(limits.count, Math.floor(limits.share * records))\n",
-    "  if (records >= 0) return null\n  const most = Math.max(limits.count, Math.floor(limits.share * records))\n"
+    "  const limit = Math.max(limits.count, Math.floor(limits.share * records))\n",
+    "  if (records >= 0) return null\n  const limit = Math.max(limits.count, Math.floor(limits.share * records))\n"
   ]),
   mutant("guard-without-window", "a wave in several parts counts as one wave", [
     "domain/Guard.ts",
@@ -200,8 +200,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-scope-mask", "a field that becomes null everywhere is held", [
     "domain/Guard.ts",
-    "amount >= limits.scopeCount && (",
-    "amount > Infinity && ("
+    "count >= limits.scopeCount && (",
+    "count > Infinity && ("
   ]),
   mutant("held-after-release", "a row leaves the hold in the transaction that publishes it", [
     "capture/guard/Release.ts",

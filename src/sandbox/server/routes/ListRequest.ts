@@ -17,7 +17,7 @@ import {
   filterValues,
   type IncrementalModel,
   lists,
-  pageSize,
+  pageSizeLimits,
   sharedParameters,
   timeFilters,
   updatedAfterPattern
@@ -87,7 +87,9 @@ export const parseListRequest = (
   }
   const size = parsePageSize(texts["page_size"])
   if (size === null) {
-    return Result.fail(invalidInput(`page_size must be a whole number from ${pageSize.min} to ${pageSize.max}.`))
+    return Result.fail(
+      invalidInput(`page_size must be a whole number from ${pageSizeLimits.min} to ${pageSizeLimits.max}.`)
+    )
   }
   const updatedAfter = parseTime(texts["updated_after"])
   if (updatedAfter === "malformed") {
@@ -115,9 +117,9 @@ const parseList = (text: string | undefined): ReadonlyArray<string> =>
   (text ?? "").split(",").map((value) => value.trim()).filter((value) => value !== "")
 
 const parsePageSize = (text: string | undefined): number | null => {
-  if (text === undefined) return pageSize.default
+  if (text === undefined) return pageSizeLimits.default
   const size = /^\d{1,4}$/.test(text) ? Number(text) : 0
-  return size >= pageSize.min && size <= pageSize.max ? size : null
+  return size >= pageSizeLimits.min && size <= pageSizeLimits.max ? size : null
 }
 
 const timeFormat = "must look like YYYY-MM-DDTHH:mm:ss.sssZ and be a time that exists."

@@ -4,16 +4,16 @@ import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 
-export class RateLimits extends Context.Service<RateLimits, {
-  /** The names of these accounts, and until when each waits, for an operator; null = no account waits. */
+export class PausedAccounts extends Context.Service<PausedAccounts, {
+  /** Text for operators: the paused accounts and the end of each pause; null = no account is paused. */
   readonly remark: Effect.Effect<string | null>
-}>()("rollcall/source/RateLimits") {}
+}>()("rollcall/source/PausedAccounts") {}
 
 interface Pausing {
   readonly pauseLeft: Effect.Effect<Duration.Duration>
 }
 
-export const make = (clients: ReadonlyMap<string, Pausing>): RateLimits["Service"] => ({
+export const make = (clients: ReadonlyMap<string, Pausing>): PausedAccounts["Service"] => ({
   remark: Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const remarks: Array<string> = []

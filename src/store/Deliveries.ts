@@ -421,8 +421,8 @@ export class Deliveries extends Context.Service<
     ) => Effect.Effect<number, StoreError>
     /**
      * Empties the results of journaled steps that contain the text, whichever events they belong to: the response to a write has the
-     * record that the write created. Returns how many of the deliveries that began such a step are running: call it again once these
-     * have ended.
+     * record that the write created. Returns how many such steps belong to running deliveries; these keep their results: call it again
+     * once the deliveries have ended.
      */
     readonly purgeResults: (integration: string, text: string) => Effect.Effect<number, StoreError>
     /** How many rows of the log, unsettled deliveries and dead letters, and journaled steps a record has. */

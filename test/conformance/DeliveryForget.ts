@@ -189,7 +189,9 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         const fence = fenceOf(owner, running)
         yield* deliveries.finish(fence, created, `{"id":"new","name":"ann"}`)
         yield* deliveries.finish(fence, other, `{"id":"newer"}`)
-        assert.strictEqual(yield* deliveries.purgeResults(integration, `"new"`), 1)
+        for (let calls = 0; calls < 2; calls++) {
+          assert.strictEqual(yield* deliveries.purgeResults(integration, `"new"`), 1)
+        }
         yield* deliveries.finish(fence, step("e3", "later"), `{"id":"new"}`)
         yield* settle(claimed)
         assert.strictEqual(yield* deliveries.purgeResults(integration, `"new"`), 0)

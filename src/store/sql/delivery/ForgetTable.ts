@@ -191,7 +191,11 @@ export const make = (
         for (const row of opened) {
           if (row === null || !row.result.includes(text)) continue
           const { dedup_key, handler, state, step } = row
-          if (state === "running") running++
+          // its handler has the result in memory, and may store it again with its next step
+          if (state === "running") {
+            running++
+            continue
+          }
           yield* sql`
             UPDATE journal SET result = 'null' WHERE handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
         }

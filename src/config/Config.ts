@@ -31,7 +31,7 @@ import { parseEncryptionKeys, parseStore } from "./StoreSettings.ts"
 
 // ---- all settings -------------------------------------------------------------------------------------------------
 
-/** The properties of the file. Every other property is a fault, whichever of them are used. */
+/** The properties that the file may have. Any other property is a fault, whichever of these the caller evaluates. */
 const sectionsOf = (root: ConfigValue) =>
   root.fields({
     accounts: null,
@@ -90,6 +90,7 @@ const parseSettings = (sections: Sections) => {
     retention: sections.retention.duration() ?? Duration.days(7),
     http: parseHttp(sections.http, allowPlaintext),
     kafka: parseKafka(sections.kafka, allowPlaintext),
+    /** Settings of the log lines that the process prints, not of the event log. */
     log: parseLog(sections.log),
     plugins: parsePlugins(sections.plugins)
   }
@@ -107,8 +108,8 @@ export const checkHttpClient = (input: RawConfig): Result.Result<ReturnType<type
 export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, ({ log }) => parseLog(log)).value
 
 /**
- * Checks the body of a request to add an integration at run time. It has the properties of an integration in the file.
- * They take precedence over the environment, because the request is about this one integration. Pure.
+ * Checks the body of a request to add an integration at run time. The body has the same properties as an integration in the file.
+ * Here they take precedence over the environment, because the request is about this one integration. Pure.
  */
 export const checkIntegration = (
   input: RawConfig,

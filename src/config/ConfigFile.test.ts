@@ -202,7 +202,12 @@ describe("Config from a file", () => {
       /are eu/
     ],
     [{ accounts: { eu, us }, integrations: [greenhouse] }, "integrations[0].id", /no account/, /one of eu, us/],
-    [{ ...account, integrations: [{ ...greenhouse, models: [] }] }, "integrations[0].models", /no model/, /auto/],
+    [
+      { ...account, integrations: [{ ...greenhouse, models: [] }] },
+      "integrations[0].models",
+      /does not name a model/,
+      /auto/
+    ],
     [
       { ...account, integrations: [{ ...greenhouse, models: ["ats.tags"] }] },
       "integrations[0].models[0]",
@@ -285,7 +290,7 @@ describe("Config from a file", () => {
     [{ ...account, retention: "long" }, "retention", /not a duration/, /unit/],
     [{ ...account, http: { port: 70000 } }, "http.port", /not a port/, /65535/],
     [{ ...account, http: { token: "pl4in-s3cret" } }, "http.token", /must not contain/, /secret/],
-    [{ ...account, kafka: { topic: "t" } }, "kafka.brokers", /no broker/, /KAFKA_BROKERS/],
+    [{ ...account, kafka: { topic: "t" } }, "kafka.brokers", /does not name a broker/, /KAFKA_BROKERS/],
     [{ ...account, kafka: { brokers: "b:1" } }, "kafka.brokers", /a string/, /list/],
     [{ ...account, kafka: { brokers: ["b:1"], ssl: "yes" } }, "kafka.ssl", /not allowed/, /true/],
     [{ ...account, kafka: { brokers: ["b:1"], partitions: 0 } }, "kafka.partitions", /out of range/, /1 to 1000/],

@@ -117,7 +117,7 @@ const parseModelNames = (list: ConfigValue): "auto" | ReadonlyArray<Model> | und
     return undefined
   }
   const names = new Set(items.map((item) => parseModel(item, item.text() ?? "")))
-  if (names.size === 0) list.fault("names no model", "To read every model, leave it out or write auto")
+  if (names.size === 0) list.fault("does not name a model", "To read every model, leave it out or write auto")
   for (const model of names) {
     if (model === undefined || !isDerived(model)) continue
     const { from } = derivedRegistry[model]

@@ -227,7 +227,7 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
   }
   if (settings.brokers.length === 0) {
     if (section.isSet) {
-      own.brokers.fault("names no broker", "List at least one host:port, set KAFKA_BROKERS, or leave kafka out")
+      own.brokers.fault("does not name a broker", "List at least one host:port, set KAFKA_BROKERS, or leave kafka out")
     }
     return null
   }

@@ -1,5 +1,5 @@
 /**
- * The location of the store.
+ * The location of the store, and the keys that encrypt its content. `Config.ts` reads how long events are kept (`retention`).
  *
  * Invariants
  * 1. No fault quotes a URL or a part of one: the misspelled part may be the password   (I11)
@@ -64,7 +64,7 @@ const checkUrl = (location: ConfigValue, url: URL): void => {
   }
 }
 
-/** A parameter takes precedence over the host of the URL; a path is the folder of a Unix socket. */
+/** The parameter `host` takes precedence over the host of the URL. If it is a path, it is the folder of a Unix socket. */
 const hostOf = ({ hostname, searchParams }: URL): string =>
   searchParams.getAll("host").at(-1) ?? ((isEncoded(hostname) ? decodeURIComponent(hostname) : "") || "localhost")
 
@@ -83,10 +83,10 @@ export const parseStore = (
   const url = URL.parse(text) ?? new URL("postgres:")
   const { host, password, pathname, searchParams } = url
   const database = searchParams.get("dbname") ?? pathname.slice(1)
-  if (database === "") location.fault("names no database", hint)
+  if (database === "") location.fault("does not name a database", hint)
   if (/[/@]/.test(database)) {
     location.fault(
-      "has a / or @ in the name of the database, so the login probably contains a /",
+      "has a / or @ in the name of the database, so the user name or the password probably contains an unescaped /",
       "Write / as %2F, @ as %40 and # as %23 in the user name and the password"
     )
   }

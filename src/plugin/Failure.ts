@@ -22,7 +22,10 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   }
 }
 
-/** Why the API, or a check before it, rejected a write. A handler can match on it to do something else instead. */
+/**
+ * Why the API, or a check before it, rejected a request. A handler can match on it to do something else instead. A request that fails
+ * for a reason that is not listed here is retried: its error is `Transient` or `RateLimited`.
+ */
 export const Refusal = Schema.Literals([
   // nothing was sent, because the request itself is invalid
   "Invalid",

@@ -52,9 +52,9 @@ describe("Retention", () => {
       yield* store.recordReads([{ ...read, firstAt: period, lastAt: period, requests: 1 }])
       yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers: [] }))
       yield* TestClock.adjust("90 days")
-      assert.lengthOf(yield* store.readAudit(10), 1)
+      assert.lengthOf(yield* store.auditedReads(10), 1)
       yield* TestClock.adjust("1 hour")
-      assert.lengthOf(yield* store.readAudit(10), 0)
+      assert.lengthOf(yield* store.auditedReads(10), 0)
     }, Effect.scoped)))
 
   it.effect("a quarantined row is counted while runs read it, even if changed_at moves, and deleted once it was not read for the retention (S1)", () =>

@@ -55,7 +55,7 @@ export interface RowCounts {
 export interface Run {
   readonly id: number
   readonly kind: "poll" | "sweep"
-  /** True for the stream's first sweep. */
+  /** True for the stream's first sweep, and for a sweep that the command `backfill` starts. */
   readonly backfill: boolean
   /** The `updated_after` parameter of the requests, server ms; null = not sent, the whole list is read. */
   readonly updatedAfter: number | null
@@ -113,9 +113,9 @@ export interface StreamState extends StreamKey {
   } | null
   /** Server time up to which the stream is complete, ms. */
   readonly watermark: number | null
-  /** The watermark that the last complete poll replaced. Polls read from this time minus the overlap. */
+  /** The watermark before the last complete poll, or an earlier one that a rewind set. Polls read from this time minus the overlap. */
   readonly previousWatermark: number | null
-  /** How far before `previousWatermark` a poll starts, ms. Only ever raised. */
+  /** How far before `previousWatermark` a poll starts, ms. It never decreases. */
   readonly overlap: number
   /** How polls behave if the filter does not work: they return the whole list or nothing. Absent = the filter works (W12, C6). */
   readonly pollsReturn?: "everything" | "nothing"
@@ -125,8 +125,9 @@ export interface StreamState extends StreamKey {
   readonly clockOffsets: ReadonlyArray<number>
   /** Latest `complete_to` that was reported, server ms. Never decreases within a generation. */
   readonly reportedTo?: number
-  /** Start of the first sweep and end of its last pass, server ms. */
+  /** Start of the newest backfill, server ms. It separates old records from new ones. */
   readonly backfillStartedAt: number | null
+  /** End of the last pass of the newest backfill, server ms; null until then. */
   readonly backfilledAt: number | null
   /** Id of the newest run. */
   readonly lastRunId: number
@@ -219,10 +220,14 @@ export interface Pending {
   readonly confirmedAt: number | null
   /** Id of the rules that were applied to the content; null = not known. */
   readonly redaction: string | null
-  /** `held` and `rejected`: the row's hold. `disputed`: the hold that the row returns to if the dispute confirms its content. */
+  /**
+   * Id of the row's hold if the row is `held` or `rejected`. For a `disputed` row, the hold to which it returns if the dispute confirms
+   * its content.
+   */
   readonly hold: number | null
 }
 
+/** A row of the API that cannot be read as a record, for example because it has no id. It is stored, and not published. */
 export interface Quarantined {
   /** Hash of the record without volatile properties: an unreadable record that is read repeatedly is one row with a count. */
   readonly hash: string
@@ -280,7 +285,7 @@ export interface Hold {
 
 // ---- forgotten records ---------------------------------------------------------------------------------------------
 
-/** A record that an operator has forgotten: no run stores it again until an operator allows it. */
+/** A record that an operator had Rollcall forget: its data is deleted, and no run stores it again until an operator allows it. */
 export interface ForgottenRecord {
   readonly integration: string
   /** A name of `forgettableModels`. */

@@ -45,7 +45,7 @@ export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Sche
   readonly retryable = false
   get hint(): string {
     const [owned] = this.scope.split("/")
-    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. Only one process may use a store: if both should run, give each its own store.`
+    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. Only one process may use a store: to run both, give each its own store.`
   }
 }
 /** The database is unavailable (see `StoreFault`), or too many transactions compete for the same rows: nothing was committed, try later. */
@@ -86,7 +86,7 @@ export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatib
     return `${this.message}; use the version of Rollcall that wrote this store, or another store.`
   }
 }
-/** The stored data has changed since this program wrote it: do not use anything that was read. */
+/** The stored data is no longer what this program wrote. Nothing that was read from it may be used. */
 export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message: Schema.String }) {
   readonly retryable = false
   get hint(): string {
@@ -162,7 +162,7 @@ export interface LogContent extends Pick<LogEntry, "kind" | "remoteId" | "change
   readonly after: StoredContent | null
   /** Content of the record's previous row; null = there is none, or it is no longer kept. */
   readonly before: StoredContent | null
-  /** Like that of `after`, but known even if the row has no content. */
+  /** Id of the rules that were applied to the row, even if it has no content; null = not known. */
   readonly redaction: string | null
 }
 
@@ -173,7 +173,7 @@ export interface RewrittenContent
   readonly after: string | null
 }
 
-/** The rows of a hold at one moment. */
+/** The rows of a hold at one moment, to which an approval refers: not the rows themselves, but their hash and their number. */
 export interface HoldPlan {
   /** Identifies these rows, with their content. */
   readonly hash: string
@@ -212,8 +212,8 @@ export interface LogQuery extends LogFilter {
 }
 
 /**
- * Name of a reader: publishing begins after its position. This is where the generation begins (0 in the first one), or later if
- * retention had deleted events before a sink was configured.
+ * Name of the reader whose position says where publishing begins: at the row after it. The position is where the generation begins (0 in
+ * the first one), or later if retention had deleted events before a sink was configured.
  */
 export const publishingStart = "publishing"
 /** A row of the log or a pending row, with its content; `changes` is "[]" for a pending row. */
@@ -304,16 +304,19 @@ export interface StreamTx {
   readonly markStale: (ids: ReadonlyArray<string>) => Operation<void>
   /** The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. */
   readonly derived: (model: DerivedModel) => Operation<StreamTx>
-  /** By id: the record of the derived model that each of these records was last set to show. */
+  /** By id of the source record: the derived record that `setDerivedIds` last assigned to it. */
   readonly derivedIds: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, string>>
-  /** By derived id: the live records that show it, each with the log row of its content; in id order, at most `most` per derived id. */
+  /**
+   * By derived id: the live records that it is assigned to, each with the log row of its content; in id order, at most `limit` per
+   * derived id.
+   */
   readonly liveSources: (
     derivedIds: ReadonlyArray<string>,
-    most: number
+    limit: number
   ) => Operation<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>>
-  /** By derived id: the deleted records that were last set to show it. */
+  /** By derived id: the deleted records that it was last assigned to. */
   readonly deletedSources: (derivedIds: ReadonlyArray<string>) => Operation<ReadonlyMap<string, ReadonlyArray<string>>>
-  /** By id of the source record; null = it shows no derived record. */
+  /** Assigns derived records, by id of the source record; null = the source record contains none. */
   readonly setDerivedIds: (derivedIds: ReadonlyMap<string, string | null>) => Operation<void>
   /** Heads whose log row is of a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
   readonly olderGenerationRecords: (
@@ -394,7 +397,7 @@ export class Store extends Context.Service<Store, {
    */
   readonly recordReads: (reads: ReadonlyArray<ReadSummary>) => Operation<void>
   /** Summaries of requests, the newest first; `before`: only those with a smaller id. */
-  readonly readAudit: (
+  readonly auditedReads: (
     limit: number,
     before?: number
   ) => Operation<ReadonlyArray<ReadSummary & { readonly id: number }>>
@@ -488,9 +491,9 @@ export class Store extends Context.Service<Store, {
   readonly forgotten: Operation<ReadonlyArray<ForgottenRecord>>
   /** Commits the request, together with the operator's action: from now on no transaction stores the record. */
   readonly requestForgetting: (owner: Owner, record: ForgottenRecord, action: OperatorAction) => Operation<void>
-  /** Nothing is left of the record; `at`: our clock, ms. */
+  /** Marks the record as forgotten: all of its data is deleted. `at`: our clock, ms. */
   readonly endForgetting: (owner: Owner, record: ForgettableRecord, at: number) => Operation<void>
-  /** The record may be stored again. */
+  /** Lets transactions store the record again. Commits this together with the operator's action. */
   readonly allowForgotten: (owner: Owner, record: ForgettableRecord, action: OperatorAction) => Operation<void>
   /**
    * The pending rows and log rows of these streams that contain the text and for which `isWanted` is true. Reads the whole log. A damaged
@@ -532,7 +535,10 @@ export class Store extends Context.Service<Store, {
     after: string | null,
     limit: number
   ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
-  /** Deletes log rows that were appended before `before` (our clock, ms) and are not past `upTo`, as retention allows; returns how many. */
+  /**
+   * Deletes log rows that were appended before `before` (our clock, ms) and are at or before position `upTo`, except those that retention
+   * must keep; returns how many.
+   */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
   /** Deletes summaries of requests whose hour began before `before` (our clock, ms). */
   readonly pruneReads: (before: number) => Operation<void>
@@ -540,7 +546,8 @@ export class Store extends Context.Service<Store, {
   readonly pruneQuarantine: (before: number) => Operation<number>
   /**
    * Removes the content of records that their source erased; their delete events stay. Applies to records whose erasure was
-   * noticed before `before` (our clock, ms), whose delete is not past `upTo`, and that no delivery needs. Returns how many records.
+   * noticed before `before` (our clock, ms), whose delete event is at or before position `upTo`, and that no delivery needs. Returns how
+   * many records.
    */
   readonly purgeErased: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
 

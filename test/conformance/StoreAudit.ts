@@ -27,8 +27,8 @@ export const auditSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
 
     const listed = (limit: number, before?: number) =>
       Effect.gen(function*() {
-        const { readAudit } = yield* Store
-        return (yield* readAudit(limit, before)).map((read) => Struct.omit(read, ["id"]))
+        const { auditedReads } = yield* Store
+        return (yield* auditedReads(limit, before)).map((read) => Struct.omit(read, ["id"]))
       })
 
     test(
@@ -59,10 +59,10 @@ export const auditSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         // more than one statement
         const reads = Array.from({ length: 600 }, (_, index) => ({ ...first, target: `a:${index}/*` }))
         yield* store.recordReads(reads)
-        const all = yield* store.readAudit(1000)
+        const all = yield* store.auditedReads(1000)
         assert.sameMembers(all.map(({ target }) => target), reads.map(({ target }) => target))
         assert.deepStrictEqual(all.map(({ id }) => id), all.map(({ id }) => id).toSorted((one, other) => other - one))
-        assert.deepStrictEqual(yield* store.readAudit(2, all[2]?.id), all.slice(3, 5))
+        assert.deepStrictEqual(yield* store.auditedReads(2, all[2]?.id), all.slice(3, 5))
       })
     )
 

@@ -3,39 +3,40 @@
  * records, and running it would only use up the attempts of each record.
  */
 
-/** Different records that fail one after another until the circuit opens. */
+/** The circuit opens when this many different records have failed in a row. */
 const failuresUntilOpen = 10
 const firstOpenMillis = 30_000
 const longestOpenMillis = 600_000
 
 export interface OpenCircuit {
-  /** Our clock, ms. From then on one delivery is tried. */
+  /** When the next delivery may be tried; our clock, ms. */
   readonly until: number
   readonly failures: number
 }
 
 /** Times are our clock, ms. */
 export const make = () => {
-  const failed = new Set<string>()
+  /** Ordering keys of the records that failed since the last success. */
+  const failedRecords = new Set<string>()
   let openings = 0
   let until: number | null = null
-  /** False if the clock was set back: a handler must not wait until the clock has caught up   (W4). */
+  /** If the clock was set back, the open time counts as over: a handler must not wait until the clock has caught up   (W4). */
   const isOpen = (now: number) => until !== null && now < until && until - now <= longestOpenMillis
 
   return {
     /** null while the circuit is closed. */
-    circuitOpen: (): OpenCircuit | null => until === null ? null : { until, failures: failed.size },
+    circuitOpen: (): OpenCircuit | null => until === null ? null : { until, failures: failedRecords.size },
     /** How many more deliveries the handler may claim. Once the open time is over it may claim one, as a probe. */
     capacity: (free: number, inFlight: number, now: number): number =>
       until === null ? free : isOpen(now) || inFlight > 0 ? 0 : Math.min(free, 1),
     succeeded: () => {
-      failed.clear()
+      failedRecords.clear()
       openings = 0
       until = null
     },
     failed: (orderingKey: string, now: number) => {
-      failed.add(orderingKey)
-      if (failed.size < failuresUntilOpen) return
+      failedRecords.add(orderingKey)
+      if (failedRecords.size < failuresUntilOpen) return
       // attempts that were running when the circuit opened do not count as probes
       if (isOpen(now)) return
       until = now + Math.min(longestOpenMillis, firstOpenMillis * 2 ** Math.min(openings, 10))

@@ -4,12 +4,15 @@ import { type HandlerError, Permanent, RateLimited, Refusal, Transient } from ".
 import type { Invalid, SourceError, WriteError } from "../../source/Source.ts"
 import type { StoreError } from "../../store/Store.ts"
 
-/** Used if a rate-limit response names no wait. */
+/** How long the delivery waits if a rate-limit response has no `Retry-After`. `RequestScheduler` decides how long the account pauses. */
 const defaultRetryAfter = Duration.minutes(1)
 
 const isRefusal = (name: string): name is Refusal => (Refusal.literals as ReadonlyArray<string>).includes(name)
 
-/** A write that failed with any reason other than `OutcomeUnknown` had no effect. */
+/**
+ * A write that failed with any reason other than `OutcomeUnknown` had no effect. `OutcomeUnknown` is `Transient`: the next attempt finds
+ * the write in its journal, and decides what to do (`WriteBack`).
+ */
 export const fromApi = (what: string, error: SourceError | WriteError | Invalid): HandlerError => {
   if (error._tag === "Invalid") {
     return new Permanent({ message: `${what}: ${error.message}`, refusal: "Invalid", faults: error.faults })
@@ -40,16 +43,21 @@ export const integrationRemoved = (integration: string): Permanent =>
     refusal: "Inactive"
   })
 
-/** When a delivery is due again if its own integration was removed during the attempt. It then waits until the integration is back. */
+/**
+ * The delay until a delivery is due again if its own integration was removed during the attempt. Once due, it waits until the integration
+ * is back.
+ */
 export const removedRetryDelay = Duration.minutes(1)
 
-export const outcomeUnknown = (what: string): Permanent =>
+/** The outcome of an earlier attempt's request is unknown and cannot be found out: an operator decides. */
+export const unresolved = (what: string): Permanent =>
   new Permanent({
     message: `${what} was started by an earlier attempt, and its outcome is unknown`,
     refusal: "OutcomeUnknown"
   })
 
-export const outcomeUnclear = (write: string): Permanent =>
+/** It is unclear whether an operator's answer for a similar write also applies to this one: an operator decides. */
+export const answerUnclear = (write: string): Permanent =>
   new Permanent({
     message:
       `${write} was not sent: an operator reported that the same write with different content happened. Resolve this write too`,

@@ -51,7 +51,7 @@ export const make = (journal: AttemptJournal, attempt: Attempt): Journal["Servic
           } as const
           const outcome = yield* stored(journal.begin(attempt.fence, intent))
           if (outcome._tag === "Done") return yield* decoded(outcome.result)
-          if (outcome._tag === "Unknown") return yield* ErrorMapping.outcomeUnknown(`step "${name}"`)
+          if (outcome._tag === "Unknown") return yield* ErrorMapping.unresolved(`step "${name}"`)
         }
         const within: StepContext = { ...context, path: `${name}/`, unanswered: 0 }
         const value = yield* Effect.provideService(effect, CurrentStep, within).pipe(

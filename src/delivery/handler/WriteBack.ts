@@ -1,5 +1,5 @@
 /**
- * The twelve writes of an attempt.
+ * Performs the writes that a handler requests: records each one, sends it, and resolves writes whose outcome is unknown.
  *
  * Invariants
  * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch, and
@@ -33,6 +33,7 @@ export interface Services extends WriteVerification.Services {
   readonly packageLocks: Map<string, Semaphore.Semaphore>
 }
 
+/** How a write of unknown outcome is resolved if the handler does not choose. `ResendPolicy` explains the four policies. */
 const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resendPolicy"], OnUnknown>> = {
   safe: "repeat",
   look: "verify",
@@ -41,7 +42,7 @@ const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resendPolicy
 }
 
 const defaultBudget = 1_000
-/** While all writes are stopped: when a delivery is tried again, unless writes are resumed before. */
+/** How long a delivery waits while all writes are stopped, unless they are resumed earlier. */
 const writesStoppedDelay = Duration.minutes(1)
 
 /** The write had its request slot, but the store refused to begin it. */
@@ -70,9 +71,10 @@ const requestIdentityOf = <W extends WriteName>(
 export const make = (services: Services, attempt: Attempt) => {
   const { accounts, journal, packageLocks, source } = services
   const { plugin } = attempt.subscription
+  const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
   /** Identities of writes of this attempt that must not be repeated and whose outcome is unknown. */
-  const unansweredWrites = new Set<string>()
-  const unansweredKeyOf = <W extends WriteName>(
+  const unknownWrites = new Set<string>()
+  const unknownKeyOf = <W extends WriteName>(
     { dedupKeys: [dedupKey] }: StepKey,
     wanted: WriteVerification.RequestedWrite<W>
   ) => `${dedupKey} ${requestIdentityOf(wanted)}`
@@ -90,9 +92,12 @@ export const make = (services: Services, attempt: Attempt) => {
   }
 
   /** In a named step for one record, two writes of the same kind to the same target are the same write, even if their content differs. */
-  const isSameRequest = ({ keepForever, dedupKeys: [dedupKey], step }: StepKey, name: string): boolean =>
-    !step.startsWith(name) && attempt.record !== null && attempt.record !== "tick" &&
-    (keepForever || dedupKey.startsWith("e"))
+  const isSameRequest = ({ keepForever, dedupKeys: [dedupKey], step }: StepKey, requestIdentity: string): boolean => {
+    const isInNamedStep = !step.startsWith(requestIdentity)
+    const isOncePerRecord = keepForever
+    const isOncePerEvent = dedupKey.startsWith("e")
+    return isInNamedStep && isForOneRecord && (isOncePerRecord || isOncePerEvent)
+  }
 
   const intentOf = <W extends WriteName>(
     key: StepKey,
@@ -124,7 +129,10 @@ export const make = (services: Services, attempt: Attempt) => {
     }
   }
 
-  /** The transaction before a write is sent. It checks claim, write switch and budget, and commits the intent and the expected changes. */
+  /**
+   * Runs the transaction that must be committed before a write is sent. It checks the claim, the write switch and the budget, and saves
+   * the intent and the expected changes.
+   */
   const begin = (intent: Intent): Effect.Effect<BeginResult, HandlerError> =>
     Effect.andThen(attempt.ensureRunning, stored(journal.begin(attempt.fence, intent)))
 
@@ -154,7 +162,11 @@ export const make = (services: Services, attempt: Attempt) => {
   }
 
   /** Commits the intent each time the write is about to be sent, and withdraws it if the request had no effect. */
-  const hooksOf = <W extends WriteName>(key: StepKey, wanted: WriteVerification.RequestedWrite<W>, again: boolean) => {
+  const hooksOf = <W extends WriteName>(
+    key: StepKey,
+    wanted: WriteVerification.RequestedWrite<W>,
+    allowRepeat: boolean
+  ) => {
     const withdraw = stored(journal.withdraw(attempt.fence, key))
     let hasIntent = false
     let counted = false
@@ -164,10 +176,10 @@ export const make = (services: Services, attempt: Attempt) => {
       isSending = now
     }
     return {
-      over: Effect.sync(() => setSending(false)),
+      onEnd: Effect.sync(() => setSending(false)),
       before: Effect.gen(function*() {
         // the store may have committed the intent before it failed; the write was not sent, so the intent is withdrawn
-        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: again || hasIntent, counted })).pipe(
+        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: allowRepeat || hasIntent, counted })).pipe(
           Effect.tapError(() => Effect.ignore(withdraw))
         )
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
@@ -186,28 +198,27 @@ export const make = (services: Services, attempt: Attempt) => {
   const send = <W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
-    again: boolean
+    allowRepeat: boolean
   ): Effect.Effect<WriteData<W>, HandlerError | NotBegun> => {
     const { integration, write } = wanted
     const failed = (outcome: "refused" | "unknown", error: HandlerError) =>
       Effect.andThen(attempt.recordRequest(write, integration, outcome), Effect.fail(error))
-    const hooks = hooksOf(key, wanted, again)
+    const hooks = hooksOf(key, wanted, allowRepeat)
     const sendFailed = (
       error: WriteError | Invalid | HandlerError | NotBegun
     ): Effect.Effect<never, HandlerError | NotBegun> => {
       if (error._tag === "NotBegun") return Effect.fail(error)
       if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
       const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
-      const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
       if (isUnknown && isForOneRecord && onUnknownOf(wanted) === "deadLetter") {
-        unansweredWrites.add(unansweredKeyOf(key, wanted))
+        unknownWrites.add(unknownKeyOf(key, wanted))
       }
       return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
     }
     return Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
         const prepared = yield* Effect.catch(restore(request(wanted)), (error) => failed("refused", error))
-        const sent = Effect.ensuring(restore(source.write(prepared, hooks)), hooks.over)
+        const sent = Effect.ensuring(restore(source.write(prepared, hooks)), hooks.onEnd)
         const data = yield* Effect.catch(sent, sendFailed)
         yield* stored(journal.finish(attempt.fence, key, JSON.stringify(data), createdIds(write, data)))
         yield* attempt.recordRequest(write, integration, "done")
@@ -219,17 +230,17 @@ export const make = (services: Services, attempt: Attempt) => {
   const perform = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
-    again: boolean
+    allowRepeat: boolean
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    if (onUnknownOf(wanted) === "deadLetter" && unansweredWrites.has(unansweredKeyOf(key, wanted))) {
-      return yield* ErrorMapping.outcomeUnknown(wanted.write)
+    if (onUnknownOf(wanted) === "deadLetter" && unknownWrites.has(unknownKeyOf(key, wanted))) {
+      return yield* ErrorMapping.unresolved(wanted.write)
     }
     // if the result or the refusal is already known, do not wait for a request slot
-    const intent = intentOf(key, wanted, { allowRepeat: again, counted: false })
+    const intent = intentOf(key, wanted, { allowRepeat, counted: false })
     const refusal = yield* Effect.andThen(attempt.ensureRunning, stored(journal.checkBegin(attempt.fence, intent)))
     return refusal === null
       ? yield* Effect.catch(
-        send(key, wanted, again),
+        send(key, wanted, allowRepeat),
         (error) => error._tag === "NotBegun" ? resolveNotBegun(key, wanted, error.refusal) : Effect.fail(error)
       )
       : yield* resolveNotBegun(key, wanted, refusal)
@@ -258,11 +269,11 @@ export const make = (services: Services, attempt: Attempt) => {
       case "Unknown":
         return yield* resolveUnknown(key, wanted, refusal.begunAt)
       case "Unclear":
-        return yield* ErrorMapping.outcomeUnclear(wanted.write)
+        return yield* ErrorMapping.answerUnclear(wanted.write)
     }
   })
 
-  /** Decides about a write that an earlier attempt may have sent. */
+  /** Resolves a write that an earlier attempt may have sent: repeats it, reads whether it took effect, or leaves it to an operator. */
   const resolveUnknown = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
@@ -271,13 +282,13 @@ export const make = (services: Services, attempt: Attempt) => {
     const { integration, write } = wanted
     const onUnknown = onUnknownOf(wanted)
     if (onUnknown === "repeat") return yield* perform(key, wanted, true)
-    if (onUnknown === "deadLetter") return yield* ErrorMapping.outcomeUnknown(write)
+    if (onUnknown === "deadLetter") return yield* ErrorMapping.unresolved(write)
     yield* attempt.ensureClaimed
     const verification = yield* WriteVerification.verifyWrite(services, wanted, begunAt)
     yield* attempt.recordRequest(`check whether ${write} took effect`, integration, "done")
     switch (verification._tag) {
       case "CannotTell":
-        return yield* ErrorMapping.outcomeUnknown(write)
+        return yield* ErrorMapping.unresolved(write)
       case "NotYet":
         return yield* new RateLimited({ retryAfter: verification.retryAfter })
       case "NotDone":

@@ -2,9 +2,10 @@
  * Sessions: a page cannot send a token with each request, so signing in exchanges the token for a cookie.
  *
  * Invariants
- * 1. A session ends after `idleLimit` without a request, after `absoluteLimit`, and with the token that it began with
+ * 1. A session ends after `idleLimit` without activity, `absoluteLimit` after its start, and when the token that started it is no longer
+ *    valid
  * 2. Only a hash of its secret is stored, and only in memory: a restart ends all sessions   (I11)
- * 3. Only a right token makes a session, and there are never more than `maxSessions`   (I9)
+ * 3. Only a valid token starts a session, and there are never more than `maxSessions`   (I9)
  *
  * Gotchas
  * - Browsers send a cookie to every port of a host. The name of the cookie therefore contains the port, so that two servers
@@ -26,7 +27,7 @@ const maxSessions = 100
 
 /** A session as operators see it. Times are those of our clock, ms. */
 export interface OpenSession {
-  /** Does not allow anything: it is not the secret. */
+  /** Names the session for operators. It is not the secret, and gives no access. */
   readonly id: string
   readonly scope: Scope
   /** Where the user signed in. */
@@ -58,10 +59,10 @@ export const cookieFor = ({ isSecure, origin }: OwnOrigin) => {
 }
 
 export class Sessions extends Context.Service<Sessions, {
-  /** The secret is that of the cookie. */
+  /** Starts a session. The returned secret is the value of the cookie. */
   readonly start: (grant: Grant, address: string) => Effect.Effect<{ readonly id: string; readonly secret: string }>
-  /** The caller of a live session, or null. `prolong`: whether the request counts as activity. */
-  readonly find: (secret: string | undefined, prolong: boolean) => Effect.Effect<Caller | null>
+  /** The caller of a live session, or null. `isActivity`: whether the request counts as activity, so that the idle time starts again. */
+  readonly find: (secret: string | undefined, isActivity: boolean) => Effect.Effect<Caller | null>
   readonly end: (secret: string | undefined) => Effect.Effect<void>
   /** The live sessions, the one with the oldest request first. */
   readonly list: Effect.Effect<ReadonlyArray<OpenSession>>
@@ -95,7 +96,7 @@ export class Sessions extends Context.Service<Sessions, {
           sessions.set(hash(secret), { id, grant, address, startedAt: now, lastRequestAt: now })
           return { id, secret }
         }),
-      find: Effect.fnUntraced(function*(secret, prolong) {
+      find: Effect.fnUntraced(function*(secret, isActivity) {
         if (secret === undefined) return null
         const key = hash(secret)
         const session = sessions.get(key)
@@ -105,7 +106,7 @@ export class Sessions extends Context.Service<Sessions, {
           sessions.delete(key)
           return null
         }
-        if (prolong) {
+        if (isActivity) {
           session.lastRequestAt = now
           sessions.delete(key)
           sessions.set(key, session)

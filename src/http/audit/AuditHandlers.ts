@@ -22,8 +22,8 @@ export const layer = HttpApiBuilder.group(
         }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
       .handle("reads", ({ query: { after, limit = defaultLimit } }) =>
         Effect.gen(function*() {
-          const { readAudit } = yield* Store
-          const entries = yield* readAudit(limit, after)
+          const { auditedReads } = yield* Store
+          const entries = yield* auditedReads(limit, after)
           const views = entries.map(({ firstAt, lastAt, period, ...entry }) => ({
             ...entry,
             hour: formatTime(period),

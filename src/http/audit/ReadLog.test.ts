@@ -58,8 +58,8 @@ const withLog =
 
 /** `route · target · actor · address: requests`, the oldest first. */
 const stored = Effect.gen(function*() {
-  const { readAudit } = yield* Store
-  return (yield* readAudit(1000)).toReversed().map((read) =>
+  const { auditedReads } = yield* Store
+  return (yield* auditedReads(1000)).toReversed().map((read) =>
     `${read.route} · ${read.target} · ${read.actor} · ${read.address}: ${read.requests}`
   )
 })
@@ -85,7 +85,7 @@ describe("a read", () => {
       assert.deepStrictEqual(yield* stored, [`${first}: 1`])
       yield* TestClock.adjust("1 minute")
       yield* until(Effect.map(stored, ([line]) => line === `${first}: 42`))
-      const [read] = yield* (yield* Store).readAudit(1)
+      const [read] = yield* (yield* Store).auditedReads(1)
       assert.deepStrictEqual([read?.period, read?.firstAt, read?.lastAt], [0, 0, 10_000])
       yield* TestClock.adjust("1 hour")
       yield* noteRead(route, acme).pipe(as("read token"))

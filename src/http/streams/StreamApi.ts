@@ -1,4 +1,4 @@
-/** The contract of the operating API for streams: their state, the commands to them, and the audit. */
+/** The endpoints of the operating API for streams: their state, the operator's commands, and the audit. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
@@ -41,12 +41,13 @@ export const StreamView = Schema.Struct({
   generation: Schema.Number,
   /** Every change up to this time is in the log or pending; null before the backfill is complete. Never moves backwards. */
   complete_to: Instant,
-  /** Position of the log: every event that `complete_to` counts on is at or before it. */
+  /** A position of the log. The events of all changes up to `complete_to` are at or before this position. */
   position: Schema.String,
   /** Now − watermark, seconds; null until the first response of the API. */
   freshness_seconds: Schema.NullOr(Schema.Number),
   records_live: Schema.Number,
   pending: Schema.Record(Schema.String, Schema.Number),
+  /** Rows of the API that cannot be read as a record: they are stored, and not published. */
   quarantined: Schema.Number,
   /** Records to be fetched again because they contain content of another record that has changed. */
   stale_records: Schema.Number,
@@ -115,8 +116,8 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Moves the watermark back: the next poll reads from that time, minus the overlap. Changes that are already " +
-      "published cause no event. `complete_to` does not change."
+    "Moves the watermark back. The next poll reads from that time, or from the watermark before the last poll if that is " +
+      "earlier, minus the overlap. Changes that are already published cause no event. `complete_to` does not change."
   ),
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: Model },

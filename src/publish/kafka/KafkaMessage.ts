@@ -1,14 +1,14 @@
 /**
- * Turns an event into a Kafka message (topic, key, headers and value: CloudEvents 1.0 in binary mode, or Debezium's form), and
- * groups messages into sends: requests that the broker accepts.
+ * Turns an event into a Kafka message (topic, key, headers and value: CloudEvents 1.0 in binary mode, or the Debezium format),
+ * and groups messages into sends. A send is one call of the client, small enough for the broker to accept.
  *
  * Invariants
  * 1. All events of one record go to one topic under one key   (I5)
- * 2. No batch exceeds its topic's limit; an event that is too large on its own becomes a stub   (K1)
+ * 2. No record batch exceeds its topic's limit; an event that is too large on its own becomes a stub   (K1)
  *
  * Gotchas
- * - kafkajs makes one record batch per partition and send, and a broker rejects a batch that is too large as a whole. The
- *   size of a send is therefore limited as if all messages of a topic went to one partition.
+ * - From each send, kafkajs makes one record batch per partition, and a broker rejects a batch that is too large as a whole. A send
+ *   is therefore limited as if all of its messages of one topic went to one partition, in one batch.
  */
 import {
   attributesOf,
@@ -95,10 +95,10 @@ const headersOf = (attributes: Readonly<Record<string, string | number | undefin
   return headers
 }
 
-/** For Debezium's form and for progress: JSON without the attributes of a CloudEvent. */
+/** For the Debezium format and for progress: JSON without the attributes of a CloudEvent. */
 const headersWithoutAttributes = { "content-type": "application/json" }
 
-/** Upper bound of a message's size in its batch (bytes), assuming the longest form of every length prefix. */
+/** Upper bound of a message's size in its record batch (bytes), assuming the longest form of every length prefix. */
 const sizeOf = (message: KafkaMessage): number => {
   let bytes = 40 + Buffer.byteLength(message.key) + (message.value?.length ?? 0)
   for (const name in message.headers) bytes += 10 + name.length + Buffer.byteLength(message.headers[name] ?? "")
@@ -120,7 +120,7 @@ export type Format = "cloudevents" | "debezium"
 
 /** Makes the bytes of a topic's value from its JSON, for example with the id of a registered schema in front. */
 export type Frame = (topic: string, value: Json) => Buffer
-export const plain: Frame = (_topic, value) => Buffer.from(value)
+export const plainJson: Frame = (_topic, value) => Buffer.from(value)
 
 export interface Encoding {
   readonly identity: LogIdentity
@@ -134,7 +134,7 @@ export interface Encoding {
   readonly topic: string
   /** Whether the latest content of records is also published to a compacted topic. */
   readonly state: boolean
-  /** Largest batch that a topic accepts, bytes. */
+  /** Largest record batch that a topic accepts, bytes. */
   readonly limitOf: (topic: string) => number
 }
 
@@ -143,7 +143,7 @@ export const messagesOf = (
   encoding: Encoding,
   entry: LogEntry
 ): { readonly messages: ReadonlyArray<KafkaMessage>; readonly stubbed: boolean } => {
-  const { format = "cloudevents", frame = plain, identity, limitOf, tombstones = true } = encoding
+  const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
   const attributes = attributesOf(identity, entry)
   const key = attributes.partitionkey
   let stubbed = false
@@ -207,7 +207,7 @@ export const progressMessage = (
   identity: LogIdentity,
   template: string,
   progress: StreamProgress,
-  frame: Frame = plain
+  frame: Frame = plainJson
 ): KafkaMessage => ({
   topic: progressTopicOf(template),
   key: streamName(progress),
@@ -224,7 +224,7 @@ export const progressMessage = (
   headers: headersWithoutAttributes
 })
 
-/** Groups messages, in order, into sends in which each topic's messages fit into one batch. */
+/** Groups messages, in order, into sends in which each topic's messages fit into one record batch. */
 export const splitIntoSends = (
   messages: Iterable<KafkaMessage>,
   limitOf: (topic: string) => number

@@ -21,7 +21,7 @@ import type * as Redacted from "effect/Redacted"
 import * as Schema from "effect/Schema"
 import type { JsonSchema } from "../RecordSchema.ts"
 import { refused, SinkError, Unreachable } from "../Sink.ts"
-import { type Frame, plain } from "./KafkaMessage.ts"
+import { type Frame, plainJson } from "./KafkaMessage.ts"
 import * as ServerRequest from "./ServerRequest.ts"
 
 export interface RegistryOptions {
@@ -184,6 +184,6 @@ export const fromOptions = (options: RegistryOptions): SchemaRegistry => {
 /** Values are plain JSON. */
 export const none: SchemaRegistry = {
   register: () => Effect.void,
-  frame: plain,
+  frame: plainJson,
   check: () => Effect.void
 }

@@ -115,8 +115,8 @@ const make = Effect.gen(function*() {
 
   const { awaitDecision, ...holds } = HoldTable.make(sql)
 
-  /** These operations retry their transactions themselves, or have none. */
-  const composed = {
+  /** Operations that retry their transactions themselves, or have none. */
+  const selfRetrying = {
     identity,
     isNew,
     outage,
@@ -161,8 +161,8 @@ const make = Effect.gen(function*() {
     purgeErased: log.purgeErased
   }
 
-  /** Each of these is one statement or one transaction. */
-  const retried = convertEach<Omit<Store["Service"], keyof typeof composed>>(withRetry, {
+  /** Operations that are one statement or one transaction, which `withRetry` retries as a whole. */
+  const singleTransactions = convertEach<Omit<Store["Service"], keyof typeof selfRetrying>>(withRetry, {
     ...holds,
     ...ForgottenTable.make(sql, cipher, { fence }),
     unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
@@ -185,7 +185,7 @@ const make = Effect.gen(function*() {
     recordAction: audit.record,
     auditLog: audit.list,
     recordReads: audit.recordReads,
-    readAudit: audit.reads,
+    auditedReads: audit.reads,
     pruneReads: audit.pruneReads,
 
     ensureStreams: (streams) =>
@@ -315,7 +315,7 @@ const make = Effect.gen(function*() {
     }, sql.withTransaction)
   })
 
-  return Store.of({ ...composed, ...retried })
+  return Store.of({ ...selfRetrying, ...singleTransactions })
 })
 
 /** Migrates the database, then provides the port over it. */

@@ -244,8 +244,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("checked-before-its-turn", "a write is checked and begun when it gets its slot, not before it waits for it", [
     "delivery/handler/WriteBack.ts",
-    "const hooks = hooksOf(key, wanted, again)\n",
-    "const { before, ...rest } = hooksOf(key, wanted, again)\n    const hooks = { before: Effect.void, ...rest }\n"
+    "const hooks = hooksOf(key, wanted, allowRepeat)\n",
+    "const { before, ...rest } = hooksOf(key, wanted, allowRepeat)\n    const hooks = { before: Effect.void, ...rest }\n"
   ], [
     "delivery/handler/WriteBack.ts",
     "restore(source.write(prepared, hooks))",

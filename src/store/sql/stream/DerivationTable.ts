@@ -25,14 +25,14 @@ export const make = (
         SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`).pipe(
         Effect.map((rows) => new Map(rows.map(({ derived_id, id }) => [id, derived_id])))
       ),
-  liveSources: (derivedIds, most) =>
+  liveSources: (derivedIds, limit) =>
     inBatches(derivedIds, (some) =>
       sql<DerivationRow & { position: number }>`
         SELECT derived_id, id, position FROM (
           SELECT p.derived_id, p.id, h.position, row_number() OVER (PARTITION BY p.derived_id ORDER BY p.id) AS nth
           FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
           WHERE p.stream = ${stream} AND p.derived_id IN ${sql.in(some)} AND h.live = 1 AND h.position IS NOT NULL
-        ) ranked WHERE nth <= ${most} ORDER BY derived_id, id`).pipe(
+        ) ranked WHERE nth <= ${limit} ORDER BY derived_id, id`).pipe(
         Effect.map((rows) => Map.groupBy(rows, ({ derived_id }) => derived_id))
       ),
   deletedSources: (derivedIds) =>

@@ -19,8 +19,8 @@ const labels = ({ integration, model }: StreamKey) => ({ integration, model })
 /** A counter by labels. Adding 0 creates no series. */
 const counter = (name: string, description: string) => {
   const metric = Metric.counter(name, { description, incremental: true })
-  return (amount: number, attributes: Readonly<Record<string, string>>): Effect.Effect<void> =>
-    amount === 0 ? Effect.void : Metric.update(Metric.withAttributes(metric, attributes), amount)
+  return (count: number, attributes: Readonly<Record<string, string>>): Effect.Effect<void> =>
+    count === 0 ? Effect.void : Metric.update(Metric.withAttributes(metric, attributes), count)
 }
 
 const countRecords = counter("rollcall_records_read_total", "Rows read from the API, by outcome")
@@ -66,8 +66,8 @@ const commitDuration = Metric.histogram("rollcall_page_commit_seconds", {
 
 /** Counts the rows of a committed page and measures the duration of the commit (ms). */
 export const pageCommitted = Effect.fnUntraced(function*(key: StreamKey, rowCounts: RowCounts, duration: number) {
-  for (const [outcome, amount] of Object.entries(rowCounts)) {
-    if (outcome !== "read") yield* countRecords(amount, { ...labels(key), outcome })
+  for (const [outcome, count] of Object.entries(rowCounts)) {
+    if (outcome !== "read") yield* countRecords(count, { ...labels(key), outcome })
   }
   yield* Metric.update(commitDuration, duration / 1000)
 })
@@ -93,9 +93,9 @@ export const runEnded = (key: StreamKey, kind: string, outcome: string) =>
   countRuns(1, { ...labels(key), kind, outcome })
 export const clockSkewDetected = (key: StreamKey) => countClockSkews(1, labels(key))
 export const runMiscounted = (key: StreamKey) => countMiscountedRuns(1, labels(key))
-export const recordsMissed = (key: StreamKey, amount: number) => countMissedRecords(amount, labels(key))
-export const refreshed = (key: StreamKey, outcome: "changed" | "unchanged" | "uncounted", amount: number) =>
-  countRefreshed(amount, { ...labels(key), outcome })
+export const recordsMissed = (key: StreamKey, count: number) => countMissedRecords(count, labels(key))
+export const refreshed = (key: StreamKey, outcome: "changed" | "unchanged" | "uncounted", count: number) =>
+  countRefreshed(count, { ...labels(key), outcome })
 /** `lag`: how late a change became visible; `overlap`: how far polls read back, before this page and from now on. All ms. */
 export const lateChangeFound = Effect.fnUntraced(
   function*(key: StreamKey, lag: number, overlap: { readonly before: number; readonly after: number }) {

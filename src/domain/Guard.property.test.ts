@@ -4,18 +4,18 @@ import * as Schema from "effect/Schema"
 import * as Guard from "./Guard.ts"
 
 const limits = Guard.thresholds
-const amount = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2_000 }))
+const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2_000 }))
 const Publishing = Schema.Struct({
   minutes: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 600 })),
-  deletes: amount,
-  restores: amount
+  deletes: count,
+  restores: count
 })
 const window = Duration.toMillis(limits.window)
 const hour = 3_600_000
-const isHeld = (amount: number, of: number) => Guard.holdReason(limits, "deletes", amount, of) !== null
+const isHeld = (count: number, of: number) => Guard.holdReason(limits, "deletes", count, of) !== null
 
 describe("Guard", () => {
-  it.prop("a held wave is also held if it is larger or if the stream is smaller", [amount, amount, amount], ([
+  it.prop("a held wave is also held if it is larger or if the stream is smaller", [count, count, count], ([
     count,
     more,
     of
@@ -28,7 +28,7 @@ describe("Guard", () => {
   it.prop(
     "waves of at least five records and half of a stream, or of both of two records, are held, and a single record never is (D16)",
     [
-      amount
+      count
     ],
     ([of]) => {
       if (of >= 2) assert.isTrue(isHeld(of, of))
@@ -42,9 +42,9 @@ describe("Guard", () => {
     assert.deepStrictEqual([isHeld(100, 400), isHeld(101, 400)], [false, true])
     assert.deepStrictEqual([isHeld(200, 1_000), isHeld(201, 1_000)], [false, true])
     assert.deepStrictEqual([isHeld(4, 8), isHeld(5, 11), isHeld(5, 10)], [false, false, true])
-    const isSwitched = (amount: number, of: number) => Guard.isScopeChange(limits, "value", amount, of)
+    const isSwitched = (count: number, of: number) => Guard.isScopeChange(limits, "value", count, of)
     assert.deepStrictEqual([isSwitched(4, 4), isSwitched(5, 16), isSwitched(6, 20)], [false, true, false])
-    const isFilled = (amount: number, of: number) => Guard.isScopeChange(limits, "members", amount, of)
+    const isFilled = (count: number, of: number) => Guard.isScopeChange(limits, "members", count, of)
     assert.deepStrictEqual([isFilled(4, 4), isFilled(14, 16), isFilled(15, 16), isFilled(18, 20)], [
       false,
       false,

@@ -142,7 +142,7 @@ describe("status", () => {
 
   it("a plugin that waits has a line that says why", () => {
     const lines = (one: Plugin) => shown({ plugins: [one] }).slice(1, -3)
-    const where = (integration: string, reason: string, state: "off" | "unconfigured") => ({
+    const where = (integration: string, reason: string, state: "off" | "unconfigured" | "removed") => ({
       integration,
       reason,
       state
@@ -155,12 +155,14 @@ describe("status", () => {
           { integration: "a:a", state: "on", reason: null },
           where("a:b", "by an operator", "off"),
           where("a:c", "DIGEST_URL is not set", "unconfigured"),
-          where("a:d", "DIGEST_URL is not set", "unconfigured")
+          where("a:d", "DIGEST_URL is not set", "unconfigured"),
+          where("a:e", "1 delivery is waiting until the integration is added again", "removed")
         ]
       })),
       [
         "  plugin digest is off in a:b: by an operator",
-        "  plugin digest is not configured in a:c, a:d: DIGEST_URL is not set"
+        "  plugin digest is not configured in a:c, a:d: DIGEST_URL is not set",
+        "  plugin digest cannot run in a:e: 1 delivery is waiting until the integration is added again"
       ]
     )
     assert.match(

@@ -110,3 +110,19 @@ describe("a token from an endpoint", () => {
       assert.strictEqual(issued, 3)
     }))
 })
+
+describe("a token from a file", () => {
+  it.effect("that the brokers accepted for a minute and now refuse is read again for the next login", () =>
+    Effect.gen(function*() {
+      let text = "first"
+      const token = Effect.sync(() => Redacted.make(text))
+      const tokens = OAuthToken.make({ mechanism: "oauthbearer", token, endpoint: null })
+      yield* accept(tokens)
+      yield* TestClock.adjust("1 minute")
+      const { reason } = yield* refuse(tokens)
+      assert.strictEqual(reason._tag, "Unreachable")
+      assert.include(reason.hint, "The next login reads the token again")
+      text = "second"
+      yield* tokens.login((used) => Effect.sync(() => assert.strictEqual(Redacted.value(used), "second")))
+    }))
+})

@@ -171,7 +171,9 @@ export const make = ({ endpoint, token }: OAuthLogin): TokenSource => {
         forget(token)
         const isRevoked = accepted?.text === text && now - accepted.since >= trialTime
         accepted = null
-        const advice = "The next login uses another token."
+        const advice = endpoint === null
+          ? "The next login reads the token again."
+          : "The next login uses another token."
         return Effect.fail(isRevoked ? failed("the brokers no longer accept the token", advice) : error)
       })
       if (accepted?.text !== text) accepted = { text, since: now }

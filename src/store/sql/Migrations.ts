@@ -26,7 +26,9 @@ const migrations = {
   "0005_encryption_keys": encryptionKeys,
   "0006_canceled_holds": canceledHolds,
   "0007_shards": shards,
-  "0008_audit_reads": auditReads
+  "0008_audit_reads": auditReads,
+  // again, because 0007 fences a process of an earlier version that may have stored the old spelling after 0006
+  "0009_canceled_holds_again": canceledHolds
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -317,6 +317,31 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       }))
   })
 
+  it.live("is migrated while a process of an earlier version writes: its last transaction counts, and then it is fenced (X9)", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const { sql, store } = yield* open(url)
+      yield* store.ensureStreams([stateOf(tags)])
+      yield* sql`INSERT INTO holds (stream, kind, state, reason, paths, opened_at, released)
+        SELECT key, 'deletes', 'open', '', '[]', 0, 0 FROM streams`
+      yield* sql`INSERT INTO ownership (scope, epoch) VALUES ('capture', 5)`
+      yield* sql`DROP TABLE audit_reads`
+      yield* sql`DELETE FROM migrations WHERE migration_id > 5`
+      const inside = yield* Deferred.make<void>()
+      const cancel = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
+        yield* sql`SELECT epoch FROM ownership WHERE scope = 'capture' FOR SHARE`
+        yield* sql`UPDATE holds SET state = 'cancelled'`
+        yield* Deferred.succeed(inside, undefined)
+        yield* Effect.sleep("500 millis")
+      })))
+      yield* Deferred.await(inside)
+      yield* open(url)
+      yield* Fiber.join(cancel)
+      assert.deepStrictEqual(yield* sql`SELECT state FROM holds`, [{ state: "canceled" }])
+      const older = store.transact({ scope: "capture", epoch: 5 }, tags, () => Effect.void)
+      assert.strictEqual(reasonOf(yield* Effect.exit(older)), "Fenced")
+    }))
+
   it.live("moves the pruned position only forward if a generation is raised at the same time", () =>
     Effect.gen(function*() {
       const url = yield* database

@@ -22,6 +22,7 @@ const tlsFields = (section: ConfigValue) =>
   section.fields({
     certFile: "ROLLCALL_HTTP_TLS_CERT_FILE",
     keyFile: "ROLLCALL_HTTP_TLS_KEY_FILE",
+    ocspFile: "ROLLCALL_HTTP_TLS_OCSP_FILE",
     caFile: "ROLLCALL_HTTP_TLS_CA_FILE",
     clientCaFile: "ROLLCALL_HTTP_TLS_CLIENT_CA_FILE",
     clientCrlFile: "ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE",
@@ -140,10 +141,14 @@ const parseServerTls = (section: ConfigValue) => {
   const own = tlsFields(section)
   const pair = parsePair(own.certFile, own.keyFile)
   const clients = parseClients(own)
-  if (pair !== null) return { ...pair, clients, client: parseClientPair(own) }
-  if (clients !== null && !own.certFile.isSet && !own.keyFile.isSet) {
+  const ocspFile = own.ocspFile.text() ?? null
+  if (pair !== null) return { ...pair, ocspFile, clients, client: parseClientPair(own) }
+  if ((clients !== null || ocspFile !== null) && !own.certFile.isSet && !own.keyFile.isSet) {
+    const contrary = clients === null
+      ? "an OCSP response for its certificate is named"
+      : "its clients need certificates"
     own.certFile.fault(
-      "is not set, so the operating API does not use TLS, but its clients need certificates",
+      `is not set, so the operating API does not use TLS, but ${contrary}`,
       "Name the server's certificate and its key"
     )
   }

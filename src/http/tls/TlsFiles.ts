@@ -5,6 +5,7 @@
  * Gotchas
  * - A list of revoked certificates that is out of date refuses every client, as does one that does not cover each authority of the
  *   client's chain.
+ * - An OCSP response that is out of date is still sent.
  * - A certificate is checked when its connection begins. If authorities or revocations change, all connections are therefore closed.
  */
 import * as Effect from "effect/Effect"
@@ -13,13 +14,16 @@ import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import type { Server } from "node:https"
 import { createSecureContext } from "node:tls"
+import { isDeepStrictEqual } from "node:util"
 import * as ReplacedFiles from "../ReplacedFiles.ts"
 
-/** Paths of PEM files. */
+/** Paths of PEM files, and of one DER file. */
 export interface TlsFiles {
   /** The server's certificate, followed by those of its intermediate authorities. */
   readonly certFile: string
   readonly keyFile: string
+  /** An OCSP response in DER: whether the authority revoked the certificate of the server; null: none is sent. */
+  readonly ocspFile: string | null
   /** null: clients need no certificate. */
   readonly clients: {
     /** The authorities that sign the certificates of clients. */
@@ -37,6 +41,7 @@ export interface TlsContent {
   readonly requestCert: boolean
   readonly ca?: string
   readonly crl?: string
+  readonly ocsp: Buffer | null
   readonly minVersion: "TLSv1.2"
 }
 
@@ -49,15 +54,17 @@ export class TlsError extends Schema.TaggedError<TlsError>()("TlsError", {
 const codeOf = (cause: unknown): string =>
   cause instanceof Error && "code" in cause ? String(cause.code) : "not a PEM file"
 
-const read = (name: string, path: string) =>
+const readBytes = (name: string, path: string) =>
   Effect.tryPromise({
-    try: () => readFile(path, "utf8"),
+    try: () => readFile(path),
     catch: (cause) =>
       new TlsError({
         message: `${name} names ${path}, which cannot be read (${codeOf(cause)})`,
         hint: `correct ${name}, or the rights of the file`
       })
   })
+
+const read = (name: string, path: string) => Effect.map(readBytes(name, path), String)
 
 const check = (uses: () => unknown, message: string, hint: string) =>
   Effect.try({ try: uses, catch: (cause) => new TlsError({ message: `${message} (${codeOf(cause)})`, hint }) })
@@ -80,8 +87,30 @@ const loadClients = Effect.fnUntraced(function*({ caFile, crlFile }: NonNullable
   return { ca, crl }
 })
 
+/** Whether this is an OCSPResponse (RFC 6960) with the status `successful`: a SEQUENCE as long as the file that begins with ENUMERATED 0. */
+const isSuccessful = (der: Buffer): boolean => {
+  const lengthBytes = (der[1] ?? 0) - 0x80
+  const start = 2 + lengthBytes
+  if (der[0] !== 0x30 || lengthBytes < 1 || lengthBytes > 4 || der.length < start) return false
+  return der.length === start + der.readUIntBE(2, lengthBytes) && der.toString("hex", start, start + 3) === "0a0100"
+}
+
+const loadOcsp = Effect.fnUntraced(function*(ocspFile: string, { certFile, cert }: { certFile: string; cert: string }) {
+  const ocsp = yield* readBytes("ROLLCALL_HTTP_TLS_OCSP_FILE", ocspFile)
+  const refuse = (what: string) =>
+    new TlsError({
+      message: `ROLLCALL_HTTP_TLS_OCSP_FILE names ${ocspFile}, which is not ${what}`,
+      hint: `fetch a response for ${certFile} with openssl ocsp -respout, or unset ROLLCALL_HTTP_TLS_OCSP_FILE`
+    })
+  if (!isSuccessful(ocsp)) return yield* refuse("a successful OCSP response in DER")
+  // clients refuse a connection whose response is for another certificate
+  const { serialNumber } = new X509Certificate(cert)
+  if (!ocsp.includes(serialNumber, 0, "hex")) return yield* refuse(`an OCSP response for the certificate ${certFile}`)
+  return ocsp
+})
+
 /** Reads the files and checks that they can be used together. */
-export const load = Effect.fnUntraced(function*({ certFile, clients, keyFile }: TlsFiles) {
+export const load = Effect.fnUntraced(function*({ certFile, clients, keyFile, ocspFile }: TlsFiles) {
   const pair = {
     cert: yield* read("ROLLCALL_HTTP_TLS_CERT_FILE", certFile),
     key: yield* read("ROLLCALL_HTTP_TLS_KEY_FILE", keyFile)
@@ -95,6 +124,7 @@ export const load = Effect.fnUntraced(function*({ certFile, clients, keyFile }: 
     ...pair,
     ...(clients === null ? {} : yield* loadClients(clients)),
     requestCert: clients !== null,
+    ocsp: ocspFile === null ? null : yield* loadOcsp(ocspFile, { certFile, cert: pair.cert }),
     minVersion: "TLSv1.2"
   }
   return content
@@ -104,16 +134,17 @@ const expiryOf = ({ cert }: TlsContent): string => new Date(new X509Certificate(
 
 const sameClients = (one: TlsContent, other: TlsContent): boolean => one.ca === other.ca && one.crl === other.crl
 
-/** Logs until when the certificate is valid, and uses new files within a minute. Never returns. */
+/** Answers requests for the OCSP response. Logs until when the certificate is valid, and uses new files within a minute. Never returns. */
 export const keepCurrent = (files: TlsFiles, first: TlsContent, server: Server): Effect.Effect<never> => {
   let current = first
+  if (files.ocspFile !== null) server.on("OCSPRequest", (_, __, answer) => answer(null, current.ocsp))
   return Effect.andThen(
     Effect.annotateLogs(Effect.logInfo("certificate loaded"), { expires: expiryOf(first) }),
     ReplacedFiles.keepCurrent({
       name: "certificate",
       first,
       read: load(files),
-      isSame: (one, other) => one.cert === other.cert && one.key === other.key && sameClients(one, other),
+      isSame: isDeepStrictEqual,
       use: (content) => {
         server.setSecureContext(content)
         if (!sameClients(content, current)) server.closeAllConnections()

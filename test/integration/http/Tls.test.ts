@@ -14,7 +14,7 @@ import tls, { connect, type DetailedPeerCertificate } from "node:tls"
 import { fileURLToPath } from "node:url"
 import { connectTo } from "../../../src/cli/Connection.ts"
 import * as Server from "../../../src/http/Server.ts"
-import { certificates, missing, revoke } from "../kafka/Certificates.ts"
+import { certificates, missing, respond, revoke } from "../kafka/Certificates.ts"
 import * as Running from "./Running.ts"
 
 const token = "an-operate-token-of-32-characters"
@@ -77,7 +77,10 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         assert.strictEqual(yield* handshake("TLSv1.1"), "refused")
         assert.strictEqual(yield* handshake("TLSv1.3"), "broker")
       }).pipe(
-        Running.using({ token, tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), clients: null } })
+        Running.using({
+          token,
+          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), ocspFile: null, clients: null }
+        })
       )
     }).pipe(Effect.scoped))
 
@@ -103,7 +106,10 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         yield* serve("client", "key")
         assert.strictEqual(yield* afterAMinute, "certificate replaced")
         assert.strictEqual(yield* handshake("TLSv1.3"), "client")
-      }).pipe(Running.using({ tls: { certFile, keyFile, clients: null } }), Effect.provide(Logger.layer([logger])))
+      }).pipe(
+        Running.using({ tls: { certFile, keyFile, ocspFile: null, clients: null } }),
+        Effect.provide(Logger.layer([logger]))
+      )
     }).pipe(Effect.scoped))
 
   it.live("is reached by the commands: with the server's own certificate, or with that of its authority", () =>
@@ -130,7 +136,10 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         assert.match(yield* ask("127.0.0.1", path("client.pem"), null), /not trusted/)
         assert.match(yield* ask("127.0.0.1", null, path("none.pem")), /none\.pem cannot be read/)
       }).pipe(
-        Running.using({ token, tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), clients: null } })
+        Running.using({
+          token,
+          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), ocspFile: null, clients: null }
+        })
       )
       yield* Effect.gen(function*() {
         const tls = { certFile: null, caFile: path("ca.pem"), client: null }
@@ -144,10 +153,88 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
     Effect.gen(function*() {
       const { path } = yield* certificates
       const failed = (certFile: string, keyFile: string) =>
-        Effect.flip(Server.checkAddress({ host: "127.0.0.1", port: 0, tls: { certFile, keyFile, clients: null } }))
+        Effect.flip(
+          Server.checkAddress({ host: "127.0.0.1", port: 0, tls: { certFile, keyFile, ocspFile: null, clients: null } })
+        )
       assert.match((yield* failed(path("broker.pem"), path("client.key"))).message, /are not a certificate and its key/)
       assert.match((yield* failed(path("broker.key"), path("broker.key"))).message, /are not a certificate and its key/)
       assert.match((yield* failed(path("none.pem"), path("broker.key"))).message, /CERT_FILE .*none\.pem.*ENOENT/)
+    }).pipe(Effect.scoped))
+})
+
+describe.skipIf(missing !== null)("the operating API with an OCSP response", () => {
+  const settings = (path: (name: string) => string, ocspFile: string | null) => ({
+    certFile: path("broker.pem"),
+    keyFile: path("broker.key"),
+    ocspFile,
+    clients: null
+  })
+
+  /** The OCSP response to a client that asks for one; null: none. */
+  const stapled = Effect.fnUntraced(function*(path: (name: string) => string) {
+    const port = yield* portOf
+    return yield* Effect.promise(async () => {
+      const ca = await readFile(path("ca.pem"))
+      const socket = connect({ host: "127.0.0.1", port, ca, requestOCSP: true })
+      const [[response]] = await Promise.all([once(socket, "OCSPResponse"), once(socket, "secureConnect")])
+      socket.destroy()
+      return response as Buffer | null
+    })
+  })
+
+  it.effect("sends it to clients that ask for it, and a new one within a minute, and keeps it while the file is damaged", () =>
+    Effect.gen(function*() {
+      const { folder, path } = yield* certificates
+      const first = yield* respond(folder, "broker")
+      const messages = yield* Queue.unbounded<string>()
+      const logger = Logger.make(({ message }) => {
+        if (String(message).startsWith("certificate")) Queue.offerUnsafe(messages, String(message))
+      })
+      const afterAMinute = Effect.andThen(TestClock.adjust("1 minute"), Queue.take(messages))
+      yield* Effect.gen(function*() {
+        yield* Queue.take(messages)
+        assert.deepStrictEqual(yield* stapled(path), first)
+        yield* Effect.promise(() => writeFile(path("ocsp.der"), "not a response"))
+        assert.strictEqual(yield* afterAMinute, "certificate not replaced")
+        assert.deepStrictEqual(yield* stapled(path), first)
+        const second = yield* respond(folder, "broker")
+        assert.notDeepEqual(second, first)
+        assert.strictEqual(yield* afterAMinute, "certificate replaced")
+        assert.deepStrictEqual(yield* stapled(path), second)
+      }).pipe(Running.using({ tls: settings(path, path("ocsp.der")) }), Effect.provide(Logger.layer([logger])))
+    }).pipe(Effect.scoped))
+
+  it.live("sends no response without the setting", () =>
+    Effect.gen(function*() {
+      const { path } = yield* certificates
+      yield* Effect.gen(function*() {
+        assert.isNull(yield* stapled(path))
+      }).pipe(Running.using({ tls: settings(path, null) }))
+    }).pipe(Effect.scoped))
+
+  it.effect("does not start unless the file is a complete, successful response for the certificate, and says why", () =>
+    Effect.gen(function*() {
+      const { folder, path } = yield* certificates
+      const failed = (name: string) =>
+        Effect.map(
+          Effect.flip(Server.checkAddress({ host: "127.0.0.1", port: 0, tls: settings(path, path(name)) })),
+          ({ message }) => message
+        )
+      const good = yield* respond(folder, "broker")
+      // 0: the type, 1: the number of bytes of the length, 6: the status
+      const damaged = [[0, 0x31], [1, 0x80], [1, 0xff], [6, 3]] as const
+      const parts = [good.subarray(0, -1), good.subarray(0, 3), Buffer.concat([good, good])]
+      const others = [Buffer.from("30030a0103", "hex"), "", good.toString("base64")]
+      for (const content of [...damaged.map(([at, value]) => good.with(at, value)), ...parts, ...others]) {
+        yield* Effect.promise(() => writeFile(path("wrong.der"), content))
+        assert.match(
+          yield* failed("wrong.der"),
+          /^ROLLCALL_HTTP_TLS_OCSP_FILE names .*wrong\.der, which is not a successful OCSP response in DER$/
+        )
+      }
+      assert.match(yield* failed("none.der"), /^ROLLCALL_HTTP_TLS_OCSP_FILE .*none\.der.*ENOENT/)
+      yield* respond(folder, "client")
+      assert.match(yield* failed("ocsp.der"), /is not an OCSP response for the certificate .*broker\.pem$/)
     }).pipe(Effect.scoped))
 })
 
@@ -155,6 +242,7 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
   const settings = (path: (name: string) => string, crlFile: string | null = null) => ({
     certFile: path("broker.pem"),
     keyFile: path("broker.key"),
+    ocspFile: null,
     clients: { caFile: path("ca.pem"), crlFile }
   })
 

@@ -8,9 +8,9 @@ import { installedVersion, satisfies } from "./PeerVersion.js"
 
 const here = (path) => new URL(`../${path}`, import.meta.url)
 const isClone = existsSync(here("src/main.ts"))
-const major = Number(process.versions.node.split(".")[0])
-if (major < 24) {
-  console.error(`rollcall needs Node.js 24 or newer, but this is Node.js ${process.versions.node}.`)
+const [major, minor] = process.versions.node.split(".").map(Number)
+if (major < 24 || (major === 24 && minor < 9)) {
+  console.error(`rollcall needs Node.js 24.9 or newer, but this is Node.js ${process.versions.node}.`)
   console.error(
     isClone
       ? "  Run `npm install` and then `npx rollcall`, which uses the clone's own Node.js 24."

@@ -18,8 +18,8 @@ import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import * as LogReader from "./LogReader.ts"
 import * as ResponsePage from "./ResponsePage.ts"
 
-/** Proxies close a connection without traffic after 30 to 60 seconds. */
-const heartbeat = "15 seconds"
+/** Time without an event until a reader gets a comment (ns). Proxies close a connection without traffic after 30 to 60 seconds. */
+const heartbeat = 15_000_000_000n
 /**
  * Time between two reads of a reader that has read the whole log (ns). A read takes 0.3 ms of CPU time, even if nothing matches, so that
  * 128 readers of a busy log take at most a sixth of a core.
@@ -45,6 +45,8 @@ interface Reader {
   readonly after: LogReader.ResumePoint
   /** When it may read again, monotonic ns. */
   readonly notBefore: bigint
+  /** When it gets a comment if it gets nothing before, monotonic ns. */
+  readonly silentUntil: bigint
 }
 
 /**
@@ -56,20 +58,29 @@ const eventStream = Effect.fnUntraced(function*(start: LogReader.ResumePoint, li
   const idOf = ({ chain, position }: LogReader.ResumePoint) => formatPosition(store.identity, position, chain)
   const sse = (entry: LogEntry) =>
     `id: ${idOf(entry)}\nevent: ${entry.kind}\ndata: ${cloudEventTextOf(store.identity, entry)}\n\n`
-  const step = Effect.fnUntraced(function*({ after, notBefore }: Reader) {
+  const step = Effect.fnUntraced(function*({ after, notBefore, silentUntil }: Reader) {
     const wait = notBefore - (yield* Clock.monotonicTimeNanos)
     if (wait > 0n) yield* Effect.sleep(Duration.nanos(wait))
     const readAt = yield* Clock.monotonicTimeNanos
     const { atEnd, next, texts } = yield* LogReader.readPage(after, limit, filter, sse, maxChunkBytes)
-    const reader = { after: next, notBefore: atEnd ? readAt + readInterval : 0n }
+    const reader = { after: next, notBefore: atEnd ? readAt + readInterval : 0n, silentUntil: readAt + heartbeat }
     if (texts.length > 0) return [texts.join(""), reader] as const
     if (!atEnd) return [`: no event matches so far\nid: ${idOf(next)}\n\n`, reader] as const
-    const news = yield* Effect.timeoutOption(store.awaitLog(next.position), heartbeat)
-    // The id advances a reader with a filter although no event matched; otherwise its position would expire.
-    return [Option.isSome(news) ? "" : `: no new event\nid: ${idOf(next)}\n\n`, reader] as const
+    const silence = silentUntil - readAt
+    // also while others' events arrive all the time: without the id, the position of a reader with a filter would expire
+    const news = silence > 0n && Option.isSome(
+      yield* Effect.timeoutOption(store.awaitLog(next.position), Duration.nanos(silence))
+    )
+    return news
+      ? ["", { ...reader, silentUntil }] as const
+      : [`: no new event\nid: ${idOf(next)}\n\n`, {
+        ...reader,
+        silentUntil: (yield* Clock.monotonicTimeNanos) + heartbeat
+      }] as const
   })
   const hint = yield* LogReader.explainEmptyFilter(filter)
-  const body = Stream.unfold({ after: start, notBefore: 0n }, step).pipe(
+  const first = { after: start, notBefore: 0n, silentUntil: (yield* Clock.monotonicTimeNanos) + heartbeat }
+  const body = Stream.unfold(first, step).pipe(
     Stream.filter((text) => text !== ""),
     Stream.prepend([hint === null ? ": connected\n\n" : `: connected; ${hint}\n\n`]),
     Stream.encodeText,

@@ -5,11 +5,13 @@
  * Gotchas
  * - A connection without traffic is not idle while its request is running: an audit may take minutes. It is closed only if
  *   bytes wait to be sent and the client reads none, or if no request is running.
+ * - Node.js applies no limit to a connection whose request to change the protocol (`Upgrade`) is accepted. Such a request is
+ *   therefore answered as if it had no such header; clients in Java send it with their first request.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { createServer, type Server } from "node:http"
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import { keepCurrent, load, type TlsFiles } from "../tls/TlsFiles.ts"
@@ -25,7 +27,8 @@ const handshakesFailed = Metric.counter("rollcall_http_handshakes_failed_total",
     "Connections to the operating API that failed before the first request: no accepted client certificate, or no TLS",
   incremental: true
 })
-const stalled = Metric.counter("rollcall_http_readers_cut_total", {
+/** Also counts readers that `PageBudget` cuts. */
+export const readersCut = Metric.counter("rollcall_http_readers_cut_total", {
   description: "Connections to the operating API that were closed because the client did not read its response",
   incremental: true
 })
@@ -41,15 +44,18 @@ const maxRunning = 8
 const cutStalled = (server: Server, onCut: (address: string) => void): void => {
   /** Number of requests that are running on a connection. */
   const running = new WeakMap<Socket, number>()
-  server.on("request", ({ socket }, response) => {
-    const count = (running.get(socket) ?? 0) + 1
-    running.set(socket, count)
+  const count = ({ socket }: IncomingMessage, response: ServerResponse) => {
+    const now = (running.get(socket) ?? 0) + 1
+    running.set(socket, now)
     response.once("close", () => running.set(socket, (running.get(socket) ?? 1) - 1))
-    if (count > maxRunning && !socket.destroyed) {
+    if (now > maxRunning && !socket.destroyed) {
       onCut(socket.remoteAddress ?? "unknown")
       socket.destroy()
     }
-  })
+  }
+  server.on("request", count)
+  // of a request with `Expect: 100-continue`, in place of "request"
+  server.on("checkContinue", count)
   server.on("timeout", (socket: Socket) => {
     if (isRunning(running, socket) && socket.writableLength === 0) return
     if (socket.writableLength > 0) onCut(socket.remoteAddress ?? "unknown")
@@ -60,14 +66,15 @@ const cutStalled = (server: Server, onCut: (address: string) => void): void => {
 const create = Effect.fnUntraced(function*(limits: Limits, tls: TlsFiles | null) {
   const headers = Duration.toMillis(limits.headers)
   const request = Duration.toMillis(limits.request)
-  const timeouts = {
+  const options = {
     headersTimeout: headers,
     requestTimeout: request,
-    connectionsCheckingInterval: Math.min(headers, request) / 2
+    connectionsCheckingInterval: Math.min(headers, request) / 2,
+    shouldUpgradeCallback: () => false
   }
-  if (tls === null) return createServer(timeouts)
+  if (tls === null) return createServer(options)
   const content = yield* load(tls)
-  const server = createTlsServer({ ...timeouts, ...content, handshakeTimeout: headers })
+  const server = createTlsServer({ ...options, ...content, handshakeTimeout: headers })
   yield* Effect.forkScoped(keepCurrent(tls, content, server))
   return server
 })
@@ -89,6 +96,6 @@ export const makeServer = Effect.fnUntraced(function*(limits: Limits, tls: TlsFi
   server.on("tlsClientError", (_, { remoteAddress = "unknown" }: Socket) => {
     run(Effect.andThen(Metric.update(handshakesFailed, 1), noteFailed(remoteAddress)))
   })
-  cutStalled(server, (address) => run(Effect.andThen(Metric.update(stalled, 1), noteStalled(address))))
+  cutStalled(server, (address) => run(Effect.andThen(Metric.update(readersCut, 1), noteStalled(address))))
   return server
 })

@@ -17,6 +17,8 @@ export interface Limits {
   readonly pageBytes: number
   /** How long a request waits for the memory of its page. */
   readonly pageWait: Duration.Input
+  /** How long a client may take to receive a page while another request waits for memory. */
+  readonly pageReceipt: Duration.Input
 }
 
 /** A page of a thousand ordinary rows is far smaller. */
@@ -32,5 +34,6 @@ export const defaults: Limits = {
   stall: Duration.seconds(30),
   bodyBytes: 64 * 1024,
   pageBytes: 8 * maxPageBytes,
-  pageWait: Duration.seconds(5)
+  pageWait: Duration.seconds(5),
+  pageReceipt: Duration.seconds(30)
 }

@@ -13,7 +13,7 @@ const printed = async (installed: string) => {
   const program = new Program(["--version"], { NODE_OPTIONS: `--import=data:text/javascript,${older}` }, root, entry)
   const { code, stderr } = await program.ended
   assert.strictEqual(code, 1)
-  assert.match(stderr, /^rollcall needs Node\.js 24 or newer, but this is Node\.js 20\.11\.0\.\n/)
+  assert.match(stderr, /^rollcall needs Node\.js 24\.9 or newer, but this is Node\.js 20\.11\.0\.\n/)
   return stderr
 }
 

@@ -431,6 +431,21 @@ describe("GET /v1/events as a stream", () => {
       assert.deepStrictEqual(ids(text).at(-1), (yield* ask("/v1/events?after=latest")).body.next)
     }).pipe(using()))
 
+  it.effect("comments keep a stream alive and advance its reader while the log gets only events that do not match", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      const listening = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("id: ")))
+      for (let count = 0; count < 200 && listening.pollUnsafe() === undefined; count++) {
+        yield* write(`r${count}`, "{}")
+        yield* TestClock.adjust("250 millis")
+        yield* TestClock.withLive(Effect.sleep("10 millis"))
+      }
+      assert.isDefined(listening.pollUnsafe())
+      const { text } = yield* Fiber.join(listening)
+      assert.match(text, /^: connected.*\n\n: no new event\nid: \S+\n\n$/)
+      assert.strictEqual((yield* ask(`/v1/events?after=${ids(text)[0]}`)).status, 200)
+    }).pipe(using()))
+
   it.effect("a reader at the end of the log waits 250 ms before it reads again, so that many readers of a busy log stay cheap (I9)", () =>
     Effect.gen(function*() {
       yield* stream()

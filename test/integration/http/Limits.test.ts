@@ -198,6 +198,24 @@ describe("unread pages", () => {
       yield* until(200)
     }).pipe(Effect.scoped, using({ limits: { pageBytes: 17 * mebibyte, pageWait: "100 millis" } })))
 
+  it.live("hold memory for at most 30 s while another request waits for it, even if their clients make slow progress", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      for (let id = 0; id < 9; id++) yield* write(`r${id}`, JSON.stringify({ name: "x".repeat(mebibyte - 1000) }))
+      const [oldest, newest] = [yield* open, yield* open]
+      for (const socket of [oldest, newest]) {
+        socket.pause()
+        socket.write("GET /v1/events?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        yield* Effect.promise(() => once(socket, "readable"))
+      }
+      assert.strictEqual((yield* send("GET", "/v1/events?after=latest")).status, 200)
+      yield* closed(oldest)
+      assert.isFalse(newest.destroyed)
+    }).pipe(
+      Effect.scoped,
+      using({ limits: { pageBytes: 17 * mebibyte, stall: "1 hour", pageWait: "1 hour", pageReceipt: "200 millis" } })
+    ))
+
   it.live("that cannot be made hold no memory afterwards (I9)", () =>
     Effect.gen(function*() {
       yield* stream()
@@ -230,12 +248,30 @@ describe("connections", () => {
       const few = yield* open
       few.write(page.repeat(4))
       assert.match(yield* received(few), /^HTTP\/1.1 200/)
-      const many = yield* open
-      many.write(page.repeat(300))
-      yield* closed(many)
-      // of 300 answers with 491 bytes
-      assert.isBelow(many.bytesRead, 8192)
+      for (const request of [page, page.replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n")]) {
+        const many = yield* open
+        many.write(request.repeat(300))
+        yield* closed(many)
+        // of 300 answers with 491 bytes
+        assert.isBelow(many.bytesRead, 8192)
+      }
       assert.strictEqual((yield* send("GET", "/v1/events")).status, 200)
+      const cut = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_http_readers_cut_total")
+      assert.strictEqual((cut?.state as { count: number } | undefined)?.count, 2)
+    }).pipe(Effect.scoped, using(), Effect.provideService(Metric.MetricRegistry, new Map())))
+
+  it.live("that ask for another protocol have the same limits: the request is answered as if it did not ask", () =>
+    Effect.gen(function*() {
+      for (const protocol of ["websocket", "h2c"]) {
+        const one = yield* open
+        for (let count = 0; count < 2; count++) {
+          one.write(
+            `GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: ${protocol}\r\n\r\n`
+          )
+          assert.match(yield* received(one), /^HTTP\/1.1 200 OK\r\n[^]*Connection: keep-alive\r\n/)
+        }
+        one.destroy()
+      }
     }).pipe(Effect.scoped, using()))
 
   it.live("with many requests one after another do not collect a listener for each of them", () =>

@@ -1,7 +1,6 @@
 /**
  * Logs occurrences that a client can cause without limit: the first one at once, and then once a minute how many there were.
  */
-import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
@@ -13,25 +12,25 @@ export const make = Effect.fnUntraced(function*(message: string) {
   const scope = yield* Scope.Scope
   let unlogged = 0
   let last = {}
-  let quietUntil = 0
+  let isQuiet = false
 
   const log = (count: number) => Effect.annotateLogs(Effect.logWarning(message), { count, ...last })
 
   const logRest = Effect.suspend(() => {
     const count = unlogged
     unlogged = 0
+    isQuiet = false
     return count === 0 ? Effect.void : log(count)
   }).pipe(Effect.delay(interval))
 
   return Effect.fnUntraced(function*(address: string, details: Readonly<Record<string, string | number>> = {}) {
     last = { address, ...details }
-    const now = yield* Clock.currentTimeMillis
-    if (now < quietUntil) {
+    if (isQuiet) {
       unlogged += 1
       return
     }
-    quietUntil = now + Duration.toMillis(interval)
+    isQuiet = true
+    yield* Effect.forkIn(Effect.interruptible(logRest), scope)
     yield* log(1)
-    yield* Effect.forkIn(logRest, scope)
-  })
+  }, Effect.uninterruptible)
 })

@@ -6,13 +6,16 @@
  * - A list of revoked certificates that is out of date refuses every client, as does one that does not cover each authority of the
  *   client's chain.
  * - An OCSP response that is out of date is still sent.
- * - A certificate is checked when its connection begins. If authorities or revocations change, all connections are therefore closed.
+ * - A certificate is checked when its connection begins. If authorities or revocations change, all connections are therefore closed,
+ *   also those that have not finished their handshake: they use the lists of their beginning.
+ * - Node.js uses only the first list of a text, and ignores damaged certificates of authorities after the first one.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import type { Server } from "node:https"
+import type { Socket } from "node:net"
 import { createSecureContext } from "node:tls"
 import { isDeepStrictEqual } from "node:util"
 import * as ReplacedFiles from "../ReplacedFiles.ts"
@@ -39,8 +42,8 @@ export interface TlsContent {
   readonly key: string
   /** Whether every connection must present a certificate that `ca` signed; then there is `ca`. */
   readonly requestCert: boolean
-  readonly ca?: string
-  readonly crl?: string
+  readonly ca?: Array<string>
+  readonly crl?: Array<string>
   readonly ocsp: Buffer | null
   readonly minVersion: "TLSv1.2"
 }
@@ -69,16 +72,22 @@ const read = (name: string, path: string) => Effect.map(readBytes(name, path), S
 const check = (uses: () => unknown, message: string, hint: string) =>
   Effect.try({ try: uses, catch: (cause) => new TlsError({ message: `${message} (${codeOf(cause)})`, hint }) })
 
+/** The parts of a PEM file; the whole text if it has none. */
+const partsOf = (pem: string): Array<string> => {
+  const [first = "", ...parts] = pem.split(/(?=-----BEGIN )/)
+  return parts.length === 0 || first.startsWith("-----BEGIN ") ? [first, ...parts] : parts
+}
+
 const loadClients = Effect.fnUntraced(function*({ caFile, crlFile }: NonNullable<TlsFiles["clients"]>) {
-  const ca = yield* read("ROLLCALL_HTTP_TLS_CLIENT_CA_FILE", caFile)
+  const ca = partsOf(yield* read("ROLLCALL_HTTP_TLS_CLIENT_CA_FILE", caFile))
   // without a certificate in the file no client would be accepted
   yield* check(
-    () => new X509Certificate(ca),
+    () => ca.map((one) => new X509Certificate(one)),
     `${caFile} is not a certificate`,
     "name the PEM file of the authority that signs the certificates of clients"
   )
   if (crlFile === null) return { ca }
-  const crl = yield* read("ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE", crlFile)
+  const crl = partsOf(yield* read("ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE", crlFile))
   yield* check(
     () => createSecureContext({ crl }),
     `${crlFile} is not a list of revoked certificates`,
@@ -132,11 +141,17 @@ export const load = Effect.fnUntraced(function*({ certFile, clients, keyFile, oc
 
 const expiryOf = ({ cert }: TlsContent): string => new Date(new X509Certificate(cert).validTo).toISOString()
 
-const sameClients = (one: TlsContent, other: TlsContent): boolean => one.ca === other.ca && one.crl === other.crl
+const sameClients = (one: TlsContent, other: TlsContent): boolean =>
+  isDeepStrictEqual([one.ca, one.crl], [other.ca, other.crl])
 
 /** Answers requests for the OCSP response. Logs until when the certificate is valid, and uses new files within a minute. Never returns. */
 export const keepCurrent = (files: TlsFiles, first: TlsContent, server: Server): Effect.Effect<never> => {
   let current = first
+  const connections = new Set<Socket>()
+  server.on("connection", (socket: Socket) => {
+    connections.add(socket)
+    socket.once("close", () => connections.delete(socket))
+  })
   if (files.ocspFile !== null) server.on("OCSPRequest", (_, __, answer) => answer(null, current.ocsp))
   return Effect.andThen(
     Effect.annotateLogs(Effect.logInfo("certificate loaded"), { expires: expiryOf(first) }),
@@ -147,7 +162,7 @@ export const keepCurrent = (files: TlsFiles, first: TlsContent, server: Server):
       isSame: isDeepStrictEqual,
       use: (content) => {
         server.setSecureContext(content)
-        if (!sameClients(content, current)) server.closeAllConnections()
+        if (!sameClients(content, current)) { for (const socket of connections) socket.destroy() }
         current = content
         return { expires: expiryOf(content) }
       }

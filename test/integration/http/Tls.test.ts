@@ -10,11 +10,12 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { copyFile, readFile, writeFile } from "node:fs/promises"
 import { request, type RequestOptions } from "node:https"
+import * as net from "node:net"
 import tls, { connect, type DetailedPeerCertificate } from "node:tls"
 import { fileURLToPath } from "node:url"
 import { connectTo } from "../../../src/cli/Connection.ts"
 import * as Server from "../../../src/http/Server.ts"
-import { certificates, missing, respond, revoke } from "../kafka/Certificates.ts"
+import { certificates, missing, respond, revoke, revokeNone } from "../kafka/Certificates.ts"
 import * as Running from "./Running.ts"
 
 const token = "an-operate-token-of-32-characters"
@@ -341,7 +342,7 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
       }).pipe(Running.using({ token, tls: settings(path) }))
     }).pipe(Effect.scoped))
 
-  it.effect("refuses a revoked certificate within a minute, also on open connections and in a resumed TLS session", () =>
+  it.effect("refuses a revoked certificate within a minute, on open connections with and without a handshake and in a resumed TLS session too", () =>
     Effect.gen(function*() {
       const { folder, path } = yield* certificates
       yield* revoke(folder)
@@ -367,16 +368,71 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
         )
         assert.strictEqual(yield* statusOf(path, "client", "/health/live", { session }), 200)
         const closed = once(open.resume(), "close")
+        /** A connection whose handshake begins only after the certificate is revoked. */
+        const early = yield* Effect.acquireRelease(
+          Effect.promise(async () => {
+            const socket = net.connect(port, "127.0.0.1").on("error", () => {})
+            await once(socket, "connect")
+            return socket.resume()
+          }),
+          (socket) => Effect.sync(() => socket.destroy())
+        )
         yield* Effect.promise(() => writeFile(path("crl.pem"), "not a list"))
         assert.strictEqual(yield* afterAMinute, "certificate not replaced")
         assert.strictEqual(yield* statusOf(path, "client"), 200)
         yield* revoke(folder, "client")
         assert.strictEqual(yield* afterAMinute, "certificate replaced")
         yield* Effect.promise(() => closed)
+        const answer = yield* Effect.promise(() =>
+          new Promise<string>((resolve) => {
+            if (early.destroyed) return resolve("closed")
+            early.once("close", () => resolve("closed"))
+            const late = connect({ socket: early, servername: "kafka.test", ...pair }).on("error", () => {})
+            late.once("data", (data) => resolve(String(data)))
+            late.write("GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n")
+          })
+        )
+        assert.strictEqual(answer, "closed")
         assert.match(String(yield* statusOf(path, "client")), refused)
         assert.match(String(yield* statusOf(path, "client", "/health/live", { session })), refused)
         assert.strictEqual(yield* statusOf(path, "broker"), 200)
-      }).pipe(Running.using({ token, tls: settings(path, path("crl.pem")) }), Effect.provide(Logger.layer([logger])))
+      }).pipe(
+        Effect.scoped,
+        Running.using({ token, tls: settings(path, path("crl.pem")) }),
+        Effect.provide(Logger.layer([logger]))
+      )
+    }).pipe(Effect.scoped))
+
+  it.live("uses the lists of all authorities in the file, and refuses a file whose second part is damaged", () =>
+    Effect.gen(function*() {
+      const { folder, path } = yield* certificates
+      yield* revoke(folder, "client")
+      yield* revokeNone(folder)
+      const join = (target: string, names: ReadonlyArray<string>, end?: number) =>
+        Effect.promise(async () => {
+          const parts = await Promise.all(names.map((name) => readFile(path(name), "utf8")))
+          await writeFile(path(target), parts.join("").slice(0, end))
+        })
+      yield* join("lists.pem", ["other-crl.pem", "crl.pem"])
+      yield* join("authorities.pem", ["other-ca.pem", "ca.pem"])
+      const files = (caFile: string, crlFile: string) => ({
+        ...settings(path),
+        clients: { caFile: path(caFile), crlFile: path(crlFile) }
+      })
+      yield* Effect.gen(function*() {
+        assert.strictEqual(yield* statusOf(path, "stranger"), 200)
+        assert.strictEqual(yield* statusOf(path, "broker"), 200)
+        assert.match(String(yield* statusOf(path, "client")), refused)
+      }).pipe(Running.using({ token, tls: files("authorities.pem", "lists.pem") }))
+      yield* join("cut-lists.pem", ["other-crl.pem", "crl.pem"], -80)
+      yield* join("cut-authorities.pem", ["other-ca.pem", "ca.pem"], -80)
+      const failed = (caFile: string, crlFile: string) =>
+        Effect.flip(Server.checkAddress({ host: "127.0.0.1", port: 0, tls: files(caFile, crlFile) }))
+      assert.match((yield* failed("ca.pem", "cut-lists.pem")).message, /cut-lists\.pem is not a list of revoked/)
+      assert.match(
+        (yield* failed("cut-authorities.pem", "crl.pem")).message,
+        /cut-authorities\.pem is not a certificate/
+      )
     }).pipe(Effect.scoped))
 
   it.effect("does not start with a file that is not a certificate or not a list of revoked ones, and says which", () =>

@@ -330,11 +330,6 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    yield* purge(deliveries.purgeResults(record.integration, mentionOf(record.id)))\n",
     ""
   ]),
-  mutant("forgotten-while-running", "forgetting waits for handlers that have the record in memory", [
-    "capture/forget/Forgetting.ts",
-    "      while ((yield* one) > 0) yield*",
-    "      while ((yield* one) > Infinity) yield*"
-  ]),
   mutant("forgetting-abandoned", "an interrupted forgetting is resumed at the next start", [
     "capture/forget/Forgetting.ts",
     '    if (record.state !== "erasing") continue\n',

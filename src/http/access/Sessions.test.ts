@@ -61,7 +61,7 @@ describe("a session", () => {
       assert.isNotNull(yield* find(other, false))
     }).pipe(Effect.provide(Sessions.layer)))
 
-  it.effect("of the user who was idle longest ends if there are more than a hundred", () =>
+  it.effect("of the user who was idle longest ends if there are more than a hundred with the same right", () =>
     Effect.gen(function*() {
       const { find, start } = yield* Sessions
       const started = yield* Effect.forEach(Array.from({ length: 100 }), () => start(grant("operate"), address))
@@ -71,6 +71,15 @@ describe("a session", () => {
       assert.isNotNull(yield* find(secrets[0], false))
       assert.isNull(yield* find(secrets[1], false))
       assert.isNotNull(yield* find(secrets[2], false))
+    }).pipe(Effect.provide(Sessions.layer)))
+
+  it.effect("of an operator does not end because of sessions with the read token", () =>
+    Effect.gen(function*() {
+      const { find, list, start } = yield* Sessions
+      const { secret } = yield* start(grant("operate"), address)
+      for (let count = 0; count < 101; count++) yield* start(grant("read"), address)
+      assert.isNotNull(yield* find(secret, false))
+      assert.lengthOf(yield* list, 101)
     }).pipe(Effect.provide(Sessions.layer)))
 
   it.effect("is listed with its times, by an id that is not its secret", () =>

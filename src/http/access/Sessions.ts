@@ -5,7 +5,7 @@
  * 1. A session ends after `idleLimit` without activity, `absoluteLimit` after its start, and when the token that started it is no longer
  *    valid
  * 2. Only a hash of its secret is stored, and only in memory: a restart ends all sessions   (I11)
- * 3. Only a valid token starts a session, and there are never more than `maxSessions`   (I9)
+ * 3. Only a valid token starts a session, and there are never more than `maxSessions` of each right   (I9)
  *
  * Gotchas
  * - Browsers send a cookie to every port of a host. The name of the cookie therefore contains the port, so that two servers
@@ -89,8 +89,10 @@ export class Sessions extends Context.Service<Sessions, {
       start: (grant, address) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           dropDead(now)
-          const [longestIdle] = sessions.keys()
-          if (sessions.size >= maxSessions && longestIdle !== undefined) sessions.delete(longestIdle)
+          // of the same right: the holders of the read token must not be able to sign out operators
+          const peers = [...sessions].filter(([, session]) => session.grant.caller.scope === grant.caller.scope)
+          const [longestIdle] = peers
+          if (peers.length >= maxSessions && longestIdle !== undefined) sessions.delete(longestIdle[0])
           const secret = randomBytes(32).toString("base64url")
           const id = randomBytes(8).toString("hex")
           sessions.set(hash(secret), { id, grant, address, startedAt: now, lastRequestAt: now })

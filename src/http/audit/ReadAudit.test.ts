@@ -39,6 +39,11 @@ const noted = Effect.fnUntraced(function*(
       HttpServerRequest.HttpServerRequest,
       HttpServerRequest.fromWeb(new Request(`http://localhost${url}`))
     ),
+    Effect.provideService(
+      HttpServerRequest.ParsedSearchParams,
+      // the router takes `;` for the start of the query, too
+      HttpServerRequest.searchParamsFromURL(new URL(url.replace(/[;?]/, "?"), "http://localhost"))
+    ),
     Effect.provideService(HttpRouter.RouteContext, { params, route: {} as never })
   )
   return { answered, notes }
@@ -67,6 +72,9 @@ describe("the audit of reads", () => {
           ["/v1/events", { integration: undefined, model: undefined }]
         ]
       )
+      assert.deepStrictEqual(yield* named("/v1/records", "/v1/records;integration=a:1&model=ats.tag"), [
+        ["/v1/records", { integration: "a:1", model: "ats.tag" }]
+      ])
       const path = "/v1/streams/:integration/:model/audit"
       assert.deepStrictEqual(
         yield* named(path, "/v1/streams/a%3A1/ats.tag/audit", { integration: "a:1", model: "ats.tag" }),

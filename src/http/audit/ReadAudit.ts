@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpBody from "effect/http/HttpBody"
 import * as HttpRouter from "effect/http/HttpRouter"
-import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import { ParsedSearchParams } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -24,19 +24,20 @@ export const ShowsRecords = Context.Reference<boolean>("rollcall/http/ShowsRecor
 export class ReadAudit extends HttpApiMiddleware.Service<ReadAudit>()("rollcall/http/ReadAudit") {}
 
 /** The value of a parameter that is given once. */
-const only = (values: ReadonlyArray<string>): string | undefined => {
-  const [first, ...others] = new Set(values.flatMap((text) => text.split(",")))
+const only = (values: string | ReadonlyArray<string> = []): string | undefined => {
+  const [first, ...others] = new Set([values].flat().flatMap((text) => text.split(",")))
   return others.length === 0 ? first : undefined
 }
 
-const namedBy = (params: Readonly<Record<string, string | undefined>>, url: string): Named => {
-  const start = url.indexOf("?")
-  const query = new URLSearchParams(start < 0 ? "" : url.slice(start))
-  return {
-    integration: params["integration"] ?? only(query.getAll("integration")),
-    model: params["model"] ?? only(query.getAll("model"))
+const namedBy = Effect.gen(function*() {
+  const params = yield* HttpRouter.params
+  const query = yield* ParsedSearchParams
+  const named: Named = {
+    integration: params["integration"] ?? only(query["integration"]),
+    model: params["model"] ?? only(query["model"])
   }
-}
+  return named
+})
 
 /** Notes the hours that come after `hour` before a stream sends something in them. */
 const noteLaterHours = (
@@ -67,11 +68,8 @@ export const layer: Layer.Layer<ReadAudit, never, ReadLog> = Layer.effect(
         ? Effect.gen(function*() {
           const response = yield* handler
           if (response.status >= 300) return response
-          const { url } = yield* HttpServerRequest
           const actor = yield* CurrentActor
-          const note = noteRead(path, namedBy(yield* HttpRouter.params, url)).pipe(
-            Effect.provideService(CurrentActor, actor)
-          )
+          const note = Effect.provideService(noteRead(path, yield* namedBy), CurrentActor, actor)
           const hour = hourOf(yield* Clock.currentTimeMillis)
           yield* note
           return noteLaterHours(response, hour, note)

@@ -3,6 +3,7 @@
  *
  * Gotchas
  * - The page has 3 MB, so it is built on the first request for it. Its temporary router is discarded; the page is cached.
+ * - It is kept as bytes: Node.js would encode text again for each response, and keep that until the client has received it.
  * - The library behind it writes style sheets while it runs, so the policy cannot name them by their hashes.
  */
 import * as Effect from "effect/Effect"
@@ -28,9 +29,9 @@ const policyFor = (html: string): string => {
 
 const withPolicy = (page: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
   page.body._tag === "Uint8Array"
-    ? HttpServerResponse.setHeaders(page, {
-      "content-type": "text/html; charset=utf-8",
-      "content-security-policy": policyFor(new TextDecoder().decode(page.body.body))
+    ? HttpServerResponse.uint8Array(page.body.body, {
+      contentType: "text/html; charset=utf-8",
+      headers: { "content-security-policy": policyFor(new TextDecoder().decode(page.body.body)) }
     })
     : page
 

@@ -216,6 +216,23 @@ describe("unread pages", () => {
       using({ limits: { pageBytes: 17 * mebibyte, stall: "1 hour", pageWait: "1 hour", pageReceipt: "200 millis" } })
     ))
 
+  it.live("of the documentation share the memory of one (I9)", () =>
+    Effect.gen(function*() {
+      const size = (yield* send("GET", "/docs")).text.length
+      const before = process.memoryUsage().arrayBuffers
+      for (let count = 0; count < 8; count++) {
+        const socket = yield* open
+        socket.pause()
+        socket.write("GET /docs HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(8))
+      }
+      const answered = Effect.map(Metric.snapshot, (metrics) => {
+        const found = metrics.find(({ attributes }) => attributes?.["route"] === "/docs")
+        return (found?.state as { count: number } | undefined)?.count
+      })
+      while ((yield* answered) !== 65) yield* Effect.sleep("5 millis")
+      assert.isBelow(process.memoryUsage().arrayBuffers - before, 8 * size)
+    }).pipe(Effect.scoped, using(), Effect.provideService(Metric.MetricRegistry, new Map())))
+
   it.live("that cannot be made hold no memory afterwards (I9)", () =>
     Effect.gen(function*() {
       yield* stream()

@@ -128,7 +128,7 @@ describe("the npm package", () => {
     const packed = JSON.parse(readFileSync(join(home, "package.json"), "utf8"))
     for (const name of ["description", "keywords", "author"]) assert.isNotEmpty(packed[name], name)
     assert.strictEqual(packed.license, "MIT")
-    assert.match(packed.engines.node, /^>=\d+$/)
+    assert.match(packed.engines.node, /^>=\d+(\.\d+)?$/)
     assert.match(packed.peerDependencies.effect, /^~\d+\.\d+\.\d+$/)
     assert.notProperty(packed.dependencies, "effect")
   })

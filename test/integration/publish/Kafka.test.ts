@@ -7,6 +7,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
@@ -337,6 +338,17 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
             }]
           })
         )
+        // the broker applies a new limit after a moment
+        const limit = admin(async (admin) => {
+          const type = kafkajs.ConfigResourceTypes.TOPIC
+          const configNames = ["max.message.bytes"]
+          const { resources } = await admin.describeConfigs({
+            includeSynonyms: false,
+            resources: [{ type, name, configNames }]
+          })
+          return resources[0]?.configEntries[0]?.configValue
+        })
+        yield* Effect.repeat(limit, { until: (value) => value === "200000", schedule: Schedule.spaced("20 millis") })
         const after = JSON.stringify({ id: "a", text: "x".repeat(90_000) })
         const batch = entries(2, 9, { id: "a", after })
         const error = yield* Effect.flip(sink.publish(identity, batch))

@@ -49,10 +49,10 @@ export const integrationRemoved = (integration: string): Permanent =>
  */
 export const removedRetryDelay = Duration.minutes(1)
 
-/** The outcome of an earlier attempt's request is unknown and cannot be found out: an operator decides. */
+/** The outcome of a request, of this or an earlier attempt, is unknown and cannot be found out: an operator decides. */
 export const unresolved = (what: string): Permanent =>
   new Permanent({
-    message: `${what} was started by an earlier attempt, and its outcome is unknown`,
+    message: `${what} was started before, and its outcome is unknown`,
     refusal: "OutcomeUnknown"
   })
 

@@ -81,17 +81,16 @@ const publishableContent = (
   { canonicalHash: hash }: Head,
   processing: Processing | null,
   forgotten: Forgotten
-): StoredContent & { readonly hash: string } => {
+): StoredContent & { readonly hash: string; readonly lacksCopies: boolean } => {
   const content = processing === null ? parseContent(stored.content) : currentContent(processing, stream, stored)
-  if (content === null) return { ...stored, hash }
+  if (content === null) return { ...stored, hash, lacksCopies: false }
   const record = withoutCopies(stream.model, content, forgotten)
+  const lacksCopies = record !== content
   if (processing === null) {
-    return record === content
-      ? { ...stored, hash }
-      : { ...stored, content: JSON.stringify(record), hash }
+    return { ...stored, ...(lacksCopies ? { content: JSON.stringify(record) } : {}), hash, lacksCopies }
   }
   const { id } = combine(rulesOf(stream, stored.redaction), processing.applied)
-  return { content: JSON.stringify(record), hash: canonicalHash(processing.shape, record), redaction: id }
+  return { content: JSON.stringify(record), hash: canonicalHash(processing.shape, record), redaction: id, lacksCopies }
 }
 
 /** The state with the rules of all content that is published again. */
@@ -116,10 +115,11 @@ const republish = ({ forgotten, generation, now, processing, stream }: Republish
     return { head: { ...head, live: false, textHash: "", canonicalHash: "" }, events: [] }
   }
   const stored = { content: record.content, redaction: record.redaction }
-  const { content, hash, redaction } = publishableContent(stream, stored, head, processing, forgotten)
+  const { content, hash, lacksCopies, redaction } = publishableContent(stream, stored, head, processing, forgotten)
   return {
     ...redaction === null ? {} : { redaction },
-    head: { ...head, version: 1 },
+    // without hashes, so that the record is published with the copies again once they are allowed
+    head: { ...head, version: 1, ...(lacksCopies ? { textHash: "", canonicalHash: "" } : {}) },
     events: [
       newEvent({ ...stream, generation }, { ...record, id: head.id, canonicalHash: hash }, content, {
         version: 1,

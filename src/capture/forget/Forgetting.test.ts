@@ -118,6 +118,23 @@ describe("forgetting a candidate", () => {
       assert.strictEqual((yield* store.counts).reduce((sum, { quarantined }) => sum + quarantined, 0), 0)
     })))
 
+  it.effect("publishes nothing about a record of which only a pending change repeats it (world 884553646)", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const process = yield* startProcess
+      apply(world, "a-new", "bob", later(3), { candidate: null, candidate_id: null })
+      yield* TestClock.adjust("5 minutes")
+      const store = yield* Store
+      const content = JSON.stringify({ id: "a-new", candidate: candidate("ann", start) })
+      yield* store.transact(
+        process.capture.ownerOf(integration),
+        { integration, model: "ats.application" },
+        (tx) => tx.putPending([pendingOf("a-new", { status: "held", content })])
+      )
+      yield* forgetNow(process, ann)
+      assert.deepStrictEqual(yield* kindsOf("a-new"), [["created", 1, null]])
+      assert.strictEqual(world.inFiles("ann@people"), 0)
+    })))
+
   it.effect("continues at the next start if the process ended after the request was committed", () =>
     scenario(Effect.fnUntraced(function*(world) {
       const first = yield* startProcess

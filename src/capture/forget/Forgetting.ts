@@ -214,12 +214,17 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     })
     const { copies, unreadable } = yield* findCopies(record, embedding)
     for (const { ids, key, rows } of copies) {
+      const logged = new Set(rows.flatMap(({ id, position }) => position === null ? [] : [id]))
       for (let from = 0; from < ids.length; from += chunk) {
         const some = ids.slice(from, from + chunk)
-        yield* unlessErased(key, undefined, removeCopies(streams, key, some, forgotten)).pipe(
-          Effect.provideService(Store, store)
+        const published = yield* unlessErased(
+          key,
+          [],
+          removeCopies(streams, { key, ids: some, logged }, forgotten)
+        ).pipe(Effect.provideService(Store, store))
+        yield* purge(
+          deliveries.purgeForgotten(key, published, { found: rowsIn(rows, new Set(published)), own: false })
         )
-        yield* purge(deliveries.purgeForgotten(key, some, { found: rowsIn(rows, new Set(some)), own: false }))
       }
     }
     if (own !== undefined) {

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import {
   ann,
+  contentOf,
   entries,
   forgetNow,
   integration,
@@ -90,6 +91,19 @@ describe("forgetting a person", () => {
       assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
       assert.strictEqual((yield* entries).length, before)
       assert.strictEqual(world.inFiles("ann@people"), 0)
+    })))
+
+  it.effect("that an adoption left out is published once it is allowed again (world 884553071)", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const first = yield* startProcess
+      // later polls do not show the application again
+      yield* TestClock.adjust("20 minutes")
+      yield* requestOnly(first)
+      yield* StoreAdoption.adopt(yield* StoreAdoption.plan(1), ({ model }) => Processing.defaultProcessing(model))
+      const process = yield* startProcess
+      yield* process.allow(ann)
+      yield* process.capture.sweep({ integration, model: "ats.application" })
+      assert.strictEqual((yield* contentOf("ats.application", "a-ann")).candidate?.first_name, "ann")
     })))
 
   it.effect("does not publish a record again that repeats the person and is to be forgotten too (I11)", () =>

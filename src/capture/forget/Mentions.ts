@@ -137,6 +137,7 @@ const withoutCopiesInPending =
     const current = content === null ? null : currentContent(processing, stream, { content, redaction })
     if (current === null) return row
     const kept = withoutCopies(processing.model, current, forgotten)
+    if (kept === current) return row
     return {
       ...row,
       content: JSON.stringify(kept),
@@ -146,41 +147,66 @@ const withoutCopiesInPending =
     }
   }
 
-/** Removes the copies from the live content and from the pending changes of these records. Deletes damaged ones: a sweep reads them again. */
+/** The records of a stream that repeat a forgotten record. */
+export interface Copies {
+  readonly key: StreamKey
+  readonly ids: ReadonlyArray<string>
+  /** Those that repeat it in a row of the log; the others only in a pending change. */
+  readonly logged: ReadonlySet<string>
+}
+
+/**
+ * Removes the copies from the live content and from the pending changes of these records. Deletes damaged ones: a sweep reads them again.
+ * Returns the records of which rows of the log are left to be emptied.
+ */
 export const removeCopies = (
   streams: Streams,
-  key: StreamKey,
-  ids: ReadonlyArray<string>,
+  copies: Copies,
   forgotten: Forgotten
-): Effect.Effect<void, StoreError, Store> =>
+): Effect.Effect<ReadonlyArray<string>, StoreError, Store> =>
   Effect.catchCauseIf(
-    removeFrom(streams, key, ids, forgotten),
+    removeFrom(streams, copies, forgotten),
     isDamage,
     () =>
-      Effect.forEach(ids, (id) => orDeleteUnread(removeFrom(streams, key, [id], forgotten), streams, key, id), {
-        discard: true
-      })
+      Effect.as(
+        Effect.forEach(
+          copies.ids,
+          (id) =>
+            orDeleteUnread(
+              Effect.asVoid(removeFrom(streams, { ...copies, ids: [id] }, forgotten)),
+              streams,
+              copies.key,
+              id
+            ),
+          { discard: true }
+        ),
+        copies.ids
+      )
   )
 
 const removeFrom = (
   streams: Streams,
-  key: StreamKey,
-  ids: ReadonlyArray<string>,
+  { ids, key, logged }: Copies,
   forgotten: Forgotten
-): Effect.Effect<void, StoreError, Store> =>
+): Effect.Effect<ReadonlyArray<string>, StoreError, Store> =>
   Effect.gen(function*() {
     const store = yield* Store
     const now = yield* Clock.currentTimeMillis
     const processing = streams.processing(key.model)
-    yield* store.transact(
+    return yield* store.transact(
       streams.owner,
       key,
       Effect.fnUntraced(function*(tx) {
         const known = withRedaction(tx.state, processing.applied)
         if (known !== tx.state) yield* tx.saveState(known)
         const pending = yield* tx.pending(ids)
-        yield* tx.putPending([...pending.values()].map(withoutCopiesInPending(tx.state, processing, forgotten)))
-        const heads = yield* tx.heads(ids)
+        const stripped = new Map(
+          [...pending].map(([id, row]) => [id, withoutCopiesInPending(tx.state, processing, forgotten)(row)])
+        )
+        yield* tx.putPending([...stripped.values()])
+        // a pending change that repeated it when the rows were searched may be published by now
+        const published = ids.filter((id) => logged.has(id) || stripped.get(id) === pending.get(id))
+        const heads = yield* tx.heads(published)
         const deleted = (yield* tx.forgotten).get(key.model)
         const writes: Array<RecordWrite> = []
         for (const head of heads.values()) {
@@ -217,6 +243,7 @@ const removeFrom = (
           })
         }
         yield* appendEvents(tx, writes, contextOf(tx, streams, now))
+        return published
       })
     )
   })

@@ -61,6 +61,8 @@ const consume = async (
     const row: Row = JSON.parse(line)
     return { ...row, headers: headersOf(row.headers ?? []) }
   })
+  // kcat interleaves the partitions as their answers arrive
+  messages.sort((one, other) => one.partition - other.partition || one.offset - other.offset)
   const ends = [...stderr.matchAll(/\[(\d+)\] at offset (\d+)/g)].map(([, partition = "", offset]) =>
     [partition, Number(offset)] as const
   )
@@ -69,7 +71,7 @@ const consume = async (
 
 const patienceMillis = 30_000
 
-/** All committed messages of a topic, in order per partition; waits until no transaction is open. */
+/** All committed messages of a topic, one partition after the other; waits until no transaction is open. */
 export const read = (
   brokers: ReadonlyArray<string>,
   topic: string,

@@ -97,7 +97,9 @@ const liveState = (
   if (copied !== undefined && copied < previous.state && isUndetectablyOld(stream, row, copied, previous.state)) {
     return copied
   }
-  const next = states.find((state) => state >= previous.state)
+  const following = states.filter((state) => state >= previous.state)
+  // a record that was absent and came back may have the same content in both states
+  const next = following.find((state) => row.history[state]!.live) ?? following[0]
   if (next !== undefined) return next
   const older = states.at(-1)
   if (older === undefined) return void report("I8", `the record never had this content: ${contentOf(after)}`)

@@ -180,7 +180,7 @@ describe("doctor", () => {
       const service = start(["start"], running)
       const file = join(directory, "rollcall.db")
       await service.says(/backfill complete/, "stderr")
-      const lock = new DatabaseSync(file)
+      const lock = new DatabaseSync(file, { timeout: 10_000 })
       lock.exec("BEGIN IMMEDIATE")
       await service.says(/store unavailable/, "stderr")
       const later = await examined(running)

@@ -28,7 +28,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
     files:
-      /^(source\/Source|fleet\/Placement|store\/(Actor|Store|StoreFault|State|Deliveries|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
+      /^(source\/Source|fleet\/Placement|store\/(Actor|Store|StoreFault|State|Deliveries|Processes|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },
@@ -66,6 +66,7 @@ const layers: ReadonlyArray<Layer> = [
     packages: /^(kafkajs|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|net|tls|util|zlib))$/
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
+  { name: "fleet", files: /^fleet\//, imports: [...ports, "domain"], packages: none },
   { name: "plugin", files: /^plugin\//, imports: ["domain", "api"], packages: /^node:(async_hooks|fs\/promises)$/ },
   {
     name: "testing",

@@ -5,11 +5,13 @@
  * - Kafka, PostgreSQL and delivery are imported only if they are configured, because importing costs start-up time.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { hostname } from "node:os"
 import { resolve } from "node:path"
 import * as Forgetting from "../capture/forget/Forgetting.ts"
 import * as Capture from "../capture/schedule/Capture.ts"
@@ -24,14 +26,17 @@ import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
+import { Membership } from "../fleet/Membership.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
+import { version } from "../http/Version.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
 import { PausedAccounts } from "../source/PausedAccounts.ts"
 import type { Source } from "../source/Source.ts"
 import * as UnifiedApi from "../source/UnifiedApi.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
+import type { Processes } from "../store/Processes.ts"
 import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
@@ -104,7 +109,7 @@ const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"
 export const storeLayer = (
   store: StoreLocation,
   { keys, patient }: { readonly patient: boolean; readonly keys: ReadonlyArray<EncryptionKey> }
-): Layer.Layer<Store | Deliveries, StoreError> =>
+): Layer.Layer<Store | Deliveries | Processes, StoreError> =>
   Layer.provide(
     store._tag === "Postgres"
       ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
@@ -181,6 +186,10 @@ export const serverLayer = ({ accounts, http, rawConfig }: ResolvedConfig) =>
           checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
         })
     )
+  ).pipe(
+    Layer.tap((context) =>
+      Effect.flatMap(Membership, ({ announce }) => announce(Context.get(context, Server.Server).url))
+    )
   )
 
 /** Logs which store is used before anything else uses it, so that an empty store in place of a missing one is noticed. */
@@ -195,6 +204,8 @@ const logStoreOpened = (place: StoreLocation) =>
       }))
   )
 
+const membershipLayer = Membership.layer({ version, host: hostname(), pid: process.pid })
+
 /**
  * Store, plugins, relay and capture. Layers that are built later are closed earlier. Plugins are ready before the first
  * read, but no delivery is attempted until the store knows the configured integrations.
@@ -208,6 +219,7 @@ export const pipelineLayer = (plan: ResolvedConfig) => {
     Layer.merge(Retention.layer({ retention: plan.retention, readers: logReadersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
     Layer.provideMerge(pluginsLayer(plan, integrationsReady.await)),
+    Layer.provideMerge(membershipLayer),
     Layer.provideMerge(logStoreOpened(plan.store)),
     Layer.provideMerge(storeLayer(plan.store, { patient: true, keys: plan.encryptionKeys }))
   )

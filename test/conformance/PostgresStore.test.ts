@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Postgres from "../../src/store/postgres/Postgres.ts"
 import * as Server from "../integration/postgres/Server.ts"
+import { processSuite } from "./Processes.ts"
 import { damageSuite } from "./StoreDamage.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
@@ -15,6 +16,7 @@ describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skippe
   const inDatabase = Effect.map(database, Postgres.layer)
   suites("PostgreSQL", Layer.unwrap(inDatabase))
   expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
+  processSuite("PostgreSQL", Effect.map(database, Postgres.client))
   damageSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sharedStoreSuite("PostgreSQL", inDatabase)
 })

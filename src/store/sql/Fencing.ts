@@ -9,14 +9,14 @@ import { toStoreError, withRetry } from "./SqlRetry.ts"
 export const fencedError = ({ epoch, scope }: Owner): StoreError =>
   new StoreError({ reason: new Fenced({ scope, epoch }) })
 
-export const make = (sql: SqlClient) => {
-  const { shared } = Locks.make(sql)
-
+/** `process`: the id of this process. */
+export const makeTakeover = (sql: SqlClient, process: string) => {
   const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
     sql<{ readonly scope: string; readonly epoch: number }>`INSERT INTO ownership ${
-      sql.insert(Arr.map(scopes, (scope) => ({ scope, epoch: 1 })))
+      sql.insert(Arr.map(scopes, (scope) => ({ scope, epoch: 1, process })))
     }
-      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1 RETURNING scope, epoch`.pipe(
+      ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1, process = excluded.process
+      RETURNING scope, epoch`.pipe(
       Effect.map((rows) =>
         new Map(rows.map(({ epoch, scope }): [string, Owner] => [scope, { scope, epoch: Number(epoch) }]))
       ),
@@ -28,6 +28,12 @@ export const make = (sql: SqlClient) => {
 
   const takeOwnership = (scope: string) => Effect.map(takeOwnerships([scope]), (owners) => owners.get(scope)!)
 
+  return { takeOwnership, takeOwnerships }
+}
+
+export const make = (sql: SqlClient) => {
+  const { shared } = Locks.make(sql)
+
   /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
   const fence = Effect.fnUntraced(function*(owner: Owner) {
     const [row] = yield* sql<{ epoch: number }>`
@@ -35,5 +41,5 @@ export const make = (sql: SqlClient) => {
     if (Number(row?.epoch) !== owner.epoch) return yield* fencedError(owner)
   }, toStoreError("fence"))
 
-  return { takeOwnership, takeOwnerships, fence }
+  return { fence }
 }

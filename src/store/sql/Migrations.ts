@@ -15,6 +15,7 @@ import { encryptionKeys } from "./migrations/0005_encryption_keys.ts"
 import { canceledHolds } from "./migrations/0006_canceled_holds.ts"
 import { shards } from "./migrations/0007_shards.ts"
 import { auditReads } from "./migrations/0008_audit_reads.ts"
+import { processes } from "./migrations/0010_processes.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -28,7 +29,8 @@ const migrations = {
   "0007_shards": shards,
   "0008_audit_reads": auditReads,
   // again, because 0007 fences a process of an earlier version that may have stored the old spelling after 0006
-  "0009_canceled_holds_again": canceledHolds
+  "0009_canceled_holds_again": canceledHolds,
+  "0010_processes": processes
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

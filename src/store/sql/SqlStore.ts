@@ -11,6 +11,7 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
+import { Processes } from "../Processes.ts"
 import type { PendingStatus } from "../State.ts"
 import {
   incompatible,
@@ -33,6 +34,7 @@ import * as ForgottenTable from "./ForgottenTable.ts"
 import { Health } from "./Health.ts"
 import * as Locks from "./Locks.ts"
 import { migrate } from "./Migrations.ts"
+import * as ProcessTable from "./ProcessTable.ts"
 import {
   inBatches,
   type IntegrationRow,
@@ -67,13 +69,14 @@ const idsOf = Arr.map(({ id }: { readonly id: string }) => id)
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const { outage } = yield* Health
+  const { self } = yield* Processes
   const { identity, isNew } = yield* migrate
   const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
   yield* EncryptionTable.checkKeys(sql, cipher)
   const log = EventTable.make(sql, cipher)
   const { checked } = Checksum.make(cipher)
   const audit = AuditTable.make(sql)
-  const { takeOwnership, takeOwnerships, fence } = Fencing.make(sql)
+  const { fence } = Fencing.make(sql)
   const locks = Locks.make(sql)
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
   const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
@@ -133,8 +136,7 @@ const make = Effect.gen(function*() {
       }),
     encryptionKey: cipher.current,
     ...EncryptionTable.make(sql, cipher),
-    takeOwnership,
-    takeOwnerships,
+    ...Fencing.makeTakeover(sql, self),
     transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
       fence(owner).pipe(
         Effect.andThen(open(key)),
@@ -318,5 +320,8 @@ const make = Effect.gen(function*() {
   return Store.of({ ...selfRetrying, ...singleTransactions })
 })
 
-/** Migrates the database, then provides the port over it. */
-export const layer: Layer.Layer<Store, StoreError, SqlClient.SqlClient | Health> = Layer.effect(Store, make)
+/** Migrates the database, then provides the ports over it. */
+export const layer: Layer.Layer<Store | Processes, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
+  Layer.effect(Store, make),
+  ProcessTable.layer
+)

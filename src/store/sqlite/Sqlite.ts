@@ -21,12 +21,11 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
-import type { Deliveries } from "../Deliveries.ts"
 import * as SqlConnection from "../sql/Connection.ts"
 import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import * as Health from "../sql/Health.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
-import type { Store, StoreError } from "../Store.ts"
+import type { StoreError } from "../Store.ts"
 import * as ReplacedFile from "./ReplacedFile.ts"
 import { rewriteOnce } from "./Rewrite.ts"
 import { begin, type Session } from "./SqliteDriver.ts"
@@ -164,12 +163,14 @@ const waitForWriteLock = (sql: SqlClient.SqlClient, file: string) => {
 }
 
 /** Like `layer`, for `rollcall start`: waits without a limit while another process holds the write lock. */
-export const waitingLayer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
+export const waitingLayer = (options: Options): Layer.Layer<SqlDeliveries.Ports, StoreError> =>
   SqlDeliveries.ports.pipe(
     Layer.provide(
       Layer.effectDiscard(
-        Effect.flatMap(SqlClient.SqlClient, (sql) =>
-          Effect.andThen(waitForWriteLock(sql, options.file), rewriteOnce(sql, options.file)))
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => Effect.andThen(waitForWriteLock(sql, options.file), rewriteOnce(sql, options.file))
+        )
       )
     ),
     Layer.provide(client(options))
@@ -179,5 +180,5 @@ export const waitingLayer = (options: Options): Layer.Layer<Store | Deliveries, 
  * The store in `file`, which is created if it does not exist; `:memory:` lives as long as the layer.
  * Fails with `Misconfigured` if the file cannot be a store, with `Incompatible` if a newer version wrote it.
  */
-export const layer = (options: Options): Layer.Layer<Store | Deliveries, StoreError> =>
+export const layer = (options: Options): Layer.Layer<SqlDeliveries.Ports, StoreError> =>
   Layer.provide(SqlDeliveries.ports, client(options))

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { Deliveries } from "../../Deliveries.ts"
+import type { Processes } from "../../Processes.ts"
 import type { Store, StoreError } from "../../Store.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
@@ -65,8 +66,11 @@ const make = Effect.gen(function*() {
 /** Requires the store, because opening the store migrates the database. */
 export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store> = Layer.effect(Deliveries, make)
 
-/** Both ports over one database. The store creates all tables first. */
-export const ports: Layer.Layer<Store | Deliveries, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
+/** All ports of one database. */
+export type Ports = Store | Deliveries | Processes
+
+/** All ports over one database. The store creates all tables first. */
+export const ports: Layer.Layer<Ports, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
   layer,
   SqlStore.layer
 )

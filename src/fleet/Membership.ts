@@ -1,0 +1,67 @@
+/**
+ * Lists this process among those of the store: it reports again and again that it runs, until it ends.
+ *
+ * Gotchas
+ * - Nothing waits for a report. While the store does not answer, the process counts as silent, and it is listed again afterwards.
+ */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import { Processes, type ProcessReport } from "../store/Processes.ts"
+
+/** Shorter than the time after which a process counts as silent. */
+const reportTimeout = "4 seconds"
+/** A process that ends does not wait longer for the store. */
+const leaveTimeout = "1 second"
+const pruneInterval = Duration.toNanosUnsafe("1 hour")
+/** A report that takes longer does not show how far the two clocks are apart. */
+const longestRoundTrip = Duration.toNanosUnsafe("1 second")
+
+export class Membership extends Context.Service<Membership, {
+  /** Adds the URL of the operating API to the reports. */
+  readonly announce: (address: string) => Effect.Effect<void>
+}>()("rollcall/fleet/Membership") {
+  static readonly layer = (
+    own: Pick<ProcessReport, "version" | "host" | "pid">
+  ): Layer.Layer<Membership, never, Processes> =>
+    Layer.effect(
+      Membership,
+      Effect.gen(function*() {
+        const processes = yield* Processes
+        const wakeUp = yield* Latch.make(false)
+        let address: string | null = null
+        let clockOffset: number | null = null
+        let prunedAt: bigint | null = null
+
+        const report = Effect.gen(function*() {
+          const before = yield* Clock.monotonicTimeNanos
+          const time = yield* processes.report({ ...own, address, clockOffset })
+          const [after, now] = [yield* Clock.monotonicTimeNanos, yield* Clock.currentTimeMillis]
+          if (after - before < longestRoundTrip) {
+            clockOffset = Math.round(now - Number(after - before) / 2_000_000 - time)
+          }
+          if (prunedAt !== null && after - prunedAt < pruneInterval) return
+          yield* processes.prune
+          prunedAt = after
+        })
+        const beat = wakeUp.close.pipe(
+          Effect.andThen(Effect.ignore(Effect.timeout(report, reportTimeout))),
+          Effect.andThen(Effect.raceFirst(Effect.sleep(processes.heartbeatInterval), wakeUp.await))
+        )
+
+        // before the loop starts, so that the loop ends first
+        yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(processes.leave, leaveTimeout)))
+        yield* Effect.forkScoped(Effect.forever(beat))
+        return Membership.of({
+          announce: (url) =>
+            Effect.suspend(() => {
+              address = url
+              return Effect.asVoid(wakeUp.open)
+            })
+        })
+      })
+    )
+}

@@ -1,0 +1,57 @@
+/**
+ * The port to the processes that have the store open: on PostgreSQL a fleet, on SQLite one process.
+ *
+ * Gotchas
+ * - All times are those of the database's clock, because the clocks of two processes may differ.
+ * - A row says that a process was seen, not that it may write: only the fence decides that   (I10).
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type { StoreError } from "./Store.ts"
+
+/** The report of a process about itself. */
+export interface ProcessReport {
+  readonly version: string
+  readonly host: string
+  readonly pid: number
+  /** URL of its operating API; null without one. */
+  readonly address: string | null
+  /** How far its clock is ahead of the database's, ms; null = not measured yet. */
+  readonly clockOffset: number | null
+}
+
+export interface FleetProcess extends ProcessReport {
+  readonly id: string
+  readonly startedAt: number
+  readonly seenAt: number
+  /** Time since the last heartbeat, ms. */
+  readonly silence: number
+  /**
+   * `silent`: several heartbeats are missing, because the process was frozen, killed or cut off from the database. The process that
+   * asks is always `alive`.
+   */
+  readonly state: "alive" | "silent"
+  /** The ownership scopes that the process took over last. */
+  readonly scopes: ReadonlyArray<string>
+}
+
+type Operation<A> = Effect.Effect<A, StoreError>
+
+export class Processes extends Context.Service<Processes, {
+  /** Id of this process. Each opening of the store has another one. */
+  readonly self: string
+  /** How often a process reports. */
+  readonly heartbeatInterval: Duration.Duration
+  /**
+   * Reports that this process runs; the first report adds it. Returns the time of the database. The report is one statement outside of
+   * transactions, so a failover that loses it is not taken for a loss of data.
+   */
+  readonly report: (report: ProcessReport) => Operation<number>
+  /** Removes this process. */
+  readonly leave: Operation<void>
+  /** The process that started first is the first. */
+  readonly list: Operation<ReadonlyArray<FleetProcess>>
+  /** Removes processes without a heartbeat for a day. */
+  readonly prune: Operation<void>
+}>()("rollcall/store/Processes") {}

@@ -1,0 +1,80 @@
+/** The `Processes` port over any `SqlClient`: the processes that have the store open, and the scopes that each of them owns. */
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { SqlClient } from "effect/sql/SqlClient"
+import { randomUUID } from "node:crypto"
+import { type FleetProcess, Processes } from "../Processes.ts"
+import * as DatabaseTime from "./DatabaseTime.ts"
+import { Observed } from "./Health.ts"
+import { withRetry } from "./SqlRetry.ts"
+
+/** A process that missed several heartbeats is silent. SQLite has one process, so its heartbeat may be rare. */
+const timings = {
+  postgres: { interval: Duration.seconds(2), silent: Duration.seconds(10) },
+  sqlite: { interval: Duration.minutes(1), silent: Duration.minutes(5) }
+}
+const kept = Duration.days(1)
+
+type Found = Omit<FleetProcess, "state" | "scopes"> & { readonly scope: string | null }
+
+const make = (sql: SqlClient, self: string): Processes["Service"] => {
+  const timing = sql.onDialectOrElse({ pg: () => timings.postgres, orElse: () => timings.sqlite })
+  const time = DatabaseTime.make(sql)
+
+  const toProcesses = (rows: ReadonlyArray<Found>): ReadonlyArray<FleetProcess> =>
+    [...Map.groupBy(rows, ({ id }) => id).values()].map((own) => {
+      const { scope: _, ...first } = own[0]!
+      const silence = Math.max(0, first.silence)
+      const isSilent = first.id !== self && silence > Duration.toMillis(timing.silent)
+      return {
+        ...first,
+        silence,
+        state: isSilent ? "silent" : "alive",
+        scopes: own.flatMap(({ scope }) => scope === null ? [] : [scope])
+      }
+    })
+
+  return {
+    self,
+    heartbeatInterval: timing.interval,
+    report: Effect.fnUntraced(
+      function*({ address, clockOffset, host, pid, version }) {
+        const now = yield* time
+        // an update first: a late insert would add a process again that has already ended
+        const updated = yield* sql<{ at: number }>`
+          UPDATE processes SET seen_at = ${now}, address = ${address}, clock_offset = ${clockOffset}
+          WHERE id = ${self} RETURNING seen_at AS at`
+        const [row] = updated.length > 0 ? updated : yield* sql<{ at: number }>`
+          INSERT INTO processes (id, version, host, pid, address, clock_offset, started_at, seen_at)
+          VALUES (${self}, ${version}, ${host}, ${pid}, ${address}, ${clockOffset}, ${now}, ${now})
+          ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING seen_at AS at`
+        return Number(row?.at)
+      },
+      withRetry("reportProcess"),
+      // a missing heartbeat is not a failure of the store that anything waits for
+      Effect.provideService(Observed, false)
+    ),
+    leave: sql`DELETE FROM processes WHERE id = ${self}`.pipe(
+      Effect.asVoid,
+      withRetry("leave"),
+      Effect.provideService(Observed, false)
+    ),
+    list: Effect.flatMap(time, (now) =>
+      sql<Found>`
+        SELECT p.id, p.version, p.host, p.pid, p.address, p.clock_offset AS "clockOffset", p.started_at AS "startedAt",
+          p.seen_at AS "seenAt", ${now} - p.seen_at AS silence, o.scope
+        FROM processes p LEFT JOIN ownership o ON o.process = p.id
+        ORDER BY p.started_at, p.id, o.scope`).pipe(Effect.map(toProcesses), withRetry("processes")),
+    prune: Effect.flatMap(
+      time,
+      (now) => sql`DELETE FROM processes WHERE seen_at < ${now} - ${sql.literal(String(Duration.toMillis(kept)))}`
+    ).pipe(Effect.asVoid, withRetry("pruneProcesses"))
+  }
+}
+
+/** The statements need the tables that opening the store creates. */
+export const layer: Layer.Layer<Processes, never, SqlClient> = Layer.effect(
+  Processes,
+  Effect.map(SqlClient, (sql) => Processes.of(make(sql, randomUUID())))
+)

@@ -13,6 +13,7 @@ import { version } from "../http/Version.ts"
 import { deadLetters } from "./DeadLettersCommand.ts"
 import { demo } from "./demo/DemoCommand.ts"
 import { doctor } from "./doctor/DoctorCommand.ts"
+import { fleet } from "./FleetCommand.ts"
 import { forget } from "./ForgetCommand.ts"
 import { holds } from "./HoldsCommand.ts"
 import { integrations } from "./IntegrationsCommand.ts"
@@ -43,7 +44,8 @@ const commands = Command.make("rollcall").pipe(
     plugins,
     deadLetters,
     forget,
-    sessions
+    sessions,
+    fleet
   ])
 )
 

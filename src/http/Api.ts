@@ -11,6 +11,7 @@ import { audit } from "./audit/AuditApi.ts"
 import { ReadAudit } from "./audit/ReadAudit.ts"
 import { deadLetters } from "./deadletters/DeadLetterApi.ts"
 import { feed } from "./feed/FeedApi.ts"
+import { fleet } from "./fleet/FleetApi.ts"
 import { forget } from "./forget/ForgetApi.ts"
 import { holds } from "./holds/HoldApi.ts"
 import { completeDocument } from "./OpenApiDocument.ts"
@@ -115,6 +116,7 @@ export const Api = HttpApi.make("rollcall")
   .add(forget)
   .add(audit)
   .add(sessions)
+  .add(fleet)
   .add(health)
   .middleware(RequestValidation)
   .middleware(UnknownParameters)

@@ -23,6 +23,7 @@ const tags: Readonly<Record<string, string>> = {
   forget: "Records that were forgotten on request",
   audit: "The commands of operators, and who read records",
   sessions: "Users who signed in with a browser, or programs that signed in",
+  fleet: "The processes that share the store",
   health: "Probes; they need no token"
 }
 
@@ -91,6 +92,7 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "sessions.list": { summary: "List the sessions" },
   "sessions.endAll": { summary: "End all sessions" },
   "sessions.end": { summary: "End a session" },
+  "fleet.list": { summary: "List the processes" },
   "health.live": { summary: "Liveness", description: "Responds as long as the process can respond at all." },
   "health.ready": {
     summary: "Readiness",

@@ -20,6 +20,7 @@ import type { Integrations as Control } from "../capture/schedule/Integrations.t
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
 import { display } from "../domain/Quote.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
+import type { Processes } from "../store/Processes.ts"
 import type { Store } from "../store/Store.ts"
 import * as AccessControl from "./access/AccessControl.ts"
 import type { AllowedHost, Reachability } from "./access/RequestOrigin.ts"
@@ -32,6 +33,7 @@ import * as ReadAudit from "./audit/ReadAudit.ts"
 import { ReadLog } from "./audit/ReadLog.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
 import * as FeedHandlers from "./feed/FeedHandlers.ts"
+import * as FleetHandlers from "./fleet/FleetHandlers.ts"
 import * as ForgetHandlers from "./forget/ForgetHandlers.ts"
 import * as HealthHandlers from "./health/HealthHandlers.ts"
 import * as HoldHandlers from "./holds/HoldHandlers.ts"
@@ -149,6 +151,7 @@ const routes = (options: ServerOptions) =>
         ForgetHandlers.layer,
         AuditHandlers.layer,
         SessionHandlers.layer,
+        FleetHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
       Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
@@ -193,7 +196,7 @@ export const checkAddress = (
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
   }).pipe(Effect.andThen(tls === null ? Effect.void : TlsFiles.load(tls)))
 
-type Requirements = Store | Deliveries | Capture | Forgetting | Control | PluginControl
+type Requirements = Store | Deliveries | Processes | Capture | Forgetting | Control | PluginControl
 
 /** Serves until its scope closes. Running requests then have one second to finish; open event streams are closed. */
 export const layer = (

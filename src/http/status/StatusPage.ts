@@ -92,7 +92,7 @@ const statusPage = (
     }</header>
 <p><a href="/v1/events">events</a> · <a href="/v1/streams">streams</a> · <a href="/v1/holds">holds</a> ·
 <a href="/v1/plugins">plugins</a> · <a href="/v1/deadletters">dead letters</a> · <a href="/v1/audit">audit log</a> ·
-<a href="/v1/sessions">sessions</a> · <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
+<a href="/v1/sessions">sessions</a> · <a href="/v1/fleet">processes</a> · <a href="/metrics">metrics</a> · <a href="/health/ready">readiness</a> · <a href="/docs">documentation</a></p>
 ${
       outage === null
         ? ""

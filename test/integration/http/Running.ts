@@ -23,7 +23,6 @@ import type { Dependency } from "../../../src/http/health/HealthHandlers.ts"
 import * as Server from "../../../src/http/Server.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source } from "../../../src/source/Source.ts"
-import type { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
@@ -244,6 +243,5 @@ export const ask = Effect.fnUntraced(function*(path: string, headers: Record<str
 
 /** Builds a separate server for one test. */
 export const using =
-  (options?: Options) =>
-  <A, E>(test: Effect.Effect<A, E, Capture.Capture | Store | Deliveries | PluginAdmin.PluginAdmin | Server.Server>) =>
+  (options?: Options) => <A, E>(test: Effect.Effect<A, E, Layer.Success<ReturnType<typeof layer>>>) =>
     Effect.scoped(Effect.provide(test, layer(options)))

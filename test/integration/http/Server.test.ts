@@ -364,6 +364,7 @@ describe("the overview", () => {
         "/v1/audit/reads",
         "/v1/sessions",
         "/v1/sessions/{id}",
+        "/v1/fleet",
         "/health/live",
         "/health/ready"
       ])

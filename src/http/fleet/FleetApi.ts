@@ -1,0 +1,47 @@
+/** The contract of the operating API for the processes that share the store. */
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { StoreUnavailable } from "../Problem.ts"
+import { page } from "../Schemas.ts"
+
+const ProcessView = Schema.Struct({
+  id: Schema.String.annotate({ description: "Another one after each start" }),
+  current: Schema.Boolean.annotate({ description: "Whether this process sent the response" }),
+  version: Schema.String,
+  host: Schema.String,
+  pid: Schema.Number,
+  address: Schema.NullOr(Schema.String).annotate({
+    description: "Where its operating API listens; null if it has none, as during `start --once`"
+  }),
+  started_at: Schema.String,
+  last_heartbeat_at: Schema.String,
+  silence_seconds: Schema.Number.annotate({ description: "Time since the last heartbeat" }),
+  state: Schema.Literals(["alive", "silent"]).annotate({
+    description: "`silent`: it sends no heartbeats, because it is frozen, was killed, or does not reach the database"
+  }),
+  clock_offset_seconds: Schema.NullOr(Schema.Number).annotate({
+    description: "How far its clock is ahead of the database's; null until it is measured"
+  }),
+  shards: Schema.Number.annotate({ description: "How many of the 64 shards of the streams it owns" }),
+  publishes: Schema.Boolean.annotate({ description: "Whether it publishes the event log to Kafka" }),
+  delivers: Schema.Boolean.annotate({ description: "Whether it dispatches deliveries to plugins" })
+})
+export type ProcessView = typeof ProcessView.Type
+
+export const FleetView = Schema.Struct({
+  ...page(ProcessView).fields,
+  versions: Schema.Array(Schema.String).annotate({
+    description: "The versions of the processes that are alive; more than one during an upgrade"
+  })
+})
+export type FleetView = typeof FleetView.Type
+
+export const fleet = HttpApiGroup.make("fleet").add(
+  HttpApiEndpoint.get("list", "/v1/fleet", { success: FleetView, error: StoreUnavailable }).annotate(
+    OpenApi.Description,
+    "Lists the processes that share the store, the one that started first at the front. A process that ended normally is not " +
+      "listed; one that was killed is listed for a day. All times are those of the database's clock."
+  )
+)

@@ -1,0 +1,42 @@
+/** The processes that share the store, as `GET /v1/fleet` lists them. */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { formatTime } from "../../domain/Watermark.ts"
+import { type FleetProcess, Processes } from "../../store/Processes.ts"
+import { Api } from "../Api.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
+import type { FleetView, ProcessView } from "./FleetApi.ts"
+
+/** Whether an ownership scope has this name, or is one of its shards: `delivery`, `delivery/12`. */
+const isPartOf = (name: string) => (scope: string) => scope === name || scope.startsWith(`${name}/`)
+
+const processView = (self: string) => (process: FleetProcess): ProcessView => ({
+  id: process.id,
+  current: process.id === self,
+  version: process.version,
+  host: process.host,
+  pid: process.pid,
+  address: process.address,
+  started_at: formatTime(process.startedAt),
+  last_heartbeat_at: formatTime(process.seenAt),
+  silence_seconds: process.silence / 1000,
+  state: process.state,
+  clock_offset_seconds: process.clockOffset === null ? null : process.clockOffset / 1000,
+  shards: process.scopes.filter(isPartOf("capture")).length,
+  publishes: process.scopes.some(isPartOf("relay")),
+  delivers: process.scopes.some(isPartOf("delivery"))
+})
+
+export const fleetView = Effect.gen(function*() {
+  const { list, self } = yield* Processes
+  const items = (yield* list).map(processView(self))
+  const versions = [...new Set(items.flatMap(({ state, version }) => state === "alive" ? [version] : []))]
+  const view: FleetView = { items, next: null, versions }
+  return view
+})
+
+export const layer = HttpApiBuilder.group(
+  Api,
+  "fleet",
+  (handlers) => handlers.handle("list", () => Effect.catchTag(fleetView, "StoreError", toStoreUnavailable))
+)

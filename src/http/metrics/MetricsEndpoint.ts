@@ -2,6 +2,9 @@
  * The text of `/metrics`: the metrics that this process counts, and gauges for the state of every stream and plugin in the
  * store.
  *
+ * Invariants
+ * 1. Of the gauges whose values are in the store, each process of a fleet exports those of `Exporter`, so a sum over all processes is right
+ *
  * Gotchas
  * - The gauges are built for each scrape in a new registry, so a stream or a block that is gone leaves no series
  *   with its last value behind.
@@ -13,10 +16,14 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Metric from "effect/Metric"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
-import { Store } from "../../store/Store.ts"
+import * as Option from "effect/Option"
+import { Processes } from "../../store/Processes.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
 import type { Overview } from "../status/Overview.ts"
-import { OverviewCache } from "../status/OverviewCache.ts"
+import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
+import { version } from "../Version.ts"
+import * as Exporter from "./Exporter.ts"
 
 const freshness = Metric.gauge("rollcall_stream_freshness_seconds", {
   description: "Seconds between now and the watermark up to which the stream is complete"
@@ -58,6 +65,16 @@ const stopped = Metric.gauge("rollcall_plugin_writes_stopped", {
   description: "1 while an operator has stopped the writes of all plugins to the API"
 })
 
+const buildInfo = Metric.gauge("rollcall_build_info", {
+  description: "Always 1; the labels are the version and the id of this process, as in `rollcall fleet`"
+})
+const fleetProcesses = Metric.gauge("rollcall_fleet_processes", {
+  description: "Processes that share the store and are alive"
+})
+const shardsOwned = Metric.gauge("rollcall_shards_owned", {
+  description: "Shards of the streams that this process owns, of 64 in the fleet"
+})
+
 const unavailable = Metric.gauge("rollcall_store_unavailable_seconds", {
   description: "How long the store has not answered or not accepted writes; 0 while it is available"
 })
@@ -83,11 +100,14 @@ const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: Plugin
   }
 })
 
-const updateRedactionGauges = ({ redacting }: Overview) =>
-  Effect.forEach(redacting, ({ integration, model, share }) => set(unredacted, 1 - share, { integration, model }))
+const updateRedactionGauges = ({ redacting }: Overview, { ofIntegration }: Exporter.Exporter) =>
+  Effect.forEach(
+    redacting.filter(({ integration }) => ofIntegration(integration)),
+    ({ integration, model, share }) => set(unredacted, 1 - share, { integration, model })
+  )
 
-const updateStreamGauges = ({ holds, streams }: Overview) =>
-  Effect.forEach(streams, ({ integration, model, ...view }) => {
+const updateStreamGauges = ({ holds, streams }: Overview, { ofIntegration }: Exporter.Exporter) =>
+  Effect.forEach(streams.filter(({ integration }) => ofIntegration(integration)), ({ integration, model, ...view }) => {
     const labels = { integration, model }
     return Effect.all([
       set(freshness, view.freshness_seconds ?? Infinity, labels),
@@ -106,18 +126,31 @@ const updateStoreGauge = Effect.gen(function*() {
   yield* set(unavailable, found === null ? 0 : Math.max(0, now - found.since) / 1000)
 })
 
+const updateFleetGauges = Effect.fnUntraced(function*(self: string, { alive, ofFleet, shards }: Exporter.Exporter) {
+  yield* set(buildInfo, 1, { version, process: self })
+  yield* set(shardsOwned, shards)
+  if (ofFleet) yield* set(fleetProcesses, alive)
+})
+
 /** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
 const renderMetrics = Effect.gen(function*() {
-  const { overview, plugins } = yield* OverviewCache
+  const { overview, plugins, processes } = yield* OverviewCache
+  const { self } = yield* Processes
   const own = yield* PrometheusMetrics.format()
   const stored = yield* Effect.gen(function*() {
+    const read = <A>(cached: Effect.Effect<Cached<A>, StoreError>) =>
+      Effect.option(Effect.map(cached, ({ value }) => value))
+    const [listed, streams, delivering] = yield* Effect.all([read(processes), read(overview), read(plugins)], {
+      concurrency: "unbounded"
+    })
+    const exporter = Exporter.make(self, Option.getOrElse(listed, () => []))
     yield* updateStoreGauge
-    const gauges = [
-      Effect.flatMap(overview, ({ value }) => updateStreamGauges(value)),
-      Effect.flatMap(overview, ({ value }) => updateRedactionGauges(value)),
-      Effect.flatMap(plugins, ({ value }) => updatePluginGauges(value))
-    ]
-    yield* Effect.forEach(gauges, (gauge) => Effect.ignore(gauge), { concurrency: "unbounded" })
+    yield* updateFleetGauges(self, exporter)
+    if (Option.isSome(streams)) {
+      yield* updateStreamGauges(streams.value, exporter)
+      yield* updateRedactionGauges(streams.value, exporter)
+    }
+    if (Option.isSome(delivering) && exporter.ofDeliveries) yield* updatePluginGauges(delivering.value)
     return yield* PrometheusMetrics.format()
   }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   return own + stored

@@ -22,6 +22,7 @@ import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { PluginAdmin as PluginControl } from "../../delivery/admin/PluginAdmin.ts"
+import { type FleetProcess, Processes } from "../../store/Processes.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
@@ -109,8 +110,9 @@ const withCurrentFreshness = ({ streams, ...rest }: Overview, millis: number): O
 export class OverviewCache extends Context.Service<OverviewCache, {
   readonly overview: CachedRead<Overview>
   readonly plugins: CachedRead<PluginList>
+  readonly processes: CachedRead<ReadonlyArray<FleetProcess>>
 }>()("rollcall/http/OverviewCache") {
-  static readonly layer: Layer.Layer<OverviewCache, never, Store | PluginControl> = Layer.effect(
+  static readonly layer: Layer.Layer<OverviewCache, never, Store | Processes | PluginControl> = Layer.effect(
     OverviewCache,
     Effect.gen(function*() {
       const read = yield* warmUp(yield* makeCachedRead(overview))
@@ -123,7 +125,8 @@ export class OverviewCache extends Context.Service<OverviewCache, {
               (now) => ({ ...cached, value: withCurrentFreshness(cached.value, Math.max(0, now - cached.at)) })
             )
         ),
-        plugins: yield* warmUp(yield* makeCachedRead(PluginHandlers.list))
+        plugins: yield* warmUp(yield* makeCachedRead(PluginHandlers.list)),
+        processes: yield* makeCachedRead(Effect.flatMap(Processes, ({ list }) => list))
       })
     })
   )

@@ -1,11 +1,20 @@
 /** Several processes on one database: each answers for all of them. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Arr from "effect/Array"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
+import { captureScopeOf, captureScopes } from "../../../src/domain/Shard.ts"
 import type { FleetView } from "../../../src/http/fleet/FleetApi.ts"
 import { version } from "../../../src/http/Version.ts"
+import * as Postgres from "../../../src/store/postgres/Postgres.ts"
+import { Processes } from "../../../src/store/Processes.ts"
+import { Store } from "../../../src/store/Store.ts"
 import { launch, type Service } from "../../fault/kill/Service.ts"
 import { run } from "../cli/Program.ts"
+import * as Running from "../http/Running.ts"
 import * as Server from "./Server.ts"
 
 const { missing } = Server
@@ -92,6 +101,61 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         yield* frozen.signal("SIGCONT")
         const continued = states(yield* fleetOf(one, (fleet) => states(fleet).get(frozen.pid) === "alive"))
         assert.deepStrictEqual([continued.get(killed.pid), continued.get(frozen.pid)], ["silent", "alive"])
+      }),
+    60_000
+  )
+
+  it.live(
+    "exports the gauges of each stream and of the fleet in one process, and those of a dead process in another",
+    () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const place = Postgres.layer({ url: Redacted.make(url), name: "database" })
+        const start = (host: string) =>
+          Effect.gen(function*() {
+            const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(Running.server(), place)))
+            const { report, self } = Context.get(context, Processes)
+            yield* report({ version, host, pid: 1, address: null, clockOffset: null })
+            return {
+              self,
+              context,
+              store: Context.get(context, Store),
+              /** The values of some gauges. */
+              metrics: Effect.map(Effect.provideContext(Running.ask("/metrics"), context), ({ text }) =>
+                [...text.matchAll(/^(rollcall_(?:records_live|fleet_processes|shards_owned|build_info)\S*) (\d+)$/gm)]
+                  .map(([, series = "", value]) => [series, Number(value)] as const))
+            }
+          })
+        // a process at its start retires the streams that its configuration does not have
+        const [one, two] = [yield* start("one"), yield* start("two")]
+        const ids = Array.from({ length: 12 }, (_, index) =>
+          `greenhouse:${index}`)
+        for (const integration of ids) {
+          yield* Effect.provideContext(Running.stream({}, { integration, model: "ats.tag" }), one.context)
+        }
+        const [half, rest] = [captureScopes.slice(0, 32), captureScopes.slice(32)] as const
+        yield* one.store.takeOwnerships(Arr.make("relay", ...half))
+        yield* two.store.takeOwnerships(Arr.make("delivery", ...rest))
+        const live = (metrics: ReadonlyArray<readonly [string, number]>) =>
+          metrics.flatMap(([series]) => /^rollcall_records_live.*integration="([^"]+)"/.exec(series)?.[1] ?? [])
+        const owned = (scopes: ReadonlyArray<string>) => ids.filter((id) => scopes.includes(captureScopeOf(id))).sort()
+        const [ofOne, ofTwo] = [yield* one.metrics, yield* two.metrics]
+        assert.deepStrictEqual([live(ofOne).sort(), live(ofTwo).sort()], [owned(half), owned(rest)])
+        assert.isNotEmpty(owned(half))
+        assert.isNotEmpty(owned(rest))
+        const others = (metrics: typeof ofOne) => metrics.filter(([series]) => !series.startsWith("rollcall_records"))
+        const build = (self: string) => `rollcall_build_info{version="${version}",process="${self}"}`
+        assert.sameDeepMembers(others(ofOne), [
+          [build(one.self), 1],
+          ["rollcall_fleet_processes", 2],
+          ["rollcall_shards_owned", 32]
+        ])
+        assert.sameDeepMembers(others(ofTwo), [[build(two.self), 1], ["rollcall_shards_owned", 32]])
+
+        yield* Server.say(url, `UPDATE rollcall.processes SET seen_at = seen_at - 11000 WHERE id = '${one.self}'`)
+        const alone = yield* two.metrics
+        assert.deepStrictEqual(live(alone).sort(), ids.toSorted())
+        assert.deepInclude(alone, ["rollcall_fleet_processes", 1])
       }),
     60_000
   )

@@ -47,6 +47,7 @@ const layers: ReadonlyArray<Layer> = [
     imports: ["port", "domain", "api"],
     packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|tls|url|worker_threads|zlib)$)/
   },
+  { name: "fleet", files: /^fleet\//, imports: [...ports, "domain"], packages: none },
   {
     name: "relay",
     files: /^publish\/(Progress|Relay|ResumePoint|Retention)\.ts$/,

@@ -14,6 +14,7 @@ import * as Redacted from "effect/Redacted"
 import { hostname } from "node:os"
 import { resolve } from "node:path"
 import * as Forgetting from "../capture/forget/Forgetting.ts"
+import * as PlacedShards from "../capture/PlacedShards.ts"
 import * as Capture from "../capture/schedule/Capture.ts"
 import * as Integrations from "../capture/schedule/Integrations.ts"
 import * as ModelDiscovery from "../capture/schedule/ModelDiscovery.ts"
@@ -27,6 +28,7 @@ import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Membership } from "../fleet/Membership.ts"
+import { Placement } from "../fleet/Placement.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
 import { version } from "../http/Version.ts"
@@ -83,8 +85,9 @@ const logReadersOf = ({ kafka, plugins }: ResolvedConfig) => [
   ...plugins.length === 0 ? [] : [deliveryReader]
 ]
 
-const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, ...settings }: ResolvedConfig) =>
+const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, ...settings }: ResolvedConfig, takesAll: boolean) =>
   Capture.layer({
+    takesAll,
     overlapMin,
     confirmInterval,
     guard,
@@ -140,7 +143,7 @@ export const kafkaOptions = ({ sasl, ...kafka }: KafkaSettings, streams: Resolve
 const relayLayer = (plan: ResolvedConfig) => {
   if (plan.kafka === null) return Layer.empty
   const options = kafkaOptions(plan.kafka, plan.streams)
-  return Relay.layer.pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
+  return Relay.placedLayer().pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
 }
 
 const loadDelivery = Effect.promise(() =>
@@ -205,21 +208,34 @@ const logStoreOpened = (place: StoreLocation) =>
   )
 
 const membershipLayer = Membership.layer({ version, host: hostname(), pid: process.pid })
+/** Whether a process on this store shares the work with other processes. */
+const joinsFleet = ({ store }: Pick<ResolvedConfig, "store">): boolean => store._tag === "Postgres"
+
+/** Takes part in the fleet of the store's processes until interrupted; a process on SQLite does all the work itself. */
+export const takePart = ({ store }: ResolvedConfig) =>
+  store._tag === "Sqlite" ? Effect.never : Effect.gen(function*() {
+    const { run } = yield* Effect.promise(() => import("../fleet/ClusterPlacement.ts"))
+    const { leaseClient } = yield* loadPostgres
+    const { self } = yield* Processes
+    return yield* Effect.raceFirst(PlacedShards.run, run(self, leaseClient(store)))
+  })
 
 /**
  * Store, plugins, relay and capture. Layers that are built later are closed earlier. Plugins are ready before the first
- * read, but no delivery is attempted until the store knows the configured integrations.
+ * read, but no delivery is attempted until the store knows the configured integrations. `alone`: the process does all the work itself.
  */
-export const pipelineLayer = (plan: ResolvedConfig) => {
+export const pipelineLayer = (plan: ResolvedConfig, { alone }: { readonly alone: boolean } = { alone: true }) => {
+  const takesAll = alone || !joinsFleet(plan)
   const integrationsReady = Latch.makeUnsafe(false)
   return integrationsLayer(plan).pipe(
     Layer.tap(() => integrationsReady.open),
     Layer.merge(forgettingLayer(plan)),
-    Layer.provideMerge(captureLayer(plan)),
-    Layer.merge(Retention.layer({ retention: plan.retention, readers: logReadersOf(plan) })),
+    Layer.provideMerge(captureLayer(plan, takesAll)),
+    Layer.merge(Retention.placedLayer({ retention: plan.retention, readers: logReadersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),
     Layer.provideMerge(pluginsLayer(plan, integrationsReady.await)),
     Layer.provideMerge(membershipLayer),
+    Layer.provideMerge(takesAll ? Placement.local : Placement.layer),
     Layer.provideMerge(logStoreOpened(plan.store)),
     Layer.provideMerge(storeLayer(plan.store, { patient: true, keys: plan.encryptionKeys }))
   )

@@ -29,13 +29,17 @@ export interface Stream {
 /** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */
 export const isSweepOnly = ({ key }: Pick<Stream, "key">): boolean => registry[key.model].sweepOnly === true
 
-/** The owner of an integration's streams. */
-export type OwnerOf = (integration: string) => Owner
+/** Which integrations' streams this process owns. */
+export interface Ownership {
+  /** The owner of an integration's streams, in whose name their state is written. Fenced if another process owns them   (I10). */
+  readonly ownerOf: (integration: string) => Owner
+  readonly owns: (integration: string) => boolean
+}
 
 /** Takes over the streams of all integrations; a process that owned them is fenced   (I10, X9). */
-export const takeStreams: Effect.Effect<OwnerOf, StoreError, Store> = Effect.map(
+export const takeStreams: Effect.Effect<Ownership, StoreError, Store> = Effect.map(
   Effect.flatMap(Store, (store) => store.takeOwnerships(captureScopes)),
-  (owners) => (integration) => owners.get(captureScopeOf(integration))!
+  (owners) => ({ ownerOf: (integration) => owners.get(captureScopeOf(integration))!, owns: () => true })
 )
 
 /** Runs one transaction on the stream. The body may run more than once. */

@@ -2,7 +2,7 @@
 import * as Arr from "effect/Array"
 
 /** Fixed: all processes of a store must compute the same shard of an integration. */
-const shardCount = 64
+export const shardCount = 64
 
 const fnvOffset = 0x811c9dc5
 const fnvPrime = 0x01000193

@@ -9,18 +9,62 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
+
+/**
+ * Registers a singleton until the scope closes. `run` starts when the singleton is placed here, possibly several times in the life of
+ * the process. It is interrupted when the singleton moves, and the next process starts only after it has ended.
+ * `name`: an ownership scope. Names that end with the same shard number are placed in the same process.
+ */
+export type RegisterSingleton = (name: string, run: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
+
+interface Entry {
+  readonly name: string
+  readonly run: Effect.Effect<never>
+  /** The singleton is registered until this scope closes. */
+  readonly scope: Scope.Scope
+}
+
+/** Attaches an engine that decides where singletons run. It starts after they are registered, and ends before. */
+export class PlacementEngine extends Context.Service<PlacementEngine, {
+  readonly attach: (register: RegisterSingleton) => Effect.Effect<void, never, Scope.Scope>
+}>()("rollcall/fleet/PlacementEngine") {}
+
+const localContext = Context.make(PlacementEngine, { attach: () => Effect.void })
+
+const makeRegistry = () => {
+  const entries = new Set<Entry>()
+  let attached: RegisterSingleton | null = null
+
+  const singleton: RegisterSingleton = Effect.fnUntraced(function*(name, run) {
+    const entry = { name, run, scope: yield* Effect.scope }
+    yield* Effect.acquireRelease(
+      Effect.sync(() => entries.add(entry)),
+      () => Effect.sync(() => entries.delete(entry))
+    )
+    if (attached !== null) yield* attached(name, run)
+  })
+
+  const attach: PlacementEngine["Service"]["attach"] = Effect.fnUntraced(function*(register) {
+    const set = (value: RegisterSingleton | null) => Effect.sync(() => void (attached = value))
+    yield* Effect.acquireRelease(set(register), () => set(null))
+    for (const { name, run, scope } of entries) yield* Scope.provide(register(name, run), scope)
+  })
+
+  return { singleton, attach }
+}
 
 export class Placement extends Context.Service<Placement, {
-  /**
-   * Registers a singleton until the scope closes. `run` starts when the singleton is placed here, possibly several times in the life of
-   * the process. It is interrupted when the singleton moves, and the next process starts only after it has ended.
-   * `name`: an ownership scope. Names that end with the same shard number are placed in the same process.
-   */
-  readonly singleton: (name: string, run: Effect.Effect<never>) => Effect.Effect<void, never, Scope.Scope>
+  readonly singleton: RegisterSingleton
 }>()("rollcall/fleet/Placement") {
   /** Runs everything in this process. */
-  static readonly local: Layer.Layer<Placement> = Layer.succeed(Placement)({
-    singleton: (_, run) => Effect.asVoid(Effect.forkScoped(run))
-  })
+  static readonly local: Layer.Layer<Placement | PlacementEngine> = Layer.succeedContext(
+    Context.add(localContext, Placement, { singleton: (_, run) => Effect.asVoid(Effect.forkScoped(run)) })
+  )
+
+  /** Runs nothing until an engine is attached. */
+  static readonly layer: Layer.Layer<Placement | PlacementEngine> = Layer.effectContext(Effect.sync(() => {
+    const { attach, singleton } = makeRegistry()
+    return Context.make(PlacementEngine, { attach }).pipe(Context.add(Placement, { singleton }))
+  }))
 }

@@ -17,6 +17,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { copyFileSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { owning } from "../../test/support/capture/Rig.ts"
 import * as Scripted from "../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
 import { runs } from "../../test/support/Runs.ts"
@@ -80,7 +81,7 @@ const makeScene = Effect.gen(function*() {
       Effect.gen(function*() {
         const { takeOwnership, ensureStreams, identity } = yield* Store
         const owner = yield* takeOwnership("capture")
-        yield* StoreAdoption.finish(() => owner, identity.generation, () => null)
+        yield* StoreAdoption.finish(owning(owner), identity.generation, () => null)
         yield* ensureStreams([{ ...initialState(settings, overlapMin), generation: identity.generation }])
         yield* run({
           key,

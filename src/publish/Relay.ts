@@ -9,7 +9,8 @@
  * 3. Of two relays of one store only one can publish: the store's ownership and the sink's fencing ensure it   (I10, X15)
  *
  * Gotchas
- * - The relay takes ownership once. A relay that was replaced must not take ownership again by retrying.
+ * - The relay takes ownership once each time it is placed in this process. A relay that was replaced must not take ownership again by
+ *   retrying.
  * - The sink also fences a relay that was frozen longer than its transaction may stay open. The ownership in the store
  *   distinguishes this case from a replacement.
  * - Abandoning a batch on shutdown is safe: either the sink has committed it and reports it at the next `open`, or no
@@ -27,13 +28,14 @@ import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
+import { Placement } from "../fleet/Placement.ts"
 import { backoff, type Condition, describeStoreError, longestBackoff, nextCondition } from "../store/Recovery.ts"
 import { type Outage, type Owner, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
 import { Diverged, failOn, findMismatch, findResumePoint, reader } from "./ResumePoint.ts"
 import { type Checkpoint, Sink, type SinkError, unreachable } from "./Sink.ts"
 
-/** `waiting`: the sink or the store is unavailable. */
+/** `waiting`: the sink or the store is unavailable. `standby`: the relay is placed in another process. */
 export interface RelayStatus extends Condition {
   /** Newest position known to be in the sink. */
   readonly position: number
@@ -49,9 +51,17 @@ export class Relay extends Context.Service<Relay, {
    */
   readonly awaitPosition: (position: number, patience?: Duration.Input) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
-  /** Publishes in the background while the layer exists; publishes the streams' progress at most once per `progressEvery`. */
-  static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
+  /**
+   * Publishes in the background while the layer exists and the relay is placed in this process; publishes the streams' progress at most
+   * once per `progressEvery`.
+   */
+  static readonly placedLayer = (
+    progressEvery: Duration.Input = "10 seconds"
+  ): Layer.Layer<Relay, never, Store | Sink | Placement> =>
     Layer.effect(Relay, Effect.suspend(() => make(Duration.fromInputUnsafe(progressEvery))))
+  /** The relay of a process that shares its store with no other. */
+  static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
+    Layer.provide(Relay.placedLayer(progressEvery), Placement.local)
   static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Relay.layerWith("10 seconds")
 }
 
@@ -146,7 +156,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const status = yield* SubscriptionRef.make<InternalStatus>({
     position: 0,
     progressPosition: 0,
-    state: "starting",
+    state: "standby",
     reason: null,
     answered: 0
   })
@@ -280,12 +290,16 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A> =>
     Effect.catch(effect, (error) => Effect.andThen(handleFailure(error), retryForever(effect)))
 
-  yield* Effect.forkScoped(
-    Effect.flatMap(
-      retryForever(store.takeOwnership("relay")),
-      (owner) => retryForever(Effect.catchTag(session(owner), "SinkError", retryIfOwner(owner)))
-    )
+  const setState = (state: RelayStatus["state"]) =>
+    SubscriptionRef.update(status, (before): InternalStatus => ({ ...before, state, reason: null }))
+
+  /** Publishes while the relay is placed here. */
+  const run = setState("starting").pipe(
+    Effect.andThen(retryForever(store.takeOwnership(reader))),
+    Effect.flatMap((owner) => retryForever(Effect.catchTag(session(owner), "SinkError", retryIfOwner(owner)))),
+    Effect.onInterrupt(() => setState("standby"))
   )
+  yield* (yield* Placement).singleton(reader, run)
   return Relay.of({
     status: Effect.map(SubscriptionRef.get(status), publicStatus),
     awaitPosition: Effect.fnUntraced(function*(position, patience = Duration.infinity) {

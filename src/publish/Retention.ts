@@ -13,7 +13,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
+import { Placement } from "../fleet/Placement.ts"
 import { Store } from "../store/Store.ts"
 
 export interface RetentionOptions {
@@ -50,12 +50,18 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
   }
 })
 
-/** Prunes now and every hour, in the background. */
-export const layer = (options: RetentionOptions): Layer.Layer<never, never, Store> =>
-  Layer.effectDiscard(
-    prune(options).pipe(
-      Effect.catch((error) => Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: error.message }))),
-      Effect.repeat(Schedule.spaced(pruneInterval)),
-      Effect.forkScoped
+/** Prunes when it is placed in this process, and every hour, in the background. */
+export const placedLayer = (options: RetentionOptions): Layer.Layer<never, never, Store | Placement> =>
+  Layer.effectDiscard(Effect.gen(function*() {
+    const store = yield* Store
+    const placement = yield* Placement
+    const pruneAndLog = prune(options).pipe(
+      Effect.provideService(Store, store),
+      Effect.catch((error) => Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: error.message })))
     )
-  )
+    yield* placement.singleton("retention", Effect.forever(Effect.andThen(pruneAndLog, Effect.sleep(pruneInterval))))
+  }))
+
+/** For a process that shares its store with no other. */
+export const layer = (options: RetentionOptions): Layer.Layer<never, never, Store> =>
+  Layer.provide(placedLayer(options), Placement.local)

@@ -8,9 +8,9 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Outage, StoreError } from "./Store.ts"
 
-/** The status of a worker. `waiting`: it resumes automatically. `stopped`: an operator must act. */
+/** The status of a worker. `standby`: another process does the work. `waiting`: it resumes automatically. `stopped`: an operator must act. */
 export interface Condition {
-  readonly state: "starting" | "running" | "waiting" | "stopped"
+  readonly state: "standby" | "starting" | "running" | "waiting" | "stopped"
   /** Set in the states `waiting` and `stopped`. */
   readonly reason: Outage | null
 }

@@ -27,7 +27,7 @@ import type { Processing } from "../../domain/Processing.ts"
 import { combine } from "../../domain/Redaction.ts"
 import type { Head, StoredContent, StreamState } from "../../store/State.ts"
 import { type OlderGenerationRecord, type Owner, type RecordWrite, Store, type StoreError } from "../../store/Store.ts"
-import { type OwnerOf, takeStreams } from "../Stream.ts"
+import { type Ownership, takeStreams } from "../Stream.ts"
 import { newEvent, parseContent } from "./RecordWrite.ts"
 import { currentContent, redactionsOf, rulesOf, withRedaction } from "./StoredContent.ts"
 
@@ -160,14 +160,15 @@ const adoptStream = Effect.fnUntraced(
 /** The current processing of a stream's records; null = publish the content as stored. */
 export type ProcessingOf = (stream: StreamKey) => Processing | null
 
-/** Raises every stream that has an older generation to `generation`. */
+/** Raises every owned stream that has an older generation to `generation`. */
 export const finish = Effect.fn("StoreAdoption.finish")(function*(
-  ownerOf: OwnerOf,
+  { ownerOf, owns }: Ownership,
   generation: number,
   processingOf: ProcessingOf
 ): Effect.fn.Return<void, StoreError, Store> {
   const { streams } = yield* Effect.flatMap(Store, (store) => store.streamsAtPosition)
-  for (const stream of streams.filter((stream) => stream.generation < generation)) {
+  const older = streams.filter((stream) => stream.generation < generation && owns(stream.integration))
+  for (const stream of older) {
     yield* adoptStream(ownerOf(stream.integration), stream, generation, processingOf(stream))
     yield* Effect.logInfo("stream adopted").pipe(Effect.annotateLogs({ stream: streamName(stream), generation }))
   }
@@ -180,8 +181,8 @@ export const adopt = Effect.fn("StoreAdoption.adopt")(function*(
 ): Effect.fn.Return<void, StoreError, Store> {
   const store = yield* Store
   yield* store.takeOwnership("relay")
-  const ownerOf = yield* takeStreams
+  const ownership = yield* takeStreams
   // a process that starts meanwhile takes over the streams of all integrations, so any of their owners is fenced then
-  yield* store.raiseGeneration(ownerOf(""), to)
-  yield* finish(ownerOf, to, processingOf)
+  yield* store.raiseGeneration(ownership.ownerOf(""), to)
+  yield* finish(ownership, to, processingOf)
 })

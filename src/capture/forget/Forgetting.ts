@@ -21,6 +21,7 @@ import { createHash } from "node:crypto"
 import { embeddingModels, type ForgettableRecord, type Forgotten, mentionOf, repeats } from "../../domain/Forgotten.ts"
 import { derivedFrom, type Model, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
+import { captureScopeOf } from "../../domain/Shard.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
@@ -77,6 +78,8 @@ export class Forgetting extends Context.Service<Forgetting, {
   ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
   /** Lets runs store the record again, with its next change or by the next sweep. */
   readonly allow: (record: ForgettableRecord) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
+  /** Resumes the interrupted requests of these shards, which this process has taken. */
+  readonly resume: (scopes: ReadonlySet<string>) => Effect.Effect<void, StoreError>
 }>()("rollcall/capture/Forgetting") {}
 
 export interface ForgettingOptions {
@@ -101,7 +104,6 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
   const store = yield* Store
   const deliveries = yield* Deliveries
   const capture = yield* Capture
-  const scope = yield* Effect.scope
   const lock = yield* Semaphore.make(1)
 
   // ---- finding
@@ -262,7 +264,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     })
   }, lock.withPermit)
 
-  /** If this process loses the store, the next owner continues at start-up. */
+  /** If this process loses the shard or the store, the next owner continues. */
   const removeInBackground = (
     record: ForgettableRecord,
     done: Deferred.Deferred<void>,
@@ -278,7 +280,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
         })
       ),
       Effect.ensuring(Deferred.succeed(done, undefined)),
-      Effect.forkIn(scope)
+      (removal) => capture.runFor(record.integration, removal)
     )
 
   const actionOf = (command: string, record: ForgettableRecord, at: number) => ({
@@ -338,12 +340,21 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     return known
   })
 
-  for (const record of yield* store.forgotten) {
-    if (record.state !== "erasing") continue
-    yield* removeInBackground(record as ForgettableRecord, yield* Deferred.make<void>())
-  }
+  const resume = Effect.fnUntraced(function*(isTaken: (integration: string) => boolean) {
+    for (const record of yield* store.forgotten) {
+      if (record.state !== "erasing" || !isTaken(record.integration)) continue
+      yield* removeInBackground(record as ForgettableRecord, yield* Deferred.make<void>())
+    }
+  })
 
-  return Forgetting.of({ plan, forget, allow })
+  yield* resume(capture.owns)
+
+  return Forgetting.of({
+    plan,
+    forget,
+    allow,
+    resume: (scopes) => resume((integration) => scopes.has(captureScopeOf(integration)))
+  })
 })
 
 /** Resumes interrupted requests. */

@@ -171,7 +171,9 @@ describe("forgetting a person", () => {
         erased = true
         return found
       })
-      const capture = { ...first.capture, owner }
+      const scope = yield* Effect.scope
+      const runFor = (_: string, removal: Effect.Effect<void>) => Effect.asVoid(Effect.forkIn(removal, scope))
+      const capture = { ...first.capture, runFor }
       yield* Layer.build(layer({ processing: Processing.defaultProcessing })).pipe(
         Effect.provideService(Store, { ...store, findRows }),
         Effect.provideService(Capture, capture)

@@ -10,7 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { capturing } from "../../../test/support/capture/Capturing.ts"
-import { start } from "../../../test/support/capture/Rig.ts"
+import { owning, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
 import { type EncryptionKey, parseKey } from "../../domain/EncryptionKey.ts"
@@ -132,7 +132,7 @@ describe("encryption of the store", () => {
         let left = 2
         const transact: typeof store.transact = (owner, key, body) =>
           Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
-        yield* redactStored(() => owner, ({ model }) => defaultProcessing(model)).pipe(
+        yield* redactStored(owning(owner), ({ model }) => defaultProcessing(model)).pipe(
           Effect.provideService(Store, { ...store, transact }),
           Effect.exit
         )

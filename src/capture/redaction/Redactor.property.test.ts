@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { SqlClient } from "effect/sql/SqlClient"
-import { type Rig, rigWith, scenario } from "../../../test/support/capture/Rig.ts"
+import { owning, type Rig, rigWith, scenario } from "../../../test/support/capture/Rig.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Store } from "../../store/Store.ts"
 import { redactStored } from "./Redactor.ts"
@@ -29,7 +29,7 @@ const redactUpTo = Effect.fnUntraced(function*(rig: Rig, processing: Processing.
   let left = transactions
   const transact: typeof store.transact = (owner, key, body) =>
     Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
-  const run = redactStored(() => rig.stream.owner, (key) => key.model === "ats.application" ? processing : null)
+  const run = redactStored(owning(rig.stream.owner), (key) => key.model === "ats.application" ? processing : null)
   yield* Effect.exit(Effect.provideService(run, Store, { ...store, transact }))
 })
 

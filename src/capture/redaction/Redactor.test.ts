@@ -9,7 +9,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { capturing } from "../../../test/support/capture/Capturing.ts"
-import { type Rig, rigWith, scenario, start } from "../../../test/support/capture/Rig.ts"
+import { owning, type Rig, rigWith, scenario, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
 import type { StreamModel } from "../../domain/Model.ts"
@@ -26,7 +26,7 @@ const plain = by({})
 const hiding = by({ "/title": "hash", "/contact": "drop", "/remote_id": "drop" })
 
 const redact = (rig: Rig, processing: Processing.Processing) =>
-  redactStored(() => rig.stream.owner, (key) => key.model === "ats.application" ? processing : null)
+  redactStored(owning(rig.stream.owner), (key) => key.model === "ats.application" ? processing : null)
 
 /** Every text of the store's tables, to search it. */
 const dump = Effect.gen(function*() {
@@ -196,7 +196,7 @@ describe("content that was stored before a rule was added", () => {
       Effect.fnUntraced(function*(rig) {
         yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
         yield* rig.sweep
-        yield* redactStored(() => rig.stream.owner, processingOf)
+        yield* redactStored(owning(rig.stream.owner), processingOf)
         assert.isNull(yield* find("secret"))
         const processing = processingOf({ model: "ats.application" })
         yield* sweep(
@@ -285,7 +285,7 @@ describe("content that was stored before a rule was added", () => {
       yield* fill(rig, 3)
       const stored = yield* dump
       yield* (yield* Store).takeOwnership("capture")
-      const error = yield* Effect.flip(redactInBackground(() => rig.stream.owner, () => hiding))
+      const error = yield* Effect.flip(redactInBackground(owning(rig.stream.owner), () => hiding))
       assert.strictEqual(error.reason._tag, "Fenced")
       assert.deepStrictEqual(yield* dump, stored)
     })))
@@ -295,7 +295,7 @@ describe("content that was stored before a rule was added", () => {
       yield* fill(rig, 3)
       const sql = yield* SqlClient
       yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
-      assert.strictEqual(yield* redactInBackground(() => rig.stream.owner, () => hiding), 0)
+      assert.strictEqual(yield* redactInBackground(owning(rig.stream.owner), () => hiding), 0)
       assert.strictEqual((yield* rig.state).redacting?.table, "events")
     })))
 
@@ -308,7 +308,7 @@ describe("content that was stored before a rule was added", () => {
         const sql = yield* SqlClient
         yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
         const all = redactInBackground(
-          () => rig.stream.owner,
+          owning(rig.stream.owner),
           ({ model }) => model === "ats.application" ? hiding : Processing.make(model, rules)
         )
         assert.strictEqual(yield* all, 1)
@@ -327,7 +327,7 @@ describe("content that was stored before a rule was added", () => {
         Effect.suspend(() => ++transactions === 2 ? store.eraseStream(owner, key) : Effect.void).pipe(
           Effect.andThen(store.transact(owner, key, body))
         )
-      const run = redactInBackground(() => rig.stream.owner, () => hiding)
+      const run = redactInBackground(owning(rig.stream.owner), () => hiding)
       assert.strictEqual(yield* Effect.provideService(run, Store, { ...store, transact }), 0)
     })))
 })

@@ -27,7 +27,7 @@ import {
   type StreamTx
 } from "../../store/Store.ts"
 import { redactionsOf, withRedaction } from "../commit/StoredContent.ts"
-import { annotate, type OwnerOf, unlessErased } from "../Stream.ts"
+import { annotate, type Ownership, unlessErased } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
 
 /** Content has to be redacted by these rules and encrypted with this key. */
@@ -173,16 +173,16 @@ const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect
       : Effect.fail(error))
 
 /**
- * Redacts the stored content of all streams by their current rules, and encrypts it with the current key. Returns how many rows were
+ * Redacts the stored content of the owned streams by their current rules, and encrypts it with the current key. Returns how many rows were
  * rewritten. If it is interrupted, the next call continues.
  */
 export const redactStored = Effect.fn("Redactor.run")(function*(
-  ownerOf: OwnerOf,
+  { ownerOf, owns }: Ownership,
   processingOf: ProcessingOf
 ): Effect.fn.Return<number, StoreError, Store> {
   const store = yield* Store
   const key = store.encryptionKey
-  const outdated = (yield* store.streams).flatMap((stream) => {
+  const outdated = (yield* store.streams).filter(({ integration }) => owns(integration)).flatMap((stream) => {
     const processing = processingOf(stream)
     const target = processing && { processing, key }
     const isUnfinished = stream.redacting !== undefined
@@ -216,6 +216,6 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
 
 /** Like `redactStored`, but a damaged row ends only the redaction, with a log message, and not the process. */
 export const redactInBackground = (
-  ownerOf: OwnerOf,
+  ownership: Ownership,
   processingOf: ProcessingOf
-): Effect.Effect<number, StoreError, Store> => unlessDamaged(redactStored(ownerOf, processingOf))
+): Effect.Effect<number, StoreError, Store> => unlessDamaged(redactStored(ownership, processingOf))

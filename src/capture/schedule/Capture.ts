@@ -1,19 +1,22 @@
 /**
- * Reads every stream in a loop of its own, while streams are added and removed.
+ * Reads every stream in a loop of its own, while streams are added and removed, and shards taken and released.
  *
  * Invariants
  * 1. A failing or blocked stream never delays another stream, nor does adding or removing one
  * 2. Once `assign` returns, nothing is written to the streams that it removed   (X19)
  */
+import type * as Arr from "effect/Array"
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as FiberMap from "effect/FiberMap"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Guard from "../../domain/Guard.ts"
 import { isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
+import { captureScopeOf, captureScopes } from "../../domain/Shard.ts"
 import { Source } from "../../source/Source.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { StreamState } from "../../store/State.ts"
@@ -23,9 +26,10 @@ import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import { audit, type AuditReport } from "../read/Audit.ts"
 import { restartSweep } from "../read/Sweep.ts"
 import { redactInBackground } from "../redaction/Redactor.ts"
-import { type OwnerOf, type RunError, takeStreams } from "../Stream.ts"
+import type { Ownership, RunError } from "../Stream.ts"
 import * as Backpressure from "./Backpressure.ts"
 import * as FailureLog from "./FailureLog.ts"
+import * as OwnedShards from "./OwnedShards.ts"
 import { type CommandRefused, executeCommand, type StreamCommand } from "./StreamCommands.ts"
 import { initialState, type StreamSettings } from "./StreamLifecycle.ts"
 import * as StreamWorker from "./StreamWorker.ts"
@@ -39,6 +43,8 @@ export interface CaptureOptions {
   /** Used at start-up to finish an interrupted adoption, and to redact content that was stored before a rule was added. */
   readonly processingOf?: StoreAdoption.ProcessingOf
   readonly backpressure?: Backpressure.Limit
+  /** False: the process owns no stream until it takes shards. Default: it takes all of them when the layer is built. */
+  readonly takesAll?: boolean
 }
 
 /** The stream does not exist, or it is no longer read. */
@@ -55,50 +61,84 @@ export interface StreamFailure extends StreamKey {
   readonly problem: string
 }
 
-export class Capture extends Context.Service<Capture, {
-  /** The owner of an integration's streams, in whose name their state is written (I10). */
-  readonly ownerOf: OwnerOf
-  /**
-   * Sets the streams of an integration that are read from now on. Other streams of the integration are interrupted, possibly
-   * before the current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
-   */
-  readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
-  /**
-   * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if another process took
-   * over or the store cannot be used at all.
-   */
-  readonly run: Effect.Effect<never, StoreError>
-  /** Polls each stream once, after its backfill; skips paused streams. */
-  readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>
-  /** Polls one stream now and waits until the poll ends. */
-  readonly poll: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
-  /** Sweeps one stream now, from its first page, and waits until the sweep ends. */
-  readonly sweep: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
-  /** Executes an operator's command. Returns at once; the run that it causes starts after the current page. */
-  readonly execute: (
-    key: StreamKey,
-    command: StreamCommand
-  ) => Effect.Effect<StreamState, CommandRefused | UnknownStream | StoreError>
-  /** Why no stream is read at the moment, as text; null while streams are read. */
-  readonly pauseReason: Effect.Effect<string | null>
-  /** Compares one stream's published records with its whole list and waits until the audit ends. */
-  readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream>
-}>()("rollcall/capture/Capture") {}
+export class Capture extends Context.Service<
+  Capture,
+  Ownership & {
+    /** Takes over these shards. Their streams are read once they are assigned. */
+    readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
+    /** Interrupts the reading of these shards, possibly before a current page is committed, and their work in the background. */
+    readonly release: (scopes: ReadonlySet<string>) => Effect.Effect<void>
+    /** Runs the effect in the background until it ends or the shard of the integration is released. */
+    readonly runFor: OwnedShards.OwnedShards["runFor"]
+    /**
+     * Sets the streams of an owned integration that are read from now on. Other streams of the integration are interrupted, possibly
+     * before the current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
+     */
+    readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
+    /**
+     * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if another process took
+     * over a shard that is not released soon, or the store cannot be used at all.
+     */
+    readonly run: Effect.Effect<never, StoreError>
+    /** Polls each stream once, after its backfill; skips paused streams. */
+    readonly once: Effect.Effect<ReadonlyArray<StreamFailure>, StoreError>
+    /** Polls one stream now and waits until the poll ends. */
+    readonly poll: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
+    /** Sweeps one stream now, from its first page, and waits until the sweep ends. */
+    readonly sweep: (key: StreamKey) => Effect.Effect<void, RunError | UnknownStream>
+    /** Executes an operator's command. Returns at once; the run that it causes starts after the current page. */
+    readonly execute: (
+      key: StreamKey,
+      command: StreamCommand
+    ) => Effect.Effect<StreamState, CommandRefused | UnknownStream | StoreError>
+    /** Why no stream is read at the moment, as text; null while streams are read. */
+    readonly pauseReason: Effect.Effect<string | null>
+    /** Compares one stream's published records with its whole list and waits until the audit ends. */
+    readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream>
+  }
+>()("rollcall/capture/Capture") {}
 
 const approvedPage = 100
+/**
+ * A process that was frozen is fenced before it notices that its shards have moved. If a shard is not released within this time, a process
+ * took it over that does not belong to the fleet, such as `store adopt`.
+ */
+const releasePatience = "10 seconds"
 
 const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const store = yield* Store
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
-  const ownerOf = yield* takeStreams
+  const shards = yield* OwnedShards.make
+  const { ownerOf, owns, runFor } = shards
+  const takesAll = options.takesAll ?? true
   const processingOf = options.processingOf ?? (() => null)
-  yield* StoreAdoption.finish(ownerOf, store.identity.generation, processingOf)
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
   const failureLog = FailureLog.make()
   const workers = new Map<string, StreamWorker.StreamWorker>()
+  /** Opened when content may be redacted: at the start, and when shards were taken. */
+  const mayRedact = yield* Latch.make(true)
   /** The loops, one per stream; null unless `run` is running. */
   let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
+
+  const take = Effect.fnUntraced(function*(scopes: Arr.NonEmptyReadonlyArray<string>) {
+    yield* shards.take(scopes)
+    yield* StoreAdoption.finish(shards, store.identity.generation, processingOf).pipe(
+      Effect.provideService(Store, store)
+    )
+    yield* mayRedact.open
+  })
+  if (takesAll) yield* take(captureScopes)
+
+  /** If another process has taken over, waits for the release of the shard, and fails if there is none. */
+  const untilReleased = (error: StoreError): Effect.Effect<void, StoreError> => {
+    const { reason } = error
+    if (reason._tag !== "Fenced" || takesAll) return Effect.fail(error)
+    return Effect.andThen(
+      Effect.sleep(releasePatience),
+      Effect.suspend(() => shards.isOwner(reason) ? Effect.fail(error) : Effect.void)
+    )
+  }
 
   const start = (worker: StreamWorker.StreamWorker) =>
     loops === null
@@ -107,7 +147,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
         FiberMap.run(
           loops,
           streamName(worker.key),
-          Effect.provideContext(StreamWorker.run(worker, backpressure), services)
+          StreamWorker.run(worker, backpressure).pipe(
+            Effect.provideContext(services),
+            Effect.catch((error) => Effect.andThen(untilReleased(error), Effect.never))
+          )
         )
       )
 
@@ -133,6 +176,12 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     if (loops !== null) yield* FiberMap.remove(loops, streamName(worker.key))
     yield* StreamWorker.withLock(worker, Effect.void)
     failureLog.forget(worker.key)
+  })
+
+  const release = Effect.fnUntraced(function*(scopes: ReadonlySet<string>) {
+    const released = [...workers.values()].filter(({ key }) => scopes.has(captureScopeOf(key.integration)))
+    yield* Effect.forEach(released, remove, { concurrency: "unbounded", discard: true })
+    yield* shards.release([...scopes])
   })
 
   const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {
@@ -184,7 +233,14 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     }
   })
 
-  const redactOlder = Effect.provideContext(redactInBackground(ownerOf, processingOf), services)
+  const redactOlder = Effect.provideContext(redactInBackground(shards, processingOf), services)
+  const keepRedacting = Effect.forever(
+    mayRedact.await.pipe(
+      Effect.andThen(mayRedact.close),
+      Effect.andThen(retryWhileStoreUnavailable(redactOlder)),
+      Effect.catch((error) => Effect.andThen(untilReleased(error), mayRedact.open))
+    )
+  )
 
   const run = Effect.scoped(Effect.gen(function*() {
     const own = yield* FiberMap.make<string, never, StoreError>()
@@ -194,7 +250,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return yield* Effect.raceAllFirst([
       Effect.andThen(FiberMap.join(own), Effect.never),
       watchDecisions,
-      Effect.andThen(retryWhileStoreUnavailable(redactOlder), Effect.never)
+      keepRedacting
     ])
   }))
 
@@ -235,6 +291,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   return Capture.of({
     ownerOf,
+    owns,
+    runFor,
+    take,
+    release,
     assign,
     run,
     once: Effect.suspend(() => Effect.forEach([...workers.values()], readOnce, { concurrency: "unbounded" })).pipe(
@@ -256,6 +316,6 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   })
 })
 
-/** Takes over the streams; a process that read them before is fenced (I10, X9). */
+/** Takes over the streams, unless `takesAll` is false; a process that read them before is fenced (I10, X9). */
 export const layer = (options: CaptureOptions): Layer.Layer<Capture, StoreError, Store | Source> =>
   Layer.effect(Capture, make(options))

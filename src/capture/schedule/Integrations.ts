@@ -20,6 +20,7 @@ import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { derivedFrom, isStreamModel, type Model } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
+import { captureScopeOf } from "../../domain/Shard.ts"
 import { Source } from "../../source/Source.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { IntegrationState, OperatorAction } from "../../store/State.ts"
@@ -81,6 +82,8 @@ export class Integrations extends Context.Service<Integrations, {
   readonly add: (integration: IntegrationSettings) => Refusable
   /** Stops reading the integration's streams before it returns. Erasing continues in the background. */
   readonly remove: (id: string, data: DataPolicy) => Refusable
+  /** Reads the integrations of these shards, which this process has taken, and resumes their erasures. */
+  readonly resume: (scopes: ReadonlySet<string>) => Effect.Effect<void, StoreError>
 }>()("rollcall/capture/Integrations") {}
 
 const readerCheckInterval = "1 second"
@@ -102,7 +105,6 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const store = yield* Store
   const capture = yield* Capture
   const source = yield* Source
-  const scope = yield* Effect.scope
   const lock = yield* Semaphore.make(1)
 
   const find = (id: string) => Effect.map(store.integrations, (all) => all.find((integration) => integration.id === id))
@@ -175,7 +177,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     yield* lock.withPermit(finishErasing(id))
   })
 
-  /** If this process loses the store, the next owner continues the erasure at start-up. */
+  /** If this process loses the shard or the store, the next owner continues the erasure. */
   const eraseInBackground = (id: string) =>
     erase(id).pipe(
       retryWhileStoreUnavailable,
@@ -185,7 +187,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
           why: error.message
         })
       ),
-      Effect.forkIn(scope)
+      (erasure) => capture.runFor(id, erasure)
     )
 
   // ---- adding and removing
@@ -225,31 +227,43 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     return after
   })
 
-  // ---- start-up
+  // ---- taking over
 
-  const before = new Map((yield* store.integrations).map((integration) => [integration.id, integration]))
-  const stored = new Map(before)
-  const declared = new Set(options.declared.map(({ id }) => id))
-  for (const settings of options.declared) {
-    stored.set(settings.id, stateOf(settings, before.get(settings.id), true))
+  const declared = new Map(options.declared.map((settings) => [settings.id, settings]))
+
+  const isDeclaredNoLonger = (integration: IntegrationState) => integration.declared && !declared.has(integration.id)
+
+  /** The integrations as they are from now on: those of the store, changed as the configuration declares. */
+  const combined = (before: ReadonlyMap<string, IntegrationState>): ReadonlyArray<IntegrationState> => {
+    const stored = [...before.values()].map((integration): IntegrationState =>
+      isDeclaredNoLonger(integration)
+        ? { ...integration, declared: false, state: integration.state === "active" ? "removed" : integration.state }
+        : integration
+    )
+    const current = [...declared.values()].map((settings) => stateOf(settings, before.get(settings.id), true))
+    return [...new Map([...stored, ...current].map((integration) => [integration.id, integration])).values()]
   }
-  for (const [id, integration] of before) {
-    if (!integration.declared || declared.has(id)) continue
-    const state = integration.state === "active" ? "removed" : integration.state
-    stored.set(id, { ...integration, declared: false, state })
-  }
-  const active = [...stored.values()].filter(({ state }) => state === "active")
-  yield* discoverNew(active)
-  const changed = [...stored.values()].filter((integration) => before.get(integration.id) !== integration)
-  yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
-  const others = (yield* store.streams).filter(({ integration }) => stored.get(integration)?.state !== "active")
-  yield* Effect.forEach(new Set(others.map(({ integration }) => integration)), stopReading, { discard: true })
-  yield* Effect.forEach(active, startReading, { discard: true })
-  for (const { id, state } of stored.values()) if (state === "erasing") yield* eraseInBackground(id)
+
+  const resume = Effect.fnUntraced(function*(isTaken: (integration: string) => boolean) {
+    const before = new Map((yield* store.integrations).map((integration) => [integration.id, integration]))
+    const taken = combined(before).filter(({ id }) => isTaken(id))
+    const active = taken.filter(({ state }) => state === "active")
+    yield* discoverNew(active)
+    const changed = taken.filter((integration) => before.get(integration.id) !== integration)
+    yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
+    const read = new Set(active.map(({ id }) => id))
+    const others = (yield* store.streams).filter(({ integration }) => isTaken(integration) && !read.has(integration))
+    yield* Effect.forEach(new Set(others.map(({ integration }) => integration)), stopReading, { discard: true })
+    yield* Effect.forEach(active, startReading, { discard: true })
+    for (const { id, state } of taken) if (state === "erasing") yield* eraseInBackground(id)
+  })
+
+  yield* resume(capture.owns)
 
   return Integrations.of({
     add: (settings) => lock.withPermit(add(settings)),
-    remove: (id, data) => lock.withPermit(remove(id, data))
+    remove: (id, data) => lock.withPermit(remove(id, data)),
+    resume: (scopes) => lock.withPermit(resume((id) => scopes.has(captureScopeOf(id))))
   })
 })
 

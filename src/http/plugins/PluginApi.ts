@@ -14,7 +14,7 @@ export const PluginList = Schema.Struct({
   /** `stopped`: no plugin may write to the API; deliveries that need to write wait. */
   writes: Schema.Literals(["on", "stopped"]),
   delivering: Schema.Struct({
-    state: Schema.Literals(["starting", "running", "waiting", "stopped"]),
+    state: Schema.Literals(["standby", "starting", "running", "waiting", "stopped"]),
     reason: Schema.NullOr(Schema.String)
   })
 })

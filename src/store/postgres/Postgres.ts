@@ -62,7 +62,11 @@ types.register(PgTypes.OID.int8, {
 const connected = (
   options: Options,
   health: Health.Health["Service"],
-  { writes }: { readonly writes: boolean }
+  { connections = maxConnections, tracked = true, writes }: {
+    readonly writes: boolean
+    readonly tracked?: boolean
+    readonly connections?: number
+  }
 ) =>
   Effect.gen(function*() {
     const limits = { ...defaultLimits, ...options.limits }
@@ -73,10 +77,10 @@ const connected = (
       types,
       applicationName: "rollcall",
       keepAlive: "30 seconds",
-      maxConnections,
+      maxConnections: connections,
       startupParameters: sessionSettings
     })
-    const tracker = writes ? CommitTracker.make(dialect) : null
+    const tracker = writes && tracked ? CommitTracker.make(dialect) : null
     const shared: SessionContext = {
       pool,
       tracker,
@@ -107,6 +111,15 @@ export const readOnlyClient = (options: Options): Layer.Layer<SqlClient.SqlClien
   Layer.effect(
     SqlClient.SqlClient,
     toStoreError("open")(connected(options, Health.make(options.name), { writes: false }))
+  ).pipe(Layer.provide(Reactivity.layer))
+
+/** A client for leases, which need not survive a failover: its commits are not tracked. */
+export const leaseClient = (options: Options): Layer.Layer<SqlClient.SqlClient, StoreError> =>
+  Layer.effect(
+    SqlClient.SqlClient,
+    toStoreError("open")(
+      connected(options, Health.make(options.name), { writes: true, tracked: false, connections: 3 })
+    )
   ).pipe(Layer.provide(Reactivity.layer))
 
 /** A client with a pool of connections, to a database that is or can become a store. */

@@ -11,7 +11,7 @@ import { confirmAbsences } from "../../../src/capture/read/Absence.ts"
 import { poll } from "../../../src/capture/read/Poll.ts"
 import { sweep } from "../../../src/capture/read/Sweep.ts"
 import { initialState, type StreamSettings } from "../../../src/capture/schedule/StreamLifecycle.ts"
-import type { Stream } from "../../../src/capture/Stream.ts"
+import type { Ownership, Stream } from "../../../src/capture/Stream.ts"
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
 import { type Author, expectationsOf } from "../../../src/domain/Expectation.ts"
 import * as Guard from "../../../src/domain/Guard.ts"
@@ -22,8 +22,11 @@ import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import * as ExpectationTable from "../../../src/store/sql/stream/ExpectationTable.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { ReleaseMode, StreamState } from "../../../src/store/State.ts"
-import { type ListedHold, Store } from "../../../src/store/Store.ts"
+import { type ListedHold, type Owner, Store } from "../../../src/store/Store.ts"
 import * as Scripted from "./ScriptedApi.ts"
+
+/** All streams are owned by this owner. */
+export const owning = (owner: Owner): Ownership => ({ ownerOf: () => owner, owns: () => true })
 
 export const confirmInterval = Duration.minutes(10)
 

@@ -1,0 +1,93 @@
+/**
+ * Places singletons with `effect/cluster`, over a table of processes and a table of locks in the PostgreSQL database of the store.
+ * Processes need no network between each other.
+ *
+ * Gotchas
+ * - A lock is a row with an expiry, not an advisory lock: a pooler may share the sessions of the server.
+ * - A process that cannot renew its locks stops its singletons before the locks expire. One that is frozen cannot: see `Placement`.
+ * - `effect/cluster` derives the place of a singleton from its name, so a suffix of the name is chosen for the shard.
+ */
+import * as EntityId from "effect/cluster/EntityId"
+import * as MessageStorage from "effect/cluster/MessageStorage"
+import * as RunnerAddress from "effect/cluster/RunnerAddress"
+import * as RunnerHealth from "effect/cluster/RunnerHealth"
+import * as Runners from "effect/cluster/Runners"
+import * as Sharding from "effect/cluster/Sharding"
+import * as ShardingConfig from "effect/cluster/ShardingConfig"
+import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { shardCount } from "../domain/Shard.ts"
+import { storePause } from "../store/Recovery.ts"
+import type { StoreError } from "../store/Store.ts"
+import { PlacementEngine } from "./Placement.ts"
+
+const group = "default"
+
+/** Longer times delay the takeover from a dead process; shorter ones take the shards of a process that is only slow. */
+const timing = {
+  shardLockExpiration: "5 seconds",
+  shardLockRefreshInterval: "1500 millis",
+  refreshAssignmentsInterval: "1 second",
+  runnerJoinDebounce: "500 millis"
+} as const
+
+/** `process`: unique in the fleet. */
+const sharding = (process: string) =>
+  Sharding.layer.pipe(
+    Layer.provide(Runners.layerNoop),
+    Layer.provide(RunnerHealth.layerNoop),
+    Layer.provide(MessageStorage.layerNoop),
+    Layer.provide(SqlRunnerStorage.layerWith({ prefix: "fleet" })),
+    Layer.provide(ShardingConfig.layer({
+      // nothing listens there: the address only identifies the process
+      runnerAddress: Option.some(new RunnerAddress.RunnerAddress({ host: process, port: 0 })),
+      shardsPerGroup: shardCount,
+      shardLockDisableAdvisory: true,
+      ...timing
+    }))
+  )
+
+/** `capture/12` → 12; null for a name without a shard. */
+const shardOf = (name: string): number | null => {
+  const [, number] = /\/(\d+)$/.exec(name) ?? []
+  return number === undefined ? null : Number(number)
+}
+
+/** A name that is placed in this shard. */
+const nameIn = ({ getShardId }: Sharding.Sharding["Service"], name: string, shard: number): string => {
+  for (let suffix = 0;; suffix++) {
+    const candidate = `${name}#${suffix}`
+    // shards of the cluster are numbered from 1
+    if (getShardId(EntityId.make(candidate), group).id === shard + 1) return candidate
+  }
+}
+
+/**
+ * Joins the fleet and runs the singletons that are placed in this process until interrupted; then hands them over. `process` is unique in
+ * the fleet. `client`: a client of the store's database with at least two connections, of which one is kept.
+ */
+export const run = (
+  process: string,
+  client: Layer.Layer<SqlClient, StoreError>
+): Effect.Effect<never, StoreError, PlacementEngine> =>
+  Effect.gen(function*() {
+    const engine = yield* PlacementEngine
+    const cluster = yield* Sharding.Sharding
+    yield* engine.attach((name, run) => {
+      const shard = shardOf(name)
+      return cluster.registerSingleton(shard === null ? name : nameIn(cluster, name, shard), run)
+    })
+    return yield* Effect.never
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.provide(sharding(process), client)),
+    Effect.catchTag("SqlError", (error) =>
+      Effect.logWarning("joining the fleet failed, trying again").pipe(
+        Effect.annotateLogs({ why: error.message }),
+        Effect.andThen(Effect.sleep(storePause)),
+        Effect.andThen(run(process, client))
+      ))
+  )

@@ -4,14 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import {
-  pipelineLayer,
-  resolveConfig,
-  type ResolvedConfig,
-  serverLayer,
-  sourceLayer,
-  takePart
-} from "../app/Composition.ts"
+import { pipelineLayer, resolveConfig, type ResolvedConfig, serverLayer, sourceLayer } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
@@ -54,7 +47,7 @@ const runForever = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const capture = yield* Capture
   const { url } = yield* Server.Server
   yield* logStarted(plan, url)
-  yield* Effect.raceAllFirst([capture.run, takePart(plan), failWhenStoreIsLost])
+  yield* Effect.raceFirst(capture.run, failWhenStoreIsLost)
 })
 
 /** Describes the deliveries that are still waiting, and the dead letters that are new since `before`. */
@@ -136,7 +129,7 @@ export const start = Command.make("start", {
           ? Effect.provide(runOnce(plan), pipelineLayer(plan))
           : Effect.provide(
             runForever(plan),
-            Layer.provideMerge(serverLayer(plan), pipelineLayer(plan, { alone: false }))
+            Layer.provideMerge(serverLayer(plan), pipelineLayer(plan))
           )
       }).pipe(Effect.provide(sourceLayer(settings)), stopOnSignal)
     }).pipe(withLoggedErrors({ ...Config.parseLogSettings(input), ...given({ level: logLevel }) })))).pipe(

@@ -332,8 +332,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("forgetting-abandoned", "an interrupted forgetting is resumed at the next start", [
     "capture/forget/Forgetting.ts",
-    '    if (record.state !== "erasing") continue\n',
-    '    if (record.state !== "erasing" || record.doneAt === null) continue\n'
+    '      if (record.state !== "erasing" || !isTaken(record.integration)) continue\n',
+    '      if (record.state !== "erasing" || record.doneAt === null) continue\n'
   ]),
   mutant("forgotten-adopted", "an adopted store publishes no forgotten record", [
     "capture/commit/StoreAdoption.ts",

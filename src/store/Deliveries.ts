@@ -437,7 +437,10 @@ export class Deliveries extends Context.Service<
     readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
     /** When writes are resumed, the deliveries that waited because writes were stopped are due. */
     readonly setSwitch: (which: Switch, on: boolean, action: OperatorAction) => Effect.Effect<void, StoreError>
-    /** Waits until this process has committed more than `seen` operator commands; returns how many it has committed. */
+    /**
+     * Waits until this process knows of more than `seen` operator commands; returns how many it knows of. On PostgreSQL it may take a
+     * second to notice a command that another process committed.
+     */
     readonly awaitCommand: (seen: number) => Effect.Effect<number>
     /**
      * Deletes journal rows of steps that began before `before`, unless a delivery or a replay can still need them. A replay can need

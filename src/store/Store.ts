@@ -483,7 +483,10 @@ export class Store extends Context.Service<Store, {
     /** Our clock, ms. */
     now: number
   ) => Operation<boolean>
-  /** Waits until this process has saved more than `seen` decisions; returns how many it has saved. */
+  /**
+   * Waits until this process knows of more than `seen` decisions; returns how many it knows of. On PostgreSQL it may take a second to
+   * notice a decision that another process saved.
+   */
   readonly awaitDecision: (seen: number) => Effect.Effect<number>
 
   // forgotten records

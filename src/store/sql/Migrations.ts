@@ -16,6 +16,7 @@ import { canceledHolds } from "./migrations/0006_canceled_holds.ts"
 import { shards } from "./migrations/0007_shards.ts"
 import { auditReads } from "./migrations/0008_audit_reads.ts"
 import { processes } from "./migrations/0010_processes.ts"
+import { signals } from "./migrations/0011_signals.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -30,7 +31,8 @@ const migrations = {
   "0008_audit_reads": auditReads,
   // again, because 0007 fences a process of an earlier version that may have stored the old spelling after 0006
   "0009_canceled_holds_again": canceledHolds,
-  "0010_processes": processes
+  "0010_processes": processes,
+  "0011_signals": signals
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

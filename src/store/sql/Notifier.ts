@@ -25,3 +25,5 @@ export const make = () => {
       )
   }
 }
+
+export type Notifier = ReturnType<typeof make>

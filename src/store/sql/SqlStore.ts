@@ -6,6 +6,7 @@
  * 2. One transaction at a time runs per stream, and per integration (see `Locks`)
  */
 import * as Arr from "effect/Array"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
@@ -44,6 +45,7 @@ import {
   toIntegration,
   toState
 } from "./Rows.ts"
+import * as Signals from "./Signals.ts"
 import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
 import * as ExpectationTable from "./stream/ExpectationTable.ts"
 import * as HoldTable from "./stream/HoldTable.ts"
@@ -71,6 +73,7 @@ const make = Effect.gen(function*() {
   const { outage } = yield* Health
   const { self } = yield* Processes
   const { identity, isNew } = yield* migrate
+  const signals = yield* Signals.make
   const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
   yield* EncryptionTable.checkKeys(sql, cipher)
   const log = EventTable.make(sql, cipher)
@@ -116,7 +119,7 @@ const make = Effect.gen(function*() {
     withRetry("eraseStream")
   )
 
-  const { awaitDecision, ...holds } = HoldTable.make(sql)
+  const { awaitDecision, ...holds } = HoldTable.make(sql, signals)
 
   /** Operations that retry their transactions themselves, or have none. */
   const selfRetrying = {
@@ -317,11 +320,9 @@ const make = Effect.gen(function*() {
     }, sql.withTransaction)
   })
 
-  return Store.of({ ...selfRetrying, ...singleTransactions })
+  return Context.make(Store, { ...selfRetrying, ...singleTransactions }).pipe(Context.add(Signals.Signals, signals))
 })
 
 /** Migrates the database, then provides the ports over it. */
-export const layer: Layer.Layer<Store | Processes, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
-  Layer.effect(Store, make),
-  ProcessTable.layer
-)
+export const layer: Layer.Layer<Store | Signals.Signals | Processes, StoreError, SqlClient.SqlClient | Health> = Layer
+  .provideMerge(Layer.effectContext(make), ProcessTable.layer)

@@ -12,6 +12,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { changeOf, headOf, pendingOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
+import { undoLaterMigrations } from "../../../test/support/store/LaterMigrations.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import { Store, type StoreError } from "../Store.ts"
 import * as Sqlite from "./Sqlite.ts"
@@ -43,7 +44,8 @@ describe("a SQLite file", () => {
 })
 
 /** Makes a store one of an earlier version. Later migrations run again, so what only they create must be gone. */
-const backTo = (migration: number) => `DROP TABLE audit_reads; DELETE FROM migrations WHERE migration_id > ${migration}`
+const backTo = (migration: number) =>
+  [...undoLaterMigrations, `DELETE FROM migrations WHERE migration_id > ${migration}`].join("; ")
 
 it.effect("a store that was migrated before there were encryption keys is opened, even if it has their table", () =>
   Effect.gen(function*() {
@@ -79,7 +81,7 @@ it.effect("a process of an earlier version, which owns all streams at once, is f
     const file = join(yield* directory, "rollcall.db")
     yield* opening(file)
     const database = new DatabaseSync(file)
-    database.exec(`INSERT INTO ownership VALUES ('capture', 5); ${backTo(6)}`)
+    database.exec(`INSERT INTO ownership (scope, epoch) VALUES ('capture', 5); ${backTo(6)}`)
     database.close()
     const write = Effect.flatMap(Store, (store) => store.saveReaderPosition({ scope: "capture", epoch: 5 }, "relay", 1))
     const error = yield* Effect.flip(Effect.provide(write, Sqlite.layer({ file })))

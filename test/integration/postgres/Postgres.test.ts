@@ -14,6 +14,7 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
+import { undoLaterMigrations } from "../../support/store/LaterMigrations.ts"
 import { cuttable } from "./Cut.ts"
 import * as Server from "./Server.ts"
 
@@ -325,7 +326,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       yield* sql`INSERT INTO holds (stream, kind, state, reason, paths, opened_at, released)
         SELECT key, 'deletes', 'open', '', '[]', 0, 0 FROM streams`
       yield* sql`INSERT INTO ownership (scope, epoch) VALUES ('capture', 5)`
-      yield* sql`DROP TABLE audit_reads`
+      for (const statement of undoLaterMigrations) yield* sql.unsafe(statement)
       yield* sql`DELETE FROM migrations WHERE migration_id > 5`
       const inside = yield* Deferred.make<void>()
       const cancel = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {

@@ -17,8 +17,8 @@ import { type Backlog, type DeadLetter, dedupKeysOf, type Deliveries, type Switc
 import type { OperatorAction } from "../../State.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as Locks from "../Locks.ts"
-import * as Notifier from "../Notifier.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
+import type { Signals } from "../Signals.ts"
 import { withRetry } from "../SqlRetry.ts"
 import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
 import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
@@ -56,12 +56,15 @@ const fromSwitch = (which: Switch) =>
     ? { plugin: all, integration: all }
     : { plugin: which.plugin, integration: which.integration ?? all }
 
-export const make = (sql: SqlClient, { insert, unblock }: Pick<DeliveryTable, "insert" | "unblock">) => {
+export const make = (
+  sql: SqlClient,
+  signals: Signals["Service"],
+  { insert, unblock }: Pick<DeliveryTable, "insert" | "unblock">
+) => {
   const locks = Locks.make(sql)
-  const commands = Notifier.make()
 
   const record = (action: OperatorAction) =>
-    Effect.andThen(AuditTable.make(sql).record(action), sql.afterCommit(commands.give))
+    Effect.andThen(AuditTable.make(sql).record(action), signals.raise("command"))
 
   // ---- queries
 
@@ -238,7 +241,7 @@ export const make = (sql: SqlClient, { insert, unblock }: Pick<DeliveryTable, "i
       replay,
       switchedOff,
       setSwitch,
-      awaitCommand: commands.after
+      awaitCommand: (seen: number) => signals.after("command", seen)
     },
     /** A step of an open transaction: adds the action to the audit log, and wakes `awaitCommand` after the commit. */
     record,

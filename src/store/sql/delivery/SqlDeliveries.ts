@@ -14,6 +14,7 @@ import * as ContentCipher from "../ContentCipher.ts"
 import * as EventTable from "../EventTable.ts"
 import * as Fencing from "../Fencing.ts"
 import type { Health } from "../Health.ts"
+import { Signals } from "../Signals.ts"
 import { withRetry } from "../SqlRetry.ts"
 import * as SqlStore from "../SqlStore.ts"
 import * as ExpectationTable from "../stream/ExpectationTable.ts"
@@ -51,7 +52,7 @@ const make = Effect.gen(function*() {
     )
 
   const expectations = ExpectationTable.make(sql)
-  const deadLetters = DeadLetterTable.make(sql, { insert, unblock })
+  const deadLetters = DeadLetterTable.make(sql, yield* Signals, { insert, unblock })
   return Deliveries.of({
     ...table,
     ...JournalTable.make(sql, cipher, ownership, expectations),
@@ -64,7 +65,10 @@ const make = Effect.gen(function*() {
 })
 
 /** Requires the store, because opening the store migrates the database. */
-export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store> = Layer.effect(Deliveries, make)
+export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store | Signals> = Layer.effect(
+  Deliveries,
+  make
+)
 
 /** All ports of one database. */
 export type Ports = Store | Deliveries | Processes

@@ -17,8 +17,8 @@ import type { ListedHold, Store, StreamTx } from "../../Store.ts"
 import * as AuditTable from "../AuditTable.ts"
 import type { Row } from "../Columns.ts"
 import * as Locks from "../Locks.ts"
-import * as Notifier from "../Notifier.ts"
 import { holds, listedHolds, newHolds } from "../Rows.ts"
+import type { Signals } from "../Signals.ts"
 import type { Raw } from "../SqlRetry.ts"
 
 /** The same text as in the index `holds_undecided`. */
@@ -45,9 +45,9 @@ const planPage = 10_000
 
 /** The operations of every process. */
 export const make = (
-  sql: SqlClient
+  sql: SqlClient,
+  signals: Signals["Service"]
 ): Raw<Pick<Store["Service"], "holds" | "hold" | "holdPlan" | "decide">> & Pick<Store["Service"], "awaitDecision"> => {
-  const decided = Notifier.make()
   const { exclusive } = Locks.make(sql)
 
   const list = (condition: Fragment, limit: number) =>
@@ -104,10 +104,10 @@ export const make = (
       if (changed.length > 0) {
         const command = isRejection ? "holds.reject" : "holds.approve"
         yield* AuditTable.make(sql).record({ at: now, command, target: String(id), detail: release ?? "" })
+        yield* signals.raise("decision")
       }
-      yield* sql.afterCommit(decided.give)
       return changed.length > 0
     }, sql.withTransaction),
-    awaitDecision: decided.after
+    awaitDecision: (seen) => signals.after("decision", seen)
   }
 }

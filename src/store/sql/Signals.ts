@@ -1,0 +1,80 @@
+/**
+ * Wakes waiting fibers of every process after a commit that they wait for, such as an operator's decision. A process notices commits of
+ * other processes within a second. On SQLite, where one process serves operators, only commits of this process count.
+ *
+ * Invariants
+ * 1. No occurrence is missed: its transaction locks the counter until the commit, so counters become visible in order
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import * as SqlClient from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { StoreError } from "../Store.ts"
+import * as Notifier from "./Notifier.ts"
+import { withRetry } from "./SqlRetry.ts"
+
+/** `decision`: an operator decided on a hold. `command`: an operator changed deliveries or switches. */
+type Name = "decision" | "command"
+type Notifiers = Readonly<Record<Name, Notifier.Notifier>>
+
+const checkInterval = "1 second"
+
+export class Signals extends Context.Service<Signals, {
+  /** A step of an open transaction, its last one: wakes the waiting fibers after the commit. */
+  readonly raise: (name: Name) => Effect.Effect<void, SqlError>
+  /** Waits until this process knows of more than `seen` occurrences; returns how many it knows of. */
+  readonly after: (name: Name, seen: number) => Effect.Effect<number>
+}>()("rollcall/store/Signals") {}
+
+const local = (sql: SqlClient.SqlClient, notifiers: Notifiers) =>
+  Signals.of({
+    raise: (name) => sql.afterCommit(notifiers[name].give),
+    after: (name, seen) => notifiers[name].after(seen)
+  })
+
+const shared = Effect.fnUntraced(
+  function*(sql: SqlClient.SqlClient, notifiers: Notifiers) {
+    const known = new Map<string, number>()
+    const counters = sql<{ name: string; counter: number }>`SELECT name, counter FROM signals`
+    // before the store is used: what is committed later raises a counter above these
+    for (const { counter, name } of yield* withRetry("signals")(counters)) known.set(name, counter)
+    const check = Effect.flatMap(
+      counters,
+      Effect.forEach(({ counter, name }) => {
+        if (counter === (known.get(name) ?? 0)) return Effect.void
+        known.set(name, counter)
+        // a newer version may know further names
+        return Object.entries(notifiers).find(([own]) => own === name)?.[1].give ?? Effect.void
+      })
+    )
+    // `Health` logs why a check fails
+    yield* Effect.ignore(check).pipe(Effect.delay(checkInterval), Effect.forever, Effect.forkScoped)
+    return Signals.of({
+      raise: (name) =>
+        sql<{ counter: number }>`
+          INSERT INTO signals ${sql.insert({ name, counter: 1 })}
+          ON CONFLICT (name) DO UPDATE SET counter = signals.counter + 1 RETURNING counter`.pipe(
+          Effect.flatMap(([row]) =>
+            sql.afterCommit(Effect.suspend(() => {
+              known.set(name, Math.max(known.get(name) ?? 0, Number(row?.counter)))
+              return notifiers[name].give
+            }))
+          )
+        ),
+      after: (name, seen) => notifiers[name].after(seen)
+    })
+  }
+)
+
+/** Requires a migrated database. */
+export const make: Effect.Effect<Signals["Service"], StoreError, SqlClient.SqlClient | Scope.Scope> = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => {
+    const notifiers = { decision: Notifier.make(), command: Notifier.make() }
+    return sql.onDialectOrElse({
+      pg: () => shared(sql, notifiers),
+      orElse: () => Effect.succeed(local(sql, notifiers))
+    })
+  }
+)

@@ -86,11 +86,12 @@ export interface Run {
   /** Id of the stream's newest run when the latest page was committed. */
   readonly newestRunAtLastPage?: number
   /**
-   * The most serious reason why the pass may have skipped a record: a record changed meanwhile, there was a long pause between
-   * two pages, a confirmation found records that the pages did not contain, or another process continued the pass.
+   * The most serious reason why the run may have skipped a record. A pass: a record changed meanwhile, there was a long pause between
+   * two pages, a confirmation found records that the pages did not contain, or another process continued the pass. A poll: two of
+   * its pages contained the same record, because the list changed meanwhile.
    */
   readonly possibleGap?: "change" | "pause" | "hidden" | "restart"
-  /** The list must be read again because of `possibleGap`. */
+  /** The list must be read again because of `possibleGap`; the watermark did not move with this poll. */
   readonly mustRepeat?: boolean
 }
 

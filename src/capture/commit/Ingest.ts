@@ -100,6 +100,8 @@ export const pageContext = (
 
 export interface IngestResult {
   readonly rowCounts: RowCounts
+  /** How many records of the page an earlier page of the run contained too. */
+  readonly readAgain: number
   /** For `tx.write`, which is called last because it locks the log's position counter until the commit. */
   readonly writes: ReadonlyArray<RecordWrite>
   /** Largest delay of a change that a complete poll should have returned, ms; 0 = there was none. */
@@ -183,6 +185,7 @@ export const ingest = Effect.fnUntraced(function*(
   const quarantined = prepared.unreadable.length
   return {
     rowCounts: { ...rowCounts, read: rowCounts.read + quarantined, quarantined },
+    readAgain: ids.filter((id) => (heads.get(id)?.lastSeenRunId ?? pending.get(id)?.runId) === context.runId).length,
     writes,
     lag: Math.max(0, ...lags),
     missedByPolls: lags.filter((lag) => lag < (lastPoll?.watermark ?? 0) - (lastNonEmptyPollAt ?? 0)).length

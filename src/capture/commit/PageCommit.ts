@@ -48,7 +48,7 @@ export interface PageToCommit {
   readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
 }
 
-export type PageCounts = Pick<IngestResult, "rowCounts" | "missedByPolls">
+export type PageCounts = Pick<IngestResult, "rowCounts" | "readAgain" | "missedByPolls">
 
 export interface CommittedPage extends PageCounts {
   /** The stream's state without and with this page. */

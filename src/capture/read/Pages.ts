@@ -37,7 +37,7 @@ export const newRun = (
 })
 
 /** Adds a committed page to the counts of the run. */
-export const countPage = (run: Run, { rowCounts, missedByPolls }: PageCounts): Run => ({
+export const countPage = (run: Run, { rowCounts, missedByPolls }: Omit<PageCounts, "readAgain">): Run => ({
   ...run,
   rowCounts: addRowCounts(run.rowCounts, rowCounts),
   missedByPolls: (run.missedByPolls ?? 0) + missedByPolls,

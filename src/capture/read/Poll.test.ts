@@ -1,11 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import { scenario, start } from "../../../test/support/capture/Rig.ts"
+import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
 import { refuse } from "../../../test/support/capture/ScriptedApi.ts"
+import { completeTo } from "../../domain/Watermark.ts"
 import { Rejected, Transient } from "../../source/Source.ts"
 
 const minute = 60_000
+
+/** Changes a record of a list in the order of changes: it moves to the end. */
+const moveToEnd = ({ api }: Rig, now: number, id: string) => {
+  api.vanish(id)
+  api.put(now, { id, title: `changed at ${now}` })
+}
 
 describe("Poll", () => {
   it.effect("a row updated after its page was read is published once, by the next poll (W1)", () =>
@@ -98,6 +106,54 @@ describe("Poll", () => {
       yield* rig.wait("1 minute")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
+    })))
+
+  it.effect("complete_to does not pass a record that shifting pages hide from the first two polls after a day of downtime (P1, W6)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* rig.put({ id: "zero" })
+      yield* rig.sweep
+      for (let polls = 0; polls < 2; polls++) {
+        yield* rig.wait("1 hour")
+        yield* rig.poll
+      }
+      yield* rig.wait("1 day")
+      const createdAt = yield* Clock.currentTimeMillis
+      for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id })
+      yield* rig.wait("1 hour")
+      rig.api.pageSize = 2
+      // a, b | c, d becomes b, c, d, a: c is on a page that the poll has passed
+      rig.api.meanwhile = ({ cursor }) => cursor === "2" && moveToEnd(rig, createdAt + 60 * minute, "a")
+      yield* rig.poll
+      assert.isBelow(completeTo(yield* rig.state)!, createdAt)
+      // b, d | a, e | c becomes d, a, e, c, b
+      for (const id of ["e", "c"]) moveToEnd(rig, createdAt + 60 * minute, id)
+      rig.api.meanwhile = ({ cursor }) => cursor === "4" && moveToEnd(rig, createdAt + 61 * minute, "b")
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("c"), [])
+      assert.isBelow(completeTo(yield* rig.state)!, createdAt)
+      rig.api.meanwhile = () => {}
+      yield* rig.wait("1 minute")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("c"), ["created 1"])
+      assert.isAbove(completeTo(yield* rig.state)!, createdAt)
+    })))
+
+  it.effect("the watermark of a list that moves during every poll moves with every second poll (P1, I6)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+      yield* rig.sweep
+      rig.api.pageSize = 2
+      const watermarks: Array<number> = []
+      for (let i = 1; i <= 4; i++) {
+        yield* rig.wait("1 minute")
+        rig.api.meanwhile = ({ cursor }) => {
+          if (cursor === "2") moveToEnd(rig, start + i * minute, [...rig.api.rows.keys()][0]!)
+        }
+        yield* rig.poll
+        watermarks.push((yield* rig.state).watermark! - start)
+      }
+      assert.deepStrictEqual(watermarks, [-1000, 2 * minute - 1000, 2 * minute - 1000, 4 * minute - 1000])
     })))
 
   it.effect("timestamps that are in the future, null or earlier than before do not affect the watermark and lose no change (W7)", () =>

@@ -4,6 +4,8 @@
  * Invariants
  * 1. The watermark moves only in the transaction of the last page, only forward, and only by the server's clock   (I6)
  * 2. Every change is inside two complete polls: if a shifting page hides a record from one poll, the next poll finds it   (P1, W6)
+ * 3. A poll that read a record on two pages read a moving list, and may have skipped another record: it does not move the
+ *    watermark, unless the poll before it did not move it either   (P1, W6)
  *
  * Gotchas
  * - The watermark comes from the `Date` of the *first* response. Changes made while the poll reads its pages are found by the
@@ -18,7 +20,7 @@ import { estimateWatermark, parseTime } from "../../domain/Watermark.ts"
 import type { Page, Source } from "../../source/Source.ts"
 import type { Run, StreamState } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
-import { commitPage } from "../commit/PageCommit.ts"
+import { commitPage, type PageCounts } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
 import { clearFailure, RunAborted } from "../schedule/StreamLifecycle.ts"
 import { annotate, type RunError, type Stream } from "../Stream.ts"
@@ -56,6 +58,10 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
     startedAt: yield* Clock.currentTimeMillis,
     backfill: false
   })
+  const addPage = (run: Run, counts: PageCounts): Run => ({
+    ...countPage(run, counts),
+    ...counts.readAgain > 0 ? { possibleGap: "change", mustRepeat: state.lastPoll?.mustRepeat !== true } : {}
+  })
   let clockOffsets = state.clockOffsets
   const commit = Effect.fnUntraced(function*(run: Run, page: Page) {
     const isLast = page.next === null
@@ -71,31 +77,36 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
       const ended: StreamState = {
         ...updatePollsReturn(clearFailure(state), latest),
         clockOffsets,
-        previousWatermark: state.watermark,
-        watermark: Math.max(state.watermark ?? watermark, watermark),
         lastPoll: { ...latest, endedAt }
       }
-      return isCoveredByPolls(latest, state) ? markLive(ended) : ended
+      const moved: StreamState = latest.mustRepeat === true ? ended : {
+        ...ended,
+        previousWatermark: state.watermark,
+        watermark: Math.max(state.watermark ?? watermark, watermark)
+      }
+      return isCoveredByPolls(latest, state) ? markLive(moved) : moved
     }
     const committed = yield* commitPage(stream, {
       results: page.results,
       run: read,
       isRefetch: false,
       endsRun: isLast,
-      after: (state, counts) => isLast ? endPoll(state, countPage(read, counts)) : state
+      after: (state, counts) => isLast ? endPoll(state, addPage(read, counts)) : state
     })
     const { pollsReturn } = committed.state
     if (pollsReturn !== committed.before.pollsReturn) yield* Metrics.pollFilterChanged(stream.key, pollsReturn)
-    return countPage(read, committed)
+    return addPage(read, committed)
   })
   const { run } = yield* readPages(stream, start, {
     priority: "poll",
     commit,
     shouldYield: Effect.succeed(false)
   })
-  yield* Metrics.runEnded(stream.key, "poll", "complete")
+  yield* Metrics.runEnded(stream.key, "poll", run.mustRepeat === true ? "repeated" : "complete")
   if (!hasConsistentCounts(run.rowCounts)) yield* Metrics.runMiscounted(stream.key)
-  yield* Effect.logDebug("poll complete").pipe(annotate(stream.key, { ...run.rowCounts }))
+  yield* Effect.logDebug(
+    run.mustRepeat === true ? "poll may have skipped records; the changes are read again" : "poll complete"
+  ).pipe(annotate(stream.key, { ...run.rowCounts }))
   return run
 })
 

@@ -9,7 +9,7 @@
  * 1. A backfill reads its list in passes. The last pass is the first one for which one of these is true: it has no possible gap; it
  *    is the second one that a single process read without a long pause; it is at least the fourth one, and a single process read
  *    the whole list. The backfill is complete after the next complete poll that started after its last pass, or after two polls if
- *    that one has several pages   (P9, W6)
+ *    that one may have skipped records too   (P9, W6)
  * 2. The confirmation of missing records (`Absence.ts`) may find more records than the pass contained. Then the pass is repeated,
  *    up to the fourth
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
@@ -108,15 +108,16 @@ export const markLive = (state: StreamState): StreamState =>
 const startedAfter = ({ id }: Pick<Run, "id">, { newestRunAtLastPage = 0 }: Run): boolean => id > newestRunAtLastPage
 
 /**
- * True if the list of a sweep has one page, or a poll with one page is complete that started after the sweep's last page was
- * read. A record may slide past the cursor of a poll that has several pages, as it slid past that of the sweep.
+ * True if the list of a sweep has one page, or a poll without a possible gap is complete that started after the sweep's last page
+ * was read. A record may slide past the cursor of another poll, as it slid past that of the sweep.
  */
 export const isCoveredByPoll = (sweep: Run, { lastPoll }: StreamState): boolean =>
-  sweep.pages === 1 || (lastPoll !== null && lastPoll.pages === 1 && startedAfter(lastPoll, sweep))
+  sweep.pages === 1 || (lastPoll !== null && lastPoll.possibleGap === undefined && startedAfter(lastPoll, sweep))
 
-/** True if a poll that just ended, together with the state before it, completes the backfill: it has one page, or is the second poll   (W6). */
+/** True if a poll that just ended, together with the state before it, completes the backfill: it has no possible gap, or is the second poll   (W6). */
 export const isCoveredByPolls = (latest: Run, { lastPoll, lastSweep }: StreamState): boolean =>
-  latest.pages === 1 || lastSweep?.backfill !== true || (lastPoll !== null && startedAfter(lastPoll, lastSweep))
+  latest.possibleGap === undefined || lastSweep?.backfill !== true ||
+  (lastPoll !== null && startedAfter(lastPoll, lastSweep))
 
 /** Pass numbers for a new sweep, from the sweep before it. */
 export const continuePasses = ({ lastSweep }: StreamState): Pick<Run, "pass" | "uninterruptedPasses"> =>

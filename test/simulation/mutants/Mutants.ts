@@ -81,8 +81,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("watermark-every-page", "the watermark moves with the last page only", [
     "capture/read/Poll.ts",
-    "isLast ? endPoll(state, countPage(read, counts)) : state\n",
-    "isLast ? endPoll(state, countPage(read, counts)) : { ...state, previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? watermark, watermark) }\n"
+    "isLast ? endPoll(state, addPage(read, counts)) : state\n",
+    "isLast ? endPoll(state, addPage(read, counts)) : { ...state, previousWatermark: state.watermark, watermark: Math.max(state.watermark ?? watermark, watermark) }\n"
   ]),
   mutant("one-sighting-absent", "an absence counts only after a request with controls confirms it", [
     "capture/read/Absence.ts",

@@ -199,6 +199,21 @@ describe("forgetting a candidate", () => {
       assert.deepStrictEqual(yield* kindsOf("c-ann"), [["deleted", 2, "forgotten"], ["created", 3, null]])
       assert.strictEqual((yield* contentOf("ats.application", "a-ann")).candidate.first_name, "ann")
     })))
+
+  it.effect("is undone although the application with the newest copy was deleted meanwhile (world 991102890)", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const process = yield* startProcess
+      apply(world, "a-2", "ann", later(3), { candidate: { ...candidate("ann", later(3)), title: "Cook" } })
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual((yield* contentOf("ats.candidate", "c-ann")).title, "Cook")
+      world.applications.flag(later(8), "a-2")
+      yield* TestClock.adjust("5 minutes")
+      yield* forgetNow(process, ann)
+      yield* process.allow(ann)
+      yield* process.capture.sweep({ integration, model: "ats.application" })
+      assert.deepStrictEqual((yield* kindsOf("c-ann")).at(-1), ["created", 4, null])
+      assert.deepInclude(yield* contentOf("ats.candidate", "c-ann"), { changed_at: new Date(start).toISOString() })
+    })))
 })
 
 describe("forgetting", () => {

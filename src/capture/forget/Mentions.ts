@@ -16,7 +16,7 @@ import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
 import { type Forgotten, withoutCopies } from "../../domain/Forgotten.ts"
 import * as Guard from "../../domain/Guard.ts"
-import type { Model, StreamKey } from "../../domain/Model.ts"
+import { isDerived, type Model, type StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { findReferences, noReferences, type References } from "../../domain/Reference.ts"
 import type { Head, Pending, StreamState } from "../../store/State.ts"
@@ -35,8 +35,16 @@ export interface Streams {
   readonly derivedProcessing: (stream: StreamKey) => Processing | null
 }
 
-/** Without the hashes of a content that is gone. */
-const blank = { textHash: "", canonicalHash: "" }
+/**
+ * Without the hashes of a content that is gone. A candidate has no `changed_at` either: once it is allowed, an application shows it
+ * again, and the one with its newest copy may be deleted by then   (N5)
+ */
+const blanked = (model: Model, head: Head): Head => ({
+  ...head,
+  textHash: "",
+  canonicalHash: "",
+  changedAt: isDerived(model) ? null : head.changedAt
+})
 
 const contextOf = (tx: StreamTx, streams: Streams, now: number): PageContext => ({
   // the context is also that of candidate streams, which are written but not read
@@ -61,7 +69,7 @@ const deletedEvent = (tx: StreamTx, { id, version }: Head, now: number) =>
   })
 
 const deletedWrite = (tx: StreamTx, head: Head, references: References, now: number): RecordWrite => ({
-  head: { ...head, ...blank, version: head.version + 1, live: false },
+  head: { ...blanked(tx.state.model, head), version: head.version + 1, live: false },
   events: [deletedEvent(tx, head, now)],
   erased: true,
   references: { before: references, after: noReferences }
@@ -116,7 +124,7 @@ const deleteIn = (
         const context = reads ? own : { ...own, derivedProcessing: null }
         // a deleted application counts as showing its candidate until it is erased
         if (!head.live) {
-          yield* appendEvents(tx, [{ head: { ...head, ...blank }, events: [], erased: true }], context)
+          yield* appendEvents(tx, [{ head: blanked(key.model, head), events: [], erased: true }], context)
           return
         }
         const processing = streams.processing(key.model)

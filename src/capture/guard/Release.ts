@@ -77,15 +77,18 @@ export const releaseRows = Effect.fnUntraced(function*(
   return yield* appendEvents(tx, writes, context)
 })
 
-/** Releases holds that are now below the thresholds, cancels holds without rows, and returns the canceled holds. */
+/**
+ * Releases holds that are now below the thresholds, then cancels holds without rows, and returns the canceled holds. A released row
+ * may join another hold that has no other rows.
+ */
 const endHolds = Effect.fnUntraced(function*(
   tx: StreamTx,
   context: PageContext,
   verdict: Verdict,
   events: Array<DetectedEvent>
 ) {
-  const ended: Array<Hold> = []
-  for (const hold of verdict.holds.filter(({ state }) => state !== "approving")) {
+  const undecided = verdict.holds.filter(({ state }) => state !== "approving")
+  for (const hold of undecided) {
     const isSmall = hold.kind === "scope"
       ? !Guard.isScopeChange(context.guard, "value", yield* tx.holdSize(hold.id), verdict.live)
       : verdict.waveHolds[hold.kind] === null
@@ -102,6 +105,9 @@ const endHolds = Effect.fnUntraced(function*(
         })
       )
     }
+  }
+  const ended: Array<Hold> = []
+  for (const hold of undecided) {
     if ((yield* tx.holdSize(hold.id)) > 0) continue
     const over: Hold = { ...hold, state: "canceled", decidedAt: context.now }
     yield* tx.saveHold(over)

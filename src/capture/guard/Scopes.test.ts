@@ -169,4 +169,29 @@ describe("Scope", () => {
         yield* rig.poll
         assert.deepStrictEqual(yield* published(rig), { updated: 2 })
       })))
+
+  it.effect("a record that a small hold passes on to a rejected hold can be approved there (C7, C8, world 991105697)", () =>
+    filled(20, (rig, ids) =>
+      Effect.gen(function*() {
+        const [first] = ids
+        yield* off(rig, ids.slice(0, 7))
+        yield* rig.poll
+        const rejected = (yield* hold(rig)).id
+        yield* rig.reject(rejected)
+        yield* rig.wait("1 hour")
+        yield* each(ids.slice(2), (id) => rig.put(row(id, { source: null })))
+        yield* rig.put(row(first!, { title: null, source: null }))
+        yield* rig.poll
+        const rowsByState = Effect.map(rig.holds, (holds) => holds.map(({ rows, state }) => [state, rows]))
+        assert.deepStrictEqual(yield* rowsByState, [["open", 19], ["rejected", 1]])
+        yield* rig.wait("1 hour")
+        yield* each(ids.slice(1), (id) => rig.put(row(id)))
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.pending, { [first!]: "rejected" })
+        assert.deepStrictEqual(yield* rowsByState, [["rejected", 1]])
+        const { source, title } = yield* after(rig, first!)
+        assert.deepStrictEqual([title, source], ["t-r0000", null])
+        yield* rig.approve(rejected)
+        assert.deepStrictEqual([(yield* after(rig, first!)).title, yield* rig.pending], [null, {}])
+      })))
 })

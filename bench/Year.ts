@@ -63,6 +63,7 @@ const setting: WorldSettings = {
   inclusive: true,
   resolution: 1,
   plugins: false,
+  fleet: false,
   epilogue: "none"
 }
 /** As many creates as deletes. */
@@ -101,6 +102,7 @@ const service: Process = new Process(1, {
   deliveries: null,
   forgets: false,
   simulatedSink,
+  simulatedPlacement: null,
   setting,
   skew: () => 0,
   onKilled: () => {},

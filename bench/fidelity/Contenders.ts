@@ -218,6 +218,7 @@ export const rollcall: Contender = {
       deliveries: null,
       forgets: false,
       simulatedSink: new SimulatedSink(),
+      simulatedPlacement: null,
       setting,
       skew,
       onKilled: () => {},

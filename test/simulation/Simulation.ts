@@ -28,6 +28,7 @@ import {
 import { describeCommit, describePage, minutes } from "./runner/Trace.ts"
 import { plugins, replayed } from "./service/Plugins.ts"
 import { type Environment, Process } from "./service/Process.ts"
+import { SimulatedPlacement } from "./service/SimulatedPlacement.ts"
 import { SimulatedSink } from "./service/SimulatedSink.ts"
 import { SimulatedStore } from "./service/SimulatedStore.ts"
 import { FaultyApi } from "./world/FaultyApi.ts"
@@ -57,6 +58,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const world = new World(seed, setting, start)
   const api = new FaultyApi(world, time, setting, seed, plan.writes)
   const simulatedSink = new SimulatedSink()
+  const simulatedPlacement = setting.fleet ? new SimulatedPlacement(time) : null
   const simulatedStore = new SimulatedStore(time)
   const oracle = new Oracle(
     world,
@@ -89,6 +91,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     deliveries: setting.plugins || forgets ? () => simulatedStore.deliveries : null,
     forgets,
     simulatedSink,
+    simulatedPlacement,
     setting,
     observer: {
       pageServed: (process, delivery) => {
@@ -112,6 +115,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     skew: () => skew,
     onKilled: (process) => {
       trace(`process ${process.number}  is killed`)
+      simulatedPlacement?.died(process)
       restartAt ??= time.now + downtime(lastValue)
     }
   }
@@ -181,12 +185,16 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   /** Runs while everything else goes on. */
   const applyCommand = ({ command, value }: Command) => {
     const record = command === "forget" ? pick(world.forgettable, value) : pick(oracle.forgotten, value)
-    const { forgetting } = current
-    if (record === undefined || forgetting === null) return
+    if (record === undefined) return
+    // the owner of the record's stream executes the command
+    const owner = processes.findLast(({ capture, dead }) => !dead && capture?.owns(record.integration) === true)
+    const process = setting.fleet ? owner : current
+    const forgetting = process?.forgetting ?? null
+    if (process === undefined || forgetting === null) return
     count(troubleCounts, command)
     const forget = Effect.flatMap(forgetting.plan(record), ({ hash }) => forgetting.forget(record, hash))
     const run = command === "forget" ? forget : forgetting.allow(record)
-    Effect.runFork(current.within(current.whileAlive(Effect.ignore(run))), { scheduler: time })
+    Effect.runFork(process.within(process.whileAlive(Effect.ignore(run))), { scheduler: time })
   }
 
   let midway: Array<Mutation | Command> = []
@@ -276,6 +284,13 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         restartAt = null
         current = launch()
         return
+      case "join":
+        current = launch()
+        return
+      case "move":
+        return simulatedPlacement?.move()
+      case "freeze":
+        return simulatedPlacement?.freeze(current, 5_000 + Math.floor(step.value * 60_000))
       case "storeAway":
         return current.injectFailure("away", step.count)
       case "storeUnsure":

@@ -34,7 +34,7 @@ const maxPasses = 4
 
 export class CompletenessClaims {
   readonly #setting: WorldSettings
-  /** By process and stream: the pass in progress. */
+  /** By reader and stream: the pass in progress. */
   readonly #open = new Map<string, Pass>()
   /** By stream: the pass whose page was served last. */
   readonly #latest = new Map<string, Pass>()
@@ -47,12 +47,12 @@ export class CompletenessClaims {
     this.#setting = setting
   }
 
-  pageServed({ number }: Process, { missingRows, request, requestedAt, table }: ServedPage, now: number): void {
+  pageServed(process: Process, { missingRows, request, requestedAt, table }: ServedPage, now: number): void {
     const known = this.#hidden.get(nameOf(table)) ?? new Set()
     this.#hidden.set(nameOf(table), known)
     for (const { id } of missingRows) known.add(id)
     if (request.ids !== null || request.updatedAfter !== null) return
-    const key = `${number} ${nameOf(table)}`
+    const key = `${process.readerOf(table)} ${nameOf(table)}`
     const open = request.cursor === null ? undefined : this.#open.get(key)
     const pass = open ?? { startedAt: requestedAt, endedAt: now, resumed: request.cursor !== null, cut: false }
     pass.endedAt = now
@@ -68,7 +68,7 @@ export class CompletenessClaims {
   }
 
   committed(
-    { number }: Process,
+    process: Process,
     stream: ObservedStream,
     before: StreamState,
     after: StreamState,
@@ -78,7 +78,7 @@ export class CompletenessClaims {
     const to = completeTo(after)
     const earlier = before.generation === after.generation ? completeTo(before) : null
     if (to !== null && earlier !== null && to < earlier) report("W15", `complete_to moved back by ${earlier - to} ms`)
-    const pass = this.#open.get(`${number} ${name}`) ?? this.#latest.get(name)
+    const pass = this.#open.get(`${process.readerOf(stream.table)} ${name}`) ?? this.#latest.get(name)
     const ended = this.#ended.get(name) ?? []
     this.#ended.set(name, ended)
     if (to !== null && to !== earlier) {

@@ -25,20 +25,20 @@ const clockTolerance = 60_000
 export class Runs {
   readonly #setting: WorldSettings
   readonly #open = new Map<string, OpenRun>()
-  /** By process and stream: the latest response to a request for ids. */
+  /** By reader and stream: the latest response to a request for ids. */
   readonly #idResponses = new Map<string, ServedPage>()
 
   constructor(setting: WorldSettings) {
     this.#setting = setting
   }
 
-  pageServed({ number }: Process, delivery: ServedPage, now: number): void {
+  pageServed(process: Process, delivery: ServedPage, now: number): void {
     const { copies, last, request, requestedAt, table } = delivery
     if (request.ids !== null) {
-      this.#idResponses.set(`${number} ${nameOf(table)}`, delivery)
+      this.#idResponses.set(`${process.readerOf(table)} ${nameOf(table)}`, delivery)
       return
     }
-    const name = `${number} ${request.updatedAfter === null ? "sweep" : "poll"} ${nameOf(table)}`
+    const name = `${process.readerOf(table)} ${request.updatedAfter === null ? "sweep" : "poll"} ${nameOf(table)}`
     const known = request.cursor === null ? undefined : this.#open.get(name)
     const open = known ?? { startedAt: requestedAt, from: request.updatedAfter, pages: new Map(), ended: false }
     this.#open.set(name, open)
@@ -82,12 +82,12 @@ export class Runs {
       checkBalance(after.lastSweep.rowCounts, report)
       const open = this.#openOf(process, stream, "sweep")
       if (open !== undefined) checkRowsHandled(stream, open, "sweep", report)
-      this.#open.delete(`${process.number} sweep ${nameOf(stream.table)}`)
+      this.#open.delete(`${process.readerOf(stream.table)} sweep ${nameOf(stream.table)}`)
     }
   }
 
-  #openOf({ number }: Process, { table }: ObservedStream, kind: "poll" | "sweep"): OpenRun | undefined {
-    return this.#open.get(`${number} ${kind} ${nameOf(table)}`)
+  #openOf(process: Process, { table }: ObservedStream, kind: "poll" | "sweep"): OpenRun | undefined {
+    return this.#open.get(`${process.readerOf(table)} ${kind} ${nameOf(table)}`)
   }
 
   /** N1: a record stays stale until a response that contains every control. */
@@ -97,7 +97,7 @@ export class Runs {
     refreshed: ReadonlyArray<string>,
     report: ReportViolation
   ): void {
-    const response = this.#idResponses.get(`${process.number} ${nameOf(stream.table)}`)
+    const response = this.#idResponses.get(`${process.readerOf(stream.table)} ${nameOf(stream.table)}`)
     const answered = new Set(response?.copies.map(({ row }) => row.id))
     const controls = response?.request.ids?.filter((id) => !refreshed.includes(id)) ?? []
     const isSure = controls.every((id) => answered.has(id)) &&

@@ -141,7 +141,17 @@ export const troubles = [
   "approve",
   "reject"
 ] as const
-export type TroubleKind = (typeof troubles)[number]
+
+/** What happens to the processes of a fleet. */
+export const fleetTroubles = [
+  /** A further process joins and shares the work. */
+  "join",
+  /** Shards move between the processes. */
+  "move",
+  /** The process loses its shards, and notices that only later. */
+  "freeze"
+] as const
+export type TroubleKind = (typeof troubles)[number] | (typeof fleetTroubles)[number]
 
 /** Commands of an operator about one record. */
 export const commands = [
@@ -260,6 +270,8 @@ export interface WorldSettings {
   readonly resolution: 1 | 1000
   /** Plugins that write are active. */
   readonly plugins: boolean
+  /** Several processes share the work. */
+  readonly fleet: boolean
   /** After the quiet phase: a new name that one record shows and others still repeat, or two changes that become visible late. */
   readonly epilogue: "none" | "siblings" | "late"
 }

@@ -7,6 +7,7 @@ import {
   type Command,
   type FaultKind,
   faults,
+  fleetTroubles,
   type Mutation,
   type MutationKind,
   mutations,
@@ -20,6 +21,8 @@ import {
 } from "./Plan.ts"
 
 const minute = 60_000
+
+const deathsOfOne: ReadonlyArray<TroubleKind> = ["kill", "kill", "stop", "killBeforeCommit", "killAfterCommit"]
 
 const availableStreams: WorldSettings["streams"] = [
   { integration: "greenhouse:acme", model: "ats.application" },
@@ -79,6 +82,7 @@ const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
     inclusive: random.boolean(0.5),
     resolution: random.boolean(0.5) ? 1 : 1000,
     plugins: false,
+    fleet: false,
     epilogue: random.pick(["none", "none", "siblings", "late"])
   }
 }
@@ -161,9 +165,8 @@ export const planOf = (seed: number): Plan => {
       steps.push({ ...step, trouble: "adopt", at: step.at + Math.floor(random.next() * (setting.duration - step.at)) })
     }
   }
-  return withForgetting(
-    withPlugins(withBrokenBackfill({ seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }))
-  )
+  const plain: Plan = { seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }
+  return withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */
@@ -276,4 +279,24 @@ const withForgetting = (plan: Plan): Plan => {
     ]
   })
   return { ...plan, steps: [...steps, ...more.flat()].sort((a, b) => a.at - b.at) }
+}
+
+/** In some worlds several processes share the work, and shards move between them. */
+const withFleet = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`fleet ${plan.seed}`))
+  if (plan.setting.plugins || random.boolean(0.7)) return plan
+  const trouble = (kind: TroubleKind, at: number): Trouble => ({
+    at: Math.floor(at * plan.setting.duration),
+    trouble: kind,
+    count: 0,
+    value: random.next()
+  })
+  const joins = Array.from({ length: random.int(1, 4) }, () => trouble("join", random.next() ** 2))
+  const others = Array.from({ length: random.int(2, 8) }, () => trouble(random.pick(fleetTroubles), random.next()))
+  const deaths = Array.from({ length: random.int(0, 3) }, () => trouble(random.pick(deathsOfOne), random.next()))
+  return {
+    ...plan,
+    setting: { ...plan.setting, fleet: true },
+    steps: [...plan.steps, ...joins, ...others, ...deaths].sort((a, b) => a.at - b.at)
+  }
 }

@@ -1,5 +1,5 @@
 /** Statistics of many worlds: the kinds of steps in them, and how they ended. */
-import { commands, faults, mutations, troubles } from "../plan/Plan.ts"
+import { commands, faults, fleetTroubles, mutations, troubles } from "../plan/Plan.ts"
 import type { Verdict } from "../Simulation.ts"
 
 const quantile = (sorted: ReadonlyArray<number>, part: number): number =>
@@ -91,7 +91,13 @@ export class Statistics {
         `${name.padEnd(20)}${[least, median, most].map((value) => String(value).padStart(8)).join("")}`
       )
     ]
-    const families = { mutations, "faults of the API": faults, "troubles of the service": troubles, commands }
+    const families = {
+      mutations,
+      "faults of the API": faults,
+      "troubles of the service": troubles,
+      "troubles of fleets": fleetTroubles,
+      commands
+    }
     for (const [family, kinds] of Object.entries(families)) {
       lines.push("", `${family}: ${kinds.map((kind) => `${kind} ${this.#kinds[kind] ?? 0}`).join(", ")}`)
     }

@@ -21,12 +21,16 @@ import * as Random from "effect/Random"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import * as Forgetting from "../../../src/capture/forget/Forgetting.ts"
+import * as PlacedShards from "../../../src/capture/PlacedShards.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
+import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { DeliveryEngine as Engine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import { type ForgettableRecord, type Forgotten, nothingForgotten } from "../../../src/domain/Forgotten.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
+import { captureScopeOf } from "../../../src/domain/Shard.ts"
+import { Placement } from "../../../src/fleet/Placement.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import { Source } from "../../../src/source/Source.ts"
@@ -38,6 +42,7 @@ import type { WorldSettings } from "../plan/Plan.ts"
 import type { FaultyApi, ServedPage } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
 import { plugins } from "./Plugins.ts"
+import type { SimulatedPlacement } from "./SimulatedPlacement.ts"
 import type { SimulatedSink } from "./SimulatedSink.ts"
 
 /** The changes of one transaction. */
@@ -91,6 +96,8 @@ export interface Environment {
   /** Whether an operator forgets records. */
   readonly forgets: boolean
   readonly simulatedSink: SimulatedSink
+  /** null: one process does all the work. */
+  readonly simulatedPlacement: SimulatedPlacement | null
   readonly setting: WorldSettings
   readonly observer: ProcessObserver
   /** The service's clock minus the API's clock, ms. */
@@ -113,6 +120,13 @@ const active = ({ integration }: StreamKey): IntegrationState => ({
   state: "active"
 })
 
+const nothingToForget = {
+  plan: () => Effect.die(new Error("nothing is forgotten in this world")),
+  forget: () => Effect.die(new Error("nothing is forgotten in this world")),
+  allow: () => Effect.die(new Error("nothing is forgotten in this world")),
+  resume: () => Effect.void
+}
+
 export class Process {
   readonly number: number
   /** A dead process waits for this until it is disposed. */
@@ -125,6 +139,8 @@ export class Process {
   #dead = false
   /** The owner of the delivery scope in this process. */
   #delivers: Owner | null = null
+  /** By scope: how often the process has taken it over. */
+  readonly #tenures = new Map<string, number>()
   #running: Fiber.Fiber<unknown> | null = null
   #commits = 0
   #failures: Array<{ readonly at: number; readonly failure: InjectedFailure }> = []
@@ -139,13 +155,18 @@ export class Process {
     this.#ownDeliveries = environment.deliveries?.() ?? null
   }
 
+  /** Identifies the process since it took over the stream's shard: what it read before belongs to an earlier owner. */
+  readerOf({ integration }: Pick<StreamKey, "integration">): string {
+    return `${this.number}.${this.#tenures.get(captureScopeOf(integration)) ?? 0}`
+  }
+
   get dead(): boolean {
     return this.#dead
   }
 
   /** Builds the service and starts it. */
   start(): void {
-    const { setting, time } = this.#environment
+    const { setting, simulatedPlacement, time } = this.#environment
     const streams = setting.streams.map((stream) => ({
       ...stream,
       ...(setting.candidates && stream.model === "ats.application"
@@ -156,12 +177,16 @@ export class Process {
       sweepInterval: Duration.millis(setting.sweepInterval)
     }))
     const capture = Capture.layer({
+      takesAll: simulatedPlacement === null,
       overlapMin: Duration.millis(setting.overlapMin),
       confirmInterval: Duration.millis(setting.confirmInterval)
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(
-      Layer.merge(Relay.layerWith("10 minutes")),
+      Layer.merge(Relay.placedLayer("10 minutes")),
       Layer.merge(this.#engine()),
+      Layer.provideMerge(
+        simulatedPlacement === null ? Placement.local : Layer.succeed(Placement, simulatedPlacement.of(this))
+      ),
       Layer.provide(Layer.succeedContext(
         Context.make(Store, this.#store()).pipe(
           Context.add(Source, this.#source()),
@@ -173,12 +198,29 @@ export class Process {
       Effect.flatMap((context) => {
         const capture = Context.get(context, Capture.Capture)
         this.capture = capture
-        const assigned = Effect.forEach(
-          Map.groupBy(streams, ({ integration }) => integration),
-          ([integration, own]) => capture.assign(integration, own),
-          { discard: true }
+        const assign = (isRead: (integration: string) => boolean) =>
+          Effect.forEach(
+            Map.groupBy(streams.filter(({ integration }) => isRead(integration)), ({ integration }) => integration),
+            ([integration, own]) => capture.assign(integration, own),
+            { discard: true }
+          )
+        if (simulatedPlacement === null) return Effect.andThen(assign(() => true), capture.run)
+        const refuse = Effect.die(new Error("integrations do not change"))
+        const integrations = Integrations.Integrations.of({
+          add: () => refuse,
+          remove: () => refuse,
+          resume: (scopes) => assign((integration) => scopes.has(captureScopeOf(integration)))
+        })
+        const placed = PlacedShards.run.pipe(
+          Effect.provideContext(
+            Context.make(Capture.Capture, capture).pipe(
+              Context.add(Integrations.Integrations, integrations),
+              Context.add(Placement, Context.get(context, Placement)),
+              Context.add(Forgetting.Forgetting, this.forgetting ?? nothingToForget)
+            )
+          )
         )
-        return Effect.andThen(assigned, capture.run)
+        return Effect.raceFirst(capture.run, placed)
       }),
       // a fenced process ends; its relay handles the fencing itself
       Effect.ignore
@@ -269,7 +311,10 @@ export class Process {
         this.whileAlive(
           Effect.tap(store.takeOwnerships(scopes), (owners) =>
             Effect.sync(() => {
-              for (const owner of owners.values()) observer.ownerClaimed(owner)
+              for (const owner of owners.values()) {
+                this.#tenures.set(owner.scope, (this.#tenures.get(owner.scope) ?? 0) + 1)
+                observer.ownerClaimed(owner)
+              }
             }))
         ),
       ensureStreams: (streams) => this.whileAlive(store.ensureStreams(streams)),

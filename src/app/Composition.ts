@@ -42,6 +42,7 @@ import { Processes } from "../store/Processes.ts"
 import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
+import type { StoredSessions } from "../store/StoredSessions.ts"
 
 /** The settings, completed by the models that discovery found. */
 export interface ResolvedConfig extends Config.Settings {
@@ -112,7 +113,7 @@ const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"
 export const storeLayer = (
   store: StoreLocation,
   { keys, patient }: { readonly patient: boolean; readonly keys: ReadonlyArray<EncryptionKey> }
-): Layer.Layer<Store | Deliveries | Processes, StoreError> =>
+): Layer.Layer<Store | Deliveries | Processes | StoredSessions, StoreError> =>
   Layer.provide(
     store._tag === "Postgres"
       ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))

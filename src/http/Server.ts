@@ -22,6 +22,7 @@ import { display } from "../domain/Quote.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
 import type { Processes } from "../store/Processes.ts"
 import type { Store } from "../store/Store.ts"
+import type { StoredSessions } from "../store/StoredSessions.ts"
 import * as AccessControl from "./access/AccessControl.ts"
 import type { AllowedHost, Reachability } from "./access/RequestOrigin.ts"
 import { Sessions } from "./access/Sessions.ts"
@@ -196,7 +197,7 @@ export const checkAddress = (
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
   }).pipe(Effect.andThen(tls === null ? Effect.void : TlsFiles.load(tls)))
 
-type Requirements = Store | Deliveries | Processes | Capture | Forgetting | Control | PluginControl
+type Requirements = Store | Deliveries | Processes | StoredSessions | Capture | Forgetting | Control | PluginControl
 
 /** Serves until its scope closes. Running requests then have one second to finish; open event streams are closed. */
 export const layer = (
@@ -236,8 +237,7 @@ export const layer = (
       OverviewCache.layer,
       PageBudget.layer(limits),
       ReadLog.layer,
-      Sessions.layer,
-      Tokens.layer(options),
+      Layer.provideMerge(Sessions.layer, Tokens.layer(options)),
       WrongTokens.layer
     ])
   )

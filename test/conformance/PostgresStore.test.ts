@@ -5,6 +5,7 @@ import * as Postgres from "../../src/store/postgres/Postgres.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { processSuite } from "./Processes.ts"
 import { damageSuite } from "./StoreDamage.ts"
+import { sessionSuite } from "./StoredSessions.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
 import { databaseOf, suites } from "./StoreSuites.ts"
@@ -17,6 +18,7 @@ describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skippe
   suites("PostgreSQL", Layer.unwrap(inDatabase))
   expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
   processSuite("PostgreSQL", Effect.map(database, Postgres.client))
+  sessionSuite("PostgreSQL", Effect.map(database, Postgres.client))
   damageSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sharedStoreSuite("PostgreSQL", inDatabase)
 })

@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import { processSuite } from "./Processes.ts"
 import { damageSuite } from "./StoreDamage.ts"
+import { sessionSuite } from "./StoredSessions.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
 import { encrypted, file, suites } from "./StoreSuites.ts"
@@ -12,5 +13,6 @@ suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))
 suites("SQLite in memory, encrypted", Layer.provide(Sqlite.layer({ file: ":memory:" }), encrypted))
 expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
 processSuite("SQLite file", Effect.map(file, Sqlite.client))
+sessionSuite("SQLite file", Effect.map(file, Sqlite.client))
 damageSuite("SQLite file", Effect.map(file, Sqlite.client))
 sharedStoreSuite("SQLite file", Effect.map(file, Sqlite.layer))

@@ -25,11 +25,13 @@ import {
   HostNotAllowed,
   OperateTokenRequired,
   OriginNotAllowed,
+  StoreUnavailable,
   TokenRequired,
   TooManyWrongTokens,
   UnsupportedMediaType
 } from "../Problem.ts"
 import { forms } from "../RouteNotFound.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import { addressOf, type Caller, CurrentCaller } from "./Caller.ts"
 import { isForeign, type OwnOrigin, ownOriginOf, type Reachability } from "./RequestOrigin.ts"
 import { cookieFor, Sessions } from "./Sessions.ts"
@@ -154,9 +156,13 @@ export const make = Effect.fnUntraced(function*(access: Reachability) {
     const sent = bearerOf(request.headers["authorization"])
     if (sent === null) {
       const secret = secretOf(request, own)
-      const caller = yield* sessions.find(secret, isActivity(request.url))
+      const caller = yield* sessions.find(secret, isActivity(request.url)).pipe(
+        // what is public needs no session
+        Effect.catch((error) => isPublic(request) ? Effect.succeed(null) : Effect.flip(toStoreUnavailable(error)))
+      )
+      if (caller instanceof StoreUnavailable) return yield* HttpServerRespondable.toResponse(caller)
       const isValid = Effect.map(sessions.find(secret, false), (found) => found !== null)
-      return caller && { caller, isValid }
+      return caller && { caller, isValid: Effect.catch(isValid, () => Effect.succeed(true)) }
     }
     const grant = tokens.check(sent)
     if (grant !== null) return { caller: grant.caller, isValid: Effect.sync(grant.isValid) }

@@ -1,11 +1,18 @@
 /**
- * Sessions: a page cannot send a token with each request, so signing in exchanges the token for a cookie.
+ * Sessions: a page cannot send a token with each request, so signing in exchanges the token for a cookie. A session holds in every
+ * process of the store.
  *
  * Invariants
- * 1. A session ends after `idleLimit` without activity, `absoluteLimit` after its start, and when the token that started it is no longer
+ * 1. A session ends after half an hour without activity, twelve hours after its start, and when the token that started it is no longer
  *    valid
- * 2. Only a hash of its secret is stored, and only in memory: a restart ends all sessions   (I11)
- * 3. Only a valid token starts a session, and there are never more than `maxSessions` of each right   (I9)
+ * 2. Only a hash of its secret is stored   (I11)
+ * 3. Only a valid token starts a session, and their number is limited   (I9)
+ * 4. A session that was ended in another process ends here within about a second, if the store answers
+ *
+ * Details
+ * The secret has two parts: a random text, and the seal of that text, which only a holder of the token can make. A secret with a wrong
+ * seal is refused without asking the store. A session that the store confirmed is valid for a second without asking again. If the store does not
+ * answer, a session that it confirmed to this process before stays valid, because ending it needs the store too.
  *
  * Gotchas
  * - Browsers send a cookie to every port of a host. The name of the cookie therefore contains the port, so that two servers
@@ -13,41 +20,44 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
 import { createHash, randomBytes } from "node:crypto"
-import type { Caller, Scope } from "./Caller.ts"
+import type { OperatorAction } from "../../store/State.ts"
+import { StoreError, Unavailable } from "../../store/Store.ts"
+import { type SessionSelection, type StoredSession, StoredSessions } from "../../store/StoredSessions.ts"
+import { StoreFault } from "../../store/StoreFault.ts"
+import type { Caller } from "./Caller.ts"
 import type { OwnOrigin } from "./RequestOrigin.ts"
-import type { Grant } from "./Tokens.ts"
+import { type Grant, Tokens } from "./Tokens.ts"
 
-const idleLimit = Duration.toMillis("30 minutes")
-const absoluteLimit = Duration.toMillis("12 hours")
-const maxSessions = 100
+/** For so long a session that the store confirmed is not checked again, ms. */
+const freshFor = 1_000
+/** Activity is stored at most this often per session and process, ms. */
+const activityInterval = 10_000
+/** How long a request waits for the store: for a session that it confirmed before, and for another one. */
+const [knownTimeout, unknownTimeout] = ["200 millis", "2 seconds"] as const
+/** A process remembers no more sessions than a store keeps. */
+const maxKnown = 200
 
-/** A session as operators see it. Times are those of our clock, ms. */
-export interface OpenSession {
-  /** Names the session for operators. It is not the secret, and gives no access. */
-  readonly id: string
-  readonly scope: Scope
-  /** Where the user signed in. */
-  readonly address: string
-  readonly startedAt: number
-  readonly lastRequestAt: number
+const hash = (secret: string): string => createHash("sha256").update(secret).digest("base64url")
+/** The texts that are sealed: the first part of a secret, and the id of a session. */
+const [ofSecret, ofId] = [(text: string) => `secret ${text}`, (id: string) => `session ${id}`]
+
+/** A session that the store confirmed. Times are those of the monotonic clock, ms. */
+interface Known {
+  readonly caller: Caller
+  checkedAt: number
+  readonly activeAt: number
   readonly expiresAt: number
 }
 
-interface Session extends Pick<OpenSession, "id" | "address" | "startedAt"> {
-  readonly grant: Grant
-  lastRequestAt: number
-}
-
-const hash = (secret: string): string => createHash("sha256").update(secret).digest("base64url")
-
-const expiryOf = ({ lastRequestAt, startedAt }: Session): number =>
-  Math.min(lastRequestAt + idleLimit, startedAt + absoluteLimit)
-
-const isLive = (session: Session, now: number): boolean => now < expiryOf(session) && session.grant.isValid()
+const timedOut = new StoreError({
+  reason: new Unavailable({ operation: "session", cause: new StoreFault("silent", "the store") })
+})
 
 /** Name and attributes of the cookie. `__Host-` makes browsers accept it only over TLS and from this host. */
 export const cookieFor = ({ isSecure, origin }: OwnOrigin) => {
@@ -60,73 +70,129 @@ export const cookieFor = ({ isSecure, origin }: OwnOrigin) => {
 
 export class Sessions extends Context.Service<Sessions, {
   /** Starts a session. The returned secret is the value of the cookie. */
-  readonly start: (grant: Grant, address: string) => Effect.Effect<{ readonly id: string; readonly secret: string }>
+  readonly start: (
+    grant: Grant,
+    address: string
+  ) => Effect.Effect<{ readonly id: string; readonly secret: string }, StoreError>
   /** The caller of a live session, or null. `isActivity`: whether the request counts as activity, so that the idle time starts again. */
-  readonly find: (secret: string | undefined, isActivity: boolean) => Effect.Effect<Caller | null>
-  readonly end: (secret: string | undefined) => Effect.Effect<void>
+  readonly find: (secret: string | undefined, isActivity: boolean) => Effect.Effect<Caller | null, StoreError>
+  readonly end: (secret: string | undefined) => Effect.Effect<void, StoreError>
   /** The live sessions, the one with the oldest request first. */
-  readonly list: Effect.Effect<ReadonlyArray<OpenSession>>
-  /** Ends the live sessions that are selected, and returns them. */
-  readonly endEach: (isSelected: (session: OpenSession) => boolean) => Effect.Effect<ReadonlyArray<OpenSession>>
+  readonly list: Effect.Effect<ReadonlyArray<StoredSession>, StoreError>
+  /** Ends the live sessions that are selected, with an entry in the audit log; returns how many. */
+  readonly endEach: (
+    which: SessionSelection,
+    toAction: (count: number) => OperatorAction
+  ) => Effect.Effect<number, StoreError>
 }>()("rollcall/http/Sessions") {
-  static readonly layer: Layer.Layer<Sessions> = Layer.sync(Sessions, () => {
-    /** Hash of the secret → session, the one with the oldest request first. */
-    const sessions = new Map<string, Session>()
+  static readonly layer: Layer.Layer<Sessions, never, StoredSessions | Tokens> = Layer.effect(
+    Sessions,
+    Effect.gen(function*() {
+      const stored = yield* StoredSessions
+      const tokens = yield* Tokens
+      const scope = yield* Scope.Scope
+      const monotonic = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+      const known = new Map<string, Known>()
+      const checks = new Map<string, Fiber.Fiber<Known | null, StoreError>>()
+      /** How often this process has ended sessions: a check that began before does not confirm a session. */
+      let ends = 0
 
-    const dropDead = (now: number): void => {
-      for (const [key, session] of sessions) if (!isLive(session, now)) sessions.delete(key)
-    }
-    const view = (session: Session): OpenSession => ({
-      id: session.id,
-      scope: session.grant.caller.scope,
-      address: session.address,
-      startedAt: session.startedAt,
-      lastRequestAt: session.lastRequestAt,
-      expiresAt: expiryOf(session)
-    })
+      const isOfToken = ({ id, scope, seal }: Pick<StoredSession, "id" | "scope" | "seal">): boolean =>
+        tokens.sealedBy(ofId(id), seal) === scope
 
-    return Sessions.of({
-      start: (grant, address) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          dropDead(now)
-          // of the same right: the holders of the read token must not be able to sign out operators
-          const peers = [...sessions].filter(([, session]) => session.grant.caller.scope === grant.caller.scope)
-          const [longestIdle] = peers
-          if (peers.length >= maxSessions && longestIdle !== undefined) sessions.delete(longestIdle[0])
-          const secret = randomBytes(32).toString("base64url")
-          const id = randomBytes(8).toString("hex")
-          sessions.set(hash(secret), { id, grant, address, startedAt: now, lastRequestAt: now })
-          return { id, secret }
-        }),
-      find: Effect.fnUntraced(function*(secret, isActivity) {
-        if (secret === undefined) return null
-        const key = hash(secret)
-        const session = sessions.get(key)
-        const now = yield* Clock.currentTimeMillis
-        if (session === undefined) return null
-        if (!isLive(session, now)) {
-          sessions.delete(key)
+      const isSealed = (secret: string): boolean => {
+        const [text = "", seal = ""] = secret.split(".", 2)
+        return tokens.sealedBy(ofSecret(text), seal) !== null
+      }
+
+      const remember = (key: string, found: Known): void => {
+        known.delete(key)
+        known.set(key, found)
+        const [oldest] = known.keys()
+        if (known.size > maxKnown && oldest !== undefined) known.delete(oldest)
+      }
+
+      /** Asks the store. If activity cannot be stored, for example on a full disk, the session is still found. */
+      const check = Effect.fnUntraced(function*(key: string, isActivity: boolean) {
+        const [at, endsBefore] = [yield* monotonic, ends]
+        const read = stored.find(key, false)
+        const session = yield* isActivity ? Effect.catch(stored.find(key, true), () => read) : read
+        if (session === null || !isOfToken(session)) {
+          known.delete(key)
           return null
         }
-        if (isActivity) {
-          session.lastRequestAt = now
-          sessions.delete(key)
-          sessions.set(key, session)
+        const found: Known = {
+          caller: { scope: session.scope, means: "session", session: session.id },
+          checkedAt: at,
+          activeAt: isActivity ? at : known.get(key)?.activeAt ?? -Infinity,
+          expiresAt: at + session.left
         }
-        return { scope: session.grant.caller.scope, means: "session", session: session.id }
-      }),
-      end: (secret) => Effect.sync(() => void (secret !== undefined && sessions.delete(hash(secret)))),
-      list: Effect.map(Clock.currentTimeMillis, (now) => {
-        dropDead(now)
-        return [...sessions.values()].map(view)
-      }),
-      endEach: (isSelected) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          dropDead(now)
-          const ended = [...sessions].filter(([, session]) => isSelected(view(session)))
-          for (const [key] of ended) sessions.delete(key)
-          return ended.map(([, session]) => view(session))
+        if (ends === endsBefore) remember(key, found)
+        return found
+      })
+
+      /** The running check of the session, or a new one. It continues if the request does not wait for its end. */
+      const checking = (key: string, isActivity: boolean) =>
+        Effect.suspend(() => {
+          const running = checks.get(key)
+          if (running !== undefined) return Effect.succeed(running)
+          return check(key, isActivity).pipe(
+            Effect.ensuring(Effect.sync(() => checks.delete(key))),
+            Effect.forkIn(scope),
+            // a check may end before this line
+            Effect.tap((fiber) => Effect.sync(() => fiber.pollUnsafe() === undefined && checks.set(key, fiber)))
+          )
         })
+
+      /** Later requests ask the store, and do not wait for a check that began earlier. */
+      const forget = (keys: Iterable<string>): void => {
+        ends++
+        for (const key of keys) {
+          known.delete(key)
+          checks.delete(key)
+        }
+      }
+
+      return Sessions.of({
+        start: Effect.fnUntraced(function*({ caller, seal }, address) {
+          const text = randomBytes(32).toString("base64url")
+          const id = randomBytes(8).toString("hex")
+          const secret = `${text}.${seal(ofSecret(text))}`
+          yield* stored.start({ key: hash(secret), id, scope: caller.scope, seal: seal(ofId(id)), address })
+          return { id, secret }
+        }),
+        find: Effect.fnUntraced(function*(secret, isActivity) {
+          if (secret === undefined || !isSealed(secret)) return null
+          const key = hash(secret)
+          const now = yield* monotonic
+          const before = known.get(key)
+          const confirmed = before !== undefined && now < before.expiresAt ? before : null
+          const mustStore = isActivity && (confirmed === null || now - confirmed.activeAt >= activityInterval)
+          if (confirmed !== null && !mustStore && now - confirmed.checkedAt < freshFor) return confirmed.caller
+          const result = yield* Fiber.join(yield* checking(key, mustStore)).pipe(
+            Effect.timeoutOption(confirmed === null ? unknownTimeout : knownTimeout),
+            Effect.map(Option.getOrElse(() => timedOut)),
+            Effect.catch(Effect.succeed)
+          )
+          if (!(result instanceof StoreError)) return result?.caller ?? null
+          if (confirmed === null) return yield* result
+          return confirmed.caller
+        }),
+        end: Effect.fnUntraced(function*(secret) {
+          if (secret === undefined || !isSealed(secret)) return
+          const key = hash(secret)
+          yield* Effect.ensuring(stored.end({ key }, () => null), Effect.sync(() => forget([key])))
+        }),
+        list: Effect.map(stored.list, (all) => all.filter(isOfToken)),
+        endEach: (which, toAction) =>
+          stored.end(which, (ended) => {
+            const { length } = ended.filter(isOfToken)
+            return length === 0 ? null : toAction(length)
+          }).pipe(
+            Effect.tap(() => Effect.sync(() => forget([...known.keys(), ...checks.keys()]))),
+            Effect.map((ended) => ended.filter(isOfToken).length)
+          )
+      })
     })
-  })
+  )
 }

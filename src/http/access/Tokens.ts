@@ -3,13 +3,14 @@
  *
  * Invariants
  * 1. A token that was removed from its file is refused within a minute, and what began with it ends
- * 2. No token is both an operate token and a read token: a file that would make it so is not used
+ * 2. A seal shows that its maker had a token, and reveals nothing about the token
+ * 3. No token is both an operate token and a read token: a file that would make it so is not used
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { createHash, timingSafeEqual } from "node:crypto"
+import { createHash, createHmac, timingSafeEqual } from "node:crypto"
 import { keepCurrent } from "../ReplacedFiles.ts"
 import type { Caller, Scope } from "./Caller.ts"
 
@@ -39,11 +40,16 @@ export interface Grant {
   readonly caller: Caller
   /** False once the token was replaced. */
   readonly isValid: () => boolean
+  /** A digest of the text that cannot be made without the token. */
+  readonly seal: (text: string) => string
 }
 
 const digestOf = (text: string) => createHash("sha256").update(text).digest()
 const digestsOf = (tokens: ReadonlyArray<Redacted.Redacted>): ReadonlyArray<Buffer> =>
   tokens.map((token) => digestOf(Redacted.value(token)))
+
+const sealOf = (token: Buffer, text: string): Buffer => createHmac("sha256", token).update(text).digest()
+const isEqual = (one: Buffer, other: Buffer): boolean => one.length === other.length && timingSafeEqual(one, other)
 
 /** Compares with all of them, so that the time does not depend on the one that is equal. */
 const contains = (digests: ReadonlyArray<Buffer>, sent: Buffer): boolean =>
@@ -59,6 +65,8 @@ export const bearerOf = (authorization: string | undefined): string | null =>
 export class Tokens extends Context.Service<Tokens, {
   /** null if it is not one of the tokens. */
   readonly check: (candidate: string) => Grant | null
+  /** The right of the valid token with which the text was sealed; null if the seal is of none of them. */
+  readonly sealedBy: (text: string, seal: string) => Scope | null
 }>()("rollcall/http/Tokens") {
   static readonly layer = ({ readToken, token }: TokenSources): Layer.Layer<Tokens> =>
     Layer.effect(
@@ -95,9 +103,16 @@ export class Tokens extends Context.Service<Tokens, {
 
         const grant = (scope: Scope, sent: Buffer): Grant => ({
           caller: { scope, means: scope === "operate" ? "operate token" : "read token" },
-          isValid: () => contains(accepted[scope], sent)
+          isValid: () => contains(accepted[scope], sent),
+          seal: (text) => sealOf(sent, text).toString("base64url")
         })
+        const hasSealed = (scope: Scope, text: string, seal: Buffer): boolean =>
+          accepted[scope].some((token) => isEqual(sealOf(token, text), seal))
         return Tokens.of({
+          sealedBy: (text, encoded) => {
+            const seal = Buffer.from(encoded, "base64url")
+            return hasSealed("operate", text, seal) ? "operate" : hasSealed("read", text, seal) ? "read" : null
+          },
           check: (candidate) => {
             const sent = digestOf(candidate)
             const [operates, reads] = [contains(accepted.operate, sent), contains(accepted.read, sent)]

@@ -9,6 +9,7 @@
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as UrlParams from "effect/http/UrlParams"
 import * as Layer from "effect/Layer"
@@ -18,7 +19,9 @@ import { type OwnOrigin, ownOriginOf, type Reachability } from "../access/Reques
 import { cookieFor, Sessions } from "../access/Sessions.ts"
 import { Tokens } from "../access/Tokens.ts"
 import { WrongTokens } from "../access/WrongTokens.ts"
+import { StoreUnavailable } from "../Problem.ts"
 import { endSessions } from "../sessions/EndSessions.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import { escape, render } from "./Page.ts"
 
 const redirectTo = (location: string) => HttpServerResponse.empty({ status: 303, headers: { location } })
@@ -96,8 +99,18 @@ export const layer = (access: Reachability) => {
         ? form({ to, problem: "This token is wrong.", status: 401 })
         : form({ to, problem: "Too many wrong tokens are being entered. Try again.", status: 429 })
     }
-    yield* sessions.end(request.cookies[name])
-    const { id, secret } = yield* sessions.start(grant, addressOf(request))
+    const started = yield* sessions.end(request.cookies[name]).pipe(
+      Effect.andThen(sessions.start(grant, addressOf(request))),
+      Effect.catch((error) => Effect.flip(toStoreUnavailable(error)))
+    )
+    if (started instanceof StoreUnavailable) {
+      return form({
+        to,
+        problem: `You are not signed in, because the store does not answer: ${started.detail}`,
+        status: 503
+      })
+    }
+    const { id, secret } = started
     yield* Effect.annotateLogs(Effect.logInfo("signed in"), {
       token: grant.caller.means,
       address: addressOf(request),
@@ -110,7 +123,14 @@ export const layer = (access: Reachability) => {
     const request = yield* HttpServerRequest
     const { name, options } = cookieOf(request)
     const { end } = yield* Sessions
-    yield* end(request.cookies[name])
+    const failure = yield* end(request.cookies[name]).pipe(
+      Effect.as(null),
+      Effect.catch((error) => Effect.flip(toStoreUnavailable(error)))
+    )
+    if (failure !== null) {
+      const problem = `The store does not answer, so your session stays open until it expires: ${failure.detail}`
+      return HttpServerResponse.expireCookieUnsafe(form({ to: "/", problem, status: 503 }), name, options)
+    }
     yield* Effect.annotateLogs(Effect.logInfo("signed out"), { address: addressOf(request) })
     return HttpServerResponse.expireCookieUnsafe(redirectTo("/login"), name, options)
   })
@@ -118,10 +138,15 @@ export const layer = (access: Reachability) => {
   /** Ends all sessions with the operate token, and those with the read token only. */
   const signOutEverywhere = Effect.gen(function*() {
     const caller = yield* CurrentCaller
-    if (caller?.scope === "operate") yield* endSessions("all", () => true)
-    if (caller?.scope === "read") yield* endSessions("all with the read token", ({ scope }) => scope === "read")
+    if (caller?.scope === "operate") yield* endSessions("all", {})
+    if (caller?.scope === "read") yield* endSessions("all with the read token", { scope: "read" })
     return yield* signOut
-  })
+  }).pipe(
+    Effect.catchTag(
+      "StoreError",
+      (error) => Effect.flatMap(Effect.flip(toStoreUnavailable(error)), HttpServerRespondable.toResponse)
+    )
+  )
 
   // without a token every request from this machine may do everything, so there is nothing to sign in to
   const { guarded } = access

@@ -3,7 +3,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import { NotFound } from "../Problem.ts"
+import { NotFound, StoreUnavailable } from "../Problem.ts"
 import { page } from "../Schemas.ts"
 
 const SessionView = Schema.Struct({
@@ -22,17 +22,17 @@ export type SessionView = typeof SessionView.Type
 const Ended = Schema.Struct({ ended: Schema.Number.annotate({ description: "How many sessions were ended" }) })
 
 export const sessions = HttpApiGroup.make("sessions").add(
-  HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView) }).annotate(
+  HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView), error: StoreUnavailable }).annotate(
     OpenApi.Description,
-    "Lists the sessions that are open, the one without a request for the longest time first."
+    "Lists the sessions that are open in any process, the one without a request for the longest time first."
   ),
-  HttpApiEndpoint.delete("endAll", "/v1/sessions", { success: Ended }).annotate(
+  HttpApiEndpoint.delete("endAll", "/v1/sessions", { success: Ended, error: StoreUnavailable }).annotate(
     OpenApi.Description,
-    "Ends every session, also the one that this request belongs to. Its streams of events end a few seconds later."
+    "Ends every session in every process, also the one that this request belongs to. Their streams of events end a few seconds later."
   ),
   HttpApiEndpoint.delete("end", "/v1/sessions/:id", {
     params: { id: Schema.String },
     success: Ended,
-    error: NotFound
+    error: [NotFound, StoreUnavailable]
   }).annotate(OpenApi.Description, "Ends one session. Its streams of events end a few seconds later.")
 )

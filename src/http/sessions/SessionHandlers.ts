@@ -6,6 +6,7 @@ import { CurrentCaller } from "../access/Caller.ts"
 import { Sessions } from "../access/Sessions.ts"
 import { Api } from "../Api.ts"
 import { NotFound } from "../Problem.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import { endSessions } from "./EndSessions.ts"
 
 export const layer = HttpApiBuilder.group(
@@ -27,12 +28,15 @@ export const layer = HttpApiBuilder.group(
             current: id === caller?.session
           }))
           return { items, next: null }
-        }))
-      .handle("endAll", () => Effect.map(endSessions("all", () => true), (ended) => ({ ended })))
+        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+      .handle("endAll", () =>
+        Effect.map(endSessions("all", {}), (ended) => ({ ended })).pipe(
+          Effect.catchTag("StoreError", toStoreUnavailable)
+        ))
       .handle("end", ({ params: { id } }) =>
         Effect.gen(function*() {
-          const ended = yield* endSessions(id, (session) => session.id === id)
+          const ended = yield* endSessions(id, { id })
           if (ended > 0) return { ended }
           return yield* new NotFound({ detail: "no open session has this id: GET /v1/sessions lists all of them" })
-        }))
+        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
 )

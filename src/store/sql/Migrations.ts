@@ -17,6 +17,7 @@ import { shards } from "./migrations/0007_shards.ts"
 import { auditReads } from "./migrations/0008_audit_reads.ts"
 import { processes } from "./migrations/0010_processes.ts"
 import { signals } from "./migrations/0011_signals.ts"
+import { sessions } from "./migrations/0012_sessions.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -32,7 +33,8 @@ const migrations = {
   // again, because 0007 fences a process of an earlier version that may have stored the old spelling after 0006
   "0009_canceled_holds_again": canceledHolds,
   "0010_processes": processes,
-  "0011_signals": signals
+  "0011_signals": signals,
+  "0012_sessions": sessions
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

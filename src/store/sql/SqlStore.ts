@@ -23,6 +23,7 @@ import {
   type StoreError,
   type StreamTx
 } from "../Store.ts"
+import type { StoredSessions } from "../StoredSessions.ts"
 import * as AuditTable from "./AuditTable.ts"
 import * as Checksum from "./Checksum.ts"
 import type { Content } from "./Checksum.ts"
@@ -45,6 +46,7 @@ import {
   toIntegration,
   toState
 } from "./Rows.ts"
+import * as SessionTable from "./SessionTable.ts"
 import * as Signals from "./Signals.ts"
 import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
 import * as ExpectationTable from "./stream/ExpectationTable.ts"
@@ -324,5 +326,8 @@ const make = Effect.gen(function*() {
 })
 
 /** Migrates the database, then provides the ports over it. */
-export const layer: Layer.Layer<Store | Signals.Signals | Processes, StoreError, SqlClient.SqlClient | Health> = Layer
-  .provideMerge(Layer.effectContext(make), ProcessTable.layer)
+export const layer: Layer.Layer<
+  Store | Signals.Signals | Processes | StoredSessions,
+  StoreError,
+  SqlClient.SqlClient | Health
+> = Layer.provideMerge(Layer.effectContext(make), Layer.merge(ProcessTable.layer, SessionTable.layer))

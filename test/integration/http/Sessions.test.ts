@@ -1,10 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { type IncomingMessage, request } from "node:http"
 import * as Server from "../../../src/http/Server.ts"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import { misconfigured, type StoreError } from "../../../src/store/Store.ts"
+import { StoredSessions } from "../../../src/store/StoredSessions.ts"
 import * as Running from "./Running.ts"
 
 const { send, using } = Running
@@ -34,7 +38,7 @@ describe("a browser", () => {
       assert.include(login.text, `type="password" autocomplete="current-password"`)
       const { attributes, cookie, headers, status } = yield* signIn(token, "/docs?x=1")
       assert.deepStrictEqual([status, headers.location], [303, "/docs?x=1"])
-      assert.match(cookie, /^rollcall_8477=[\w-]{43}$/)
+      assert.match(cookie, /^rollcall_8477=[\w-]{43}\.[\w-]{43}$/)
       assert.sameMembers(attributes, ["Path=/", "HttpOnly", "SameSite=Strict"])
       const home = yield* send("GET", "/", { ...page, cookie })
       assert.strictEqual(home.status, 200)
@@ -130,6 +134,51 @@ describe("a browser", () => {
       const { headers, status } = yield* send("POST", "/v1/sessions", { ...program, ...json })
       assert.deepStrictEqual([status, headers.allow], [405, "GET, HEAD, DELETE"])
     }).pipe(using({ token, readToken })))
+
+  it.live("gets the reason while the store does not answer, and keeps a session that this process knows", () => {
+    let answers: Effect.Effect<void, StoreError> = Effect.void
+    const fails = <A>(operation: Effect.Effect<A, StoreError>) =>
+      Effect.suspend(() => Effect.andThen(answers, operation))
+    const failing = Layer.effect(
+      StoredSessions,
+      Effect.map(StoredSessions, (stored) =>
+        StoredSessions.of({
+          start: (session) => fails(stored.start(session)),
+          find: (key, isActivity) => fails(stored.find(key, isActivity)),
+          list: fails(stored.list),
+          end: (which, toAction) => fails(stored.end(which, toAction))
+        }))
+    )
+    return Effect.gen(function*() {
+      const { cookie } = yield* signIn(token)
+      const { cookie: unknown } = yield* signIn(token)
+      const get = (path: string, cookie: string) => send("GET", path, { ...localhost, cookie })
+      assert.strictEqual((yield* get("/v1/streams", cookie)).status, 200)
+      answers = Effect.fail(misconfigured("the disk is gone"))
+      assert.strictEqual((yield* get("/v1/streams", cookie)).status, 200)
+      const refused = yield* get("/v1/streams", unknown)
+      assert.deepStrictEqual([refused.status, refused.body.detail], [503, "the disk is gone"])
+      assert.strictEqual((yield* get("/health/live", unknown)).status, 200)
+      assert.strictEqual((yield* get("/login", unknown)).status, 200)
+      assert.strictEqual((yield* get("/v1/sessions", cookie)).status, 503)
+      assert.strictEqual((yield* send("DELETE", "/v1/sessions", { ...localhost, cookie })).status, 503)
+      const again = yield* signIn(token)
+      assert.deepStrictEqual([again.status, again.headers["set-cookie"]], [503, undefined])
+      assert.include(again.text, "You are not signed in, because the store does not answer: the disk is gone")
+      assert.strictEqual((yield* send("POST", "/logout/everywhere", { ...form, cookie })).status, 503)
+      const out = yield* send("POST", "/logout", { ...form, cookie })
+      assert.strictEqual(out.status, 503)
+      assert.include(out.text, "your session stays open until it expires: the disk is gone")
+      assert.match(out.headers["set-cookie"]?.[0] ?? "", /^rollcall_8477=; /)
+      assert.strictEqual((yield* get("/v1/streams", cookie)).status, 503)
+      answers = Effect.void
+      assert.strictEqual((yield* get("/v1/streams", unknown)).status, 200)
+    }).pipe(
+      Effect.provide(
+        Running.server({ token }).pipe(Layer.provide(failing), Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+      )
+    )
+  })
 
   it.live("that signs out everywhere ends all sessions, with the read token only those of readers", () =>
     Effect.gen(function*() {

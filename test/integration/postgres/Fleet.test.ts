@@ -159,4 +159,44 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
       }),
     60_000
   )
+
+  it.live(
+    "keeps a user signed in who reaches another process, and ends the session in all of them (I11)",
+    () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const place = Postgres.layer({ url: Redacted.make(url), name: "database" })
+        const server = Running.server({ token: "an-operate-token-of-32-characters" })
+        const start = Effect.map(Layer.build(Layer.fresh(Layer.provideMerge(server, place))), (context) => ({
+          send: (...args: Parameters<typeof Running.send>) => Effect.provideContext(Running.send(...args), context)
+        }))
+        const [one, two] = [yield* start, yield* start]
+        const localhost = { host: "localhost:8477" }
+        const form = {
+          ...localhost,
+          origin: "http://localhost:8477",
+          "content-type": "application/x-www-form-urlencoded"
+        }
+        const { headers } = yield* one.send("POST", "/login", form, "token=an-operate-token-of-32-characters")
+        const [cookie = ""] = headers["set-cookie"]?.[0]?.split(";", 1) ?? []
+        const statusOf = ({ send }: typeof one) =>
+          Effect.map(send("GET", "/v1/fleet", { ...localhost, cookie }), ({ status }) => status)
+        assert.deepStrictEqual([yield* statusOf(one), yield* statusOf(two)], [200, 200])
+        const { rows } = yield* Server.say(url, "SELECT row_to_json(s)::text AS row FROM rollcall.sessions s")
+        assert.lengthOf(rows, 1)
+        for (const part of cookie.slice(cookie.indexOf("=") + 1).split(".")) {
+          assert.notInclude(JSON.stringify(rows), part)
+        }
+        const { status } = yield* two.send("POST", "/logout", { ...form, cookie })
+        assert.strictEqual(status, 303)
+        assert.strictEqual(yield* statusOf(two), 401)
+        yield* statusOf(one).pipe(
+          Effect.repeat({ until: (status) => status === 401, schedule: Schedule.spaced("50 millis") }),
+          Effect.timeout("2 seconds")
+        )
+        // a process that starts later knows the sessions too, but not this one
+        assert.strictEqual(yield* statusOf(yield* start), 401)
+      }),
+    60_000
+  )
 })

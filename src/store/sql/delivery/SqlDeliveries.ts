@@ -8,6 +8,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { Deliveries } from "../../Deliveries.ts"
 import type { Processes } from "../../Processes.ts"
 import type { Store, StoreError } from "../../Store.ts"
+import type { StoredSessions } from "../../StoredSessions.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
 import * as ContentCipher from "../ContentCipher.ts"
@@ -71,7 +72,7 @@ export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store |
 )
 
 /** All ports of one database. */
-export type Ports = Store | Deliveries | Processes
+export type Ports = Store | Deliveries | Processes | StoredSessions
 
 /** All ports over one database. The store creates all tables first. */
 export const ports: Layer.Layer<Ports, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(

@@ -37,9 +37,17 @@ export interface Ownership {
 }
 
 /** Takes over the streams of all integrations; a process that owned them is fenced   (I10, X9). */
-export const takeStreams: Effect.Effect<Ownership, StoreError, Store> = Effect.map(
+export const takeStreams: Effect.Effect<
+  Ownership & { readonly owners: ReadonlyArray<Owner> },
+  StoreError,
+  Store
+> = Effect.map(
   Effect.flatMap(Store, (store) => store.takeOwnerships(captureScopes)),
-  (owners) => ({ ownerOf: (integration) => owners.get(captureScopeOf(integration))!, owns: () => true })
+  (owners) => ({
+    owners: [...owners.values()],
+    ownerOf: (integration) => owners.get(captureScopeOf(integration))!,
+    owns: () => true
+  })
 )
 
 /** Runs one transaction on the stream. The body may run more than once. */

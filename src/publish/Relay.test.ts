@@ -246,7 +246,7 @@ describe("Relay", () => {
       const first = yield* start(former)
       yield* first.awaitPosition(5)
       yield* first.end
-      yield* made.raiseGeneration(yield* made.takeOwnership("capture"), 2)
+      yield* made.raiseGeneration([yield* made.takeOwnership("capture")], 2)
       const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
       yield* append(5, "adopted")
       const second = yield* Effect.provideService(start(latter), Store, adopted)

@@ -564,9 +564,10 @@ export class Store extends Context.Service<Store, {
   /**
    * Restarts the log in a later generation: existing rows are no longer read, and every reader, including `publishingStart`, moves to
    * the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
-   * the store. Does nothing if `generation` is not later than the current one.
+   * the store, and can take no ownership over any more. Fails if one of `owners`, who own all streams, is fenced. Does nothing if
+   * `generation` is not later than the current one.
    */
-  readonly raiseGeneration: (owner: Owner, generation: number) => Operation<void>
+  readonly raiseGeneration: (owners: ReadonlyArray<Owner>, generation: number) => Operation<void>
 
   // readers of the log
   readonly readerPosition: (reader: string) => Operation<number>

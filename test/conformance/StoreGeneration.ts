@@ -19,7 +19,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         yield* write(ids(20).map(created))
         yield* store.saveReaderPosition(owner, "relay", 7)
         const before = yield* store.chains([20])
-        yield* store.raiseGeneration(owner, 5)
+        yield* store.raiseGeneration([owner], 5)
         assert.deepStrictEqual(yield* store.chains([20, 19]), { ...before, oldest: 21, chains: [before.chain, null] })
         assert.deepStrictEqual(yield* store.readLog(all), [])
         assert.deepStrictEqual(yield* store.logRange, { oldest: 21, newest: 20 })
@@ -36,7 +36,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
       Effect.gen(function*() {
         const { owner, store, write } = yield* begin
         yield* write([created("a")])
-        yield* store.raiseGeneration(owner, 1)
+        yield* store.raiseGeneration([owner], 1)
         assert.strictEqual((yield* store.readLog(all)).length, 1)
       })
     )
@@ -47,7 +47,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         const { owner, store, write } = yield* begin
         yield* write([created("a")])
         yield* store.takeOwnership(owner.scope)
-        assert.strictEqual(reasonOf(yield* Effect.exit(store.raiseGeneration(owner, 2))), "Fenced")
+        assert.strictEqual(reasonOf(yield* Effect.exit(store.raiseGeneration([owner], 2))), "Fenced")
         assert.strictEqual((yield* store.readLog(all)).length, 1)
       })
     )
@@ -60,7 +60,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         yield* change("r00001", "updated")
         yield* change("r00002", "deleted")
         yield* write([created("other")], skills)
-        yield* store.raiseGeneration(owner, 2)
+        yield* store.raiseGeneration([owner], 2)
         const olderRecords = (after: string | null, limit: number) =>
           inTags((tx) => tx.olderGenerationRecords(2, after, limit))
         assert.deepStrictEqual(
@@ -94,7 +94,7 @@ export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreErr
         const { inTags, owner, store, write } = yield* begin
         yield* write(ids(5).map(created))
         yield* write([created("other")], skills)
-        yield* store.raiseGeneration(owner, 2)
+        yield* store.raiseGeneration([owner], 2)
         yield* write([{
           head: { ...created("new").head },
           events: [eventOf("new", 1, "created", { generation: 2 })]

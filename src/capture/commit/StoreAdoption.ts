@@ -181,8 +181,8 @@ export const adopt = Effect.fn("StoreAdoption.adopt")(function*(
 ): Effect.fn.Return<void, StoreError, Store> {
   const store = yield* Store
   yield* store.takeOwnership("relay")
-  const ownership = yield* takeStreams
-  // a process that starts meanwhile takes over the streams of all integrations, so any of their owners is fenced then
-  yield* store.raiseGeneration(ownership.ownerOf(""), to)
+  const { owners, ...ownership } = yield* takeStreams
+  // fails if a process has taken a shard over meanwhile; one that is older than the raise takes nothing over afterwards
+  yield* store.raiseGeneration(owners, to)
   yield* finish(ownership, to, processingOf)
 })

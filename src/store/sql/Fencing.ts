@@ -1,6 +1,7 @@
 /** Ownership of scopes: only the process that claimed a scope last may write   (I10). */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
+import * as Order from "effect/Order"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { Fenced, type Owner, StoreError } from "../Store.ts"
 import * as Locks from "./Locks.ts"
@@ -9,14 +10,27 @@ import { toStoreError, withRetry } from "./SqlRetry.ts"
 export const fencedError = ({ epoch, scope }: Owner): StoreError =>
   new StoreError({ reason: new Fenced({ scope, epoch }) })
 
-/** `process`: the id of this process. */
-export const makeTakeover = (sql: SqlClient, process: string) => {
-  const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
+/**
+ * `process`: the id of this process. `generation`: the latest one of the log that this process knows. A process that is older than an
+ * adoption takes nothing over: it would continue the log of before   (X11, X14).
+ */
+export const makeTakeover = (sql: SqlClient, process: string, generation: () => number) => {
+  const take = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
     sql<{ readonly scope: string; readonly epoch: number }>`INSERT INTO ownership ${
       sql.insert(Arr.map(scopes, (scope) => ({ scope, epoch: 1, process })))
     }
       ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1, process = excluded.process
-      RETURNING scope, epoch`.pipe(
+      RETURNING scope, epoch`
+
+  const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
+    // in one order, so that two processes do not wait for each other
+    take(Arr.sort(scopes, Order.String)).pipe(
+      Effect.tap(
+        Effect.fnUntraced(function*() {
+          const [meta] = yield* sql<{ generation: number }>`SELECT generation FROM meta`
+          if (Number(meta?.generation) !== generation()) yield* fencedError({ scope: scopes[0], epoch: 0 })
+        })
+      ),
       Effect.map((rows) =>
         new Map(rows.map(({ epoch, scope }): [string, Owner] => [scope, { scope, epoch: Number(epoch) }]))
       ),

@@ -75,6 +75,7 @@ const make = Effect.gen(function*() {
   const { outage } = yield* Health
   const { self } = yield* Processes
   const { identity, isNew } = yield* migrate
+  let knownGeneration = identity.generation
   const signals = yield* Signals.make
   const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
   yield* EncryptionTable.checkKeys(sql, cipher)
@@ -141,7 +142,7 @@ const make = Effect.gen(function*() {
       }),
     encryptionKey: cipher.current,
     ...EncryptionTable.make(sql, cipher),
-    ...Fencing.makeTakeover(sql, self),
+    ...Fencing.makeTakeover(sql, self, () => knownGeneration),
     transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
       fence(owner).pipe(
         Effect.andThen(open(key)),
@@ -309,8 +310,8 @@ const make = Effect.gen(function*() {
         sql.withTransaction
       ),
 
-    raiseGeneration: Effect.fnUntraced(function*(owner, generation) {
-      yield* fence(owner)
+    raiseGeneration: Effect.fnUntraced(function*(owners, generation) {
+      yield* Effect.forEach(owners, fence, { discard: true })
       const raised = yield* sql`
         UPDATE meta SET generation = ${generation} WHERE generation < ${generation} RETURNING generation`
       if (raised.length === 0) return
@@ -319,6 +320,7 @@ const make = Effect.gen(function*() {
         INSERT INTO readers (name, position) SELECT ${publishingStart}, 0 WHERE TRUE
         ON CONFLICT (name) DO NOTHING`
       yield* sql`UPDATE readers SET position = (SELECT position FROM log_counter)`
+      knownGeneration = generation
     }, sql.withTransaction)
   })
 

@@ -353,7 +353,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       const raised = yield* Deferred.make<void>()
       // the generation is raised by a transaction that is still open when pruning begins
       const raising = yield* Effect.forkChild(first.sql.withTransaction(Effect.gen(function*() {
-        yield* first.store.raiseGeneration(owner, 2)
+        yield* first.store.raiseGeneration([owner], 2)
         yield* Deferred.succeed(raised, undefined)
         yield* Effect.sleep("200 millis")
       })))
@@ -361,5 +361,21 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       yield* second.store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 1 })
       yield* Fiber.join(raising)
       assert.deepStrictEqual(yield* first.store.logRange, { oldest: 4, newest: 3 })
+    }))
+
+  it.live("lets a process that opened the store before an adoption take nothing over (X11, X14)", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const [adopting, older] = [yield* open(url), yield* open(url)]
+      const [relay, streams] = [yield* adopting.store.takeOwnership("relay"), yield* adopting.store.takeOwnership("s")]
+      const moved = yield* older.store.takeOwnership("s")
+      const tooLate = adopting.store.raiseGeneration([relay, streams], 2)
+      assert.strictEqual(reasonOf(yield* Effect.exit(tooLate)), "Fenced")
+      const again = yield* adopting.store.takeOwnership("s")
+      yield* adopting.store.raiseGeneration([relay, again], 2)
+      assert.strictEqual(reasonOf(yield* Effect.exit(older.store.takeOwnership("relay"))), "Fenced")
+      assert.strictEqual(reasonOf(yield* Effect.exit(older.store.takeOwnership("s"))), "Fenced")
+      assert.strictEqual(moved.epoch + 1, again.epoch)
+      assert.strictEqual((yield* (yield* open(url)).store.takeOwnership("s")).epoch, again.epoch + 1)
     }))
 })

@@ -15,6 +15,7 @@ import { hostname } from "node:os"
 import { resolve } from "node:path"
 import * as Forgetting from "../capture/forget/Forgetting.ts"
 import * as PlacedShards from "../capture/PlacedShards.ts"
+import { describePause } from "../capture/schedule/Backpressure.ts"
 import * as Capture from "../capture/schedule/Capture.ts"
 import * as Integrations from "../capture/schedule/Integrations.ts"
 import * as ModelDiscovery from "../capture/schedule/ModelDiscovery.ts"
@@ -38,10 +39,10 @@ import { PausedAccounts } from "../source/PausedAccounts.ts"
 import type { Source } from "../source/Source.ts"
 import * as UnifiedApi from "../source/UnifiedApi.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
-import { Processes } from "../store/Processes.ts"
+import { Processes, type ProcessProblem } from "../store/Processes.ts"
 import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
-import { Store, type StoreError } from "../store/Store.ts"
+import { relayReader, Store, type StoreError } from "../store/Store.ts"
 import type { StoredSessions } from "../store/StoredSessions.ts"
 
 /** The settings, completed by the models that discovery found. */
@@ -78,7 +79,6 @@ export const resolveConfig = Effect.fnUntraced(function*(settings: Config.Settin
 
 /** Reading pauses while this many events are not in Kafka yet. */
 const maxUnpublished = 1_000_000
-const relayReader = "relay"
 
 /** The readers of the log that must have processed an event before it may be pruned. */
 const logReadersOf = ({ kafka, plugins }: ResolvedConfig) => [
@@ -169,32 +169,65 @@ const pluginsLayer = (
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))
 
-const dependency = (
-  name: string,
-  status: Effect.Effect<{ readonly reason: { readonly message: string; readonly hint: string } | null }>
-): Dependency => ({ name, problem: Effect.map(status, ({ reason }) => reason && `${reason.message}; ${reason.hint}`) })
+interface Status {
+  readonly state: string
+  readonly reason: { readonly message: string; readonly hint: string } | null
+}
 
-export const serverLayer = ({ accounts, http, rawConfig }: ResolvedConfig) =>
-  Layer.unwrap(
-    Effect.map(
-      Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, Capture.Capture, PausedAccounts]),
-      ([relay, plugins, { pauseReason }, pausedAccounts]) =>
-        Server.layer({
-          ...http,
-          dependencies: [
-            ...Option.toArray(Option.map(relay, ({ status }) => dependency("kafka", status))),
-            dependency("plugins", plugins.engineState),
-            { name: "reading", problem: Effect.succeed(null), remark: pauseReason },
-            { name: "api", problem: Effect.succeed(null), remark: pausedAccounts.remark }
-          ],
-          checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
-        })
-    )
-  ).pipe(
-    Layer.tap((context) =>
-      Effect.flatMap(Membership, ({ announce }) => announce(Context.get(context, Server.Server).url))
-    )
+const problemOf = (status: Effect.Effect<Status>) =>
+  Effect.map(status, ({ reason }) => reason && `${reason.message}; ${reason.hint}`)
+
+/** Exported for its test. */
+export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Status> }): Dependency => ({
+  name: "kafka",
+  problem: problemOf(status),
+  remark: (overview) =>
+    Effect.map(status, ({ state }) => {
+      if (state !== "standby" || overview === null) return null
+      const { newest, published } = overview.log
+      return `standby: another process publishes; ${newest - published} events of the log are not in Kafka yet`
+    })
+})
+
+const serverDependencies = Effect.map(
+  Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, PausedAccounts]),
+  ([relay, plugins, pausedAccounts]): ReadonlyArray<Dependency> => [
+    ...Option.toArray(Option.map(relay, kafkaDependency)),
+    { name: "plugins", problem: problemOf(plugins.engineState) },
+    {
+      name: "reading",
+      problem: Effect.succeed(null),
+      remark: (overview) =>
+        Effect.succeed(
+          Option.isNone(relay) || overview === null
+            ? null
+            : describePause(overview.log.newest - overview.log.published, { limit: maxUnpublished })
+        )
+    },
+    { name: "api", problem: Effect.succeed(null), remark: () => pausedAccounts.remark }
+  ]
+)
+
+/** The dependencies that do not work, for the list of processes. */
+const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<ReadonlyArray<ProcessProblem>> =>
+  Effect.map(
+    Effect.forEach(dependencies, ({ name, problem }) => Effect.map(problem, (reason) => ({ name, reason }))),
+    (found) => found.flatMap(({ name, reason }) => reason === null ? [] : [{ name, reason }])
   )
+
+export const serverLayer = ({ accounts, http, kafka, rawConfig }: ResolvedConfig) =>
+  Layer.unwrap(Effect.map(serverDependencies, (dependencies) =>
+    Server.layer({
+      ...http,
+      dependencies,
+      publishes: kafka !== null,
+      checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
+    }).pipe(
+      Layer.tap((context) =>
+        Effect.flatMap(Membership, ({ announce }) =>
+          announce(Context.get(context, Server.Server).url, problemsOf(dependencies)))
+      )
+    )))
 
 /** Logs which store is used before anything else uses it, so that an empty store in place of a missing one is noticed. */
 const logStoreOpened = (place: StoreLocation) =>

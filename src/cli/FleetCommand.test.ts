@@ -16,7 +16,8 @@ const process: ProcessView = {
   clock_offset_seconds: 0,
   shards: 64,
   publishes: true,
-  delivers: true
+  delivers: true,
+  problems: []
 }
 const other = { ...process, id: "99999999-2222-4333-8444-555555555555", current: false, host: "two", address: null }
 const show = (items: ReadonlyArray<ProcessView>, versions = ["1.2.0"]) => fleetText({ items, next: null, versions })
@@ -49,6 +50,11 @@ describe("rollcall fleet", () => {
     assert.notInclude(show([process, other]), "versions")
     const text = show([process, { ...other, version: "1.3.0" }], ["1.2.0", "1.3.0"])
     assert.include(text, "The processes run different versions: 1.2.0, 1.3.0. Finish the upgrade.")
+  })
+
+  it("names the problems of each process", () => {
+    const text = show([process, { ...other, problems: [{ name: "kafka", reason: "no broker answers" }] }])
+    assert.include(text, "process 99999999 on two, kafka: no broker answers")
   })
 
   it("says that other processes take over the work of a silent one", () => {

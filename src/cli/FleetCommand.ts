@@ -32,6 +32,9 @@ export const fleetText = ({ items, versions }: FleetView): string => {
     ...(versions.length > 1
       ? [`The processes run different versions: ${versions.join(", ")}. Finish the upgrade.`]
       : []),
+    ...items.flatMap(({ host, id, problems }) =>
+      problems.map(({ name, reason }) => `process ${id.slice(0, 8)} on ${host}, ${name}: ${reason}`)
+    ),
     ...(silent.length === 0 ? [] : [
       `${
         formatPlural(silent.length, "process is", "processes are")

@@ -14,7 +14,8 @@ const read = (client: ApiClient) =>
     checks: client.readiness,
     streams: Effect.map(client.streams.streams(), ({ items }) => items),
     holds: Effect.map(client.holds.list({ query: { state: "open", limit: 1000 } }), ({ items }) => items),
-    plugins: client.plugins.list()
+    plugins: client.plugins.list(),
+    fleet: client.fleet.list()
   })
 
 const watchStatus = Effect.fnUntraced(function*(client: ApiClient, json: boolean) {
@@ -40,7 +41,11 @@ export const status = Command.make("status", {
     const client = yield* connect(config)
     if (watch) return yield* watchStatus(client, json)
     const status = yield* read(client)
-    yield* print(json ? JSON.stringify({ ...status, plugins: status.plugins.items }) : statusText(status))
+    yield* print(
+      json
+        ? JSON.stringify({ ...status, plugins: status.plugins.items, fleet: status.fleet.items })
+        : statusText(status)
+    )
   }).pipe(runClientCommand)).pipe(
     Command.withDescription(
       "Show the health of the running process: what does not work and why, its streams with condition, records and " +

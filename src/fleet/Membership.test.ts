@@ -12,6 +12,7 @@ import { misconfigured } from "../store/Store.ts"
 import { Membership } from "./Membership.ts"
 
 const own = { version: "1.2.3", host: "one", pid: 7 }
+const problem = { name: "kafka", reason: "no broker answers" }
 const skew = 30_000
 
 interface Table {
@@ -65,14 +66,14 @@ describe("a process of a fleet", () => {
       assert.deepStrictEqual(calls, ["report", "prune", "report", "leave"])
     }))
 
-  it.effect("reports its address at once, and from then on how far its clock is ahead of the database's", () =>
+  it.effect("reports its address at once, and from then on its problems and how far its clock is ahead of the database's", () =>
     Effect.gen(function*() {
       const { membership, reports } = yield* start()
-      yield* membership.announce("http://127.0.0.1:8477")
+      yield* membership.announce("http://127.0.0.1:8477", Effect.succeed([problem]))
       yield* TestClock.adjust(0)
       assert.deepStrictEqual(reports, [
-        { ...own, address: null, clockOffset: null },
-        { ...own, address: "http://127.0.0.1:8477", clockOffset: skew }
+        { ...own, address: null, clockOffset: null, problems: [] },
+        { ...own, address: "http://127.0.0.1:8477", clockOffset: skew, problems: [problem] }
       ])
     }))
 

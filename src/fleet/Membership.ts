@@ -10,7 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import { Processes, type ProcessReport } from "../store/Processes.ts"
+import { Processes, type ProcessProblem, type ProcessReport } from "../store/Processes.ts"
 
 /** Shorter than the time after which a process counts as silent. */
 const reportTimeout = "4 seconds"
@@ -21,8 +21,11 @@ const pruneInterval = Duration.toNanosUnsafe("1 hour")
 const longestRoundTrip = Duration.toNanosUnsafe("1 second")
 
 export class Membership extends Context.Service<Membership, {
-  /** Adds the URL of the operating API to the reports. */
-  readonly announce: (address: string) => Effect.Effect<void>
+  /** Adds the URL of the operating API, and what does not work in this process, to the reports. */
+  readonly announce: (
+    address: string,
+    problems: Effect.Effect<ReadonlyArray<ProcessProblem>>
+  ) => Effect.Effect<void>
 }>()("rollcall/fleet/Membership") {
   static readonly layer = (
     own: Pick<ProcessReport, "version" | "host" | "pid">
@@ -33,12 +36,13 @@ export class Membership extends Context.Service<Membership, {
         const processes = yield* Processes
         const wakeUp = yield* Latch.make(false)
         let address: string | null = null
+        let problems: Effect.Effect<ReadonlyArray<ProcessProblem>> = Effect.succeed([])
         let clockOffset: number | null = null
         let prunedAt: bigint | null = null
 
         const report = Effect.gen(function*() {
           const before = yield* Clock.monotonicTimeNanos
-          const time = yield* processes.report({ ...own, address, clockOffset })
+          const time = yield* processes.report({ ...own, address, clockOffset, problems: yield* problems })
           const [after, now] = [yield* Clock.monotonicTimeNanos, yield* Clock.currentTimeMillis]
           if (after - before < longestRoundTrip) {
             clockOffset = Math.round(now - Number(after - before) / 2_000_000 - time)
@@ -56,9 +60,10 @@ export class Membership extends Context.Service<Membership, {
         yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(processes.leave, leaveTimeout)))
         yield* Effect.forkScoped(Effect.forever(beat))
         return Membership.of({
-          announce: (url) =>
+          announce: (url, found) =>
             Effect.suspend(() => {
               address = url
+              problems = found
               return Effect.asVoid(wakeUp.open)
             })
         })

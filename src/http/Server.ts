@@ -68,6 +68,8 @@ export interface ServerOptions extends TokenSources {
   readonly hosts: ReadonlyArray<AllowedHost>
   /** null: without TLS. */
   readonly tls: TlsFiles.TlsFiles | null
+  /** Whether the event log is published to a sink. */
+  readonly publishes: boolean
   /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
   /** Override `Limits.defaults`. */
@@ -157,7 +159,7 @@ const routes = (options: ServerOptions) =>
       ]),
       Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
     ),
-    MetricsEndpoint.layer,
+    MetricsEndpoint.layer(options.publishes),
     Documentation.layer,
     StatusPage.layer,
     LoginPage.layer(accessOf(options))

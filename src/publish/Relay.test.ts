@@ -8,7 +8,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
@@ -185,19 +184,6 @@ describe("Relay", () => {
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
-
-  it.effect("the lag is still measured after the relay has stopped (X14)", () =>
-    Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, ...checkpointOf(entries(1, 30))! })
-      yield* append(20)
-      yield* once(yield* start(broker), "stopped")
-      yield* append(40)
-      yield* TestClock.adjust("1 minute")
-      const lag = (yield* Metric.snapshot).find(({ id }) => id === "rollcall_relay_lag_events")
-      assert.deepInclude(lag?.state, { value: 60 })
-    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()), Effect.provide(store)))
 
   /** Makes the broker look as if another store had published to it. */
   const publishOther = (broker: MemorySink.MemoryBroker, generation: number) => {

@@ -29,10 +29,10 @@ import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
-import { backoff, type Condition, describeStoreError, longestBackoff, nextCondition } from "../store/Recovery.ts"
-import { type Outage, type Owner, Store, type StoreError } from "../store/Store.ts"
+import { backoff, type Condition, describeStoreError, nextCondition } from "../store/Recovery.ts"
+import { type Outage, type Owner, relayReader, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
-import { Diverged, failOn, findMismatch, findResumePoint, reader } from "./ResumePoint.ts"
+import { Diverged, failOn, findMismatch, findResumePoint } from "./ResumePoint.ts"
 import { type Checkpoint, Sink, type SinkError, unreachable } from "./Sink.ts"
 
 /** `waiting`: the sink or the store is unavailable. `standby`: the relay is placed in another process. */
@@ -93,12 +93,6 @@ const delays = {
   shutdown: Duration.seconds(10)
 }
 
-const positionGauge = Metric.gauge("rollcall_relay_position", {
-  description: "Newest position of the event log that is in the sink"
-})
-const lagGauge = Metric.gauge("rollcall_relay_lag_events", {
-  description: "Events in the log that are not yet in the sink"
-})
 const publishedCounter = Metric.counter("rollcall_events_published_total", {
   description: "Events published to the sink",
   incremental: true
@@ -181,14 +175,11 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
       reason: null,
       answered: newProgressPosition === undefined ? answered : answering
     })
-    yield* Metric.update(positionGauge, position)
-    const { newest } = yield* store.logRange
-    yield* Metric.update(lagGauge, newest - position)
   })
 
   const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, checkpoint: Checkpoint) {
     yield* sink.publish(identity, batch, checkpoint)
-    yield* store.saveReaderPosition(owner, reader, checkpoint.position)
+    yield* store.saveReaderPosition(owner, relayReader, checkpoint.position)
     yield* measure(batch)
     yield* markPublished(checkpoint.position)
   }, finishOnShutdown)
@@ -254,16 +245,10 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
     }
   })
 
-  /** Updates the lag while this relay does not publish; another relay may have advanced the saved position. */
-  const measureLag = Effect.zip(store.logRange, store.readerPosition(reader)).pipe(
-    Effect.flatMap(([{ newest }, position]) => Metric.update(lagGauge, newest - position)),
-    Effect.ignore
-  )
-
   /** The sink fenced this relay. If it still owns the store, only its own transaction timed out, and it may retry. */
   const retryIfOwner = (owner: Owner) => (error: SinkError): Effect.Effect<never, RelayError> =>
-    error.reason._tag !== "Fenced" ? Effect.fail(error) : store.readerPosition(reader).pipe(
-      Effect.flatMap((position) => store.saveReaderPosition(owner, reader, position)),
+    error.reason._tag !== "Fenced" ? Effect.fail(error) : store.readerPosition(relayReader).pipe(
+      Effect.flatMap((position) => store.saveReaderPosition(owner, relayReader, position)),
       Effect.andThen(unreachable(error.reason.message, error))
     )
 
@@ -280,8 +265,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
       )
     }
     yield* SubscriptionRef.set(status, yield* nextCondition(before, state, reason))
-    if (recovery === "stop") return yield* Effect.forever(Effect.andThen(measureLag, Effect.sleep(longestBackoff)))
-    yield* measureLag
+    if (recovery === "stop") return yield* Effect.never
     const delay = backoff(failures++)
     const jitter = yield* Random.nextBetween(0.5, 1)
     yield* Effect.sleep(recovery === "wait" ? Duration.times(delay, jitter) : delays.refused)
@@ -295,11 +279,11 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
 
   /** Publishes while the relay is placed here. */
   const run = setState("starting").pipe(
-    Effect.andThen(retryForever(store.takeOwnership(reader))),
+    Effect.andThen(retryForever(store.takeOwnership(relayReader))),
     Effect.flatMap((owner) => retryForever(Effect.catchTag(session(owner), "SinkError", retryIfOwner(owner)))),
     Effect.onInterrupt(() => setState("standby"))
   )
-  yield* (yield* Placement).singleton(reader, run)
+  yield* (yield* Placement).singleton(relayReader, run)
   return Relay.of({
     status: Effect.map(SubscriptionRef.get(status), publicStatus),
     awaitPosition: Effect.fnUntraced(function*(position, patience = Duration.infinity) {

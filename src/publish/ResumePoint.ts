@@ -8,11 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { genesis } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
-import { type LogRange, type Owner, publishingStart, type Store } from "../store/Store.ts"
+import { type LogRange, type Owner, publishingStart, relayReader, type Store } from "../store/Store.ts"
 import { type Checkpoint, findPublishedElsewhere, type RecordKey, type Sink, type SinkCheckpoint } from "./Sink.ts"
-
-/** The relay's name among the readers of the log. */
-export const reader = "relay"
 
 /** The sink holds events that this log never contained or no longer contains. */
 export class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
@@ -103,13 +100,13 @@ export const findResumePoint = Effect.fnUntraced(function*(
   published: SinkCheckpoint | null
 ) {
   const { identity } = store
-  const saved = yield* store.readerPosition(reader)
+  const saved = yield* store.readerPosition(relayReader)
   const start = yield* store.readerPosition(publishingStart)
   const { chains, newest, oldest } = yield* store.chains([published?.position ?? 0])
   const logState: LogState = { generation: identity.generation, saved, oldest, newest, chain: chains[0] ?? null }
   yield* failOn(findDivergence(published, logState) ?? findPublishedElsewhere(identity, published, { saved, start }))
   if (published?.generation === identity.generation) {
-    yield* store.saveReaderPosition(owner, reader, published.position)
+    yield* store.saveReaderPosition(owner, relayReader, published.position)
     return published
   }
   if (identity.generation > 1) yield* reconcile(sink, store)
@@ -117,7 +114,7 @@ export const findResumePoint = Effect.fnUntraced(function*(
   if (position !== saved) {
     yield* Effect.logWarning(`the log begins at position ${oldest}: earlier events are not published`)
     yield* store.saveReaderPosition(owner, publishingStart, position)
-    yield* store.saveReaderPosition(owner, reader, position)
+    yield* store.saveReaderPosition(owner, relayReader, position)
   }
   const checkpoint: Checkpoint = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
   return checkpoint

@@ -10,6 +10,13 @@ import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
 import type { StoreError } from "./Store.ts"
 
+/** A part of a process that does not work. */
+export interface ProcessProblem {
+  /** `kafka`, `plugins` */
+  readonly name: string
+  readonly reason: string
+}
+
 /** The report of a process about itself. */
 export interface ProcessReport {
   readonly version: string
@@ -19,6 +26,7 @@ export interface ProcessReport {
   readonly address: string | null
   /** How far its clock is ahead of the database's, ms; null = not measured yet. */
   readonly clockOffset: number | null
+  readonly problems: ReadonlyArray<ProcessProblem>
 }
 
 export interface FleetProcess extends ProcessReport {

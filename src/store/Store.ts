@@ -216,6 +216,8 @@ export interface LogQuery extends LogFilter {
  * the first one), or later if retention had deleted events before a sink was configured.
  */
 export const publishingStart = "publishing"
+/** Name of the reader whose position says which events are in the sink, and of the ownership scope of the process that publishes. */
+export const relayReader = "relay"
 /** A row of the log or a pending row, with its content; `changes` is "[]" for a pending row. */
 export interface StoredRow extends StreamKey {
   readonly id: string

@@ -14,7 +14,7 @@ import { Store, type StoreError } from "../../src/store/Store.ts"
 /** A database: each build of the layer acts as one more process that opens it. */
 type Place = Effect.Effect<Layer.Layer<SqlClient | Health, StoreError>, never, Scope.Scope>
 
-const report = { version: "1.2.3", host: "one", pid: 7, address: null, clockOffset: null }
+const report = { version: "1.2.3", host: "one", pid: 7, address: null, clockOffset: null, problems: [] }
 
 export const processSuite = (name: string, place: Place) =>
   describe(`the processes of a store (${name})`, () => {
@@ -46,12 +46,13 @@ export const processSuite = (name: string, place: Place) =>
           yield* one.processes.report(report)
           yield* one.forward(1000)
           const at = yield* other.processes.report({ ...report, host: "two", pid: 8 })
-          yield* one.processes.report({ ...report, address: "http://one:8477", clockOffset: -12 })
+          const problems = [{ name: "kafka", reason: "no 'broker' answers" }]
+          yield* one.processes.report({ ...report, address: "http://one:8477", clockOffset: -12, problems })
           const list = yield* other.processes.list
           assert.deepStrictEqual(
             list.map((process) => Struct.omit(process, ["startedAt", "seenAt", "silence"])),
             [
-              { ...report, id: one.processes.self, address: "http://one:8477", clockOffset: -12 },
+              { ...report, id: one.processes.self, address: "http://one:8477", clockOffset: -12, problems },
               { ...report, id: other.processes.self, host: "two", pid: 8 }
             ].map((process) => ({ ...process, state: "alive" as const, scopes: [] }))
           )

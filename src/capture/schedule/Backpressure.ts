@@ -11,20 +11,22 @@ export interface Limit {
 export interface Backpressure {
   /** True if the reader is more than `limit` events behind. */
   readonly isTooFarBehind: Effect.Effect<boolean, StoreError>
-  /** Why reading is paused, as text; null while streams are read. */
-  readonly pauseReason: Effect.Effect<string | null>
 }
+
+/** Why reading is paused, as text; null while streams are read. `behind`: how many events the reader is behind. */
+export const describePause = (behind: number, { limit }: Pick<Limit, "limit">): string | null =>
+  behind > limit
+    ? `reading is paused, because ${behind} events are not published yet; it continues at ${limit}`
+    : null
 
 export const make = (store: Store["Service"], options: Limit | null): Backpressure => {
   let waiting = false
-  let unpublished = 0
   return {
     isTooFarBehind: Effect.gen(function*() {
       if (options === null) return false
       const { newest } = yield* store.logRange
       const behind = newest - (yield* store.readerPosition(options.reader))
       const full = behind > options.limit
-      unpublished = behind
       if (full !== waiting) {
         waiting = full
         yield* Effect.logWarning(full ? "reading paused: too many events are unpublished" : "reading resumed").pipe(
@@ -32,13 +34,6 @@ export const make = (store: Store["Service"], options: Limit | null): Backpressu
         )
       }
       return full
-    }),
-    pauseReason: Effect.sync(() =>
-      waiting
-        ? `reading is paused, because ${unpublished} events are not published yet; it continues at ${
-          options?.limit ?? 0
-        }`
-        : null
-    )
+    })
   }
 }

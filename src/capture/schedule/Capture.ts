@@ -91,8 +91,6 @@ export class Capture extends Context.Service<
       key: StreamKey,
       command: StreamCommand
     ) => Effect.Effect<StreamState, CommandRefused | UnknownStream | StoreError>
-    /** Why no stream is read at the moment, as text; null while streams are read. */
-    readonly pauseReason: Effect.Effect<string | null>
     /** Compares one stream's published records with its whole list and waits until the audit ends. */
     readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream>
   }
@@ -311,7 +309,6 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       yield* worker.wakeUp.open
       return state
     }),
-    pauseReason: backpressure.pauseReason,
     audit: (key) => runForOperator(key, (worker) => audit(worker, StreamWorker.pollNow(worker)))
   })
 })

@@ -64,13 +64,54 @@ const shown = (part: Partial<Omit<Status, "plugins">> & { readonly plugins?: Rea
     checks: [],
     streams: [],
     holds: [],
+    fleet: { items: [], next: null, versions: [] },
     ...part,
     plugins: { items: part.plugins ?? [], next: null, writes: "on", delivering: { state: "running", reason: null } }
   }).split("\n")
 
 const models = ["ats.tag", "ats.offer", "ats.scorecard"] as const
 
+type Process = Status["fleet"]["items"][number]
+
+const process = (id: string, part: Partial<Process> = {}): Process => ({
+  id: `${id}-2222-4333-8444-555555555555`,
+  current: false,
+  version: "1.2.0",
+  host: `host-${id}`,
+  pid: 7,
+  address: null,
+  started_at: "2026-03-01T12:00:00.000Z",
+  last_heartbeat_at: "2026-03-01T12:30:00.000Z",
+  silence_seconds: 1,
+  state: "alive",
+  clock_offset_seconds: 0,
+  shards: 32,
+  publishes: false,
+  delivers: false,
+  problems: [],
+  ...part
+})
+
 describe("status", () => {
+  it("of one process does not mention processes", () => {
+    const items = [process("11111111", { current: true, problems: [{ name: "kafka", reason: "is a check too" }] })]
+    assert.deepStrictEqual(shown({ fleet: { items, next: null, versions: ["1.2.0"] } }), ["ready, 0 streams"])
+  })
+
+  it("names the problems of other processes, and versions that differ", () => {
+    const items = [
+      process("11111111", { current: true }),
+      process("22222222", { problems: [{ name: "kafka", reason: "no broker answers" }] }),
+      process("33333333", { state: "silent", silence_seconds: 1234.4, problems: [{ name: "kafka", reason: "old" }] })
+    ]
+    assert.deepStrictEqual(shown({ fleet: { items, next: null, versions: ["1.2.0", "1.3.0"] } }), [
+      "ready, 0 streams, 2 processes",
+      "  process 22222222 on host-22222222, kafka: no broker answers",
+      "  process 33333333 on host-33333333 has been silent for 1,234 s: `rollcall fleet` shows its work",
+      "  the processes run different versions: 1.2.0, 1.3.0"
+    ])
+  })
+
   it("a broken integration is one line with its cause, and one row with the sums of its streams", () => {
     const broken = models.map((model, index) => stream("lever:acme", model, { blocked: inactive(5 - index) }))
     const lines = shown({ streams: [stream("greenhouse:acme", "ats.tag"), ...broken] })

@@ -1,5 +1,6 @@
 /** The terminal output of `rollcall status`: first each problem with its cause, then the tables. Pure. */
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import type { FleetView } from "../../http/fleet/FleetApi.ts"
 import type { HoldView } from "../../http/holds/HoldApi.ts"
 import type { PluginList } from "../../http/plugins/PluginApi.ts"
 import type { ReadinessCheck } from "../../http/Problem.ts"
@@ -7,13 +8,14 @@ import { groupStreams, subjectOf } from "../../http/status/StreamGroups.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
 import { oneLine } from "../../telemetry/TerminalText.ts"
 import { pluginListText } from "./PluginText.ts"
-import { formatMinute, formatPlural, holdTable, streamGroupTable } from "./Terminal.ts"
+import { formatCount, formatMinute, formatPlural, holdTable, streamGroupTable } from "./Terminal.ts"
 
 export interface Status {
   readonly checks: ReadonlyArray<typeof ReadinessCheck.Type>
   readonly streams: ReadonlyArray<StreamView>
   readonly holds: ReadonlyArray<HoldView>
   readonly plugins: PluginList
+  readonly fleet: FleetView
 }
 
 const handlerCauses = (plugin: PluginView): ReadonlyArray<string> =>
@@ -73,15 +75,30 @@ const checkCauses = (checks: Status["checks"], streams: Status["streams"]): Read
   ]
 }
 
-export const statusText = ({ checks, holds, plugins, streams }: Status): string => {
+/** Other processes that are silent or have a problem. Problems of this process are among its checks. */
+const fleetCauses = ({ items, versions }: FleetView): ReadonlyArray<string> => [
+  ...items.filter(({ current }) => !current).flatMap(({ host, id, problems, silence_seconds, state }) => {
+    const name = `process ${id.slice(0, 8)} on ${host}`
+    return state === "silent"
+      ? [`${name} has been silent for ${formatCount(Math.round(silence_seconds))} s: \`rollcall fleet\` shows its work`]
+      : problems.map((problem) => `${name}, ${problem.name}: ${problem.reason}`)
+  }),
+  ...(versions.length > 1 ? [`the processes run different versions: ${versions.join(", ")}`] : [])
+]
+
+export const statusText = ({ checks, fleet, holds, plugins, streams }: Status): string => {
   const groups = groupStreams(streams)
   const causes = [
     ...checkCauses(checks, streams),
     ...groups.flatMap((group) => group.cause === null ? [] : [`${subjectOf(group)}: ${group.cause}`]),
-    ...plugins.items.flatMap(pluginCauses)
+    ...plugins.items.flatMap(pluginCauses),
+    ...fleetCauses(fleet)
   ]
+  const alive = fleet.items.filter(({ state }) => state === "alive").length
   return [
-    `${checks.every(({ ok }) => ok) ? "ready" : "not ready"}, ${formatPlural(streams.length, "stream")}`,
+    `${checks.every(({ ok }) => ok) ? "ready" : "not ready"}, ${formatPlural(streams.length, "stream")}${
+      alive > 1 ? `, ${alive} processes` : ""
+    }`,
     ...causes.map((cause) => oneLine(`  ${cause}`)),
     ...(groups.length > 0 ? [`\n${streamGroupTable(groups)}`] : []),
     ...(holds.length > 0

@@ -26,7 +26,10 @@ const ProcessView = Schema.Struct({
   }),
   shards: Schema.Number.annotate({ description: "How many of the 64 shards of the streams it owns" }),
   publishes: Schema.Boolean.annotate({ description: "Whether it publishes the event log to Kafka" }),
-  delivers: Schema.Boolean.annotate({ description: "Whether it dispatches deliveries to plugins" })
+  delivers: Schema.Boolean.annotate({ description: "Whether it dispatches deliveries to plugins" }),
+  problems: Schema.Array(Schema.Struct({ name: Schema.String, reason: Schema.String })).annotate({
+    description: "The parts of this process that do not work, such as its connection to Kafka"
+  })
 })
 export type ProcessView = typeof ProcessView.Type
 

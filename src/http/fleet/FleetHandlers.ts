@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { formatTime } from "../../domain/Watermark.ts"
 import { type FleetProcess, Processes } from "../../store/Processes.ts"
+import { relayReader } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { FleetView, ProcessView } from "./FleetApi.ts"
@@ -23,20 +24,25 @@ const processView = (self: string) => (process: FleetProcess): ProcessView => ({
   state: process.state,
   clock_offset_seconds: process.clockOffset === null ? null : process.clockOffset / 1000,
   shards: process.scopes.filter(isPartOf("capture")).length,
-  publishes: process.scopes.some(isPartOf("relay")),
-  delivers: process.scopes.some(isPartOf("delivery"))
+  publishes: process.scopes.some(isPartOf(relayReader)),
+  delivers: process.scopes.some(isPartOf("delivery")),
+  problems: process.problems
 })
 
-export const fleetView = Effect.gen(function*() {
-  const { list, self } = yield* Processes
-  const items = (yield* list).map(processView(self))
+/** `self`: the id of this process. */
+export const viewOf = (self: string, processes: ReadonlyArray<FleetProcess>): FleetView => {
+  const items = processes.map(processView(self))
   const versions = [...new Set(items.flatMap(({ state, version }) => state === "alive" ? [version] : []))]
-  const view: FleetView = { items, next: null, versions }
-  return view
-})
+  return { items, next: null, versions }
+}
 
 export const layer = HttpApiBuilder.group(
   Api,
   "fleet",
-  (handlers) => handlers.handle("list", () => Effect.catchTag(fleetView, "StoreError", toStoreUnavailable))
+  (handlers) =>
+    handlers.handle("list", () =>
+      Effect.gen(function*() {
+        const { list, self } = yield* Processes
+        return viewOf(self, yield* list)
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
 )

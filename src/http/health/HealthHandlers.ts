@@ -6,13 +6,17 @@
  *    text of other systems   (I11)
  *
  * Gotchas
+ * - Readiness is that of one process: a stream that another process reads does not count.
  * - A blocked stream counts as started, because the broken connection of one customer must not fail a rollout.
  */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as Result from "effect/Result"
+import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { CurrentCaller } from "../access/Caller.ts"
 import { Api } from "../Api.ts"
+import * as Share from "../fleet/Share.ts"
 import { NotReady, type ReadinessCheck } from "../Problem.ts"
 import { outageText, type Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
@@ -22,8 +26,8 @@ import type { StreamView } from "../streams/StreamApi.ts"
 export interface Dependency {
   readonly name: string
   readonly problem: Effect.Effect<string | null>
-  /** A remark for people while it is ready; null for none. */
-  readonly remark?: Effect.Effect<string | null>
+  /** A remark for people while it is ready; null for none. `overview`: as it was last read; null if it never was. */
+  readonly remark?: (overview: Overview | null) => Effect.Effect<string | null>
 }
 
 const hasStarted = (stream: StreamView): boolean =>
@@ -34,37 +38,45 @@ const describeWaiting = (stream: StreamView): string =>
     ? `${stream.stream} waits for its first response from the API`
     : `${stream.stream} failed ${stream.failing.count} times since ${stream.failing.since}: ${stream.failing.message}`
 
+interface Input {
+  /** The overview, or the last one that was read if the store does not answer. */
+  readonly overview: Effect.Effect<Pick<Cached<Overview>, "value" | "stale">, StoreError>
+  /** Whether this process answers for the streams of an integration. */
+  readonly isOwn: (integration: string) => boolean
+  readonly dependencies: ReadonlyArray<Dependency>
+}
+
 /**
- * Checks the store, the streams and then the given dependencies. `cached`: the overview, or the last one that was read if
- * the store does not answer. A slow read (a large store, a slow disk) does not make the store unready: only
- * `Store.outage` decides whether the store answers.
+ * Checks the store, this process's streams and then the given dependencies. A slow read (a large store, a slow disk) does not make the
+ * store unready: only `Store.outage` decides whether the store answers.
  */
-export const checkReadiness = Effect.fnUntraced(function*(
-  cached: Effect.Effect<Pick<Cached<Overview>, "value" | "stale">, StoreError>,
-  dependencies: ReadonlyArray<Dependency>
-) {
+export const checkReadiness = Effect.fnUntraced(function*({ dependencies, isOwn, overview }: Input) {
   const { outage } = yield* Store
   const storeIs = Effect.fnUntraced(function*(fault: StoreError | null) {
     const reason = outageText(yield* outage) ?? (fault === null ? null : fault.reason.hint)
     return { name: "store", ok: reason === null, reason }
   })
-  const checks: Array<typeof ReadinessCheck.Type> = yield* Effect.matchEffect(cached, {
-    onFailure: (error) => Effect.map(storeIs(error), (store) => [store]),
-    onSuccess: ({ stale, value: { streams } }) =>
-      Effect.map(storeIs(stale?.reason._tag === "Unavailable" ? null : stale), (store) => [
-        store,
-        ...streams.filter((stream) => !hasStarted(stream) || stream.blocked !== null).map((stream) => ({
+  const read = yield* Effect.result(overview)
+  const checks: Array<typeof ReadinessCheck.Type> = []
+  if (Result.isFailure(read)) checks.push(yield* storeIs(read.failure))
+  else {
+    const { stale, value } = read.success
+    checks.push(
+      yield* storeIs(stale?.reason._tag === "Unavailable" ? null : stale),
+      ...value.streams.filter((stream) => isOwn(stream.integration) && (!hasStarted(stream) || stream.blocked !== null))
+        .map((stream) => ({
           name: `stream ${stream.stream}`,
           ok: hasStarted(stream),
           reason: stream.blocked === null
             ? describeWaiting(stream)
             : `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
         }))
-      ])
-  })
-  for (const { name, problem, remark = Effect.succeed(null) } of dependencies) {
+    )
+  }
+  const known = Result.isSuccess(read) ? read.success.value : null
+  for (const { name, problem, remark = () => Effect.succeed(null) } of dependencies) {
     const reason = yield* problem
-    checks.push({ name, ok: reason === null, reason: reason ?? (yield* remark) })
+    checks.push({ name, ok: reason === null, reason: reason ?? (yield* remark(known)) })
   }
   return checks
 })
@@ -97,7 +109,12 @@ export const layer = (dependencies: ReadonlyArray<Dependency>) =>
       .handle("live", () => Effect.succeed({ status: "live" as const }))
       .handle("ready", () =>
         Effect.gen(function*() {
-          const { overview } = yield* OverviewCache
-          const checks = yield* checkReadiness(overview, dependencies)
+          const { overview, processes } = yield* OverviewCache
+          const { self } = yield* Processes
+          const [read, listed] = yield* Effect.all([Effect.result(overview), Effect.result(processes)], {
+            concurrency: "unbounded"
+          })
+          const { ofIntegration: isOwn } = Share.make(self, Result.isSuccess(listed) ? listed.success.value : [])
+          const checks = yield* checkReadiness({ overview: Effect.fromResult(read), isOwn, dependencies })
           return yield* respond(checks, (yield* CurrentCaller) !== null)
         })))

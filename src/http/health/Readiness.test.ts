@@ -4,18 +4,19 @@ import * as Effect from "effect/Effect"
 import { OlderCopy, type Outage, Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
 import type { Overview } from "../status/Overview.ts"
-import { checkReadiness } from "./HealthHandlers.ts"
+import { checkReadiness, type Dependency } from "./HealthHandlers.ts"
 
-const nothing: Overview = { streams: [], redacting: [], integrations: [], holds: [] }
+const nothing: Overview = { streams: [], redacting: [], integrations: [], holds: [], log: { newest: 0, published: 0 } }
 const late = new Unavailable({ operation: "overview", cause: new StoreFault("silent", "the store") })
 
 const checksOf = (stale: StoreError["reason"] | null, outage: Outage | null) =>
   Effect.flatMap(Store, (store) =>
     Effect.provideService(
-      checkReadiness(
-        Effect.succeed({ value: nothing, stale: stale === null ? null : new StoreError({ reason: stale }) }),
-        []
-      ),
+      checkReadiness({
+        overview: Effect.succeed({ value: nothing, stale: stale === null ? null : new StoreError({ reason: stale }) }),
+        isOwn: () => true,
+        dependencies: []
+      }),
       Store,
       { ...store, outage: Effect.succeed(outage) }
     )).pipe(Effect.provideService(Store, Store.of({} as Store["Service"])))
@@ -41,5 +42,50 @@ describe("readiness of the store", () => {
       const [check] = yield* checksOf(new OlderCopy({ missing: 1 }), null)
       assert.isFalse(check?.ok)
       assert.include(check?.reason, "older copy of the store")
+    }))
+})
+
+/** The checks of a process that owns the streams of `greenhouse:own`, besides that of the store. */
+const checks = (overview: Overview, dependencies: ReadonlyArray<Dependency>) =>
+  checkReadiness({
+    overview: Effect.succeed({ value: overview, stale: null }),
+    isOwn: (integration) => integration === "greenhouse:own",
+    dependencies
+  }).pipe(
+    Effect.map((all) => all.slice(1)),
+    Effect.provideService(Store, Store.of({ outage: Effect.succeed(null) } as Store["Service"]))
+  )
+
+describe("readiness of a process", () => {
+  const stream = (integration: string) =>
+    ({
+      stream: `${integration}/ats.tag`,
+      integration,
+      phase: "starting",
+      paused: false,
+      blocked: null,
+      failing: null
+    }) as Overview["streams"][number]
+
+  it.effect("does not depend on the streams of another process", () =>
+    Effect.gen(function*() {
+      const streams = [stream("greenhouse:own"), stream("greenhouse:other")]
+      const reason = "greenhouse:own/ats.tag waits for its first response from the API"
+      assert.deepStrictEqual(yield* checks({ ...nothing, streams }, []), [
+        { name: "stream greenhouse:own/ats.tag", ok: false, reason }
+      ])
+    }))
+
+  it.effect("is given although another process publishes, with the progress of that process as a remark", () =>
+    Effect.gen(function*() {
+      const kafka: Dependency = {
+        name: "kafka",
+        problem: Effect.succeed(null),
+        remark: (overview) => Effect.succeed(overview && `${overview.log.newest - overview.log.published} behind`)
+      }
+      const log = { newest: 70, published: 58 }
+      assert.deepStrictEqual(yield* checks({ ...nothing, log }, [kafka]), [
+        { name: "kafka", ok: true, reason: "12 behind" }
+      ])
     }))
 })

@@ -3,7 +3,7 @@
  * store.
  *
  * Invariants
- * 1. Of the gauges whose values are in the store, each process of a fleet exports those of `Exporter`, so a sum over all processes is right
+ * 1. Of the gauges whose values are in the store, each process of a fleet exports those of its share, so a sum over all processes is right
  *
  * Gotchas
  * - The gauges are built for each scrape in a new registry, so a stream or a block that is gone leaves no series
@@ -19,11 +19,11 @@ import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import * as Option from "effect/Option"
 import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
+import * as Share from "../fleet/Share.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
 import type { Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
 import { version } from "../Version.ts"
-import * as Exporter from "./Exporter.ts"
 
 const freshness = Metric.gauge("rollcall_stream_freshness_seconds", {
   description: "Seconds between now and the watermark up to which the stream is complete"
@@ -44,6 +44,13 @@ const blocked = Metric.gauge("rollcall_stream_blocked", {
 })
 const openHolds = Metric.gauge("rollcall_holds_open", {
   description: "Holds of the guard that wait for an operator's decision"
+})
+
+const published = Metric.gauge("rollcall_relay_position", {
+  description: "Newest position of the event log that is in the sink"
+})
+const unpublished = Metric.gauge("rollcall_relay_lag_events", {
+  description: "Events in the log that are not yet in the sink"
 })
 
 const lag = Metric.gauge("rollcall_delivery_lag_events", {
@@ -100,13 +107,13 @@ const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: Plugin
   }
 })
 
-const updateRedactionGauges = ({ redacting }: Overview, { ofIntegration }: Exporter.Exporter) =>
+const updateRedactionGauges = ({ redacting }: Overview, { ofIntegration }: Share.Share) =>
   Effect.forEach(
     redacting.filter(({ integration }) => ofIntegration(integration)),
     ({ integration, model, share }) => set(unredacted, 1 - share, { integration, model })
   )
 
-const updateStreamGauges = ({ holds, streams }: Overview, { ofIntegration }: Exporter.Exporter) =>
+const updateStreamGauges = ({ holds, streams }: Overview, { ofIntegration }: Share.Share) =>
   Effect.forEach(streams.filter(({ integration }) => ofIntegration(integration)), ({ integration, model, ...view }) => {
     const labels = { integration, model }
     return Effect.all([
@@ -120,20 +127,23 @@ const updateStreamGauges = ({ holds, streams }: Overview, { ofIntegration }: Exp
     ])
   })
 
+const updateRelayGauges = ({ log }: Overview) =>
+  Effect.andThen(set(published, log.published), set(unpublished, log.newest - log.published))
+
 const updateStoreGauge = Effect.gen(function*() {
   const { outage } = yield* Store
   const [now, found] = [yield* Clock.currentTimeMillis, yield* outage]
   yield* set(unavailable, found === null ? 0 : Math.max(0, now - found.since) / 1000)
 })
 
-const updateFleetGauges = Effect.fnUntraced(function*(self: string, { alive, ofFleet, shards }: Exporter.Exporter) {
+const updateFleetGauges = Effect.fnUntraced(function*(self: string, { alive, ofFleet, shards }: Share.Share) {
   yield* set(buildInfo, 1, { version, process: self })
   yield* set(shardsOwned, shards)
   if (ofFleet) yield* set(fleetProcesses, alive)
 })
 
 /** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
-const renderMetrics = Effect.gen(function*() {
+const renderMetrics = Effect.fnUntraced(function*(publishes: boolean) {
   const { overview, plugins, processes } = yield* OverviewCache
   const { self } = yield* Processes
   const own = yield* PrometheusMetrics.format()
@@ -143,24 +153,27 @@ const renderMetrics = Effect.gen(function*() {
     const [listed, streams, delivering] = yield* Effect.all([read(processes), read(overview), read(plugins)], {
       concurrency: "unbounded"
     })
-    const exporter = Exporter.make(self, Option.getOrElse(listed, () => []))
+    const share = Share.make(self, Option.getOrElse(listed, () => []))
     yield* updateStoreGauge
-    yield* updateFleetGauges(self, exporter)
+    yield* updateFleetGauges(self, share)
     if (Option.isSome(streams)) {
-      yield* updateStreamGauges(streams.value, exporter)
-      yield* updateRedactionGauges(streams.value, exporter)
+      yield* updateStreamGauges(streams.value, share)
+      yield* updateRedactionGauges(streams.value, share)
+      if (publishes && share.ofRelay) yield* updateRelayGauges(streams.value)
     }
-    if (Option.isSome(delivering) && exporter.ofDeliveries) yield* updatePluginGauges(delivering.value)
+    if (Option.isSome(delivering) && share.ofDeliveries) yield* updatePluginGauges(delivering.value)
     return yield* PrometheusMetrics.format()
   }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   return own + stored
 })
 
-export const layer = HttpRouter.add(
-  "GET",
-  "/metrics",
-  Effect.map(
-    renderMetrics,
-    (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+/** `publishes`: whether the event log is published to a sink. */
+export const layer = (publishes: boolean) =>
+  HttpRouter.add(
+    "GET",
+    "/metrics",
+    Effect.map(
+      renderMetrics(publishes),
+      (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+    )
   )
-)

@@ -13,7 +13,7 @@ import { formatPosition } from "../../domain/ChangeEvent.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import { completeTo, formatTime, knownOffset } from "../../domain/Watermark.ts"
 import type { IntegrationState, StreamState } from "../../store/State.ts"
-import { type ListedHold, type Outage, Store } from "../../store/Store.ts"
+import { type ListedHold, type Outage, relayReader, Store } from "../../store/Store.ts"
 import type { IntegrationView } from "../Api.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
@@ -26,6 +26,8 @@ export interface Overview {
   readonly integrations: ReadonlyArray<IntegrationView>
   /** Holds that wait for a decision, newest first. */
   readonly holds: ReadonlyArray<HoldView>
+  /** The newest position of the event log, and the position up to which it is in Kafka. */
+  readonly log: { readonly newest: number; readonly published: number }
 }
 
 const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: number): StreamView["progress"] => {
@@ -140,7 +142,8 @@ const read = Effect.gen(function*() {
     const state = shown.get(streamName(hold))
     return state === undefined ? [] : [holdView(hold, state)]
   })
-  return { streams, redacting, integrations, holds } satisfies Overview
+  const log = { newest: snapshot.position, published: yield* store.readerPosition(relayReader) }
+  return { streams, redacting, integrations, holds, log } satisfies Overview
 })
 
 export const overview = Effect.flatMap(Store, ({ batchReads }) => batchReads(read))

@@ -4,8 +4,11 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import { Processes } from "../../store/Processes.ts"
 import { Store } from "../../store/Store.ts"
 import { CurrentCaller } from "../access/Caller.ts"
+import type { FleetView, ProcessView } from "../fleet/FleetApi.ts"
+import { viewOf } from "../fleet/FleetHandlers.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
 import { escape, render } from "../pages/Page.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
@@ -65,6 +68,29 @@ ${warnings.map((warning) => `<p><strong>${escape(warning)}</strong></p>`).join("
 `
 }
 
+const workOf = ({ delivers, publishes, shards }: ProcessView): string =>
+  [`${shards} shards`, ...publishes ? ["publishes"] : [], ...delivers ? ["delivers"] : []].join(", ")
+
+const processesOf = ({ items, versions }: FleetView): string => {
+  if (items.length < 2) return ""
+  const rows = items.map((process) => {
+    const { current, host, id, problems, silence_seconds, state, version } = process
+    const condition = [state, ...problems.map(({ name, reason }) => `${name}: ${reason}`)].join("; ")
+    const name = `${id.slice(0, 8)}${current ? " (this one)" : ""}`
+    return cellsOf([name, host, version, condition, workOf(process)], [`${Math.round(silence_seconds)} s`])
+  })
+  return `<h2>Processes</h2>
+${
+    versions.length > 1
+      ? `<p><strong>The processes run different versions: ${escape(versions.join(", "))}</strong></p>\n`
+      : ""
+  }<table>
+<thead><tr><th>process<th>host<th>version<th>condition<th>work<th class="n">last heartbeat</tr></thead>
+<tbody>${rows.join("\n")}</tbody>
+</table>
+`
+}
+
 const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
   holds.length === 0 ? "" : `<h2>Holds that wait for a decision</h2>
 <ul>${
@@ -77,6 +103,7 @@ const holdsOf = (holds: ReadonlyArray<HoldView>): string =>
 const statusPage = (
   { holds, streams }: Overview,
   plugins: PluginList,
+  fleet: FleetView,
   /** Why the store does not answer; the page then shows the data that was last read. null while the store answers. */
   outage: string | null,
   /** Whether the request belongs to a session, which the page can end. */
@@ -103,7 +130,7 @@ ${
 <thead><tr><th>integration<th>model<th>condition<th>progress<th class="n">records<th class="n">pending<th class="n">quarantined<th class="n">freshness</tr></thead>
 <tbody>${groupStreams(streams).map(row).join("\n")}</tbody>
 </table>
-${pluginsOf(plugins)}`,
+${pluginsOf(plugins)}${processesOf(fleet)}`,
     { head: `<meta http-equiv="refresh" content="5; url=/?refreshed">\n` }
   )
 
@@ -111,12 +138,15 @@ export const layer = HttpRouter.add(
   "GET",
   "/",
   Effect.gen(function*() {
-    const { overview, plugins } = yield* OverviewCache
+    const { overview, plugins, processes } = yield* OverviewCache
+    const { self } = yield* Processes
     const caller = yield* CurrentCaller
-    const [streams, delivering] = yield* Effect.all([overview, plugins], { concurrency: "unbounded" })
+    const others = Effect.orElseSucceed(Effect.map(processes, ({ value }) => value), () => [])
+    const [streams, delivering, listed] = yield* Effect.all([overview, plugins, others], { concurrency: "unbounded" })
     return statusPage(
       streams.value,
       delivering.value,
+      viewOf(self, listed),
       outageText(yield* (yield* Store).outage),
       caller?.means === "session"
     )

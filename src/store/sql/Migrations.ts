@@ -18,6 +18,7 @@ import { auditReads } from "./migrations/0008_audit_reads.ts"
 import { processes } from "./migrations/0010_processes.ts"
 import { signals } from "./migrations/0011_signals.ts"
 import { sessions } from "./migrations/0012_sessions.ts"
+import { processProblems } from "./migrations/0013_process_problems.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -34,7 +35,8 @@ const migrations = {
   "0009_canceled_holds_again": canceledHolds,
   "0010_processes": processes,
   "0011_signals": signals,
-  "0012_sessions": sessions
+  "0012_sessions": sessions,
+  "0013_process_problems": processProblems
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -16,7 +16,10 @@ const timings = {
 }
 const kept = Duration.days(1)
 
-type Found = Omit<FleetProcess, "state" | "scopes"> & { readonly scope: string | null }
+type Found = Omit<FleetProcess, "state" | "scopes" | "problems"> & {
+  readonly scope: string | null
+  readonly problems: string
+}
 
 const make = (sql: SqlClient, self: string): Processes["Service"] => {
   const timing = sql.onDialectOrElse({ pg: () => timings.postgres, orElse: () => timings.sqlite })
@@ -30,6 +33,7 @@ const make = (sql: SqlClient, self: string): Processes["Service"] => {
       return {
         ...first,
         silence,
+        problems: JSON.parse(first.problems),
         state: isSilent ? "silent" : "alive",
         scopes: own.flatMap(({ scope }) => scope === null ? [] : [scope])
       }
@@ -39,15 +43,17 @@ const make = (sql: SqlClient, self: string): Processes["Service"] => {
     self,
     heartbeatInterval: timing.interval,
     report: Effect.fnUntraced(
-      function*({ address, clockOffset, host, pid, version }) {
+      function*({ address, clockOffset, host, pid, problems, version }) {
+        const listed = JSON.stringify(problems)
         const now = yield* time
         // an update first: a late insert would add a process again that has already ended
         const updated = yield* sql<{ at: number }>`
-          UPDATE processes SET seen_at = ${now}, address = ${address}, clock_offset = ${clockOffset}
+          UPDATE processes SET seen_at = ${now}, address = ${address}, clock_offset = ${clockOffset},
+            problems = ${listed}
           WHERE id = ${self} RETURNING seen_at AS at`
         const [row] = updated.length > 0 ? updated : yield* sql<{ at: number }>`
-          INSERT INTO processes (id, version, host, pid, address, clock_offset, started_at, seen_at)
-          VALUES (${self}, ${version}, ${host}, ${pid}, ${address}, ${clockOffset}, ${now}, ${now})
+          INSERT INTO processes (id, version, host, pid, address, clock_offset, problems, started_at, seen_at)
+          VALUES (${self}, ${version}, ${host}, ${pid}, ${address}, ${clockOffset}, ${listed}, ${now}, ${now})
           ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING seen_at AS at`
         return Number(row?.at)
       },
@@ -63,7 +69,7 @@ const make = (sql: SqlClient, self: string): Processes["Service"] => {
     list: Effect.flatMap(time, (now) =>
       sql<Found>`
         SELECT p.id, p.version, p.host, p.pid, p.address, p.clock_offset AS "clockOffset", p.started_at AS "startedAt",
-          p.seen_at AS "seenAt", ${now} - p.seen_at AS silence, o.scope
+          p.problems, p.seen_at AS "seenAt", ${now} - p.seen_at AS silence, o.scope
         FROM processes p LEFT JOIN ownership o ON o.process = p.id
         ORDER BY p.started_at, p.id, o.scope`).pipe(Effect.map(toProcesses), withRetry("processes")),
     prune: Effect.flatMap(

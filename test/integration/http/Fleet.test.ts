@@ -9,7 +9,14 @@ import { ask, send, using } from "./Running.ts"
 
 const token = "an-operate-token-of-32-characters"
 const readToken = "a-read-token-of-at-least-32-chars"
-const report = { version, host: "one", pid: 7, address: "http://127.0.0.1:8477", clockOffset: -1500 }
+const report = {
+  version,
+  host: "one",
+  pid: 7,
+  address: "http://127.0.0.1:8477",
+  clockOffset: -1500,
+  problems: [{ name: "kafka", reason: "no broker answers" }]
+}
 
 describe("the list of processes", () => {
   it.effect("shows what each process reports and owns, to holders of a token", () =>
@@ -41,7 +48,8 @@ describe("the list of processes", () => {
           clock_offset_seconds: -1.5,
           shards: captureScopes.length,
           publishes: true,
-          delivers: false
+          delivers: false,
+          problems: [{ name: "kafka", reason: "no broker answers" }]
         }],
         next: null,
         versions: [version]

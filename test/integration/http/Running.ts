@@ -40,6 +40,7 @@ export interface Options {
   /** The streams that are read. */
   readonly api?: Scripted.ScriptedApi
   readonly dependencies?: ReadonlyArray<Dependency>
+  readonly publishes?: boolean
   /** Plugins, with the real delivery engine. */
   readonly plugins?: ReadonlyArray<Plugin<unknown>>
   /** The response of the API to writes of plugins; by default it supports no writes. */
@@ -80,6 +81,7 @@ export const server = (
   {
     api = Scripted.make(),
     dependencies = [],
+    publishes = false,
     hosts = [],
     limits = {},
     tls = null,
@@ -99,6 +101,7 @@ export const server = (
     token: sourceOf(token),
     readToken: sourceOf(readToken),
     dependencies,
+    publishes,
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(
     Layer.provideMerge(control(api)),

@@ -106,6 +106,29 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
   )
 
   it.live(
+    "shows in every process why one of them is not ready",
+    () =>
+      Effect.gen(function*() {
+        const environment = yield* settings
+        const healthy = yield* launch(environment)
+        const cutOff = yield* launch({ ...environment, KAFKA_BROKERS: "127.0.0.1:9" })
+        yield* cutOff.url
+        const { items } = yield* fleetOf(healthy, ({ items }) => items.some(({ problems }) => problems.length > 0))
+        const [problem, ...others] = items.find(({ pid }) => pid === cutOff.pid)?.problems ?? []
+        assert.isEmpty(others)
+        assert.match(problem?.reason ?? "", /ECONNREFUSED.*Check KAFKA_BROKERS/)
+        assert.deepStrictEqual(items.find(({ pid }) => pid === healthy.pid)?.problems, [])
+        assert.strictEqual((yield* get(healthy, "/health/ready")).status, "ready")
+        const { checks } = yield* get(cutOff, "/health/ready")
+        assert.deepInclude(checks, { ok: false, ...problem })
+        const page = yield* Effect.flatMap(healthy.url, (url) => Effect.promise(async () => (await fetch(url)).text()))
+        assert.include(page, "<h2>Processes</h2>")
+        assert.include(page, "<td>alive; kafka: ")
+      }),
+    60_000
+  )
+
+  it.live(
     "exports the gauges of each stream and of the fleet in one process, and those of a dead process in another",
     () =>
       Effect.gen(function*() {
@@ -113,32 +136,40 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         const place = Postgres.layer({ url: Redacted.make(url), name: "database" })
         const start = (host: string) =>
           Effect.gen(function*() {
-            const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(Running.server(), place)))
+            const context = yield* Layer.build(
+              Layer.fresh(Layer.provideMerge(Running.server({ publishes: true }), place))
+            )
             const { report, self } = Context.get(context, Processes)
-            yield* report({ version, host, pid: 1, address: null, clockOffset: null })
+            yield* report({ version, host, pid: 1, address: null, clockOffset: null, problems: [] })
             return {
               self,
               context,
               store: Context.get(context, Store),
               /** The values of some gauges. */
               metrics: Effect.map(Effect.provideContext(Running.ask("/metrics"), context), ({ text }) =>
-                [...text.matchAll(/^(rollcall_(?:records_live|fleet_processes|shards_owned|build_info)\S*) (\d+)$/gm)]
+                [...text.matchAll(
+                  /^(rollcall_(?:records_live|relay_position|relay_lag_events|fleet_processes|shards_owned|build_info)\S*) (\d+)$/gm
+                )]
                   .map(([, series = "", value]) => [series, Number(value)] as const))
             }
           })
         // a process at its start retires the streams that its configuration does not have
         const [one, two] = [yield* start("one"), yield* start("two")]
-        const ids = Array.from({ length: 12 }, (_, index) =>
-          `greenhouse:${index}`)
+        const ids = Array.from({ length: 12 }, (_, index) => `greenhouse:${index}`)
         for (const integration of ids) {
           yield* Effect.provideContext(Running.stream({}, { integration, model: "ats.tag" }), one.context)
         }
         const [half, rest] = [captureScopes.slice(0, 32), captureScopes.slice(32)] as const
-        yield* one.store.takeOwnerships(Arr.make("relay", ...half))
+        yield* one.store.takeOwnerships(Arr.make(half[0]!, ...half.slice(1)))
         yield* two.store.takeOwnerships(Arr.make("delivery", ...rest))
+        yield* Effect.provideContext(Running.stream(), one.context)
+        for (const id of ["a", "b", "c"]) yield* Effect.provideContext(Running.write(id, "{}"), one.context)
+        const relay = yield* one.store.takeOwnership("relay")
+        yield* one.store.saveReaderPosition(relay, "relay", 2)
         const live = (metrics: ReadonlyArray<readonly [string, number]>) =>
           metrics.flatMap(([series]) => /^rollcall_records_live.*integration="([^"]+)"/.exec(series)?.[1] ?? [])
-        const owned = (scopes: ReadonlyArray<string>) => ids.filter((id) => scopes.includes(captureScopeOf(id))).sort()
+        const owned = (scopes: ReadonlyArray<string>) =>
+          [...ids, Running.key.integration].filter((id) => scopes.includes(captureScopeOf(id))).sort()
         const [ofOne, ofTwo] = [yield* one.metrics, yield* two.metrics]
         assert.deepStrictEqual([live(ofOne).sort(), live(ofTwo).sort()], [owned(half), owned(rest)])
         assert.isNotEmpty(owned(half))
@@ -147,6 +178,8 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         const build = (self: string) => `rollcall_build_info{version="${version}",process="${self}"}`
         assert.sameDeepMembers(others(ofOne), [
           [build(one.self), 1],
+          ["rollcall_relay_position", 2],
+          ["rollcall_relay_lag_events", 1],
           ["rollcall_fleet_processes", 2],
           ["rollcall_shards_owned", 32]
         ])
@@ -154,7 +187,8 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
 
         yield* Server.say(url, `UPDATE rollcall.processes SET seen_at = seen_at - 11000 WHERE id = '${one.self}'`)
         const alone = yield* two.metrics
-        assert.deepStrictEqual(live(alone).sort(), ids.toSorted())
+        assert.deepStrictEqual(live(alone).sort(), [...ids, Running.key.integration].sort())
+        assert.deepInclude(alone, ["rollcall_relay_lag_events", 1])
         assert.deepInclude(alone, ["rollcall_fleet_processes", 1])
       }),
     60_000

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { captureScopeOf, captureScopes } from "../../domain/Shard.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
-import * as Exporter from "./Exporter.ts"
+import * as Share from "./Share.ts"
 
 const process = (id: string, scopes: ReadonlyArray<string>, state: FleetProcess["state"] = "alive"): FleetProcess => ({
   id,
@@ -12,6 +12,7 @@ const process = (id: string, scopes: ReadonlyArray<string>, state: FleetProcess[
   pid: 1,
   address: null,
   clockOffset: null,
+  problems: [],
   startedAt: 0,
   seenAt: 0,
   silence: 0
@@ -20,57 +21,59 @@ const integrations = Array.from({ length: 200 }, (_, index) => `greenhouse:${ind
 const half = captureScopes.slice(0, 32)
 const rest = captureScopes.slice(32)
 
-/** By process: the series that it exports. */
-const exported = (processes: ReadonlyArray<FleetProcess>, of = processes.map(({ id }) => id)) =>
+/** By process: its share. */
+const sharesOf = (processes: ReadonlyArray<FleetProcess>, of = processes.map(({ id }) => id)) =>
   of.map((id) => {
-    const { ofDeliveries, ofFleet, ofIntegration } = Exporter.make(id, processes)
-    return { id, own: integrations.filter(ofIntegration), ofDeliveries, ofFleet }
+    const { ofDeliveries, ofFleet, ofIntegration, ofRelay } = Share.make(id, processes)
+    return { id, own: integrations.filter(ofIntegration), ofRelay, ofDeliveries, ofFleet }
   })
 
 const ownersOf = (scopes: ReadonlyArray<string>) =>
   integrations.filter((integration) => scopes.includes(captureScopeOf(integration)))
 
-describe("the exporter of a gauge", () => {
-  it("is the owner: each series is exported by one process", () => {
+describe("the share of a process", () => {
+  it("is what it owns", () => {
     const fleet = [process("one", [...half, "relay"]), process("two", rest), process("three", ["delivery"])]
-    assert.deepStrictEqual(exported(fleet), [
-      { id: "one", own: ownersOf(half), ofDeliveries: false, ofFleet: true },
-      { id: "two", own: ownersOf(rest), ofDeliveries: false, ofFleet: false },
-      { id: "three", own: [], ofDeliveries: true, ofFleet: false }
+    assert.deepStrictEqual(sharesOf(fleet), [
+      { id: "one", own: ownersOf(half), ofRelay: true, ofDeliveries: false, ofFleet: true },
+      { id: "two", own: ownersOf(rest), ofRelay: false, ofDeliveries: false, ofFleet: false },
+      { id: "three", own: [], ofRelay: false, ofDeliveries: true, ofFleet: false }
     ])
   })
 
-  it("is the first living process if the owner is silent or unknown, so that an alert does not lose its series", () => {
+  it("contains what no living process owns, if it started first", () => {
     const fleet = [process("gone", half, "silent"), process("one", []), process("two", rest.slice(1))]
-    assert.deepStrictEqual(exported(fleet, ["one", "two"]), [
+    assert.deepStrictEqual(sharesOf(fleet, ["one", "two"]), [
       {
         id: "one",
         own: integrations.filter((id) => !ownersOf(rest.slice(1)).includes(id)),
+        ofRelay: true,
         ofDeliveries: true,
         ofFleet: true
       },
-      { id: "two", own: ownersOf(rest.slice(1)), ofDeliveries: false, ofFleet: false }
+      { id: "two", own: ownersOf(rest.slice(1)), ofRelay: false, ofDeliveries: false, ofFleet: false }
     ])
   })
 
-  it("is one process if deliveries are divided, too", () => {
+  it("contains the deliveries in one process only, although several dispatch them", () => {
     const fleet = [process("one", ["delivery/1"]), process("two", ["delivery/0", "delivery/2"])]
-    assert.deepStrictEqual(exported(fleet).map(({ ofDeliveries }) => ofDeliveries), [true, false])
+    assert.deepStrictEqual(sharesOf(fleet).map(({ ofDeliveries }) => ofDeliveries), [true, false])
   })
 
-  it("is this process if no list could be read", () => {
-    assert.deepStrictEqual(exported([], ["self"]), [{
+  it("contains everything if no list could be read", () => {
+    assert.deepStrictEqual(sharesOf([], ["self"]), [{
       id: "self",
       own: integrations,
+      ofRelay: true,
       ofDeliveries: true,
       ofFleet: true
     }])
   })
 
-  it("knows the living processes and its own shards", () => {
+  it("has the number of living processes and of its shards", () => {
     const fleet = [process("one", [...half, "relay"]), process("two", rest), process("gone", [], "silent")]
-    const { alive, shards } = Exporter.make("one", fleet)
+    const { alive, shards } = Share.make("one", fleet)
     assert.deepStrictEqual([alive, shards], [2, 32])
-    assert.strictEqual(Exporter.make("new", fleet).shards, 0)
+    assert.strictEqual(Share.make("new", fleet).shards, 0)
   })
 })

@@ -1,0 +1,33 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type { Overview } from "../http/status/Overview.ts"
+import { kafkaDependency } from "./Composition.ts"
+
+const overview: Overview = {
+  streams: [],
+  redacting: [],
+  integrations: [],
+  holds: [],
+  log: { newest: 70, published: 58 }
+}
+
+/** The problem and the remark of the relay in this state. */
+const checkOf = (state: string, reason: { readonly message: string; readonly hint: string } | null = null) => {
+  const { problem, remark } = kafkaDependency({ status: Effect.succeed({ state, reason }) })
+  return Effect.all([problem, remark!(overview), remark!(null)])
+}
+
+describe("the check of Kafka", () => {
+  it.effect("passes where another process publishes, with the lag of that process", () =>
+    Effect.gen(function*() {
+      const remark = "standby: another process publishes; 12 events of the log are not in Kafka yet"
+      assert.deepStrictEqual(yield* checkOf("standby"), [null, remark, null])
+    }))
+
+  it.effect("passes without a remark where the relay runs, and has the reason where it does not", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* checkOf("running"), [null, null, null])
+      const reason = { message: "no broker answers", hint: "check KAFKA_BROKERS" }
+      assert.deepStrictEqual(yield* checkOf("waiting", reason), ["no broker answers; check KAFKA_BROKERS", null, null])
+    }))
+})

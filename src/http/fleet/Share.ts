@@ -1,0 +1,43 @@
+/**
+ * The share of this process in the state of the fleet. Its readiness depends on the streams of its share, and it exports the gauges of
+ * its share, so that a sum over all processes counts a value of the store once. The share is what the process owns; the process that
+ * started first also has what no living process owns.
+ *
+ * Gotchas
+ * - For a moment after a takeover a stream may be in two shares, or in none. A process that cannot read the list has everything in its share.
+ */
+import { captureScopeOf, captureScopes } from "../../domain/Shard.ts"
+import type { FleetProcess } from "../../store/Processes.ts"
+import { relayReader } from "../../store/Store.ts"
+
+export interface Share {
+  /** The streams of an integration. */
+  readonly ofIntegration: (integration: string) => boolean
+  /** Publishing. */
+  readonly ofRelay: boolean
+  /** Deliveries to plugins. */
+  readonly ofDeliveries: boolean
+  /** The fleet itself. */
+  readonly ofFleet: boolean
+  /** How many processes are alive. */
+  readonly alive: number
+  /** How many shards this process owns. */
+  readonly shards: number
+}
+
+/** `self`: the id of this process. `processes`: in the order of their starts. */
+export const make = (self: string, processes: ReadonlyArray<FleetProcess>): Share => {
+  const alive = processes.filter(({ state }) => state === "alive")
+  const first = alive[0]?.id ?? self
+  const isHere = (isOwned: (scope: string) => boolean): boolean =>
+    (alive.find(({ scopes }) => scopes.some(isOwned))?.id ?? first) === self
+  const shards = new Set(captureScopes)
+  return {
+    ofIntegration: (integration) => isHere((scope) => scope === captureScopeOf(integration)),
+    ofRelay: isHere((scope) => scope === relayReader),
+    ofDeliveries: isHere((scope) => scope === "delivery" || scope.startsWith("delivery/")),
+    ofFleet: first === self,
+    alive: Math.max(1, alive.length),
+    shards: processes.find(({ id }) => id === self)?.scopes.filter((scope) => shards.has(scope)).length ?? 0
+  }
+}

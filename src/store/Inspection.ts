@@ -1,5 +1,6 @@
 /** The result of inspecting a store: an inspection writes nothing and takes no ownership. */
 import type { LogIdentity } from "../domain/ChangeEvent.ts"
+import type { FleetInspection } from "./Processes.ts"
 import { publishingStart } from "./Store.ts"
 
 export interface Inspection {
@@ -9,6 +10,8 @@ export interface Inspection {
   readonly locked: boolean
   /** null if there is no store. */
   readonly log: StoredLog | null
+  /** null if the store is not in PostgreSQL, or if a process of this version has not opened it yet. */
+  readonly fleet: FleetInspection | null
 }
 
 export interface StoredLog extends LogIdentity {

@@ -44,6 +44,19 @@ export interface FleetProcess extends ProcessReport {
   readonly scopes: ReadonlyArray<string>
 }
 
+/** The processes of a database, as an inspection finds them. */
+export interface FleetInspection {
+  readonly processes: ReadonlyArray<FleetProcess>
+  /** How far the clock of this machine is ahead of the database's, ms. */
+  readonly clockOffset: number
+  readonly connections: {
+    /** How many the database allows to users without special rights. */
+    readonly available: number
+    /** How many a process may open. */
+    readonly perProcess: number
+  }
+}
+
 type Operation<A> = Effect.Effect<A, StoreError>
 
 export class Processes extends Context.Service<Processes, {

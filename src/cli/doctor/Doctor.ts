@@ -35,6 +35,7 @@ import { oneLine, paint } from "../../telemetry/TerminalText.ts"
 import { CommandError, print } from "../Process.ts"
 import { checkAddress, type OwnProcess } from "./AddressCheck.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
+import { checkFleet } from "./FleetChecks.ts"
 import * as PluginChecks from "./PluginChecks.ts"
 
 /** The configuration to check, with the integrations in which each plugin is on. */
@@ -167,7 +168,8 @@ const checkStore = (store: StoreLocation, inspected: Result.Result<Inspection, S
 const checkStoreAndAddress = Effect.fnUntraced(function*({ http, store }: DoctorInput) {
   const inspected = yield* Effect.result(Effect.flatMap(storeInspector(store), ({ inspect }) => inspect))
   const { own, results } = yield* checkAddress(http, Result.isSuccess(inspected) ? inspected.success.log : null)
-  return [checkStore(store, inspected, own), ...results]
+  const fleet = Result.isSuccess(inspected) ? inspected.success.fleet : null
+  return [checkStore(store, inspected, own), ...results, ...checkFleet(fleet)]
 })
 
 const checkPermissions = (file: string): ReadonlyArray<CheckResult> =>

@@ -51,6 +51,9 @@ export interface Options {
 }
 
 const maxConnections = 10
+const leaseConnections = 3
+/** How many connections a process may open. */
+export const connectionsPerProcess = maxConnections + leaseConnections
 
 const types = PgTypes.makeRegistry()
 // positions, times and hashes originate as JavaScript numbers, so all of them are safe integers
@@ -118,7 +121,7 @@ export const leaseClient = (options: Options): Layer.Layer<SqlClient.SqlClient, 
   Layer.effect(
     SqlClient.SqlClient,
     toStoreError("open")(
-      connected(options, Health.make(options.name), { writes: true, tracked: false, connections: 3 })
+      connected(options, Health.make(options.name), { writes: true, tracked: false, connections: leaseConnections })
     )
   ).pipe(Layer.provide(Reactivity.layer))
 

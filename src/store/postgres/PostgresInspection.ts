@@ -1,19 +1,45 @@
 /** Inspects a PostgreSQL database as a store, in read-only transactions. */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspection.ts"
+import type { FleetInspection } from "../Processes.ts"
+import * as DatabaseTime from "../sql/DatabaseTime.ts"
 import { Observed } from "../sql/Health.ts"
 import { notNewer, table } from "../sql/Migrations.ts"
+import * as ProcessTable from "../sql/ProcessTable.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
-import { type Options, readOnlyClient } from "./Postgres.ts"
+import { connectionsPerProcess, type Options, readOnlyClient } from "./Postgres.ts"
 import { checkDatabase } from "./PostgresDatabase.ts"
+
+/** The migration that completed the list of processes. */
+const withProblems = 13
 
 const readLog = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
   yield* notNewer(newest?.id ?? 0)
   const [log] = yield* sql.unsafe<StoredLog>(logQuery)
   return log ?? null
+})
+
+/** The processes, if the store has the list of them. */
+const readFleet = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
+  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
+  if ((newest?.id ?? 0) < withProblems) return null
+  const processes = yield* ProcessTable.make(sql, "").list
+  const before = yield* Clock.currentTimeMillis
+  const [row] = yield* sql<{ now: number; available: number }>`
+    SELECT ${yield* DatabaseTime.make(sql)} AS now,
+      current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
+        - coalesce(current_setting('reserved_connections', true), '0')::integer AS available`
+  const after = yield* Clock.currentTimeMillis
+  const fleet: FleetInspection = {
+    processes,
+    clockOffset: (before + after) / 2 - Number(row?.now),
+    connections: { available: Number(row?.available), perProcess: connectionsPerProcess }
+  }
+  return fleet
 })
 
 /** Runs `use` in one read-only transaction. */
@@ -29,7 +55,12 @@ export const inspect = (options: Options): Effect.Effect<Inspection, StoreError>
   withReadOnly(options, (sql) =>
     Effect.gen(function*() {
       const { storeExists } = yield* checkDatabase(sql, options.name)
-      return { exists: storeExists, locked: false, log: storeExists ? yield* readLog(sql) : null }
+      return {
+        exists: storeExists,
+        locked: false,
+        log: storeExists ? yield* readLog(sql) : null,
+        fleet: storeExists ? yield* readFleet(sql) : null
+      }
     }))
 
 /** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */

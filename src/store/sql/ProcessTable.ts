@@ -21,7 +21,8 @@ type Found = Omit<FleetProcess, "state" | "scopes" | "problems"> & {
   readonly problems: string
 }
 
-const make = (sql: SqlClient, self: string): Processes["Service"] => {
+/** `self`: the id of this process. */
+export const make = (sql: SqlClient, self: string): Processes["Service"] => {
   const timing = sql.onDialectOrElse({ pg: () => timings.postgres, orElse: () => timings.sqlite })
   const time = DatabaseTime.make(sql)
 

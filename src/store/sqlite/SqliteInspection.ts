@@ -95,7 +95,7 @@ export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
   Effect.gen(function*() {
     const { locked, log, schema } = yield* Effect.try({ try: () => readStore(file), catch: toOpenError(file) })
     if (schema !== null) yield* notNewer(schema)
-    return { exists: schema !== null, locked, log }
+    return { exists: schema !== null, locked, log, fleet: null }
   }).pipe(withRetry("inspect"))
 
 /** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */

@@ -6,6 +6,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
+import { hostname } from "node:os"
+import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
 import { captureScopeOf, captureScopes } from "../../../src/domain/Shard.ts"
 import type { FleetView } from "../../../src/http/fleet/FleetApi.ts"
 import { version } from "../../../src/http/Version.ts"
@@ -70,6 +72,18 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         )
         assert.match(stdout, new RegExp(`alive +${version.replaceAll(".", "\\.")} .*${two.pid}`))
 
+        const doctor = yield* Effect.promise(() => run(["doctor", "--json"], environment))
+        const { checks }: { checks: ReadonlyArray<CheckResult> } = JSON.parse(doctor.stdout)
+        const shown = checks.map(({ check, message, status }) => `${status} ${check}: ${message}`)
+        for (
+          const line of [
+            `ok fleet: 2 processes run, of version ${version}`,
+            "ok clock of this machine: agrees with the database's",
+            `ok clock of process ${seen[0]!.items[1]!.id.slice(0, 8)} on ${hostname()}: agrees with the database's`
+          ]
+        ) assert.include(shown, line)
+        assert.match(shown.join("\n"), /ok connections: the database allows \d+; 2 processes run, with up to 26/)
+
         yield* two.end("SIGTERM")
         assert.deepStrictEqual(pids(yield* fleetOf(one, () => true)), [one.pid])
       }),
@@ -83,7 +97,9 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         const environment = yield* settings
         const one = yield* launch(environment)
         yield* one.url
-        const [killed, frozen] = [yield* launch(environment), yield* launch(environment)]
+        const killed = yield* launch(environment)
+        yield* killed.url
+        const frozen = yield* launch(environment)
         yield* fleetOf(one, ({ items }) => items.filter(({ address }) => address !== null).length === 3)
         yield* frozen.signal("SIGSTOP")
         yield* killed.end("SIGKILL")
@@ -111,6 +127,7 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
       Effect.gen(function*() {
         const environment = yield* settings
         const healthy = yield* launch(environment)
+        yield* healthy.url
         const cutOff = yield* launch({ ...environment, KAFKA_BROKERS: "127.0.0.1:9" })
         yield* cutOff.url
         const { items } = yield* fleetOf(healthy, ({ items }) => items.some(({ problems }) => problems.length > 0))

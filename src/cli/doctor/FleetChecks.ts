@@ -1,0 +1,78 @@
+/** The doctor's checks of the processes that share a PostgreSQL database: which run, their versions and clocks, and their connections. */
+import * as Duration from "effect/Duration"
+import type { FleetInspection, FleetProcess } from "../../store/Processes.ts"
+import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
+
+const skew = { noticeable: Duration.seconds(5), harmful: Duration.seconds(30) }
+const syncHint = "Synchronize the clock of that machine (NTP)"
+
+const nameOf = ({ host, id }: FleetProcess): string => `process ${id.slice(0, 8)} on ${host}`
+const countOf = (processes: number): string => processes === 1 ? "1 process runs" : `${processes} processes run`
+
+const checkVersions = (alive: ReadonlyArray<FleetProcess>): CheckResult => {
+  if (alive.length === 0) return ok("fleet", "no process runs")
+  const versions = [...new Set(alive.map(({ version }) => version))]
+  return versions.length === 1
+    ? ok("fleet", `${countOf(alive.length)}, of version ${versions[0]}`)
+    : warning(
+      "fleet",
+      `${countOf(alive.length)}, of different versions: ${versions.join(", ")}`,
+      "Finish the upgrade: `rollcall fleet` shows the version of each process"
+    )
+}
+
+/** A process that ended normally is not listed, so a silent one needs attention only while it owns something. */
+const checkSilent = (processes: ReadonlyArray<FleetProcess>): ReadonlyArray<CheckResult> =>
+  processes.filter(({ scopes, state }) => state === "silent" && scopes.length > 0).map((process) =>
+    warning(
+      "fleet",
+      `${nameOf(process)} owns ${process.scopes.length} parts of the work and has been silent for ${
+        Duration.format(Duration.millis(Math.round(process.silence / 1000) * 1000))
+      }`,
+      "If no other process runs, start one; if that process is frozen, let it continue or end it"
+    )
+  )
+
+const checkClock = (check: string, offset: number): CheckResult => {
+  const size = Duration.millis(Math.round(Math.abs(offset) / 1000) * 1000)
+  if (!Duration.isGreaterThan(size, skew.noticeable)) return ok(check, "agrees with the database's")
+  const message = `is ${Duration.format(size)} ${offset > 0 ? "ahead of" : "behind"} the database's`
+  return Duration.isGreaterThan(size, skew.harmful)
+    ? problem(
+      check,
+      message,
+      `${syncHint}: the clocks of processes that share the work may differ by 30 seconds at most`
+    )
+    : warning(check, message, `${syncHint}; no change is lost, but times in events are wrong`)
+}
+
+const checkConnections = (
+  { available, perProcess }: FleetInspection["connections"],
+  processes: number
+): CheckResult => {
+  const needed = perProcess * processes
+  return needed <= available
+    ? ok("connections", `the database allows ${available}; ${countOf(processes)}, with up to ${needed}`)
+    : warning(
+      "connections",
+      `the database allows ${available}, and ${
+        processes === 1 ? "a process" : `${processes} processes`
+      } may need ${needed}`,
+      "Raise max_connections of PostgreSQL, or connect through a pooler"
+    )
+}
+
+/** `fleet`: null if the database is not a store yet, or is SQLite. */
+export const checkFleet = (fleet: FleetInspection | null): ReadonlyArray<CheckResult> => {
+  if (fleet === null) return []
+  const alive = fleet.processes.filter(({ state }) => state === "alive")
+  return [
+    checkVersions(alive),
+    ...checkSilent(fleet.processes),
+    checkClock("clock of this machine", fleet.clockOffset),
+    ...alive.flatMap((process) =>
+      process.clockOffset === null ? [] : [checkClock(`clock of ${nameOf(process)}`, process.clockOffset)]
+    ),
+    checkConnections(fleet.connections, Math.max(1, alive.length))
+  ]
+}

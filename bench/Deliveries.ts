@@ -13,6 +13,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DeliveryEngine } from "../src/delivery/engine/DeliveryEngine.ts"
+import { Placement } from "../src/fleet/Placement.ts"
 import * as Plugin from "../src/plugin/Plugin.ts"
 import { Source } from "../src/source/Source.ts"
 import * as Sqlite from "../src/store/sqlite/Sqlite.ts"
@@ -55,6 +56,7 @@ const filling = Effect.gen(function*() {
 
 const engine = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
   DeliveryEngine.layer({ plugins, retention: Duration.days(7) }).pipe(
+    Layer.provide(Placement.local),
     Layer.provide(Layer.succeed(Source, listsOnly(() => Effect.die("this benchmark reads no API")))),
     Layer.provide(
       Layer.succeed(HttpClient.HttpClient, HttpClient.make(() => Effect.die("this benchmark sends no HTTP request")))

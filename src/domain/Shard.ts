@@ -1,4 +1,7 @@
-/** Divides the integrations of a store into shards. Each shard has one owner, and its streams are written only by that owner   (I10). */
+/**
+ * Divides the integrations of a store into shards. Each shard has one owner for its streams and one for its deliveries, and both are
+ * written only by their owner   (I10).
+ */
 import * as Arr from "effect/Array"
 
 /** Fixed: all processes of a store must compute the same shard of an integration. */
@@ -11,10 +14,23 @@ const fnvPrime = 0x01000193
 const hash = (text: string): number =>
   new TextEncoder().encode(text).reduce((sum, byte) => Math.imul(sum ^ byte, fnvPrime), fnvOffset) >>> 0
 
+export const shardOf = (integration: string): number => hash(integration) % shardCount
+
 const scopeOf = (shard: number): string => `capture/${shard}`
 
 /** The ownership scopes of all shards. */
 export const captureScopes = Arr.makeBy(shardCount, scopeOf)
 
 /** The ownership scope of an integration's streams. */
-export const captureScopeOf = (integration: string): string => scopeOf(hash(integration) % shardCount)
+export const captureScopeOf = (integration: string): string => scopeOf(shardOf(integration))
+
+/** The ownership scope of the events that have no delivery yet, and of the ticks. Its owner creates the deliveries of all shards. */
+export const dispatchScope = "delivery"
+
+/** The ownership scope of a shard's deliveries. Its owner runs them. */
+export const deliveryScopeOf = (shard: number): string => `${dispatchScope}/${shard}`
+
+export const deliveryScopes = Arr.makeBy(shardCount, deliveryScopeOf)
+
+/** The shard of a scope of deliveries. */
+export const shardOfScope = (scope: string): number => Number(scope.slice(dispatchScope.length + 1))

@@ -11,6 +11,7 @@
  * Gotchas
  * - A settled delivery is deleted; only its journal stays. All stored deliveries are waiting, due, running or dead.
  * - Operators' commands need no owner, because they change only deliveries that are not claimed.
+ * - The owner of `dispatchScope` creates deliveries; a shard's owner (`deliveryScopeOf`) runs them. These may be different processes.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -194,6 +195,15 @@ export interface ClaimRequest {
   readonly maxLead: number
 }
 
+export interface ClaimResult {
+  readonly claimed: ReadonlyArray<Claimed>
+  /** When the next delivery will be due; null: none is waiting for its time. */
+  readonly next: number | null
+  /** A delivery that must run alone is due, and a request for other deliveries passed over it. */
+  readonly isolatedDue: boolean
+  readonly lost: ReadonlyArray<Owner>
+}
+
 /** A request that an attempt sent, to the API or to another server. */
 export interface SentRequest {
   /** `addTag`, `live ats.application`, `POST hooks.example`: no path, no body. */
@@ -323,8 +333,7 @@ export class Deliveries extends Context.Service<
     // dispatching
     /**
      * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not
-     * kept for them. Deliveries that were running for an earlier owner are due again (batches keep their members), and their
-     * claims count as ended by a crash.
+     * kept for them. `owner`: of `dispatchScope`, as in the other operations that dispatch.
      */
     readonly registerHandlers: (
       owner: Owner,
@@ -350,17 +359,19 @@ export class Deliveries extends Context.Service<
 
     // attempting
     /**
-     * In one transaction: settles the attempts that have ended, then claims due deliveries. `next`: when the next delivery will be
-     * due. `isolatedDue`: a delivery that must run alone is due, and a request for other deliveries passed over it.
+     * Call first after becoming the owner of shards. Their deliveries that were running for an earlier owner are due again (batches keep
+     * their members), and their claims count as ended by a crash. Returns the owners that were replaced meanwhile.
+     */
+    readonly takeShards: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
+    /**
+     * In one transaction: settles the attempts that have ended, then claims due deliveries. Ignores deliveries of other shards than those
+     * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them.
      */
     readonly settleAndClaim: (
-      owner: Owner,
+      owners: ReadonlyArray<Owner>,
       outcomes: ReadonlyArray<AttemptOutcome>,
       requests: ReadonlyArray<ClaimRequest>
-    ) => Effect.Effect<
-      { readonly claimed: ReadonlyArray<Claimed>; readonly next: number | null; readonly isolatedDue: boolean },
-      StoreError
-    >
+    ) => Effect.Effect<ClaimResult, StoreError>
     /** Log rows at these positions, however old, in position order; erased rows are missing. */
     readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
     /** By position: the batch in which the event was last delivered to the handler, if there was one. */

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { deliveryScopeOf, deliveryScopes, shardOf } from "../../src/domain/Shard.ts"
 import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
 import {
   type Claimed,
@@ -34,7 +35,10 @@ export const setup = Effect.fnUntraced(
     const { change, head, store, write } = yield* begin
     const deliveries = yield* Deliveries
     const owner = yield* store.takeOwnership("delivery")
-    const open = (owner: Owner) => deliveries.registerHandlers(owner, [handler("h", details)])
+    const owners = [...(yield* store.takeOwnerships(deliveryScopes)).values()]
+    /** Registers the handler and takes the shards, as a process does that starts. */
+    const open = (owner: Owner) =>
+      Effect.tap(deliveries.registerHandlers(owner, [handler("h", details)]), deliveries.takeShards(owners))
     const [state] = yield* open(owner)
     const key = state?.key ?? 0
     const made = (orderingKey: string, position: number): NewDelivery => ({
@@ -50,17 +54,20 @@ export const setup = Effect.fnUntraced(
       deliveries.dispatch(owner, { deliveries: some, handlers: [key], position })
     yield* dispatch(owner, orderingKeys.map((orderingKey, index) => made(orderingKey, index + 1)), orderingKeys.length)
     const want: ClaimRequest = { handler: key, most: 100, size: null, excludedIntegrations: [], maxLead: 1_000_000 }
-    const claim = Effect.map(deliveries.settleAndClaim(owner, [], [want]), ({ claimed }) => claimed)
+    const claim = Effect.map(deliveries.settleAndClaim(owners, [], [want]), ({ claimed }) => claimed)
     const settle = (some: ReadonlyArray<Claimed>) =>
-      deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
-    return { store, deliveries, owner, open, key, made, dispatch, want, claim, settle, change, head, write }
+      deliveries.settleAndClaim(owners, [{ _tag: "Settled", deliveries: some.map(({ id }) => id) }], [])
+    return { store, deliveries, owner, owners, open, key, made, dispatch, want, claim, settle, change, head, write }
   }
 )
 
 export const placesOf = (claimed: ReadonlyArray<Claimed>) =>
   claimed.map(({ orderingKey, subject }) => `${orderingKey}${subject._tag === "Event" ? subject.position : ""}`)
-export const fenceOf = (owner: Owner, { claim, id }: Pick<Claimed, "claim" | "id">): FencingToken => ({
-  owner,
+export const fenceOf = (
+  owners: ReadonlyArray<Owner>,
+  { claim, id, integration }: Pick<Claimed, "claim" | "id" | "integration">
+): FencingToken => ({
+  owner: owners.find(({ scope }) => scope === deliveryScopeOf(shardOf(integration)))!,
   delivery: id,
   claim
 })
@@ -102,24 +109,21 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     test(
       "reject an owner that was replaced: it cannot settle, claim, begin or check (I10, X16)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, owner, store, want } = yield* setup(["a"])
+        const { claim, deliveries, key, owners, store, want } = yield* setup(["a"])
         const [claimed] = yield* claim
         if (claimed === undefined) return assert.fail("nothing claimed")
-        const fence = fenceOf(owner, claimed)
+        const fence = fenceOf(owners, claimed)
         const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
         yield* deliveries.check(fence)
-        yield* store.takeOwnership("delivery")
+        yield* store.takeOwnerships(deliveryScopes)
         const intent = { ...step, integration: "greenhouse:acme", write: null, allowRepeat: false }
-        for (
-          const refused of [
-            deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: [claimed.id] }], []),
-            deliveries.settleAndClaim(owner, [], [want]),
-            deliveries.check(fence),
-            deliveries.begin(fence, intent)
-          ]
-        ) {
+        for (const refused of [deliveries.check(fence), deliveries.begin(fence, intent)]) {
           assert.strictEqual(reasonOf(yield* Effect.exit(refused)), "Fenced")
         }
+        const settled = { _tag: "Settled", deliveries: [claimed.id] } as const
+        const refused = yield* deliveries.settleAndClaim(owners, [settled], [want])
+        assert.deepStrictEqual(refused, { claimed: [], next: null, isolatedDue: false, lost: owners })
+        assert.deepStrictEqual(yield* deliveries.takeShards(owners), owners)
         assert.strictEqual((yield* deliveries.backlog)[0]?.running, 1)
       })
     )
@@ -127,7 +131,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     test(
       "let only their latest claim begin steps and check (X16)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, open, owner } = yield* setup(["a"])
+        const { claim, deliveries, key, open, owner, owners } = yield* setup(["a"])
         const [old] = yield* claim
         yield* open(owner)
         const [latest] = yield* claim
@@ -135,15 +139,15 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         assert.deepStrictEqual([old.claim, latest.claim], [1, 2])
         const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
         const intent = { ...step, integration: "greenhouse:acme", write: null, allowRepeat: false }
-        assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.check(fenceOf(owner, old)))), "Fenced")
-        assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.begin(fenceOf(owner, old), intent))), "Fenced")
-        assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owner, latest), intent), { _tag: "Begun" })
+        assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.check(fenceOf(owners, old)))), "Fenced")
+        assert.strictEqual(reasonOf(yield* Effect.exit(deliveries.begin(fenceOf(owners, old), intent))), "Fenced")
+        assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owners, latest), intent), { _tag: "Begun" })
         // a result of the old attempt does not complete the step of the latest one
-        yield* deliveries.finish(fenceOf(owner, old), step, "1")
-        yield* deliveries.withdraw(fenceOf(owner, old), step)
-        assert.deepStrictEqual((yield* deliveries.begin(fenceOf(owner, latest), intent))._tag, "Unknown")
-        yield* deliveries.finish(fenceOf(owner, latest), step, "2")
-        assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owner, latest), intent), { _tag: "Done", result: "2" })
+        yield* deliveries.finish(fenceOf(owners, old), step, "1")
+        yield* deliveries.withdraw(fenceOf(owners, old), step)
+        assert.deepStrictEqual((yield* deliveries.begin(fenceOf(owners, latest), intent))._tag, "Unknown")
+        yield* deliveries.finish(fenceOf(owners, latest), step, "2")
+        assert.deepStrictEqual(yield* deliveries.begin(fenceOf(owners, latest), intent), { _tag: "Done", result: "2" })
       })
     )
 
@@ -153,10 +157,10 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
           ? "continue past a dead one if their handler skips dead letters (L4)"
           : "wait behind a dead one until it is discarded (L4)",
         Effect.gen(function*() {
-          const { claim, deliveries, owner } = yield* setup(["a", "a"], { skipsDeadLetters })
+          const { claim, deliveries, owners } = yield* setup(["a", "a"], { skipsDeadLetters })
           const [first] = yield* claim
           const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, failedAttempt } as const
-          yield* deliveries.settleAndClaim(owner, [dead], [])
+          yield* deliveries.settleAndClaim(owners, [dead], [])
           assert.deepStrictEqual(placesOf(yield* claim), skipsDeadLetters ? ["a2"] : [])
           assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 10 })).map(({ parked }) => parked), [
             skipsDeadLetters ? 0 : 1
@@ -170,7 +174,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     test(
       "are claimed again only when they are due, and the store returns that time",
       Effect.gen(function*() {
-        const { claim, deliveries, owner, want } = yield* setup(["a"])
+        const { claim, deliveries, owners, want } = yield* setup(["a"])
         const [first] = yield* claim
         const again = {
           _tag: "Retry",
@@ -179,7 +183,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
           attempts: 1,
           failedAttempt
         } as const
-        const { claimed, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
+        const { claimed, next } = yield* deliveries.settleAndClaim(owners, [again], [want])
         assert.deepStrictEqual([placesOf(claimed), next], [[], 60_000])
       })
     )
@@ -187,7 +191,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     test(
       "that wait for stopped writes are due as soon as writes are resumed, before or after their attempt ends",
       Effect.gen(function*() {
-        const { claim, deliveries, owner, want } = yield* setup(["a", "b"])
+        const { claim, deliveries, owners, want } = yield* setup(["a", "b"])
         const patient = { ...want, maxLead: 1e16 }
         const switchWrites = (on: boolean) => deliveries.setSwitch({ _tag: "Writes" }, on, operatorAction)
         const [first, second] = yield* claim
@@ -195,21 +199,21 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         const again = (id: number | undefined, stopped: boolean) =>
           ({ _tag: "Retry", deliveries: [id ?? 0], ...far, stopped }) as const
         yield* switchWrites(false)
-        yield* deliveries.settleAndClaim(owner, [again(first?.id, true), again(second?.id, false)], [])
-        assert.deepStrictEqual(placesOf((yield* deliveries.settleAndClaim(owner, [], [patient])).claimed), [])
+        yield* deliveries.settleAndClaim(owners, [again(first?.id, true), again(second?.id, false)], [])
+        assert.deepStrictEqual(placesOf((yield* deliveries.settleAndClaim(owners, [], [patient])).claimed), [])
         yield* switchWrites(true)
-        const resumed = yield* deliveries.settleAndClaim(owner, [], [patient])
+        const resumed = yield* deliveries.settleAndClaim(owners, [], [patient])
         assert.deepStrictEqual(placesOf(resumed.claimed), ["a1"])
         // the write was refused before writes were resumed, and the attempt was settled after that
-        const { claimed } = yield* deliveries.settleAndClaim(owner, [again(first?.id, true)], [patient])
+        const { claimed } = yield* deliveries.settleAndClaim(owners, [again(first?.id, true)], [patient])
         assert.deepStrictEqual(placesOf(claimed), ["a1"])
         // it was claimed again since, so it waits only for its due time
         yield* switchWrites(false)
-        yield* deliveries.settleAndClaim(owner, [again(first?.id, true)], [])
-        yield* deliveries.settleAndClaim(owner, [], [want])
-        yield* deliveries.settleAndClaim(owner, [again(first?.id, false)], [])
+        yield* deliveries.settleAndClaim(owners, [again(first?.id, true)], [])
+        yield* deliveries.settleAndClaim(owners, [], [want])
+        yield* deliveries.settleAndClaim(owners, [again(first?.id, false)], [])
         yield* switchWrites(true)
-        const left = yield* deliveries.settleAndClaim(owner, [], [patient])
+        const left = yield* deliveries.settleAndClaim(owners, [], [patient])
         assert.deepStrictEqual(placesOf(left.claimed), [])
       })
     )
@@ -234,7 +238,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
     test(
       "keep content that its source erased until they are settled (D11)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, dispatch, head, made, owner, settle, store, write } = yield* setup([])
+        const { change, claim, deliveries, dispatch, head, made, owner, settle, store, write } = yield* setup(
+          []
+        )
         yield* write([created("r"), created("s")])
         yield* change("r", "updated")
         for (const id of ["r", "s"]) yield* write([{ ...changeOf(yield* head(id), "deleted"), erased: true }])
@@ -254,9 +260,9 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
       "are settled hundreds at a time, and each releases only its own ordering key",
       Effect.gen(function*() {
         const orderingKeys = ids(600)
-        const { claim, deliveries, settle, owner, want } = yield* setup([...orderingKeys, ...orderingKeys])
+        const { claim, deliveries, settle, owners, want } = yield* setup([...orderingKeys, ...orderingKeys])
         const first = yield* Effect.map(
-          deliveries.settleAndClaim(owner, [], [{ ...want, most: 600 }]),
+          deliveries.settleAndClaim(owners, [], [{ ...want, most: 600 }]),
           ({ claimed }) => claimed
         )
         assert.strictEqual(first.length, 600)

@@ -28,9 +28,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a batch keeps its members over a takeover, and its two halves keep theirs (L7)",
       Effect.gen(function*() {
-        const { deliveries, key, open, owner } = yield* setup(["a", "b", "c", "d", "e"])
+        const { deliveries, key, open, owner, owners } = yield* setup(["a", "b", "c", "d", "e"])
         const claim = Effect.map(
-          deliveries.settleAndClaim(owner, [], [{
+          deliveries.settleAndClaim(owners, [], [{
             handler: key,
             most: 1,
             size: 4,
@@ -45,7 +45,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         assert.deepStrictEqual(placesOf(yield* claim), placesOf(whole))
         const batch = whole[0]?.batch ?? ""
         const halved = { _tag: "Split", batch, dueAt: 0, failedAttempt, deliveries: whole.map(({ id }) => id) } as const
-        yield* deliveries.settleAndClaim(owner, [halved], [])
+        yield* deliveries.settleAndClaim(owners, [halved], [])
         const halves = [yield* claim, yield* claim]
         assert.deepStrictEqual(halves.map(placesOf).sort(), [["a1", "b2"], ["c3", "d4"]])
         assert.deepStrictEqual(placesOf(yield* claim), ["e5"])
@@ -55,9 +55,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "events that are delivered again form a batch inside their last batch, without other events (L4)",
       Effect.gen(function*() {
-        const { deliveries, dispatch, key, made, owner, settle, want } = yield* setup(["a", "b", "c", "d"])
+        const { deliveries, dispatch, key, made, owner, owners, settle, want } = yield* setup(["a", "b", "c", "d"])
         const claim = (size: number) =>
-          Effect.map(deliveries.settleAndClaim(owner, [], [{ ...want, size }]), ({ claimed }) => {
+          Effect.map(deliveries.settleAndClaim(owners, [], [{ ...want, size }]), ({ claimed }) => {
             const batches = Map.groupBy(claimed, ({ batch }) => batch)
             return { claimed, places: [...batches.values()].map(placesOf), names: [...batches.keys()].map(String) }
           })
@@ -72,7 +72,7 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const [a, b, ...rest] = first.claimed
         if (a === undefined || b === undefined) return assert.fail("nothing claimed")
         const halved = { _tag: "Split", batch: whole, dueAt: 0, failedAttempt, deliveries: [a.id, b.id] } as const
-        yield* deliveries.settleAndClaim(owner, [halved], [])
+        yield* deliveries.settleAndClaim(owners, [halved], [])
         yield* settle(rest)
         yield* settle((yield* claim(2)).claimed)
         yield* dispatch(owner, [made("e", 5)], 5)
@@ -99,16 +99,16 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a dead letter of a batch that is delivered again gets a batch inside its last batch (L7)",
       Effect.gen(function*() {
-        const { claim: claimed, deliveries, key, made, owner, settle, want } = yield* setup(["a"], {
+        const { claim: claimed, deliveries, key, made, owners, settle, want } = yield* setup(["a"], {
           skipsDeadLetters: true
         })
         const claim = Effect.map(
-          deliveries.settleAndClaim(owner, [], [{ ...want, size: 2 }]),
+          deliveries.settleAndClaim(owners, [], [{ ...want, size: 2 }]),
           ({ claimed: [one] }) => one ?? assert.fail("nothing claimed")
         )
         const first = yield* claim
         yield* deliveries.settleAndClaim(
-          owner,
+          owners,
           [{ _tag: "Dead", deliveries: [first.id], attempts: 1, failedAttempt }],
           []
         )
@@ -148,7 +148,10 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "the first tick spans the log since its handler was registered, and is not delivered for a time before that (L8)",
       Effect.gen(function*() {
-        const { change, claim, deliveries, key, open, owner } = yield* setup([], { from: "now", scheduled: true })
+        const { change, claim, deliveries, key, open, owner } = yield* setup([], {
+          from: "now",
+          scheduled: true
+        })
         yield* TestClock.adjust("1 minute")
         yield* change("r", "created")
         yield* open(owner)
@@ -270,12 +273,12 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a dead letter shows its event and its attempts, is found by its properties, and is redriven in order",
       Effect.gen(function*() {
-        const { claim, deliveries, dispatch, made, owner, store, write } = yield* setup([])
+        const { claim, deliveries, dispatch, made, owner, owners, store, write } = yield* setup([])
         yield* write([created("r"), created("s")])
         yield* dispatch(owner, [made("r", 1), made("s", 2), made("r", 2)], 2)
         const claimed = yield* claim
         yield* deliveries.settleAndClaim(
-          owner,
+          owners,
           claimed.map(({ id }) => ({ _tag: "Dead", deliveries: [id], attempts: 1, failedAttempt })),
           []
         )
@@ -315,11 +318,11 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     test(
       "a dead letter that has died again since it was listed is neither redriven nor discarded (L4)",
       Effect.gen(function*() {
-        const { claim, deliveries, owner } = yield* setup(["a", "b"])
+        const { claim, deliveries, owners } = yield* setup(["a", "b"])
         const die = (at: number) =>
           Effect.flatMap(claim, (claimed) =>
             deliveries.settleAndClaim(
-              owner,
+              owners,
               claimed.map(({ id }) => ({
                 _tag: "Dead",
                 deliveries: [id],

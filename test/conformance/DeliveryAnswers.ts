@@ -19,7 +19,7 @@ const didNot: Resolution = { _tag: "DidNotHappen" }
 /** One delivery whose only attempt sent a write, got no response and became a dead letter. */
 const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, details: Parameters<typeof setup>[1] = {}) {
   const rig = yield* setup(["a"], details)
-  const { claim, deliveries, key, owner, store } = rig
+  const { claim, deliveries, key, owners, store } = rig
   yield* store.ensureStreams([stateOf(applications)])
   const [claimed] = yield* claim
   if (claimed === undefined) return assert.fail("nothing claimed")
@@ -44,10 +44,10 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
     allowRepeat: false,
     ...more
   }
-  const fence = fenceOf(owner, claimed)
+  const fence = fenceOf(owners, claimed)
   yield* deliveries.begin(fence, intent)
   const die = ({ id }: Claimed) =>
-    deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: [id], attempts: 1, failedAttempt }], [])
+    deliveries.settleAndClaim(owners, [{ _tag: "Dead", deliveries: [id], attempts: 1, failedAttempt }], [])
   yield* die(claimed)
   const openSteps = (id = claimed.id) => deliveries.unresolvedSteps(id, dedupKeys)
   const name = Effect.map(openSteps(), ([step]) => step?.name ?? "")
@@ -56,7 +56,7 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
   const again = Effect.fnUntraced(function*(more: Partial<Intent> = {}) {
     const [claimed] = yield* claim
     if (claimed === undefined) return assert.fail("the dead letter is not retried")
-    const fence = fenceOf(owner, claimed)
+    const fence = fenceOf(owners, claimed)
     return { claimed, fence, outcome: yield* deliveries.begin(fence, { ...intent, ...more }) }
   })
   const inApplications = <A, E>(body: (tx: StreamTx) => Effect.Effect<A, E>) =>
@@ -125,14 +125,14 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "an answer is rejected for a step that was sent again since, and while an attempt is running (L5, X16)",
       Effect.gen(function*() {
-        const { answer, claim, claimed, deliveries, die, intent, name, openSteps, owner } = yield* unresolved()
+        const { answer, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
         const stepName = yield* name
         yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, operatorAction)
         assert.deepStrictEqual(yield* answer(happened(), stepName), { _tag: "NotDeadLetter" })
         const [again] = yield* claim
         if (again === undefined) return assert.fail("nothing claimed")
         assert.deepStrictEqual(yield* answer(happened(), stepName), { _tag: "NotDeadLetter" })
-        yield* deliveries.begin(fenceOf(owner, again), { ...intent, allowRepeat: true })
+        yield* deliveries.begin(fenceOf(owners, again), { ...intent, allowRepeat: true })
         yield* die(again)
         assert.deepStrictEqual(yield* answer(happened(), stepName), { _tag: "Outdated" })
         assert.deepStrictEqual((yield* openSteps()).map(({ state }) => state), ["unknown"])
@@ -143,12 +143,13 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       "a step once per record can be answered through any dead letter of the record, but not while it is running (L5)",
       Effect.gen(function*() {
         const permanent = { dedupKeys: [`r:${integration}/ats.tag/a`], keepForever: true } as const
-        const { answer, claim, claimed, deliveries, die, dispatch, intent, made, openSteps, owner } = yield* unresolved(
-          permanent,
-          {
-            skipsDeadLetters: true
-          }
-        )
+        const { answer, claim, claimed, deliveries, die, dispatch, intent, made, openSteps, owner, owners } =
+          yield* unresolved(
+            permanent,
+            {
+              skipsDeadLetters: true
+            }
+          )
         yield* deliveries.discard([claimed.id], operatorAction)
         yield* dispatch(owner, [made("a", 2), made("a", 3)], 3)
         const [second] = yield* claim
@@ -158,7 +159,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         if (third === undefined) return assert.fail("nothing claimed")
         const [before] = yield* openSteps(second.id)
         assert.deepStrictEqual([before?.state, before?.delivery], ["unknown", claimed.id])
-        yield* deliveries.begin(fenceOf(owner, third), { ...intent, allowRepeat: true })
+        yield* deliveries.begin(fenceOf(owners, third), { ...intent, allowRepeat: true })
         const [running] = yield* openSteps(second.id)
         assert.strictEqual(running?.state, "running")
         assert.deepStrictEqual(yield* answer(didNot, running?.name ?? "", second.id), { _tag: "Running" })
@@ -172,13 +173,13 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "a dead letter with several unresolved steps is retried after the last answer; earlier answers can be corrected (L5)",
       Effect.gen(function*() {
-        const { answer, claim, claimed, deliveries, die, intent, name, openSteps, owner } = yield* unresolved()
+        const { answer, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
         yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, operatorAction)
         const [again] = yield* claim
         if (again === undefined) return assert.fail("nothing claimed")
         const { sameRequestPrefix: _, ...step } = intent
-        yield* deliveries.begin(fenceOf(owner, again), { ...step, step: "other", write: null })
-        yield* deliveries.begin(fenceOf(owner, again), { ...step, step: "safe", onUnknown: "repeat" })
+        yield* deliveries.begin(fenceOf(owners, again), { ...step, step: "other", write: null })
+        yield* deliveries.begin(fenceOf(owners, again), { ...step, step: "safe", onUnknown: "repeat" })
         yield* die(again)
         assert.deepStrictEqual((yield* openSteps()).map(({ step }) => step).sort(), ["other", "s/write:a"])
         const stepName = yield* Effect.map(

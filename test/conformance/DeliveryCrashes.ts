@@ -27,9 +27,9 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     test(
       "a claimed delivery counts once for each process that ended; a released, failed or unclaimed one does not count (L21)",
       Effect.gen(function*() {
-        const { claim, deliveries, open, owner, want } = yield* setup(["a", "b", "c", "d"])
-        const { claimed: [a, b, c] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, most: 3 }])
-        yield* deliveries.settleAndClaim(owner, [
+        const { claim, deliveries, open, owner, owners, want } = yield* setup(["a", "b", "c", "d"])
+        const { claimed: [a, b, c] } = yield* deliveries.settleAndClaim(owners, [], [{ ...want, most: 3 }])
+        yield* deliveries.settleAndClaim(owners, [
           { _tag: "Released", deliveries: [b?.id ?? 0] },
           { _tag: "Retry", deliveries: [c?.id ?? 0], dueAt: 0, attempts: 1, failedAttempt }
         ], [])
@@ -44,15 +44,15 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     test(
       "while a delivery is suspect, only as many are claimed as can start at once (L21)",
       Effect.gen(function*() {
-        const { claim, deliveries, open, owner, settle, want } = yield* setup(["a", "b", "c"])
+        const { claim, deliveries, open, owner, owners, settle, want } = yield* setup(["a", "b", "c"])
         const careful = { ...want, mostAfterCrash: 1 }
-        const first = yield* deliveries.settleAndClaim(owner, [], [{ ...want, most: 1 }])
+        const first = yield* deliveries.settleAndClaim(owners, [], [{ ...want, most: 1 }])
         assert.deepStrictEqual(placesOf(first.claimed), ["a1"])
         yield* open(owner)
-        const second = yield* deliveries.settleAndClaim(owner, [], [careful])
+        const second = yield* deliveries.settleAndClaim(owners, [], [careful])
         assert.deepStrictEqual(placesOf(second.claimed), ["a1"])
         assert.deepStrictEqual(
-          (yield* deliveries.settleAndClaim(owner, [], [{ ...careful, mostAfterCrash: 0 }])).claimed,
+          (yield* deliveries.settleAndClaim(owners, [], [{ ...careful, mostAfterCrash: 0 }])).claimed,
           []
         )
         yield* settle(second.claimed)
@@ -63,17 +63,17 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     test(
       "after three crashes a delivery is claimed only alone, and the store reports that it waits for that (L21)",
       Effect.gen(function*() {
-        const { claim, deliveries, dispatch, made, owner, settle, want } = yield* suspected(["a", "b"])
+        const { claim, deliveries, dispatch, made, owner, owners, settle, want } = yield* suspected(["a", "b"])
         yield* dispatch(owner, [made("c", 3)], 3)
-        const usual = yield* deliveries.settleAndClaim(owner, [], [want])
+        const usual = yield* deliveries.settleAndClaim(owners, [], [want])
         assert.deepStrictEqual([placesOf(usual.claimed), usual.isolatedDue], [["c3"], true])
         yield* settle(usual.claimed)
         const alone = { ...want, isolated: true }
-        const first = yield* deliveries.settleAndClaim(owner, [], [alone, alone])
+        const first = yield* deliveries.settleAndClaim(owners, [], [alone, alone])
         assert.deepStrictEqual([crashesOf(first.claimed), first.isolatedDue], [["a3"], false])
         yield* settle(first.claimed)
-        assert.isTrue((yield* deliveries.settleAndClaim(owner, [], [want])).isolatedDue)
-        assert.deepStrictEqual(placesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["b2"])
+        assert.isTrue((yield* deliveries.settleAndClaim(owners, [], [want])).isolatedDue)
+        assert.deepStrictEqual(placesOf((yield* deliveries.settleAndClaim(owners, [], [alone])).claimed), ["b2"])
         assert.deepStrictEqual(yield* claim, [])
       })
     )
@@ -81,10 +81,10 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     test(
       "a suspect that waits for its next attempt is not due alone, and the store returns when it will be due (L21)",
       Effect.gen(function*() {
-        const { deliveries, owner, want } = yield* suspected(["a"])
-        const { claimed: [a] } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])
+        const { deliveries, want, owners } = yield* suspected(["a"])
+        const { claimed: [a] } = yield* deliveries.settleAndClaim(owners, [], [{ ...want, isolated: true }])
         const again = { _tag: "Retry", deliveries: [a?.id ?? 0], dueAt: 60_000, attempts: 1, failedAttempt } as const
-        const { claimed, isolatedDue, next } = yield* deliveries.settleAndClaim(owner, [again], [want])
+        const { claimed, isolatedDue, next } = yield* deliveries.settleAndClaim(owners, [again], [want])
         assert.deepStrictEqual([claimed, isolatedDue, next], [[], false, 60_000])
       })
     )
@@ -92,17 +92,17 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     test(
       "a delivery that ended its process while alone is claimed first; after a redrive or a split it runs alone again (L21)",
       Effect.gen(function*() {
-        const { claim, deliveries, open, owner, want } = yield* suspected(["a"])
-        yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])
+        const { claim, deliveries, open, owner, owners, want } = yield* suspected(["a"])
+        yield* deliveries.settleAndClaim(owners, [], [{ ...want, isolated: true }])
         yield* open(owner)
         const given = yield* claim
         assert.deepStrictEqual(crashesOf(given), ["a4"])
         const ids = given.map(({ id }) => id)
-        yield* deliveries.settleAndClaim(owner, [{ _tag: "Dead", deliveries: ids, attempts: 1, failedAttempt }], [])
+        yield* deliveries.settleAndClaim(owners, [{ _tag: "Dead", deliveries: ids, attempts: 1, failedAttempt }], [])
         yield* deliveries.redrive(ids, { dueAt: 0, fresh: null }, { at: 0, command: "test", target: "", detail: "" })
         assert.deepStrictEqual(yield* claim, [])
         assert.deepStrictEqual(
-          crashesOf((yield* deliveries.settleAndClaim(owner, [], [{ ...want, isolated: true }])).claimed),
+          crashesOf((yield* deliveries.settleAndClaim(owners, [], [{ ...want, isolated: true }])).claimed),
           ["a3"]
         )
       })
@@ -111,29 +111,29 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     test(
       "a batch is claimed alone as a whole, and so is each of its halves (L21, L7)",
       Effect.gen(function*() {
-        const { deliveries, open, owner, want } = yield* setup(["a", "b"])
+        const { deliveries, open, owner, owners, want } = yield* setup(["a", "b"])
         const batches = { ...want, size: 2, most: 4 }
         for (let time = 0; time < isolateAfterCrashes; time++) {
-          yield* deliveries.settleAndClaim(owner, [], [batches])
+          yield* deliveries.settleAndClaim(owners, [], [batches])
           yield* open(owner)
         }
         const alone = { ...batches, isolated: true }
-        assert.deepStrictEqual((yield* deliveries.settleAndClaim(owner, [], [batches])).claimed, [])
-        assert.deepStrictEqual(crashesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["a3", "b3"])
+        assert.deepStrictEqual((yield* deliveries.settleAndClaim(owners, [], [batches])).claimed, [])
+        assert.deepStrictEqual(crashesOf((yield* deliveries.settleAndClaim(owners, [], [alone])).claimed), ["a3", "b3"])
         yield* open(owner)
-        const { claimed } = yield* deliveries.settleAndClaim(owner, [], [batches])
+        const { claimed } = yield* deliveries.settleAndClaim(owners, [], [batches])
         assert.deepStrictEqual(crashesOf(claimed), ["a4", "b4"])
         const deliveriesOf = claimed.map(({ id }) => id)
         const batch = claimed[0]?.batch ?? ""
-        yield* deliveries.settleAndClaim(owner, [{
+        yield* deliveries.settleAndClaim(owners, [{
           _tag: "Split",
           deliveries: deliveriesOf,
           batch,
           dueAt: 0,
           failedAttempt
         }], [])
-        assert.deepStrictEqual((yield* deliveries.settleAndClaim(owner, [], [batches])).claimed, [])
-        assert.deepStrictEqual(crashesOf((yield* deliveries.settleAndClaim(owner, [], [alone])).claimed), ["a3"])
+        assert.deepStrictEqual((yield* deliveries.settleAndClaim(owners, [], [batches])).claimed, [])
+        assert.deepStrictEqual(crashesOf((yield* deliveries.settleAndClaim(owners, [], [alone])).claimed), ["a3"])
       })
     )
   })

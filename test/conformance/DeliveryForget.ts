@@ -45,10 +45,10 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "empties its rows before the delete, cancels their deliveries and dead letters, and delivers the delete",
       Effect.gen(function*() {
-        const { claim, deliveries, owner, store } = yield* forgotten()
+        const { claim, deliveries, store, owners } = yield* forgotten()
         const [first] = yield* claim
         const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, failedAttempt } as const
-        yield* deliveries.settleAndClaim(owner, [dead], [])
+        yield* deliveries.settleAndClaim(owners, [dead], [])
         assert.deepStrictEqual(yield* deliveries.countForgettable(tags, "a"), { rows: 3, deliveries: 3, steps: 0 })
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
         assert.deepStrictEqual(yield* deliveries.deadLetters({ limit: 10 }), [])
@@ -78,15 +78,15 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "leaves a running delivery and its steps to its handler, and removes both once it is retried (L5)",
       Effect.gen(function*() {
-        const { claim, deliveries, owner, step } = yield* forgotten()
+        const { claim, deliveries, step, owners } = yield* forgotten()
         const [running, other] = yield* claim
         if (running === undefined) return assert.fail("nothing claimed")
-        yield* deliveries.finish(fenceOf(owner, running), step("e1", "s"), "1")
+        yield* deliveries.finish(fenceOf(owners, running), step("e1", "s"), "1")
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 1)
-        yield* deliveries.check(fenceOf(owner, running))
+        yield* deliveries.check(fenceOf(owners, running))
         assert.strictEqual(yield* deliveries.result(step("e1", "s")), "1")
         const retry = { _tag: "Retry", dueAt: 0, attempts: 1, failedAttempt } as const
-        yield* deliveries.settleAndClaim(owner, [
+        yield* deliveries.settleAndClaim(owners, [
           { ...retry, deliveries: [running.id] },
           { _tag: "Settled", deliveries: [other?.id ?? 0] }
         ], [])
@@ -112,10 +112,10 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "deletes the steps of its events, and the results of its other steps, but no step of another record",
       Effect.gen(function*() {
-        const { claim, deliveries, made, owner, settle, step } = yield* forgotten()
+        const { claim, deliveries, made, settle, step, owners } = yield* forgotten()
         const [first, second] = yield* claim
         if (first === undefined || second === undefined) return assert.fail("nothing claimed")
-        const fence = fenceOf(owner, first)
+        const fence = fenceOf(owners, first)
         const ofRecord = recordDedupKeyOf(integration, { model: "ats.tag", id: "a" })
         const ofOther = recordDedupKeyOf(integration, { model: "ats.tag", id: "b" })
         const steps = [step("e1", "s"), step("e1~fresh", "s"), step(ofRecord, "s"), step("e3", "s"), step(ofOther, "s")]
@@ -138,14 +138,14 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "keeps expecting the writes that its events caused to other records: they stay the plugin's own (L1)",
       Effect.gen(function*() {
-        const { claim, deliveries, owner, settle, step, store } = yield* forgotten()
+        const { claim, deliveries, settle, step, store, owners } = yield* forgotten()
         yield* store.ensureStreams([stateOf(applications)])
         const [first, second] = yield* claim
         if (first === undefined || second === undefined) return assert.fail("nothing claimed")
         const params = { candidate_id: "c" }
         const write = { name: "addTag", params, plugin: "p", perHour: 9, depth: 1 } as const
         const expected = expectationsOf("addTag", params, { tag: { name: "t" } })
-        yield* deliveries.begin(fenceOf(owner, first), {
+        yield* deliveries.begin(fenceOf(owners, first), {
           ...step("e1", "w"),
           integration,
           write: { ...write, expected },
@@ -162,15 +162,15 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "removes the results of a settled batch, and leaves those of a batch that is not settled",
       Effect.gen(function*() {
-        const { claim, deliveries, made, owner, step, want } = yield* forgotten()
-        const { claimed } = yield* deliveries.settleAndClaim(owner, [], [{ ...want, size: 2 }])
+        const { claim, deliveries, made, step, want, owners } = yield* forgotten()
+        const { claimed } = yield* deliveries.settleAndClaim(owners, [], [{ ...want, size: 2 }])
         const [one] = claimed
         if (one === undefined) return assert.fail("nothing claimed")
         const result = step(`b${one.batch}`, "s")
-        yield* deliveries.finish(fenceOf(owner, one), result, `"ann@people.example"`)
+        yield* deliveries.finish(fenceOf(owners, one), result, `"ann@people.example"`)
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 1)
         assert.strictEqual(yield* deliveries.result(result), `"ann@people.example"`)
-        yield* deliveries.settleAndClaim(owner, [{ _tag: "Settled", deliveries: claimed.map(({ id }) => id) }], [])
+        yield* deliveries.settleAndClaim(owners, [{ _tag: "Settled", deliveries: claimed.map(({ id }) => id) }], [])
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
         assert.strictEqual(yield* deliveries.result(result), "null")
         yield* deliveries.replay([made(key("b"), 3)], operatorAction)
@@ -181,12 +181,12 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "empties results that contain the record although their step belongs to another one, once its handler has ended",
       Effect.gen(function*() {
-        const { claim, deliveries, made, owner, settle, step } = yield* forgotten()
+        const { claim, deliveries, made, settle, step, owners } = yield* forgotten()
         const claimed = yield* claim
         const running = claimed.find(({ subject }) => subject._tag === "Event" && subject.position === 3)
         if (running === undefined) return assert.fail("nothing claimed")
         const [created, other] = [step("e3", "w"), step("e3", "s")]
-        const fence = fenceOf(owner, running)
+        const fence = fenceOf(owners, running)
         yield* deliveries.finish(fence, created, `{"id":"new","name":"ann"}`)
         yield* deliveries.finish(fence, other, `{"id":"newer"}`)
         for (let calls = 0; calls < 2; calls++) {

@@ -12,13 +12,13 @@ import { created, integrationOf } from "./StoreSamples.ts"
 
 /** A claimed delivery with a step. */
 const attempting = Effect.gen(function*() {
-  const { claim, deliveries, key, open, owner, settle, store } = yield* setup(["a"])
+  const { claim, deliveries, key, open, owner, owners, settle, store } = yield* setup(["a"])
   const [claimed] = yield* claim
   if (claimed === undefined) return assert.fail("nothing claimed")
   const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
   const intent: Intent = { ...step, integration: "greenhouse:acme", write: null, allowRepeat: false }
   const write = { name: "addTag", plugin: "p", perHour: 2, depth: 1, expected: [] } as const
-  const fence = fenceOf(owner, claimed)
+  const fence = fenceOf(owners, claimed)
   /** The next attempt after this one was lost. */
   const following = Effect.as(Effect.andThen(open(owner), claim), { ...fence, claim: fence.claim + 1 })
   return { deliveries, fence, following, step, store, intent, write, settle: settle([claimed]) }
@@ -97,11 +97,11 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     test(
       "are kept while any delivery of their event, or of their batch, is not settled (L4)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, made, owner, settle, want } = yield* setup(["a", "b"])
+        const { claim, deliveries, key, made, owners, settle, want } = yield* setup(["a", "b"])
         const batches = { ...want, size: 2 }
-        const { claimed: [first, second] } = yield* deliveries.settleAndClaim(owner, [], [batches])
+        const { claimed: [first, second] } = yield* deliveries.settleAndClaim(owners, [], [batches])
         if (first === undefined || second === undefined) return assert.fail("nothing claimed")
-        const fence = fenceOf(owner, first)
+        const fence = fenceOf(owners, first)
         const ofEvent: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
         const ofBatch: StepKey = { ...ofEvent, dedupKeys: [`b${first.id}`] }
         yield* deliveries.finish(fence, ofEvent, "1")
@@ -109,7 +109,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         yield* deliveries.replay([made("a", 1)], operatorAction)
         const batch = String(first.batch)
         const halved = { _tag: "Split", deliveries: [first.id, second.id], batch, dueAt: 0, failedAttempt } as const
-        const { claimed: halves } = yield* deliveries.settleAndClaim(owner, [halved], [batches])
+        const { claimed: halves } = yield* deliveries.settleAndClaim(owners, [halved], [batches])
         yield* settle(halves.filter(({ id }) => id === first.id))
         const later = (yield* Clock.currentTimeMillis) + 1
         assert.strictEqual(yield* deliveries.prune(later), 0)
@@ -124,14 +124,17 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     test(
       "of a batch are kept while one of its events will be delivered again, and deleted together with its members (L4)",
       Effect.gen(function*() {
-        const { change, deliveries, key, made, owner, settle, store, want } = yield* setup([])
+        const { change, deliveries, key, made, owner, owners, settle, store, want } = yield* setup([])
         yield* change("a", "created")
         yield* deliveries.dispatch(owner, { deliveries: [made("a", 1)], handlers: [key], position: 1 })
-        const claim = Effect.map(deliveries.settleAndClaim(owner, [], [{ ...want, size: 1 }]), ({ claimed }) => claimed)
+        const claim = Effect.map(
+          deliveries.settleAndClaim(owners, [], [{ ...want, size: 1 }]),
+          ({ claimed }) => claimed
+        )
         const [first] = yield* claim
         if (first === undefined) return assert.fail("nothing claimed")
         const step: StepKey = { handler: key, dedupKeys: [`b${first.batch}`], step: "s", keepForever: false }
-        yield* deliveries.finish(fenceOf(owner, first), step, "1")
+        yield* deliveries.finish(fenceOf(owners, first), step, "1")
         yield* settle([first])
         yield* deliveries.replay([made("a", 1)], operatorAction)
         const later = (yield* Clock.currentTimeMillis) + 1
@@ -149,13 +152,13 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     test(
       "are kept as long as their event, because it may be replayed (L4)",
       Effect.gen(function*() {
-        const { claim, deliveries, key, owner, settle, store, write } = yield* setup(["a"])
+        const { claim, deliveries, key, owners, settle, store, write } = yield* setup(["a"])
         yield* write([created("a")])
         const claimed = yield* claim
         const [one] = claimed
         if (one === undefined) return assert.fail("nothing claimed")
         const step: StepKey = { handler: key, dedupKeys: ["e1"], step: "s", keepForever: false }
-        yield* deliveries.finish(fenceOf(owner, one), step, "1")
+        yield* deliveries.finish(fenceOf(owners, one), step, "1")
         yield* settle(claimed)
         const later = (yield* Clock.currentTimeMillis) + 1
         assert.strictEqual(yield* deliveries.prune(later), 0)

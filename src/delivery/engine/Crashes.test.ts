@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { limiting, pass } from "../../../test/support/delivery/Limiting.ts"
 import * as Rig from "../../../test/support/delivery/Rig.ts"
 import { makeWith } from "../../../test/support/delivery/Rig.ts"
+import { deliveryScopes } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { isolateAfterCrashes } from "../../store/Deliveries.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
@@ -34,7 +35,7 @@ const tag = { model: "ats.tag" } as const
 
 /** Replaces the last process too, so that the test does not wait for a handler that never ends. */
 const takenOver = <A, E, R>(rig: Rig.Rig, body: Effect.Effect<A, E, R>) =>
-  Effect.ensuring(body, Effect.ignore(rig.store.takeOwnership("delivery")))
+  Effect.ensuring(body, Effect.ignore(rig.store.takeOwnerships(deliveryScopes)))
 
 describe("deliveries that end their process", () => {
   it.effect("a delivery runs isolated after three process ends and is dead after a fourth; others continue (L21)", () =>

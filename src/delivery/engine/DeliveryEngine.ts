@@ -1,13 +1,15 @@
 /**
- * Runs plugins.
+ * Runs plugins: creates deliveries if that is placed in this process, and runs those of the shards that are placed here.
  *
  * Invariants
- * 1. If two processes deliver from one store, only the one that started later has any effect   (I10, X16)
+ * 1. If two processes deliver the same shard, only the one that took it later has any effect   (I10, X16)
  * 2. A store outage loses nothing: attempts that ended during the outage are settled when the store is available again
  *
  * Gotchas
- * - The engine takes ownership once, at its start. An engine that was replaced must not take over again by a retry.
- * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else.
+ * - The engine takes ownership of a scope once, when the scope is placed here. An engine that was replaced must not take over again by
+ *   a retry.
+ * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else. When a shard moves to another
+ *   process, its attempts have less time: see `Places`.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -17,23 +19,22 @@ import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
+import { deliveryScopes, dispatchScope, shardOfScope } from "../../domain/Shard.ts"
+import type { Placement } from "../../fleet/Placement.ts"
 import type { Plugin } from "../../plugin/Plugin.ts"
 import { Source } from "../../source/Source.ts"
-import { Deliveries, type Switch } from "../../store/Deliveries.ts"
+import { type ClaimResult, Deliveries, type HandlerState, type Switch } from "../../store/Deliveries.ts"
 import * as Recovery from "../../store/Recovery.ts"
-import { type Owner, Store, type StoreError } from "../../store/Store.ts"
+import { Fenced, type Owner, Store, StoreError } from "../../store/Store.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
 import type { OpenCircuit } from "./CircuitBreaker.ts"
-import * as Dispatcher from "./Dispatcher.ts"
+import * as Dispatching from "./Dispatching.ts"
 import * as EventCache from "./EventCache.ts"
-import { batchWindowOf } from "./Subscription.ts"
-import * as Ticks from "./Ticks.ts"
+import * as Places from "./Places.ts"
 import * as Watchdog from "./Watchdog.ts"
-import { deliveryScope } from "./WithoutPlugins.ts"
 import * as Worker from "./Worker.ts"
 
 /** The status of one handler. */
@@ -50,6 +51,10 @@ export interface HandlerStatus {
 
 /** `waiting`: the store is unavailable. `stopped`: the store cannot be used, or another process delivers. */
 export interface DeliveryStatus extends Recovery.Condition {
+  /** This process creates the deliveries of all shards. In a fleet, one process does. */
+  readonly dispatches: boolean
+  /** How many shards' deliveries this process runs. */
+  readonly shards: number
   readonly handlers: ReadonlyArray<HandlerStatus>
   /** Integrations for which a plugin's configuration is incomplete. Their deliveries wait. */
   readonly unconfigured: ReadonlyArray<
@@ -69,9 +74,11 @@ export interface Options {
   readonly integrationsReady?: Effect.Effect<void>
 }
 
-const pruneEvery = Duration.hours(1)
 /** How often the engine checks whether a removed integration has been added again, ms. */
 const removedRecheckMillis = 60_000
+/** How often the engine looks for deliveries that another process has created, ms. */
+const pollMillis = 250
+const nothing: ClaimResult = { claimed: [], next: null, isolatedDue: false, lost: [] }
 
 export class DeliveryEngine extends Context.Service<DeliveryEngine, {
   readonly status: Effect.Effect<DeliveryStatus>
@@ -81,20 +88,9 @@ export class DeliveryEngine extends Context.Service<DeliveryEngine, {
   /** Delivers in the background for as long as the layer lives. Handlers send their own requests with `HttpClient`. */
   static readonly layer = (
     options: Options
-  ): Layer.Layer<DeliveryEngine, never, Store | Deliveries | Source | HttpClient.HttpClient> =>
+  ): Layer.Layer<DeliveryEngine, never, Store | Deliveries | Source | HttpClient.HttpClient | Placement> =>
     Layer.effect(DeliveryEngine, make(options))
 }
-
-const configuredHandlersOf = (plugins: Options["plugins"]) =>
-  plugins.flatMap(({ handlers, name, settings }) =>
-    handlers.map(({ name: handler, activation, options }) => ({
-      plugin: name,
-      handler,
-      scheduled: activation._tag === "Tick",
-      from: settings.from ?? "now",
-      skipsDeadLetters: options.onDeadLetter === "skip"
-    }))
-  )
 
 const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plugins, retention }: Options) {
   const store = yield* Store
@@ -107,16 +103,44 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     accounts: IntegrationAccounts.make(store),
     packageLocks: new Map()
   }
-  const watchdog = yield* Watchdog.make
   const eventCache = EventCache.make(store.identity, deliveries)
+  const attempts = yield* Scope.make()
+  const worker = Worker.make({ ...services, deliveries }, eventCache, yield* Watchdog.make, attempts)
   const status = yield* SubscriptionRef.make<Condition>({ state: "starting", reason: null, drainedPosition: 0 })
-  let handlerDetails: () => Omit<DeliveryStatus, keyof Condition> = () => ({ handlers: [], unconfigured: [] })
-  const withHandlerDetails = (condition: Condition): DeliveryStatus => ({ ...condition, ...handlerDetails() })
   const draining = yield* Latch.make()
   let failures = 0
+  let dispatching: Dispatching.Dispatching | null = null
+  /** All registered handlers, as last read from the store. */
+  let states: ReadonlyArray<HandlerState> = []
 
-  /** Updates the status after a store error and pauses before the next try. An error that is not retryable stops the engine. */
-  const handleStoreError = Effect.fnUntraced(function*(error: StoreError) {
+  const ifShard = (act: (shard: number) => void) => (scope: string) => {
+    if (scope !== dispatchScope) act(shardOfScope(scope))
+  }
+  const places = Places.make({
+    begin: ifShard(worker.leave),
+    interrupt: ifShard(worker.evict),
+    drop: ifShard(worker.drop)
+  })
+
+  // ---- status
+
+  /** Every event up to this position is dispatched to all handlers. */
+  const dispatchedPosition = () => {
+    if (dispatching !== null) return dispatching.position()
+    const known = Dispatching.subscriptionsOf(plugins, states)
+    return Math.min(...Dispatching.ofEvents(known).map(({ position }) => position), states.length === 0 ? 0 : Infinity)
+  }
+  const positionOf = (key: number) =>
+    dispatching?.positionOf(key) ?? states.find((state) => state.key === key)?.position ?? 0
+  const withHandlerDetails = (condition: Condition): DeliveryStatus => ({
+    ...condition,
+    dispatches: dispatching !== null,
+    shards: worker.holds("held").length,
+    handlers: worker.status().map(({ key, ...handler }) => ({ ...handler, position: positionOf(key) })),
+    unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
+  })
+
+  const report = Effect.fnUntraced(function*(error: StoreError) {
     const before = yield* SubscriptionRef.get(status)
     const state = error.reason.retryable ? "waiting" : "stopped"
     const reason = Recovery.describeStoreError(error)
@@ -125,37 +149,106 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       yield* Effect.logError(`delivery stopped: ${reason.message} (${reason.hint})`)
     }
     yield* SubscriptionRef.set(status, yield* Recovery.nextCondition(before, state, reason))
-    yield* Effect.raceFirst(Effect.sleep(Recovery.backoff(failures++)), draining.await)
   })
 
   /** Retries while the store is unavailable, and reports that in the status; fails on an error that is not retryable. */
   const retryAndReport = <A>(effect: Effect.Effect<A, StoreError>): Effect.Effect<A, StoreError> =>
     effect.pipe(
       Effect.tap(() => Effect.sync(() => failures = 0)),
-      Effect.catch((error) =>
-        Effect.andThen(
-          handleStoreError(error),
-          error.reason.retryable && !draining.isOpen() ? retryAndReport(effect) : Effect.fail(error)
-        )
-      )
+      Effect.catch(Effect.fnUntraced(function*(error) {
+        yield* report(error)
+        yield* Effect.raceFirst(Effect.sleep(Recovery.backoff(failures++)), draining.await)
+        return yield* error.reason.retryable && !draining.isOpen() ? retryAndReport(effect) : Effect.fail(error)
+      }))
     )
 
-  const session = Effect.fnUntraced(function*(owner: Owner, attempts: Scope.Scope) {
-    const states = yield* retryAndReport(deliveries.registerHandlers(owner, configuredHandlersOf(plugins)))
-    const subscriptions = plugins.flatMap((plugin) =>
-      plugin.handlers.flatMap((handler) => {
-        const state = states.find((each) => each.plugin === plugin.name && each.handler === handler.name)
-        return state === undefined
-          ? []
-          : [{ key: state.key, position: state.position, plugin, handler, batchWindow: batchWindowOf(handler) }]
-      })
+  const updateStatus = Effect.fnUntraced(function*(isDrained: boolean) {
+    const shards = places.all().filter(({ scope }) => scope !== dispatchScope)
+    const lost = shards.find(({ state }) => state === "lost")
+    if (lost?.owner != null && shards.every(({ state }) => state === "lost")) {
+      return yield* report(new StoreError({ reason: new Fenced(lost.owner) }))
+    }
+    const { drainedPosition } = yield* SubscriptionRef.get(status)
+    yield* SubscriptionRef.set(status, {
+      state: "running",
+      reason: null,
+      drainedPosition: isDrained ? Math.max(drainedPosition, dispatchedPosition()) : drainedPosition
+    })
+  })
+
+  // ---- ownership
+
+  /** Another process has taken these scopes over, although they are still placed here: this process was frozen. */
+  const lose = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
+    for (const { scope } of owners) {
+      places.lose(scope)
+      if (scope === dispatchScope) dispatching = null
+      else worker.drop(shardOfScope(scope))
+    }
+    if (owners.length === 0) return
+    yield* Effect.annotateLogs(Effect.logWarning("another process delivers in place of this one"), {
+      scopes: owners.map(({ scope }) => scope).join(" ")
+    })
+  })
+
+  /** Runs what only the owner of `dispatchScope` may do. null: another process is the owner now. */
+  const asDispatcher = <A>(owner: Owner, effect: Effect.Effect<A, StoreError>): Effect.Effect<A | null, StoreError> =>
+    Effect.catchIf(
+      effect,
+      ({ reason }) => reason._tag === "Fenced" && reason.scope === dispatchScope,
+      () => Effect.as(lose([owner]), null)
     )
-    const eventSubscriptions = subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
-    const dispatcher = Dispatcher.make({ store, deliveries }, eventCache, owner, eventSubscriptions)
-    const worker = Worker.make({ ...services, deliveries }, eventCache, watchdog, owner, subscriptions, attempts)
-    const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
+
+  const subscribe = (registered: ReadonlyArray<HandlerState>) => {
+    for (const subscription of Dispatching.subscriptionsOf(plugins, registered)) worker.subscribe(subscription)
+  }
+
+  /** Takes ownership of the scopes that have been placed here. */
+  const takePlaces = Effect.gen(function*() {
+    yield* places.take(store.takeOwnerships)
+    const owner = places.ownerOf(dispatchScope)
+    if (owner === null) dispatching = null
+    if (owner !== null && dispatching === null) {
+      const begun = Dispatching.begin({ store, deliveries }, eventCache, owner, { plugins, retention }, attempts)
+      dispatching = yield* asDispatcher(owner, begun)
+      for (const subscription of dispatching?.subscriptions ?? []) worker.subscribe(subscription)
+    }
+    const taken = deliveryScopes.flatMap((scope) => {
+      const owner = worker.isHeld(shardOfScope(scope)) ? null : places.ownerOf(scope)
+      return owner === null ? [] : [owner]
+    })
+    if (taken.length === 0) return
+    const lost = yield* deliveries.takeShards(taken)
+    for (const owner of taken) if (!lost.includes(owner) && places.ownerOf(owner.scope) === owner) worker.hold(owner)
+    yield* lose(lost)
+  })
+
+  /** Settles what has ended in the shards that are leaving, and lets go of those of which nothing runs any more. */
+  const letGo = Effect.gen(function*() {
+    const ended = worker.outcomes("leaving")
+    if (ended.length > 0) {
+      const owners = worker.holds("leaving").map(({ owner }) => owner)
+      const { lost } = yield* deliveries.settleAndClaim(owners, ended.map(({ outcome }) => outcome), [])
+      worker.settled(ended)
+      yield* lose(lost)
+    }
+    for (const place of places.all()) {
+      if (place.state !== "leaving") continue
+      const shard = shardOfScope(place.scope)
+      if (place.scope !== dispatchScope) {
+        if (!worker.hasLeft(shard)) continue
+        worker.drop(shard)
+      }
+      places.leave(place)
+    }
+  })
+
+  // ---- the loop
+
+  const serve = Effect.gen(function*() {
     let commandsSeen = yield* deliveries.awaitCommand(-1)
     let off: ReadonlyArray<Switch> = yield* retryAndReport(deliveries.switchedOff)
+    let statesReadAt = -Infinity
     let isReady = false
     const readiness = yield* Effect.forkIn(
       Effect.andThen(integrationsReady, Effect.sync(() => isReady = true)),
@@ -163,41 +256,45 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       { startImmediately: true }
     )
 
-    const makeTicks = Effect.fnUntraced(function*(now: number) {
-      if (!ticks.isUsed) return
-      const integrations = (yield* store.integrations).filter(({ state }) => state === "active").map(({ id }) => id)
-      const schedule = ticks.planDue(integrations, now)
-      if (schedule !== null) ticks.markCreated(schedule, yield* deliveries.dispatchTicks(owner, schedule), now)
-    })
-
-    handlerDetails = () => ({
-      handlers: worker.status().map(({ key, ...handler }) => ({ ...handler, position: dispatcher.positionOf(key) })),
-      unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
-    })
-    const updateStatus = Effect.fnUntraced(function*(isDrained: boolean) {
-      const { drainedPosition } = yield* SubscriptionRef.get(status)
-      yield* SubscriptionRef.set(status, {
-        state: "running",
-        reason: null,
-        drainedPosition: isDrained ? Math.max(drainedPosition, dispatcher.position()) : drainedPosition
-      })
+    /** Creates deliveries, if that is placed here. Returns whether there may be more to create. */
+    const dispatch = Effect.gen(function*() {
+      const owner = places.ownerOf(dispatchScope)
+      if (owner !== null && dispatching !== null) {
+        return (yield* asDispatcher(owner, dispatching.step)) ?? false
+      }
+      const now = yield* Clock.monotonicTimeNanos
+      if (worker.holds("held").length > 0 && Number(now) - statesReadAt >= pollMillis * 1e6) {
+        states = yield* deliveries.handlers
+        statesReadAt = Number(now)
+        subscribe(states)
+      }
+      return false
     })
 
     /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
     const settleAndStart = Effect.fnUntraced(function*(more: boolean) {
+      worker.settled(worker.outcomes("dropped"))
+      yield* letGo
       const unavailable = yield* services.accounts.unavailable
       const now = yield* Clock.currentTimeMillis
       if (unavailable.removed.size > 0) worker.releaseDisabled(off, unavailable)
-      const outcomes = worker.outcomes()
-      const plan = draining.isOpen() || !isReady ? null : worker.planClaim(now, off, unavailable)
-      const { claimed, isolatedDue, next } = yield* deliveries.settleAndClaim(owner, outcomes, plan?.requests ?? [])
-      worker.settled(outcomes.length)
+      const outcomes = worker.outcomes("held")
+      const holds = worker.holds("held")
+      const plan = draining.isOpen() || !isReady || holds.length === 0 ? null : worker.planClaim(now, off, unavailable)
+      const { claimed, isolatedDue, lost, next } = holds.length === 0 ? nothing : yield* deliveries.settleAndClaim(
+        holds.map(({ owner }) => owner),
+        outcomes.map(({ outcome }) => outcome),
+        plan?.requests ?? []
+      )
+      worker.settled(outcomes)
+      yield* lose(lost)
       yield* worker.start(claimed, unavailable)
       const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
-      return Math.min(next ?? Infinity, worker.wakeAt(now), ticks.nextDueAt(now), recheckAt)
+      const pollAt = dispatching !== null || holds.length === 0 ? Infinity : now + pollMillis
+      return Math.min(next ?? Infinity, worker.wakeAt(now), dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
     })
 
     /** Returns when there may be work. */
@@ -207,9 +304,10 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       yield* Effect.raceAllFirst([
         timer,
         worker.awaitEnd,
-        eventSubscriptions.length === 0 ? Effect.never : store.awaitLog(dispatcher.position()),
+        dispatching === null ? Effect.never : dispatching.awaitLog,
         deliveries.awaitCommand(commandsSeen),
         isReady ? Effect.never : Fiber.await(readiness),
+        places.awaitChange,
         draining.await
       ])
     })
@@ -223,43 +321,31 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       worker.releaseDisabled(off, yield* services.accounts.unavailable)
     })
 
-    const serve = Effect.gen(function*() {
-      while (!draining.isOpen()) {
-        yield* retryAndReport(Effect.gen(function*() {
-          yield* makeTicks(yield* Clock.currentTimeMillis)
-          const more = yield* dispatcher.step()
-          const wakeAt = yield* settleAndStart(more)
-          yield* more ? Effect.yieldNow : awaitWork(wakeAt)
-          yield* applySwitches
-        }))
-      }
-      worker.drain()
-      while (!worker.isIdle()) {
-        yield* retryAndReport(settleAndStart(true))
-        if (!worker.isIdle()) yield* worker.awaitEnd
-      }
-    })
-    yield* Effect.ensuring(serve, Effect.sync(worker.stop))
+    while (!draining.isOpen()) {
+      yield* retryAndReport(Effect.gen(function*() {
+        yield* takePlaces
+        const more = yield* dispatch
+        const wakeAt = yield* settleAndStart(more)
+        yield* more ? Effect.yieldNow : awaitWork(wakeAt)
+        yield* applySwitches
+      }))
+    }
+    worker.drain()
+    while (!worker.isIdle()) {
+      yield* retryAndReport(settleAndStart(true))
+      if (!worker.isIdle()) yield* worker.awaitEnd
+    }
   })
 
-  const finished = yield* Effect.scoped(Effect.gen(function*() {
-    const attempts = yield* Effect.scope
-    const owner = yield* retryAndReport(store.takeOwnership(deliveryScope))
-    yield* session(owner, attempts)
-  })).pipe(
+  yield* places.register([dispatchScope, ...deliveryScopes])
+  const finished = yield* serve.pipe(
+    Effect.ensuring(Effect.sync(worker.stop)),
+    Effect.onExit((exit) => Scope.close(attempts, exit)),
+    Effect.ensuring(Effect.sync(places.close)),
     Effect.catch(() => Effect.void),
     Effect.forkScoped
   )
   yield* Effect.addFinalizer(() => Effect.andThen(draining.open, Fiber.await(finished)))
-
-  yield* Clock.currentTimeMillis.pipe(
-    Effect.flatMap((now) => deliveries.prune(now - Duration.toMillis(retention))),
-    Effect.catch((error) =>
-      Effect.logWarning("delivery journal could not be pruned").pipe(Effect.annotateLogs({ why: error.message }))
-    ),
-    Effect.repeat(Schedule.spaced(pruneEvery)),
-    Effect.forkScoped
-  )
 
   const awaitStatus = (isReached: (now: Condition) => boolean) =>
     SubscriptionRef.changes(status).pipe(

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { TestClock } from "effect/testing"
 import { ann, entries, integration, scenario, startProcess } from "../../../test/support/capture/ForgettingWorld.ts"
+import { deliveryScopes, dispatchScope } from "../../domain/Shard.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { endRunningDeliveries } from "./WithoutPlugins.ts"
@@ -12,7 +13,8 @@ describe("in a process without plugins", () => {
       const store = yield* Store
       const deliveries = yield* Deliveries
       const process = yield* startProcess
-      const owner = yield* store.takeOwnership("delivery")
+      const owner = yield* store.takeOwnership(dispatchScope)
+      const owners = [...(yield* store.takeOwnerships(deliveryScopes)).values()]
       const handler = { plugin: "p", handler: "h", scheduled: false, from: "oldest", skipsDeadLetters: false } as const
       const [{ key: handlerKey } = assert.fail("no handler")] = yield* deliveries.registerHandlers(owner, [handler])
       const created = (yield* entries).find(({ id }) => id === "c-ann")!
@@ -29,7 +31,7 @@ describe("in a process without plugins", () => {
           fresh: null
         }]
       })
-      const { claimed } = yield* deliveries.settleAndClaim(owner, [], [
+      const { claimed } = yield* deliveries.settleAndClaim(owners, [], [
         { handler: handlerKey, most: 1, size: null, excludedIntegrations: [], maxLead: 1e12 }
       ])
       assert.strictEqual(claimed.length, 1)

@@ -3,16 +3,15 @@
  * would wait for them forever.
  */
 import * as Effect from "effect/Effect"
+import { deliveryScopes, dispatchScope } from "../../domain/Shard.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 
-/** The ownership scope: one process per store owns it. */
-export const deliveryScope = "delivery"
-
 export const endRunningDeliveries: Effect.Effect<void, StoreError, Store | Deliveries> = Effect.gen(function*() {
   const store = yield* Store
   const deliveries = yield* Deliveries
-  const owner = yield* store.takeOwnership(deliveryScope)
-  yield* deliveries.registerHandlers(owner, [])
+  const owners = yield* store.takeOwnerships([dispatchScope, ...deliveryScopes])
+  yield* deliveries.registerHandlers(owners.get(dispatchScope)!, [])
+  yield* deliveries.takeShards(deliveryScopes.map((scope) => owners.get(scope)!))
 }).pipe(retryWhileStoreUnavailable)

@@ -1,8 +1,9 @@
 /**
- * Runs claimed deliveries, with a queue for each handler.
+ * Runs claimed deliveries of the shards that this process owns, with a queue for each handler.
  *
  * Invariants
- * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased
+ * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased, unless another
+ *    process has taken its shard over: then it gets none
  * 2. A handler that is slow or fails does not delay the deliveries of other handlers
  *
  * Gotchas
@@ -30,7 +31,7 @@ import {
   isSwitchedOff,
   type Switch
 } from "../../store/Deliveries.ts"
-import type { Owner, StoreError } from "../../store/Store.ts"
+import type { StoreError } from "../../store/Store.ts"
 import type * as Attempt from "../handler/Attempt.ts"
 import { failureOf, isolatedWaitFailure, processEndedFailure, retryAfterOf } from "../handler/AttemptFailure.ts"
 import type * as HandlerContext from "../handler/HandlerContext.ts"
@@ -40,6 +41,8 @@ import * as CircuitBreaker from "./CircuitBreaker.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
 import type { EventCache } from "./EventCache.ts"
 import { maxDueAhead, outcomeOf } from "./Retry.ts"
+import type { ShardHold } from "./ShardHold.ts"
+import * as ShardHolds from "./ShardHold.ts"
 import type { Subscription } from "./Subscription.ts"
 import { containUncaught } from "./UncaughtErrors.ts"
 import type { Watchdog } from "./Watchdog.ts"
@@ -69,11 +72,25 @@ interface ClaimPlan {
   readonly requests: ReadonlyArray<ClaimRequest>
 }
 
+interface HeldJob extends Job.Job {
+  readonly hold: ShardHold
+}
+
+interface HeldClaim {
+  readonly hold: ShardHold
+  readonly claim: Claimed
+}
+
+interface HeldOutcome {
+  readonly hold: ShardHold
+  readonly outcome: AttemptOutcome
+}
+
 /** The claimed deliveries of one handler. */
 interface HandlerQueue extends Subscription {
   readonly concurrency: number
   readonly breaker: CircuitBreaker.CircuitBreaker
-  readonly queued: Array<Job.Job>
+  readonly queued: Array<HeldJob>
   runners: number
   /** Jobs that have no outcome yet, queued or running. */
   inFlight: number
@@ -87,14 +104,14 @@ export const make = (
   services: HandlerContext.Services & { readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch"> },
   eventCache: EventCache,
   watchdog: Watchdog,
-  owner: Owner,
-  subscriptions: ReadonlyArray<Subscription>,
   scope: Scope.Scope
 ) => {
-  const queues = new Map(subscriptions.map((subscription): [number, HandlerQueue] => {
+  const queues = new Map<number, HandlerQueue>()
+  const subscribe = (subscription: Subscription) => {
     const { handler, key, plugin } = subscription
+    if (queues.has(key)) return
     const labels = { plugin: plugin.name, handler: handler.name }
-    return [key, {
+    queues.set(key, {
       ...subscription,
       concurrency: handler.options.concurrency ?? defaultConcurrency,
       breaker: CircuitBreaker.make(),
@@ -105,33 +122,41 @@ export const make = (
         settled: Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "settled" }),
         delay: Metric.withAttributes(delayHistogram, labels)
       }
-    }]
-  }))
-  const outcomes: Array<AttemptOutcome> = []
+    })
+  }
+  const holds = ShardHolds.make()
+  let outcomes: Array<HeldOutcome> = []
   /** By plugin and integration. */
   const configurations = new Map<string, Result.Result<unknown, IncompleteConfiguration>>()
   let ended = Deferred.makeUnsafe<void>()
   let stopping = false
   const isolation = CrashIsolation.make()
   let draining = false
-  const runningAttempts = new Set<Attempt.Attempt>()
+  const runningAttempts = new Map<Attempt.Attempt, ShardHold>()
 
   const isFree = () => [...queues.values()].every(({ inFlight }) => inFlight === 0)
-  const push = (outcome: AttemptOutcome) => {
-    outcomes.push(outcome)
+  const push = (hold: ShardHold, outcome: AttemptOutcome) => {
+    outcomes.push({ hold, outcome })
     Deferred.doneUnsafe(ended, Exit.void)
   }
   const released = (members: ReadonlyArray<Claimed>): AttemptOutcome => ({
     _tag: "Released",
     deliveries: members.map(({ id }) => id)
   })
-  const finishJob = (handlerQueue: HandlerQueue, outcome: AttemptOutcome) => {
+  const finishJob = (handlerQueue: HandlerQueue, { hold }: HeldJob, outcome: AttemptOutcome) => {
     handlerQueue.inFlight--
-    push(outcome)
+    hold.jobs--
+    push(hold, outcome)
   }
-  const releaseQueue = (handlerQueue: HandlerQueue) => {
-    for (const { members } of handlerQueue.queued.splice(0)) finishJob(handlerQueue, released(members))
+  const release = (handlerQueue: HandlerQueue, job: HeldJob) => finishJob(handlerQueue, job, released(job.members))
+  /** Releases the queued jobs for which this holds. */
+  const releaseQueued = (handlerQueue: HandlerQueue, isReleased: (job: HeldJob) => boolean) => {
+    for (const job of handlerQueue.queued.splice(0)) {
+      if (isReleased(job)) release(handlerQueue, job)
+      else handlerQueue.queued.push(job)
+    }
   }
+  const releaseQueue = (handlerQueue: HandlerQueue) => releaseQueued(handlerQueue, () => true)
 
   // ---- configuration
 
@@ -154,13 +179,14 @@ export const make = (
 
   // ---- one attempt
 
-  const succeed = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, { events, members }: Job.Job, now: number) {
+  const succeed = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: HeldJob, now: number) {
+    const { events, members } = job
     handlerQueue.breaker.succeeded()
     yield* Metric.update(handlerQueue.metrics.settled, members.length)
     for (const { detectedAt } of events) {
       yield* Metric.update(handlerQueue.metrics.delay, (now - detectedAt.getTime()) / 1000)
     }
-    finishJob(handlerQueue, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
+    finishJob(handlerQueue, job, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
   })
 
   /** Switches off a plugin whose deliveries keep ending the process: each of its events would end it again. */
@@ -194,13 +220,14 @@ export const make = (
 
   const fail = Effect.fnUntraced(function*(
     handlerQueue: HandlerQueue,
-    { members }: Job.Job,
+    job: HeldJob,
     attempt: Attempt.Attempt,
     startedAt: number,
     failure: Failure,
     retryAfter: number
   ) {
     const { handler, plugin } = handlerQueue
+    const { members } = job
     const labels = { plugin: plugin.name, handler: handler.name }
     const first = members[0]
     const number = first.claim
@@ -220,7 +247,7 @@ export const make = (
       )
       if (failure.reason === "ProcessEnded") yield* switchOff(handlerQueue, failure.at)
     }
-    if (failure.reason === "RateLimited") return finishJob(handlerQueue, outcome)
+    if (failure.reason === "RateLimited") return finishJob(handlerQueue, job, outcome)
     const wasOpen = handlerQueue.breaker.circuitOpen()
     handlerQueue.breaker.failed(first.orderingKey, failure.at)
     const openCircuit = handlerQueue.breaker.circuitOpen()
@@ -230,20 +257,21 @@ export const make = (
         Effect.annotateLogs({ ...labels, why: failure.message })
       )
     }
-    finishJob(handlerQueue, outcome)
+    finishJob(handlerQueue, job, outcome)
   })
 
-  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: Job.Job) {
+  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: HeldJob) {
+    const { hold } = job
     const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
-    const attempt = Job.attemptOf(handlerQueue, job, owner, services.journal)
+    const attempt = Job.attemptOf(handlerQueue, job, hold.owner, services.journal)
     if (crashes > isolateAfterCrashes) {
       return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
     }
     const configuration = yield* configurationFor(handlerQueue, integration)
-    if (configuration._tag === "Failure") return finishJob(handlerQueue, released(job.members))
+    if (configuration._tag === "Failure" || hold.state !== "held") return release(handlerQueue, job)
     const { handler, plugin } = handlerQueue
-    runningAttempts.add(attempt)
+    runningAttempts.set(attempt, hold)
     if (draining) attempt.timer.abandonWaits()
     const timeout = Job.timeoutOf(handler)
     const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
@@ -253,6 +281,7 @@ export const make = (
       crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
         Effect.andThen(Effect.delay(Effect.sync(attempt.timer.abandonWaits), timeout), Effect.never)
       ),
+      Effect.raceFirst(Effect.andThen(Deferred.await(hold.evicted), Effect.interrupt)),
       Effect.interruptible,
       Effect.exit
     )
@@ -261,7 +290,7 @@ export const make = (
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(handlerQueue, job, now)
     if (attempt.timer.hasAbandoned()) {
-      if (draining) return finishJob(handlerQueue, released(job.members))
+      if (draining || hold.state !== "held") return release(handlerQueue, job)
       return yield* fail(
         handlerQueue,
         job,
@@ -271,7 +300,7 @@ export const make = (
         CrashIsolation.limits.cooldown
       )
     }
-    if (stopping && Cause.hasInterruptsOnly(exit.cause)) return finishJob(handlerQueue, released(job.members))
+    if ((stopping || hold.isEvicted) && Cause.hasInterruptsOnly(exit.cause)) return release(handlerQueue, job)
     yield* fail(
       handlerQueue,
       job,
@@ -293,54 +322,64 @@ export const make = (
 
   // ---- claims
 
-  const jobsOf = (claimed: ReadonlyArray<Claimed>, events: ReadonlyMap<number, PublishedEvent>) => {
-    const jobs: Array<Job.Job> = []
-    for (const [first, ...others] of Map.groupBy(claimed, ({ batch, id }) => batch ?? id).values()) {
-      if (first === undefined) continue
+  const jobsOf = (claimed: ReadonlyArray<HeldClaim>, events: ReadonlyMap<number, PublishedEvent>) => {
+    const jobs: Array<HeldJob> = []
+    for (const own of Map.groupBy(claimed, ({ claim: { batch, id } }) => batch ?? id).values()) {
+      const [first, ...others] = own.map(({ claim }) => claim)
+      const hold = own[0]?.hold
+      if (first === undefined || hold === undefined) continue
       const members = [first, ...others] as const
       const found = members.flatMap(({ subject }) => {
         const event = subject._tag === "Event" ? events.get(subject.position) : undefined
         return event === undefined ? [] : [event]
       })
-      jobs.push({ members, events: found })
+      jobs.push({ members, events: found, hold })
     }
     return jobs
   }
 
   /** Settles deliveries whose record or integration has been erased: there is no event to deliver. */
   const dropErased = (
-    claimed: ReadonlyArray<Claimed>,
+    claimed: ReadonlyArray<HeldClaim>,
     events: ReadonlyMap<number, PublishedEvent>,
     unavailable: UnavailableIntegrations
   ) =>
-    claimed.filter(({ id, integration, subject }) => {
+    claimed.filter(({ claim: { id, integration, subject }, hold }) => {
       const exists = !unavailable.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
-      if (!exists) push({ _tag: "Settled", deliveries: [id] })
+      if (!exists) push(hold, { _tag: "Settled", deliveries: [id] })
       return exists
     })
+
+  const releaseClaims = (claimed: ReadonlyArray<HeldClaim>) => {
+    for (const { claim, hold } of claimed) push(hold, released([claim]))
+  }
 
   const start = Effect.fnUntraced(function*(
     claimed: ReadonlyArray<Claimed>,
     unavailable: UnavailableIntegrations
   ): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
+    const held = claimed.flatMap((claim): ReadonlyArray<HeldClaim> => {
+      const hold = holds.of(claim.integration)
+      // if the shard has moved meanwhile, its next owner makes the delivery due again
+      return hold === undefined ? [] : [{ claim, hold }]
+    })
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
-    const events = yield* Effect.tapError(
-      eventCache.load(positions),
-      () => Effect.sync(() => push(released(claimed)))
-    )
-    const remaining = dropErased(claimed, events, unavailable)
+    const events = yield* Effect.tapError(eventCache.load(positions), () => Effect.sync(() => releaseClaims(held)))
+    const remaining = dropErased(held, events, unavailable)
     const now = yield* Clock.currentTimeMillis
-    for (const [key, own] of Map.groupBy(remaining, ({ handler }) => handler)) {
+    for (const [key, own] of Map.groupBy(remaining, ({ claim }) => claim.handler)) {
       const handlerQueue = queues.get(key)
       const jobs = jobsOf(own, events)
       // the circuit may have opened while these deliveries were being claimed
       if (handlerQueue === undefined || handlerQueue.breaker.capacity(jobs.length, handlerQueue.inFlight, now) === 0) {
-        push(released(own))
+        releaseClaims(own)
         continue
       }
+      for (const { hold } of jobs) hold.jobs++
       handlerQueue.inFlight += jobs.length
       handlerQueue.queued.push(...jobs)
+      releaseQueued(handlerQueue, ({ hold }) => hold.state !== "held")
       const runners = Math.min(handlerQueue.concurrency - handlerQueue.runners, handlerQueue.queued.length)
       for (let index = 0; index < runners; index++) {
         handlerQueue.runners++
@@ -367,10 +406,7 @@ export const make = (
       const except = isSwitchedOff(off, handlerQueue.plugin.name, null)
         ? null
         : new Set(exceptFor(off, handlerQueue.plugin.name, unavailable))
-      for (const job of handlerQueue.queued.splice(0)) {
-        if (except !== null && !except.has(job.members[0].integration)) handlerQueue.queued.push(job)
-        else finishJob(handlerQueue, released(job.members))
-      }
+      releaseQueued(handlerQueue, ({ members }) => except === null || except.has(members[0].integration))
     }
   }
 
@@ -417,15 +453,46 @@ export const make = (
     isolatedDue: boolean
   ): boolean => isolation.onClaimed(now, mode, claimed.length > 0, isolatedDue, isFree())
 
+  /** Gives up a shard that another process has taken over: its attempts end, and nothing is settled. */
+  const drop = (shard: number) => {
+    const hold = holds.drop(shard)
+    if (hold === undefined) return
+    for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.hold === hold)
+  }
+
   return {
+    subscribe,
     planClaim,
     onClaimed,
     releaseDisabled,
     start,
-    /** The outcomes that are not settled in the store yet, oldest first. `settled` removes the first `count` of them. */
-    outcomes: (): ReadonlyArray<AttemptOutcome> => [...outcomes],
-    settled: (count: number) => {
-      outcomes.splice(0, count)
+    hold: holds.add,
+    holds: (state: ShardHold["state"]) => holds.all(state),
+    drop,
+    /** Starts nothing more of the shard, so that it can move. Its running attempts continue, unless they wait for a request slot. */
+    leave: (shard: number) => {
+      const hold = holds.leave(shard)
+      if (hold === undefined) return
+      for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.hold === hold)
+      for (const [{ timer }, of] of runningAttempts) if (of === hold) timer.abandonWaits()
+    },
+    /** Interrupts the running attempts of the shard; they are released. */
+    evict: holds.evict,
+    /** Nothing of the shard runs, and everything is settled. */
+    hasLeft: (shard: number): boolean => {
+      const hold = holds.get(shard)
+      return hold === undefined || (hold.jobs === 0 && outcomes.every((outcome) => outcome.hold !== hold))
+    },
+    isHeld: (shard: number): boolean => holds.get(shard) !== undefined,
+    /**
+     * The outcomes of shards in this state that `settled` has not removed yet, oldest first. Those of dropped shards are not settled in
+     * the store, but the end of a job leaves room for another.
+     */
+    outcomes: (state: ShardHold["state"]): ReadonlyArray<HeldOutcome> =>
+      outcomes.filter(({ hold }) => hold.state === state),
+    settled: (settled: ReadonlyArray<HeldOutcome>) => {
+      const done = new Set(settled)
+      outcomes = outcomes.filter((outcome) => !done.has(outcome))
       if (outcomes.length === 0) ended = Deferred.makeUnsafe()
     },
     /** Returns once there are outcomes and no further one follows immediately, so that one commit settles many. */
@@ -450,7 +517,7 @@ export const make = (
     drain: () => {
       draining = true
       for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
-      for (const { timer } of runningAttempts) timer.abandonWaits()
+      for (const { timer } of runningAttempts.keys()) timer.abandonWaits()
     },
     /** An attempt that is interrupted from now on is released, for the next process to deliver. */
     stop: () => {

@@ -55,5 +55,20 @@ export const make = (sql: SqlClient) => {
     if (Number(row?.epoch) !== owner.epoch) return yield* fencedError(owner)
   }, toStoreError("fence"))
 
-  return { fence }
+  /**
+   * Those of `owners` that are not the newest any more. Does not keep the others the newest until the commit: the caller's transaction
+   * must hold a lock that the next owner takes before it acts.
+   */
+  const replaced = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
+    if (owners.length === 0) return []
+    const owned = sql`FROM ownership WHERE scope IN ${sql.in(owners.map(({ scope }) => scope))}`
+    // epochs only grow, so the sum is the same only if each epoch is
+    const [all] = yield* sql<{ sum: number }>`SELECT sum(epoch) AS sum ${owned}`
+    if (Number(all?.sum) === owners.reduce((sum, { epoch }) => sum + epoch, 0)) return []
+    const rows = yield* sql<{ scope: string; epoch: number }>`SELECT scope, epoch ${owned}`
+    const newest = new Map(rows.map(({ epoch, scope }) => [scope, Number(epoch)]))
+    return owners.filter(({ epoch, scope }) => newest.get(scope) !== epoch)
+  })
+
+  return { fence, replaced }
 }

@@ -19,6 +19,7 @@ import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
+import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Dependency } from "../../../src/http/health/HealthHandlers.ts"
 import * as Server from "../../../src/http/Server.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
@@ -64,7 +65,7 @@ const delivering = (
   write: Options["write"]
 ) =>
   PluginAdminLayer.layer(plugins).pipe(
-    Layer.provideMerge(DeliveryEngine.layer({ plugins, retention: Duration.days(7) })),
+    Layer.provideMerge(Layer.provide(DeliveryEngine.layer({ plugins, retention: Duration.days(7) }), Placement.local)),
     Layer.provide(
       Layer.effect(Source, Effect.map(Source, (source) => write === undefined ? source : { ...source, write })).pipe(
         Layer.provide(Scripted.layer(api))

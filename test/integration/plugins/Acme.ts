@@ -21,6 +21,7 @@ import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { Model } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
+import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import { Source } from "../../../src/source/Source.ts"
@@ -132,6 +133,7 @@ export const make = Effect.gen(function*() {
       const built = yield* Layer.buildWithScope(
         DeliveryEngine.layer({ plugins, retention: Duration.days(7) }).pipe(
           Layer.provide(Layer.succeedContext(killable(lists, killPoint))),
+          Layer.provide(Placement.local),
           Layer.provide(Layer.succeed(Clock.Clock, ahead(yield* Clock.Clock, later)))
         ),
         own

@@ -238,7 +238,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    if (row === undefined && claim < 0) return yield* Fencing.fencedError"
   ]),
   mutant("batches-forgotten", "a replayed batch uses the journal of the batch in which its events were delivered", [
-    "store/sql/delivery/DeliveryTable.ts",
+    "store/sql/delivery/ClaimTable.ts",
     "LEFT JOIN batch_members m ON m.handler = d.handler",
     "LEFT JOIN batch_members m ON m.handler < 0 AND m.handler = d.handler"
   ]),

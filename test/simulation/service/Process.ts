@@ -29,7 +29,7 @@ import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import { type ForgettableRecord, type Forgotten, nothingForgotten } from "../../../src/domain/Forgotten.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import { captureScopeOf } from "../../../src/domain/Shard.ts"
+import { captureScopeOf, dispatchScope } from "../../../src/domain/Shard.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
@@ -302,11 +302,9 @@ export class Process {
       ...store,
       integrations: Effect.succeed(this.#environment.setting.streams.map(active)),
       takeOwnership: (scope) =>
-        this.whileAlive(Effect.tap(store.takeOwnership(scope), (owner) =>
-          Effect.sync(() => {
-            if (scope === "delivery") this.#delivers = owner
-            observer.ownerClaimed(owner)
-          }))),
+        this.whileAlive(
+          Effect.tap(store.takeOwnership(scope), (owner) => Effect.sync(() => observer.ownerClaimed(owner)))
+        ),
       takeOwnerships: (scopes) =>
         this.whileAlive(
           Effect.tap(store.takeOwnerships(scopes), (owners) =>
@@ -315,6 +313,7 @@ export class Process {
                 this.#tenures.set(owner.scope, (this.#tenures.get(owner.scope) ?? 0) + 1)
                 observer.ownerClaimed(owner)
               }
+              this.#delivers = owners.get(dispatchScope) ?? this.#delivers
             }))
         ),
       ensureStreams: (streams) => this.whileAlive(store.ensureStreams(streams)),
@@ -367,6 +366,7 @@ export class Process {
     if (deliveries === null || !this.#environment.setting.plugins) return Layer.empty
     return Layer.effectDiscard(Engine).pipe(
       Layer.provide(Engine.layer({ plugins, retention: Duration.days(7) })),
+      Layer.provide(Placement.local),
       Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries))),
       Layer.provide(Layer.succeed(HttpClient.HttpClient, unexpectedClient))
     )
@@ -392,6 +392,7 @@ export class Process {
     return {
       ...deliveries,
       registerHandlers: (...args) => withFailures(deliveries.registerHandlers(...args)),
+      takeShards: (...args) => withFailures(deliveries.takeShards(...args)),
       dispatch: (...args) => withFailures(deliveries.dispatch(...args)),
       settleAndClaim: (...args) => withFailures(deliveries.settleAndClaim(...args)),
       begin: (fence, intent) =>

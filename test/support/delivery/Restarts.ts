@@ -19,6 +19,7 @@ import * as TestClock from "effect/testing/TestClock"
 import type { WriteName } from "../../../src/api/Writes.ts"
 import * as UnknownOutcomes from "../../../src/delivery/admin/UnknownOutcomes.ts"
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
+import { Placement } from "../../../src/fleet/Placement.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
@@ -329,7 +330,10 @@ export const run = Effect.fnUntraced(function*(size: Size) {
     const scope = yield* Scope.make()
     yield* Effect.forkDetach(
       Layer.buildWithScope(
-        Layer.provide(DeliveryEngine.layer({ plugins, retention: Duration.days(7) }), ports),
+        Layer.provide(
+          DeliveryEngine.layer({ plugins, retention: Duration.days(7) }),
+          Layer.merge(ports, Placement.local)
+        ),
         scope
       )
     )

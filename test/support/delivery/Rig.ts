@@ -15,6 +15,7 @@ import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Model, StreamKey } from "../../../src/domain/Model.ts"
+import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source, WriteError } from "../../../src/source/Source.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
@@ -241,7 +242,8 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
           Layer.provide(Layer.succeed(Deliveries, watched)),
           Layer.provideMerge(
             DeliveryEngine.layer({ plugins, retention: Duration.days(7), integrationsReady }).pipe(
-              Layer.provide(Layer.succeed(Deliveries, tracked))
+              Layer.provide(Layer.succeed(Deliveries, tracked)),
+              Layer.provide(Placement.local)
             )
           ),
           Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, reads, source)))

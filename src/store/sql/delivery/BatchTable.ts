@@ -48,3 +48,5 @@ export const make = (sql: SqlClient) => {
 
   return { remember, batches, prune }
 }
+
+export type BatchTable = ReturnType<typeof make>

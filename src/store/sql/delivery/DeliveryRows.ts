@@ -1,4 +1,7 @@
 /** Converts between the row of a delivery and the port's value. */
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { shardOf } from "../../../domain/Shard.ts"
 import type { Claimed, Delivery, Failure, NewDelivery, Subject } from "../../Deliveries.ts"
 import type { Integer } from "../Rows.ts"
 
@@ -64,6 +67,7 @@ export const fromDelivery = (
   return {
     handler,
     integration,
+    shard: shardOf(integration),
     ordering_key: orderingKey,
     position: subject._tag === "Event" ? subject.position : null,
     scheduled_at: tick?.scheduledAt ?? null,
@@ -79,3 +83,12 @@ export const fromDelivery = (
     died_at: dead?.at ?? null
   }
 }
+
+/** Inside a transaction: adds the shard to the rows that a version of Rollcall without shards has stored. */
+export const assignShards = Effect.fnUntraced(function*(sql: SqlClient) {
+  const found = yield* sql<{ integration: string }>`SELECT DISTINCT integration FROM deliveries WHERE shard IS NULL`
+  for (const { integration } of found) {
+    yield* sql`
+      UPDATE deliveries SET shard = ${shardOf(integration)} WHERE shard IS NULL AND integration = ${integration}`
+  }
+})

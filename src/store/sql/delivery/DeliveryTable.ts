@@ -1,5 +1,5 @@
 /**
- * The table of deliveries as the engine uses it: deliveries are added from the log, claimed and settled.
+ * The table of deliveries as the engine uses it: deliveries are added from the log and settled. `ClaimTable` claims them.
  *
  * Invariants
  * 1. Per handler and ordering key, at most one delivery is due or running; later ones are waiting   (I5)
@@ -13,11 +13,9 @@ import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { shardOfScope } from "../../../domain/Shard.ts"
 import {
   type AttemptOutcome,
-  batchNameOf,
-  type Claimed,
-  type ClaimRequest,
   type ConfiguredHandler,
   type Deliveries,
   deliveryReader,
@@ -27,24 +25,29 @@ import {
   isolateAfterCrashes,
   type NewDelivery
 } from "../../Deliveries.ts"
+import type { Owner } from "../../Store.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
-import { type Integer, rowsPerStatement } from "../Rows.ts"
+import { inBatches, type Integer, rowsPerStatement } from "../Rows.ts"
 import { toStoreError, withRetry } from "../SqlRetry.ts"
 import * as BatchTable from "./BatchTable.ts"
-import { type DeliveryRow, fromDelivery, fromFailure, toClaimed } from "./DeliveryRows.ts"
+import * as ClaimTable from "./ClaimTable.ts"
+import { assignShards, fromDelivery, fromFailure } from "./DeliveryRows.ts"
 import * as TickTable from "./TickTable.ts"
 
 export type OrderingKey = { readonly handler: Integer; readonly ordering_key: string }
 
+const shardsOf = (owners: ReadonlyArray<Owner>) => owners.map(({ scope }) => shardOfScope(scope))
+
 export const make = (
   sql: SqlClient,
-  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
+  { fence, replaced }: Pick<ReturnType<typeof Fencing.make>, "fence" | "replaced">,
   log: Pick<EventTable, "at">
 ) => {
   const locks = Locks.make(sql)
   const members = BatchTable.make(sql)
+  const claims = ClaimTable.make(sql, members)
   const newest = Effect.map(
     sql<{ position: Integer }>`SELECT position FROM log_counter`,
     ([row]) => Number(row?.position ?? 0)
@@ -169,7 +172,8 @@ export const make = (
           skips_dead = excluded.skips_dead, scheduled = excluded.scheduled, active = 1`
       }
       yield* noteReader
-      yield* sql`UPDATE deliveries SET state = 'due', crashes = crashes + 1 WHERE state = 'running'`
+      // a process of an earlier version may have replayed events during the upgrade
+      yield* assignShards(sql)
       const parked = yield* sql<
         OrderingKey
       >`SELECT DISTINCT handler, ordering_key FROM deliveries WHERE state = 'waiting'`
@@ -266,118 +270,45 @@ export const make = (
     if (outcome._tag !== "Released") yield* saveFailedAttempt(deliveries, outcome.failedAttempt)
   })
 
-  // ---- claiming
+  // ---- attempting
 
-  const excluding = ({ excludedIntegrations }: ClaimRequest) =>
-    excludedIntegrations.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
-
-  const matchesIsolation = ({ isolated }: ClaimRequest) =>
-    isolated === true ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
-
-  /** The delivery with the most crashes comes first, so that it becomes a dead letter before another one can end the process. */
-  const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") =>
-    sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
-
-  const take = (where: ReturnType<typeof excluding>) =>
-    sql<
-      DeliveryRow
-    >`UPDATE deliveries SET state = 'running', claims = claims + 1, stopped = 0 WHERE ${where} RETURNING *`
-
-  const claimEach = (want: ClaimRequest, now: number) =>
-    take(sql`id IN (
-      SELECT id FROM deliveries
-      WHERE handler = ${want.handler} AND state = 'due' AND due_at <= ${now} AND ${matchesIsolation(want)} ${
-      excluding(want)
-    }
-      ORDER BY ${mostCrashesFirst(want)} due_at, id LIMIT ${want.most})`)
-
-  /** A batch has one journal, so its events must have been delivered in the same batch before, or never. */
-  const claimBatches = Effect.fnUntraced(function*(want: ClaimRequest & { readonly size: number }, now: number) {
-    const claimed: Array<DeliveryRow> = []
-    const due = sql`handler = ${want.handler} AND state = 'due' AND ${matchesIsolation(want)} ${excluding(want)}`
-    const fixed = yield* sql<{ batch: string }>`
-      SELECT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now}
-      GROUP BY batch ORDER BY ${mostCrashesFirst(want, "max")} min(id) LIMIT ${want.most}`
-    if (fixed.length > 0) {
-      claimed.push(
-        ...yield* take(
-          sql`handler = ${want.handler} AND state = 'due' AND batch IN ${sql.in(fixed.map(({ batch }) => batch))}`
-        )
-      )
-    }
-    let capacity = want.most - fixed.length
-    while (capacity > 0) {
-      const ready = yield* sql<{ integration: string }>`
-        SELECT integration FROM deliveries WHERE ${due} AND batch IS NULL
-        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${capacity}`
-      for (const { integration } of ready) {
-        const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
-          SELECT d.id, d.fresh, m.batch AS last FROM (
-            SELECT id, handler, position, fresh FROM deliveries
-            WHERE ${due} AND batch IS NULL AND integration = ${integration} ORDER BY id LIMIT ${want.size}
-          ) AS d LEFT JOIN batch_members m ON m.handler = d.handler AND m.position = d.position ORDER BY d.id`
-        const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
-        for (const group of groups.slice(0, capacity)) {
-          const ids = group.map(({ id }) => Number(id))
-          const batch = batchNameOf(group[0]?.last ?? null, ids[0] ?? 0)
-          yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
-          yield* members.remember(ids)
-          claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
-          capacity--
-        }
+  const takeShards: Deliveries["Service"]["takeShards"] = Effect.fnUntraced(
+    function*(owners) {
+      const lost = yield* replaced(owners)
+      const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
+      if (shards.length > 0) {
+        yield* sql`
+          UPDATE deliveries SET state = 'due', crashes = crashes + 1
+          WHERE state = 'running' AND shard IN ${sql.in(shards)}`
       }
-      if (ready.length === 0) break
-    }
-    return { claimed, count: want.most - capacity }
-  })
+      return lost
+    },
+    locks.deliveries,
+    withRetry("takeShards")
+  )
 
-  /**
-   * Looks for deliveries of the handler that were running during a crash. `some`: one of them is due or running. `isolatedDue`: one of
-   * them is due and must run alone.
-   */
-  const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, now: number) {
-    const [found] = yield* sql<{ some: Integer; isolated: Integer | null }>`
-      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS isolated
-      FROM deliveries
-      WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
-        ${excluding(want)}`
-    return { some: Number(found?.some) > 0, isolatedDue: Number(found?.isolated ?? 0) > 0 }
+  /** The outcomes of attempts at deliveries of other shards than those of `lost`. */
+  const withoutLost = Effect.fnUntraced(function*(
+    outcomes: ReadonlyArray<AttemptOutcome>,
+    lost: ReadonlyArray<Owner>
+  ) {
+    if (lost.length === 0) return outcomes
+    const ids = outcomes.flatMap(({ deliveries }) => deliveries)
+    const found = yield* inBatches(ids, (some) =>
+      sql<{ id: Integer }>`
+        SELECT id FROM deliveries WHERE id IN ${sql.in(some)} AND shard IN ${sql.in(shardsOf(lost))}`)
+    const left = new Set(found.map(({ id }) => Number(id)))
+    return outcomes.filter(({ deliveries }) => !deliveries.some((id) => left.has(id)))
   })
 
   const settleAndClaim: Deliveries["Service"]["settleAndClaim"] = Effect.fnUntraced(
-    function*(owner, outcomes, requests) {
-      yield* fence(owner)
-      const now = yield* Clock.currentTimeMillis
-      yield* settleAll(outcomes.flatMap(({ _tag, deliveries }) => _tag === "Settled" ? deliveries : []))
-      for (const outcome of outcomes) if (outcome._tag !== "Settled") yield* settle(outcome)
-      const claimed: Array<Claimed> = []
-      let next = Infinity
-      let isolatedDue = false
-      for (const request of requests) {
-        const { maxLead, handler, size } = request
-        if (request.isolated === true && claimed.length > 0) break
-        const found = yield* crashSuspects(request, now)
-        if (request.isolated !== true && found.isolatedDue) isolatedDue = true
-        const most = found.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
-        const want = { ...request, most: request.isolated === true ? 1 : most }
-        yield* sql`
-          UPDATE deliveries SET due_at = ${now} WHERE handler = ${handler} AND state = 'due' AND due_at > ${
-          now + maxLead
-        }`
-        const { claimed: rows, count } = size === null
-          ? yield* Effect.map(claimEach(want, now), (rows) => ({ claimed: rows, count: rows.length }))
-          : yield* claimBatches({ ...want, size }, now)
-        claimed.push(...rows.map(toClaimed))
-        if (count >= want.most) continue
-        const [later] = yield* sql<{ due_at: Integer | null }>`
-          SELECT min(due_at) AS due_at FROM deliveries
-          WHERE handler = ${handler} AND state = 'due' AND (${matchesIsolation(want)} OR due_at > ${now}) ${
-          excluding(want)
-        }`
-        if (later?.due_at != null) next = Math.min(next, Number(later.due_at))
-      }
-      claimed.sort((a, b) => a.id - b.id)
-      return { claimed, next: next === Infinity ? null : next, isolatedDue }
+    function*(owners, outcomes, requests) {
+      const lost = yield* replaced(owners)
+      const ours = yield* withoutLost(outcomes, lost)
+      yield* settleAll(ours.flatMap(({ _tag, deliveries }) => _tag === "Settled" ? deliveries : []))
+      for (const outcome of ours) if (outcome._tag !== "Settled") yield* settle(outcome)
+      const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
+      return { ...yield* claims.claim(requests, shards, yield* Clock.currentTimeMillis), lost }
     },
     locks.deliveries,
     withRetry("settleAndClaim")
@@ -390,6 +321,7 @@ export const make = (
     registerHandlers,
     dispatch,
     dispatchTicks: TickTable.make(sql, { fence }, { newest, noteReader }),
+    takeShards,
     settleAndClaim,
     batches: members.batches,
     entries: log.at

@@ -1,0 +1,198 @@
+/**
+ * Claims due deliveries of some shards.
+ *
+ * Gotchas
+ * - The index of due deliveries begins with handler and shard. A statement that wants the earliest ones of several shards reads the
+ *   earliest ones of each: otherwise a claim would read the whole backlog, or the backlog of another process.
+ */
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
+import {
+  batchNameOf,
+  type Claimed,
+  type ClaimRequest,
+  type ClaimResult,
+  isolateAfterCrashes
+} from "../../Deliveries.ts"
+import { type Integer } from "../Rows.ts"
+import type { BatchTable } from "./BatchTable.ts"
+import { type DeliveryRow, toClaimed } from "./DeliveryRows.ts"
+
+type Shards = ReadonlyArray<number>
+
+/** The due deliveries of a handler in one shard; times are our clock, ms. */
+interface DueShard {
+  readonly shard: number
+  readonly first: number
+  readonly last: number
+}
+
+export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
+  const excluding = ({ excludedIntegrations }: ClaimRequest) =>
+    excludedIntegrations.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
+
+  const matchesIsolation = ({ isolated }: ClaimRequest) =>
+    isolated === true ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
+
+  /** The delivery with the most crashes comes first, so that it becomes a dead letter before another one can end the process. */
+  const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") =>
+    sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
+
+  /** The rows that a query finds in each of the shards, at least one. */
+  const inEach = (shards: Shards, query: (shard: number) => Fragment): Fragment =>
+    sql`(${
+      sql.join(" UNION ALL ", false)(shards.map((shard) => sql`SELECT * FROM (${query(shard)}) AS one`))
+    }) AS every`
+
+  /** The shards in which the handler has due deliveries, now or later, with one lookup in the index each. */
+  const dueShards = (handler: number) => {
+    const due = sql`d.handler = ${handler} AND d.state = 'due'`
+    return Effect.map(
+      sql<{ shard: Integer; first: Integer; last: Integer }>`
+        WITH RECURSIVE found (shard) AS (
+          SELECT min(d.shard) FROM deliveries d WHERE ${due}
+          UNION ALL
+          SELECT (SELECT min(d.shard) FROM deliveries d WHERE ${due} AND d.shard > found.shard) FROM found
+          WHERE found.shard IS NOT NULL
+        ) SELECT shard,
+          (SELECT min(d.due_at) FROM deliveries d WHERE ${due} AND d.shard = found.shard) AS first,
+          (SELECT max(d.due_at) FROM deliveries d WHERE ${due} AND d.shard = found.shard) AS last
+        FROM found WHERE shard IS NOT NULL`,
+      (rows) =>
+        rows.map((row): DueShard => ({ shard: Number(row.shard), first: Number(row.first), last: Number(row.last) }))
+    )
+  }
+
+  const take = (where: Fragment) =>
+    sql<
+      DeliveryRow
+    >`UPDATE deliveries SET state = 'running', claims = claims + 1, stopped = 0 WHERE ${where} RETURNING *`
+
+  const claimEach = (want: ClaimRequest, shards: Shards, now: number) => {
+    if (shards.length === 0) return Effect.succeed([])
+    const order = sql`ORDER BY ${mostCrashesFirst(want)} due_at, id LIMIT ${want.most}`
+    const inShard = (shard: number) =>
+      sql`SELECT id, due_at, crashes FROM deliveries
+        WHERE handler = ${want.handler} AND shard = ${shard} AND state = 'due' AND due_at <= ${now}
+          AND ${matchesIsolation(want)} ${excluding(want)} ${order}`
+    return take(sql`id IN (SELECT id FROM ${inEach(shards, inShard)} ${order})`)
+  }
+
+  /** A batch has one journal, so its events must have been delivered in the same batch before, or never. */
+  const claimBatches = Effect.fnUntraced(function*(
+    want: ClaimRequest & { readonly size: number },
+    shards: Shards,
+    now: number
+  ) {
+    if (shards.length === 0) return { claimed: [], count: 0 }
+    const claimed: Array<DeliveryRow> = []
+    const due = sql`handler = ${want.handler} AND shard IN ${sql.in(shards)} AND state = 'due'
+      AND ${matchesIsolation(want)} ${excluding(want)}`
+    const fixed = yield* sql<{ batch: string }>`
+      SELECT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now}
+      GROUP BY batch ORDER BY ${mostCrashesFirst(want, "max")} min(id) LIMIT ${want.most}`
+    if (fixed.length > 0) {
+      claimed.push(
+        ...yield* take(
+          sql`handler = ${want.handler} AND state = 'due' AND batch IN ${sql.in(fixed.map(({ batch }) => batch))}`
+        )
+      )
+    }
+    let capacity = want.most - fixed.length
+    while (capacity > 0) {
+      const ready = yield* sql<{ integration: string }>`
+        SELECT integration FROM deliveries WHERE ${due} AND batch IS NULL
+        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${capacity}`
+      for (const { integration } of ready) {
+        const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
+          SELECT d.id, d.fresh, m.batch AS last FROM (
+            SELECT id, handler, position, fresh FROM deliveries
+            WHERE ${due} AND batch IS NULL AND integration = ${integration} ORDER BY id LIMIT ${want.size}
+          ) AS d LEFT JOIN batch_members m ON m.handler = d.handler AND m.position = d.position ORDER BY d.id`
+        const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
+        for (const group of groups.slice(0, capacity)) {
+          const ids = group.map(({ id }) => Number(id))
+          const batch = batchNameOf(group[0]?.last ?? null, ids[0] ?? 0)
+          yield* sql`UPDATE deliveries SET batch = ${batch}, due_at = ${now} WHERE id IN ${sql.in(ids)}`
+          yield* members.remember(ids)
+          claimed.push(...yield* take(sql`id IN ${sql.in(ids)}`))
+          capacity--
+        }
+      }
+      if (ready.length === 0) break
+    }
+    return { claimed, count: want.most - capacity }
+  })
+
+  /**
+   * Looks for deliveries of the handler that were running during a crash. `some`: one of them is due or running. `isolatedDue`: one of
+   * them is due and must run alone.
+   */
+  const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, shards: Shards, now: number) {
+    const [found] = yield* sql<{ some: Integer; isolated: Integer | null }>`
+      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS isolated
+      FROM deliveries
+      WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
+        AND shard IN ${sql.in(shards)} ${excluding(want)}`
+    return { some: Number(found?.some) > 0, isolatedDue: Number(found?.isolated ?? 0) > 0 }
+  })
+
+  /** When the next delivery that was not claimed will be due. */
+  const nextDue = (want: ClaimRequest, shards: Shards, now: number) => {
+    if (shards.length === 0) return Effect.succeed(Infinity)
+    const inShard = (shard: number) =>
+      sql`SELECT min(due_at) AS due_at FROM deliveries
+        WHERE handler = ${want.handler} AND shard = ${shard} AND state = 'due'
+          AND (${matchesIsolation(want)} OR due_at > ${now}) ${excluding(want)}`
+    return Effect.map(
+      sql<{ due_at: Integer | null }>`SELECT min(due_at) AS due_at FROM ${inEach(shards, inShard)}`,
+      ([later]) => later?.due_at == null ? Infinity : Number(later.due_at)
+    )
+  }
+
+  /** Our clock was set back: deliveries that are due too far ahead become due now. Returns the shards as they are afterwards. */
+  const bringForward = Effect.fnUntraced(function*(
+    { handler, maxLead }: ClaimRequest,
+    found: ReadonlyArray<DueShard>,
+    now: number
+  ) {
+    const latest = now + maxLead
+    if (found.every(({ last }) => last <= latest)) return found
+    yield* sql`
+      UPDATE deliveries SET due_at = ${now}
+      WHERE handler = ${handler} AND shard IN ${sql.in(found.map(({ shard }) => shard))} AND state = 'due'
+        AND due_at > ${latest}`
+    return found.map((each) => each.last <= latest ? each : { ...each, first: Math.min(each.first, now) })
+  })
+
+  /** Inside a transaction that holds the lock of deliveries. */
+  const claim = Effect.fnUntraced(function*(requests: ReadonlyArray<ClaimRequest>, shards: Shards, now: number) {
+    const claimed: Array<Claimed> = []
+    let next = Infinity
+    let isolatedDue = false
+    for (const request of shards.length === 0 ? [] : requests) {
+      const { handler, size } = request
+      if (request.isolated === true && claimed.length > 0) break
+      const suspects = yield* crashSuspects(request, shards, now)
+      if (request.isolated !== true && suspects.isolatedDue) isolatedDue = true
+      const most = suspects.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
+      const want = { ...request, most: request.isolated === true ? 1 : most }
+      const ours = (yield* dueShards(handler)).filter(({ shard }) => shards.includes(shard))
+      const found = yield* bringForward(want, ours, now)
+      const all = found.map(({ shard }) => shard)
+      const { claimed: rows, count } = size === null
+        ? yield* Effect.map(
+          claimEach(want, found.flatMap(({ first, shard }) => first <= now ? [shard] : []), now),
+          (rows) => ({ claimed: rows, count: rows.length })
+        )
+        : yield* claimBatches({ ...want, size }, all, now)
+      claimed.push(...rows.map(toClaimed))
+      if (count < want.most) next = Math.min(next, yield* nextDue(want, all, now))
+    }
+    claimed.sort((a, b) => a.id - b.id)
+    return { claimed, next: next === Infinity ? null : next, isolatedDue } satisfies Omit<ClaimResult, "lost">
+  })
+
+  return { claim }
+}

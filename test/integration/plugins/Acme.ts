@@ -75,6 +75,10 @@ const intervals = { interval: Duration.minutes(1), sweepInterval: Duration.hours
 export const make = Effect.gen(function*() {
   const sandbox = yield* Sandbox.serve({ seed: 7, speed: 0, integrations: 2, records: 12, order: "stable" })
   const account = { url: sandbox.url, key: Effect.succeed(Redacted.make(sandbox.key)) }
+  const api = Layer.provide(
+    UnifiedApi.layer({ accounts: { default: account }, retryBase: "10 millis" }),
+    UnifiedApi.httpClient
+  )
   const services = yield* Layer.build(
     Integrations.layer({
       declared: models.map(([id, models]) => ({ id, models, account: "default", backfill: "publish", ...intervals })),
@@ -84,12 +88,7 @@ export const make = Effect.gen(function*() {
     }).pipe(
       Layer.provideMerge(Capture.layer({ overlapMin: Duration.minutes(1), confirmInterval: Duration.minutes(1) })),
       Layer.provideMerge(Sqlite.layer({ file: ":memory:" })),
-      Layer.provideMerge(
-        Layer.provide(
-          UnifiedApi.layer({ accounts: { default: account }, retryBase: "10 millis" }),
-          UnifiedApi.httpClient
-        )
-      ),
+      Layer.provideMerge(api),
       Layer.provideMerge(NodeHttpClient.layerNodeHttp)
     )
   )
@@ -97,18 +96,18 @@ export const make = Effect.gen(function*() {
   const capture = Context.get(services, Capture.Capture)
 
   let lagging: ReadonlyArray<SandboxRecord> | null = null
-  const source = Context.get(services, Source)
-  const lists = Context.add(services, Source, {
-    ...source,
-    page: (request) =>
-      Effect.map(
-        source.page(request),
-        (page) =>
-          lagging === null || request.priority !== "write" || request.model !== "ats.application"
-            ? page
-            : { ...page, results: lagging.filter(({ id }) => request.ids?.includes(String(id))) }
-      )
-  })
+  const lists = (source: Source["Service"]) =>
+    Context.add(services, Source, {
+      ...source,
+      page: (request) =>
+        Effect.map(
+          source.page(request),
+          (page) =>
+            lagging === null || request.priority !== "write" || request.model !== "ats.application"
+              ? page
+              : { ...page, results: lagging.filter(({ id }) => request.ids?.includes(String(id))) }
+        )
+    })
 
   const acme: Acme = {
     sandbox,
@@ -130,9 +129,11 @@ export const make = Effect.gen(function*() {
     }),
     deliver: Effect.fnUntraced(function*(plugins, killPoint = never(), later = 0) {
       const own = yield* Scope.make()
+      // a process has its own request slots: those of a killed one stay occupied
+      const source = Context.get(yield* Layer.buildWithScope(Layer.fresh(api), own), Source)
       const built = yield* Layer.buildWithScope(
         DeliveryEngine.layer({ plugins, retention: Duration.days(7) }).pipe(
-          Layer.provide(Layer.succeedContext(killable(lists, killPoint))),
+          Layer.provide(Layer.succeedContext(killable(lists(source), killPoint))),
           Layer.provide(Placement.local),
           Layer.provide(Layer.succeed(Clock.Clock, ahead(yield* Clock.Clock, later)))
         ),

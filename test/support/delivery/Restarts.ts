@@ -1,6 +1,7 @@
 /**
- * Runs five plugins over a real store in a process that crashes between any two durable steps and is restarted, with an API that
- * fails in every possible way. Then compares the effects with the guarantees of the engine.
+ * Runs five plugins over a real store in a process that crashes between any two durable steps and is restarted, or in several processes
+ * that also freeze and between which shards move, with an API that fails in every possible way. Then compares the effects with the
+ * guarantees of the engine.
  *
  * Gotchas
  * - A crashed process stops at its next call of a port and never goes on. The state that it left in the store does not change.
@@ -11,6 +12,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
@@ -28,6 +30,7 @@ import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { eventOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
 import { hooked } from "../source/Hooked.ts"
+import * as TestPlacement from "./TestPlacement.ts"
 
 export interface Size {
   readonly seed: number
@@ -37,6 +40,8 @@ export interface Size {
   readonly crashChance: number
   /** An operator truthfully resolves every unknown outcome. */
   readonly resolvesOutcomes?: boolean
+  /** Several processes that share the store, and the chances per round that a shard moves and that a process freezes for a while. */
+  readonly fleet?: { readonly processes: number; readonly moveChance: number; readonly freezeChance: number }
 }
 
 const integrations = ["greenhouse:acme", "lever:beta"]
@@ -68,13 +73,22 @@ interface Effects {
 
 const add = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1)
 
-/** Every call of a port may crash the process: before the call has effect, or right after. */
-const withCrashes = <S extends object>(service: S, lifetime: { readonly step: () => boolean }): S => {
+interface Lifetime {
+  /** Whether the process has crashed by now. */
+  readonly step: () => boolean
+  /** Returns when the process is not frozen. */
+  readonly awake: Effect.Effect<void>
+}
+
+/** Every call of a port may crash the process or freeze it: before the call has effect, or right after. */
+const withCrashes = <S extends object>(service: S, lifetime: Lifetime): S => {
   const crashing = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() =>
       lifetime.step()
         ? Effect.never
-        : Effect.flatMap(effect, (value) => lifetime.step() ? Effect.never : Effect.succeed(value))
+        : Effect.andThen(lifetime.awake, effect).pipe(
+          Effect.flatMap((value) => lifetime.step() ? Effect.never : Effect.as(lifetime.awake, value))
+        )
     )
   return new Proxy(service, {
     get: (target, name) => {
@@ -275,6 +289,8 @@ export interface RunResult {
   readonly backlog: ReadonlyArray<Pick<Backlog, "due" | "later" | "running" | "waiting">>
   readonly parked: number
   readonly crashes: number
+  readonly moves: number
+  readonly freezes: number
   /** Unknown outcomes that were resolved. */
   readonly resolved: number
 }
@@ -302,10 +318,17 @@ export const run = Effect.fnUntraced(function*(size: Size) {
   const plugins = pluginsOf(random, effects)
   let crashes = 0
   let crashChance = size.crashChance
+  const placement = TestPlacement.make()
+  const fleet = size.fleet ?? null
+  let started = 0
+  let moves = 0
+  let freezes = 0
 
   const begin = Effect.gen(function*() {
+    const id = started++
     let hasCrashed = false
     const crashed = yield* Deferred.make<void>()
+    const awake = Latch.makeUnsafe(true)
     const lifetime = {
       step: () => {
         if (!hasCrashed && random.next() < crashChance) {
@@ -314,7 +337,8 @@ export const run = Effect.fnUntraced(function*(size: Size) {
           Deferred.doneUnsafe(crashed, Effect.void)
         }
         return hasCrashed
-      }
+      },
+      awake: awake.await
     }
     const source = withCrashes(sourceOf(random, effects), lifetime)
     const client = HttpClient.make((request) =>
@@ -332,12 +356,12 @@ export const run = Effect.fnUntraced(function*(size: Size) {
       Layer.buildWithScope(
         Layer.provide(
           DeliveryEngine.layer({ plugins, retention: Duration.days(7) }),
-          Layer.merge(ports, Placement.local)
+          Layer.merge(ports, fleet === null ? Placement.local : placement.layer(id))
         ),
         scope
       )
     )
-    return { hasCrashed: () => hasCrashed }
+    return { id, awake, hasCrashed: () => hasCrashed }
   })
 
   const append = (some: ReadonlyArray<Change>) =>
@@ -365,11 +389,45 @@ export const run = Effect.fnUntraced(function*(size: Size) {
       { discard: true }
     )
 
-  let process = yield* begin
+  const processes = yield* Effect.replicateEffect(begin, fleet?.processes ?? 1)
+  const oneOf = <A>(all: ReadonlyArray<A>): A => all[Math.floor(random.next() * all.length)]!
+  /** Shards move for no reason, and from a process that is dead or has just frozen. */
+  const moveSome = Effect.fnUntraced(function*(chance: number, isMoved: (name: string) => boolean) {
+    const awake = processes.filter(({ awake }) => awake.isOpen())
+    for (const name of placement.names()) {
+      if (awake.length === 0 || !isMoved(name) || random.next() >= chance) continue
+      moves++
+      yield* placement.move(name, oneOf(awake).id)
+    }
+  })
+  const disturb = Effect.fnUntraced(function*({ freezeChance, moveChance }: NonNullable<Size["fleet"]>) {
+    yield* moveSome(crashChance === 0 ? 0 : moveChance, () => true)
+    for (const process of processes) {
+      if (!process.awake.isOpen()) {
+        // others have run its shards for a while, before it finds out
+        if (random.next() < 0.3) {
+          yield* process.awake.open
+          for (let turn = 0; turn < 4; turn++) yield* realTurn
+          yield* placement.thaw(process.id)
+        }
+      } else if (crashChance > 0 && random.next() < freezeChance) {
+        freezes++
+        placement.freeze(process.id)
+        yield* process.awake.close
+        yield* moveSome(1, (name) => placement.placeOf(name) === process.id)
+      }
+    }
+  })
   const settle = Effect.fnUntraced(function*(rounds: number, isDone: Effect.Effect<boolean, unknown>) {
     for (let round = 0; round < rounds; round++) {
       for (let turn = 0; turn < 8; turn++) yield* realTurn
-      if (process.hasCrashed()) process = yield* begin
+      for (const [index, process] of processes.entries()) {
+        if (!process.hasCrashed()) continue
+        placement.remove(process.id)
+        processes[index] = yield* begin
+        if (fleet !== null) yield* moveSome(1, (name) => placement.placeOf(name) === process.id)
+      }
+      if (fleet !== null) yield* disturb(fleet)
       if (round % 4 === 3) {
         if (yield* isDone) return true
         yield* TestClock.adjust("20 seconds")
@@ -427,6 +485,8 @@ export const run = Effect.fnUntraced(function*(size: Size) {
     backlog,
     parked: letters.reduce((sum, { parked }) => sum + parked, 0),
     crashes,
+    moves,
+    freezes,
     resolved
   }
   return result

@@ -13,6 +13,8 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { changeOf, headOf, pendingOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import { undoLaterMigrations } from "../../../test/support/store/LaterMigrations.ts"
+import { deliveryScopeOf, shardOf } from "../../domain/Shard.ts"
+import { Deliveries } from "../Deliveries.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import { Store, type StoreError } from "../Store.ts"
 import * as Sqlite from "./Sqlite.ts"
@@ -86,6 +88,33 @@ it.effect("a process of an earlier version, which owns all streams at once, is f
     const write = Effect.flatMap(Store, (store) => store.saveReaderPosition({ scope: "capture", epoch: 5 }, "relay", 1))
     const error = yield* Effect.flip(Effect.provide(write, Sqlite.layer({ file })))
     assert.strictEqual(error.reason._tag, "Fenced")
+  }))
+
+it.effect("deliveries that an earlier version stored are in the shard of their integration, and that version is fenced (X9)", () =>
+  Effect.gen(function*() {
+    const file = join(yield* directory, "rollcall.db")
+    yield* opening(file)
+    const database = new DatabaseSync(file)
+    const columns = "handler, integration, ordering_key, state, due_at, created_at, attempts, claims"
+    database.exec(`
+      INSERT INTO ownership (scope, epoch) VALUES ('delivery', 5);
+      INSERT INTO handlers (plugin, handler, skips_dead, scheduled, active, position) VALUES ('p', 'h', 0, 0, 1, 0);
+      ${backTo(7)};
+      INSERT INTO deliveries (${columns}) VALUES (1, 'greenhouse:acme', 'a', 'due', 0, 0, 0, 0), (1, 'lever:beta', 'b', 'due', 0, 0, 0, 0)`)
+    database.close()
+    yield* Effect.gen(function*() {
+      const store = yield* Store
+      const deliveries = yield* Deliveries
+      assert.strictEqual(
+        (yield* Effect.flip(deliveries.registerHandlers({ scope: "delivery", epoch: 5 }, []))).reason._tag,
+        "Fenced"
+      )
+      const owner = yield* store.takeOwnership(deliveryScopeOf(shardOf("lever:beta")))
+      const { claimed } = yield* deliveries.settleAndClaim([owner], [], [
+        { handler: 1, most: 9, size: null, excludedIntegrations: [], maxLead: 1e12 }
+      ])
+      assert.deepStrictEqual(claimed.map(({ integration }) => integration), ["lever:beta"])
+    }).pipe(Effect.provide(Sqlite.layer({ file })))
   }))
 
 describe("a SQLite store rejects", () => {

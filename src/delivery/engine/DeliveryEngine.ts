@@ -223,7 +223,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
     yield* lose(lost)
   })
 
-  /** Settles what has ended in the shards that are leaving, and lets go of those of which nothing runs any more. */
+  /** Settles ended attempts of the shards that are leaving, and lets each shard go once all its attempts have ended. */
   const letGo = Effect.gen(function*() {
     const ended = worker.outcomes("leaving")
     if (ended.length > 0) {

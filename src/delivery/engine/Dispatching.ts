@@ -1,5 +1,6 @@
 /**
- * What one process does for all shards: registers the handlers, creates the deliveries of events and ticks, and deletes old journals.
+ * The work that one process does for all shards: it registers the handlers, creates the deliveries of events and ticks, and deletes old
+ * journals.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

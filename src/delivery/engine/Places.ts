@@ -30,7 +30,7 @@ export interface Place {
   taking: Deferred.Deferred<void> | null
 }
 
-/** What the engine does when a scope moves away. It then calls `leave`, or the move continues without it after a time limit. */
+/** The engine's part when a scope moves away. It then calls `leave`, or the move continues without it after a time limit. */
 export interface Mover {
   /** Starts nothing more for the scope. */
   readonly begin: (scope: string) => void
@@ -49,7 +49,7 @@ export const make = (mover: Mover) => {
     Deferred.doneUnsafe(place.gone, Exit.void)
   }
 
-  /** Runs when the scope moves: returns once nothing of it runs here any more, at the latest when its time is up. */
+  /** Runs when the scope moves: returns once its attempts have ended, at the latest when their time is up. */
   const moveAway = Effect.fnUntraced(function*(place: Place) {
     // a transaction that took the scope later would take it from the next owner
     if (place.taking !== null) yield* Deferred.await(place.taking)

@@ -56,7 +56,7 @@ export const make = (sql: SqlClient) => {
   }, toStoreError("fence"))
 
   /**
-   * Those of `owners` that are not the newest any more. Does not keep the others the newest until the commit: the caller's transaction
+   * Those of `owners` that are no longer the newest. Does not keep the others the newest until the commit: the caller's transaction
    * must hold a lock that the next owner takes before it acts.
    */
   const replaced = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {

@@ -51,7 +51,7 @@ export const make = () => {
     }).pipe(oneAtATime(name), Effect.forkDetach)
 
   return {
-    /** What the process gets instead of the real placement. */
+    /** Replaces the placement in a process. */
     layer: (id: number): Layer.Layer<Placement> => {
       const member: Member = { runs: new Map(), fibers: new Map(), isFrozen: false }
       members.set(id, member)

@@ -14,7 +14,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { entries } from "../../test/integration/publish/Entries.ts"
 import { append } from "../../test/integration/publish/Log.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
-import { chainOf, genesis } from "../domain/ChangeEvent.ts"
+import { chainOf, genesis, partitionKey } from "../domain/ChangeEvent.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { Relay, type RelayStatus } from "./Relay.ts"
@@ -203,6 +203,19 @@ describe("Relay", () => {
       yield* append(10)
       yield* relay.awaitPosition(10)
       assert.deepStrictEqual(ids(broker), expected(1, 10))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("records of streams that a store adopted while empty does not know yet are removed from the sink (X14, world 124)", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      publishOther(broker, 1)
+      const record = { integration: "workday:acme", model: "hris.skill", id: "gone" } as const
+      broker.state.set(partitionKey(record), record)
+      const made = yield* Store
+      const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
+      assert.deepStrictEqual(yield* made.streams, [])
+      yield* once(yield* Effect.provideService(start(broker), Store, adopted), "running")
+      assert.deepStrictEqual([...broker.state.keys()], [])
     }).pipe(Effect.provide(store)))
 
   it.effect("a store of a later generation that published elsewhere does not publish after another store (X14)", () =>

@@ -81,8 +81,8 @@ const reconcile = Effect.fnUntraced(function*(sink: Sink["Service"], store: Stor
       const lacking: Array<RecordKey> = []
       for (const [name, own] of Map.groupBy(records, streamName)) {
         const stream = ours.get(name)
-        if (stream === undefined) continue
-        const living = yield* store.liveIds(stream, own.map(({ id }) => id))
+        // a store that was adopted while empty gets its streams only when their shards are taken, perhaps by another process
+        const living = stream === undefined ? new Set() : yield* store.liveIds(stream, own.map(({ id }) => id))
         lacking.push(...own.filter(({ id }) => !living.has(id)))
       }
       return lacking

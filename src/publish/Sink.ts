@@ -170,8 +170,8 @@ export class Sink extends Context.Service<Sink, {
     streams: ReadonlyArray<StreamProgress>
   ) => Effect.Effect<void, SinkError>
   /**
-   * If the sink keeps the latest content of records: removes the records that `lacking` selects. Used after an adoption,
-   * because the adopted store may not have all published records   (X14)
+   * If the sink keeps the latest content of records: removes the records that `lacking` selects, of `streams` and of the configured
+   * streams. Used after an adoption, because the adopted store may not have all published records   (X14)
    */
   readonly reconcile: <E>(
     identity: LogIdentity,

@@ -153,8 +153,9 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
     if (options.state !== true) return
     const session = yield* sessions.current
-    yield* session.ensure(streams.flatMap((stream) => streamTopics(options, stream)))
-    for (const topic of new Set(streams.map((stream) => stateTopicOf(options.topic, stream)))) {
+    const all = [...streams, ...options.streams ?? []]
+    yield* session.ensure(all.flatMap((stream) => streamTopics(options, stream)))
+    for (const topic of new Set(all.map((stream) => stateTopicOf(options.topic, stream)))) {
       yield* client.scan(
         topic,
         `rollcall-relay-${randomUUID()}`,

@@ -187,6 +187,21 @@ describe.skipIf(missing !== null)(`Kafka${missing === null ? "" : ` (skipped: ${
         })
       }))
 
+    it.effect("records of configured streams that the store does not know yet are removed from the state topic (X14)", () =>
+      Effect.gen(function*() {
+        const { identity, topic } = fresh()
+        const sink = yield* sinkOf({ topic, state: true, streams: [stream] })
+        yield* sink.open(identity)
+        yield* sink.publish(identity, [entry({ position: 1, id: "r1", version: 1, kind: "created", after: "{}" })])
+        const seen: Array<RecordKey> = []
+        yield* sink.reconcile({ ...identity, generation: 2 }, [], (some) =>
+          Effect.sync(() => {
+            seen.push(...some)
+            return []
+          }))
+        assert.deepStrictEqual(seen, [{ ...stream, id: "r1" }])
+      }))
+
     it.effect("progress is in a compacted topic of the template, with the stream's name as key and the store's id", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()

@@ -87,13 +87,11 @@ export class SimulatedSink {
         })),
       publishProgress: () =>
         sender.whileAlive(Effect.suspend(() => ownOpening === this.#openings ? Effect.void : Effect.fail(fenced()))),
-      reconcile: (_, streams, lacking) => {
-        const names = new Set(streams.map(streamName))
-        const own = [...this.latest.values()].filter((entry) => names.has(streamName(entry)))
-        return sender.whileAlive(Effect.map(lacking(own), (records) => {
+      // all streams of a world are configured
+      reconcile: (_identity, _streams, lacking) =>
+        sender.whileAlive(Effect.map(Effect.suspend(() => lacking([...this.latest.values()])), (records) => {
           for (const record of records) this.latest.delete(recordName(record))
         }))
-      }
     }
   }
 

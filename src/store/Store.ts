@@ -566,7 +566,7 @@ export class Store extends Context.Service<Store, {
   /**
    * Restarts the log in a later generation: existing rows are no longer read, and every reader, including `publishingStart`, moves to
    * the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
-   * the store, and can no longer take ownership over. `owners`: those of all streams; fails if one of them is fenced. Does nothing if
+   * the store, and can no longer take ownership over. `owners`: those of all streams; fails if one of them is fenced. Ends all sessions. Does nothing if
    * `generation` is not later than the current one.
    */
   readonly raiseGeneration: (owners: ReadonlyArray<Owner>, generation: number) => Operation<void>

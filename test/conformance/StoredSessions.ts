@@ -120,6 +120,16 @@ export const sessionSuite = (
         assert.deepStrictEqual((yield* other.sessions.list).map(({ id }) => id), ["b", "c", "a"])
       }))
 
+    test("end when a restored store is adopted, because they may have ended after its backup", ({ sessions, store }) =>
+      Effect.gen(function*() {
+        yield* sessions.start(session("a"))
+        const owner = yield* store.takeOwnership("capture")
+        yield* store.raiseGeneration([owner], 1)
+        assert.lengthOf(yield* sessions.list, 1)
+        yield* store.raiseGeneration([owner], 2)
+        assert.isEmpty(yield* sessions.list)
+      }))
+
     test("end in every process, with the operator's action", (one, other) =>
       Effect.gen(function*() {
         for (const name of ["a", "b", "expired"]) yield* one.sessions.start(session(name))

@@ -60,14 +60,16 @@ describe("the share of a process", () => {
     assert.deepStrictEqual(sharesOf(fleet).map(({ ofDeliveries }) => ofDeliveries), [true, false])
   })
 
-  it("contains everything if no list could be read", () => {
-    assert.deepStrictEqual(sharesOf([], ["self"]), [{
+  it("contains everything if no list could be read, or the process is not listed", () => {
+    const everything = {
       id: "self",
       own: integrations,
       ofRelay: true,
       ofDeliveries: true,
       ofFleet: true
-    }])
+    }
+    assert.deepStrictEqual(sharesOf([], ["self"]), [everything])
+    assert.deepStrictEqual(sharesOf([process("killed", [])], ["self"]), [everything])
   })
 
   it("has the number of living processes and of its shards", () => {

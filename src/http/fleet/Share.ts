@@ -4,7 +4,8 @@
  * started first also has what no living process owns.
  *
  * Gotchas
- * - For a moment after a takeover a stream may be in two shares, or in none. A process that cannot read the list has everything in its share.
+ * - For a moment after a takeover a stream may be in two shares, or in none. A process
+ *   that cannot read the list, or is not listed because it cannot write to the store, has everything in its share.
  */
 import { captureScopeOf, captureScopes } from "../../domain/Shard.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
@@ -28,15 +29,16 @@ export interface Share {
 /** `self`: the id of this process. `processes`: in the order of their starts. */
 export const make = (self: string, processes: ReadonlyArray<FleetProcess>): Share => {
   const alive = processes.filter(({ state }) => state === "alive")
-  const first = alive[0]?.id ?? self
+  const isListed = processes.some(({ id }) => id === self)
+  const first = alive[0]?.id
   const isHere = (isOwned: (scope: string) => boolean): boolean =>
-    (alive.find(({ scopes }) => scopes.some(isOwned))?.id ?? first) === self
+    !isListed || (alive.find(({ scopes }) => scopes.some(isOwned))?.id ?? first) === self
   const shards = new Set(captureScopes)
   return {
     ofIntegration: (integration) => isHere((scope) => scope === captureScopeOf(integration)),
     ofRelay: isHere((scope) => scope === relayReader),
     ofDeliveries: isHere((scope) => scope === "delivery" || scope.startsWith("delivery/")),
-    ofFleet: first === self,
+    ofFleet: !isListed || first === self,
     alive: Math.max(1, alive.length),
     shards: processes.find(({ id }) => id === self)?.scopes.filter((scope) => shards.has(scope)).length ?? 0
   }

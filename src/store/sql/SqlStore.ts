@@ -320,6 +320,8 @@ const make = Effect.gen(function*() {
         INSERT INTO readers (name, position) SELECT ${publishingStart}, 0 WHERE TRUE
         ON CONFLICT (name) DO NOTHING`
       yield* sql`UPDATE readers SET position = (SELECT position FROM log_counter)`
+      // a restored store may contain sessions that were ended after its backup
+      yield* sql`DELETE FROM sessions`
       knownGeneration = generation
     }, sql.withTransaction)
   })

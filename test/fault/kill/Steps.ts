@@ -3,7 +3,8 @@
  * before or right after one of them. The program itself is not modified.
  *
  * Invariants
- * 1. A step is a change that outlives the process: a commit of the store, a statement outside a transaction, or a commit of the sink.
+ * 1. A step is a change that outlives the process: a commit of the store, a statement outside a transaction, or a commit of the sink. A
+ *    change of the list of processes is not a step: a process may lose its row at any time, and removes it after another one took over.
  *
  * Gotchas
  * - Steps are reported on file descriptor 3, synchronously: a reported step happened, even if the process dies in the next moment.
@@ -109,7 +110,7 @@ const kindOf = (statements: ReadonlyArray<Statement>): string => {
 
 let open: Array<Statement> = []
 
-const writing = /^(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)/i
+const writing = /^(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)(?! (INTO |FROM )?processes\b)/i
 
 const watch = (database: DatabaseSync, statement: StatementSync, sql: string): StatementSync => {
   const text = sql.trim()

@@ -16,7 +16,7 @@ const process: ProcessView = {
   clock_offset_seconds: 0,
   shards: 64,
   publishes: true,
-  delivers: true,
+  dispatches: true,
   problems: []
 }
 const other = { ...process, id: "99999999-2222-4333-8444-555555555555", current: false, host: "two", address: null }
@@ -25,9 +25,9 @@ const show = (items: ReadonlyArray<ProcessView>, versions = ["1.2.0"]) => fleetT
 describe("rollcall fleet", () => {
   it("lists each process with its work, and says nothing else about a healthy fleet", () => {
     const text = show([
-      { ...process, shards: 31, delivers: false },
+      { ...process, shards: 31, dispatches: false },
       { ...other, shards: 1, publishes: false },
-      { ...other, id: "new", shards: 0, publishes: false, delivers: false }
+      { ...other, id: "new", shards: 0, publishes: false, dispatches: false }
     ])
     const [, one, two, three, ...none] = text.split("\n").map((line) => line.trim().split(/ {2,}/))
     assert.isEmpty(none)
@@ -42,7 +42,7 @@ describe("rollcall fleet", () => {
       "1 s ago",
       "31 shards, publishes"
     ])
-    assert.deepStrictEqual(two?.slice(-1), ["1 shard, delivers"])
+    assert.deepStrictEqual(two?.slice(-1), ["1 shard, dispatches"])
     assert.deepStrictEqual([three?.at(0), three?.at(5), three?.at(-1)], ["new", "–", "–"])
   })
 
@@ -63,7 +63,7 @@ describe("rollcall fleet", () => {
     assert.match(text, /silent +1\.2\.0 .* 61 s ago/)
     assert.include(text, "1 process is silent: frozen, killed, or cut off from the database.")
     assert.include(text, "The other processes take over what a silent process owns.")
-    const idle = { ...silent, shards: 0, publishes: false, delivers: false }
+    const idle = { ...silent, shards: 0, publishes: false, dispatches: false }
     assert.notInclude(show([process, idle]), "take over")
   })
 })

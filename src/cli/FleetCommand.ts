@@ -3,11 +3,11 @@ import type { FleetView, ProcessView } from "../http/fleet/FleetApi.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { formatMinute, formatPlural, table } from "./terminal/Terminal.ts"
 
-const workOf = ({ delivers, publishes, shards }: ProcessView): string =>
+const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
   [
     ...(shards > 0 ? [formatPlural(shards, "shard")] : []),
     ...(publishes ? ["publishes"] : []),
-    ...(delivers ? ["delivers"] : [])
+    ...(dispatches ? ["dispatches"] : [])
   ].join(", ") || "–"
 
 const processTable = (processes: ReadonlyArray<ProcessView>): string =>
@@ -26,7 +26,7 @@ const processTable = (processes: ReadonlyArray<ProcessView>): string =>
 /** Exported for its test. */
 export const fleetText = ({ items, versions }: FleetView): string => {
   const silent = items.filter(({ state }) => state === "silent")
-  const stranded = silent.filter(({ delivers, publishes, shards }) => shards > 0 || publishes || delivers)
+  const stranded = silent.filter(({ dispatches, publishes, shards }) => shards > 0 || publishes || dispatches)
   return [
     items.length === 0 ? "no processes" : processTable(items),
     ...(versions.length > 1

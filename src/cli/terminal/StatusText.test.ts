@@ -87,7 +87,7 @@ const process = (id: string, part: Partial<Process> = {}): Process => ({
   clock_offset_seconds: 0,
   shards: 32,
   publishes: false,
-  delivers: false,
+  dispatches: false,
   problems: [],
   ...part
 })

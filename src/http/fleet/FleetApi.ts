@@ -24,9 +24,13 @@ const ProcessView = Schema.Struct({
   clock_offset_seconds: Schema.NullOr(Schema.Number).annotate({
     description: "How far its clock is ahead of the database's; null until it is measured"
   }),
-  shards: Schema.Number.annotate({ description: "How many of the 64 shards of the streams it owns" }),
+  shards: Schema.Number.annotate({
+    description: "How many of the 64 shards it owns: it reads their streams and runs their deliveries"
+  }),
   publishes: Schema.Boolean.annotate({ description: "Whether it publishes the event log to Kafka" }),
-  delivers: Schema.Boolean.annotate({ description: "Whether it dispatches deliveries to plugins" }),
+  dispatches: Schema.Boolean.annotate({
+    description: "Whether it creates the deliveries of new events, for all shards"
+  }),
   problems: Schema.Array(Schema.Struct({ name: Schema.String, reason: Schema.String })).annotate({
     description: "The parts of this process that do not work, such as its connection to Kafka"
   })

@@ -1,15 +1,13 @@
 /** The processes that share the store, as `GET /v1/fleet` lists them. */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { captureScopes, dispatchScope } from "../../domain/Shard.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { type FleetProcess, Processes } from "../../store/Processes.ts"
 import { relayReader } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { FleetView, ProcessView } from "./FleetApi.ts"
-
-/** Whether an ownership scope has this name, or is one of its shards: `delivery`, `delivery/12`. */
-const isPartOf = (name: string) => (scope: string) => scope === name || scope.startsWith(`${name}/`)
 
 const processView = (self: string) => (process: FleetProcess): ProcessView => ({
   id: process.id,
@@ -23,9 +21,9 @@ const processView = (self: string) => (process: FleetProcess): ProcessView => ({
   silence_seconds: process.silence / 1000,
   state: process.state,
   clock_offset_seconds: process.clockOffset === null ? null : process.clockOffset / 1000,
-  shards: process.scopes.filter(isPartOf("capture")).length,
-  publishes: process.scopes.some(isPartOf(relayReader)),
-  delivers: process.scopes.some(isPartOf("delivery")),
+  shards: captureScopes.filter((scope) => process.scopes.includes(scope)).length,
+  publishes: process.scopes.includes(relayReader),
+  dispatches: process.scopes.includes(dispatchScope),
   problems: process.problems
 })
 

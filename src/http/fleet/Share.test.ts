@@ -55,9 +55,9 @@ describe("the share of a process", () => {
     ])
   })
 
-  it("contains the deliveries in one process only, although several dispatch them", () => {
-    const fleet = [process("one", ["delivery/1"]), process("two", ["delivery/0", "delivery/2"])]
-    assert.deepStrictEqual(sharesOf(fleet).map(({ ofDeliveries }) => ofDeliveries), [true, false])
+  it("contains the deliveries in the process that dispatches, although each runs those of its shards", () => {
+    const fleet = [process("one", ["delivery/1"]), process("two", ["delivery", "delivery/0", "delivery/2"])]
+    assert.deepStrictEqual(sharesOf(fleet).map(({ ofDeliveries }) => ofDeliveries), [false, true])
   })
 
   it("contains everything if no list could be read, or the process is not listed", () => {

@@ -7,7 +7,7 @@
  * - For a moment after a takeover a stream may be in two shares, or in none. A process
  *   that cannot read the list, or is not listed because it cannot write to the store, has everything in its share.
  */
-import { captureScopeOf, captureScopes } from "../../domain/Shard.ts"
+import { captureScopeOf, captureScopes, dispatchScope } from "../../domain/Shard.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
 import { relayReader } from "../../store/Store.ts"
 
@@ -16,7 +16,7 @@ export interface Share {
   readonly ofIntegration: (integration: string) => boolean
   /** Publishing. */
   readonly ofRelay: boolean
-  /** Deliveries to plugins. */
+  /** The numbers of deliveries, of all shards together. */
   readonly ofDeliveries: boolean
   /** The fleet itself. */
   readonly ofFleet: boolean
@@ -37,7 +37,7 @@ export const make = (self: string, processes: ReadonlyArray<FleetProcess>): Shar
   return {
     ofIntegration: (integration) => isHere((scope) => scope === captureScopeOf(integration)),
     ofRelay: isHere((scope) => scope === relayReader),
-    ofDeliveries: isHere((scope) => scope === "delivery" || scope.startsWith("delivery/")),
+    ofDeliveries: isHere((scope) => scope === dispatchScope),
     ofFleet: !isListed || first === self,
     alive: Math.max(1, alive.length),
     shards: processes.find(({ id }) => id === self)?.scopes.filter((scope) => shards.has(scope)).length ?? 0

@@ -102,7 +102,15 @@ const updatePluginGauges = Effect.fnUntraced(function*({ items, writes }: Plugin
       yield* set(backlog, view.waiting, { ...labels, state: "waiting" })
       yield* set(oldest, age, labels)
       yield* set(dead, view.dead, labels)
-      yield* set(circuitOpen, view.circuit_open === null ? 0 : 1, labels)
+    }
+  }
+})
+
+/** A handler's circuit is open in one process, so each process exports its own. */
+const updateCircuitGauges = Effect.fnUntraced(function*({ items }: PluginList) {
+  for (const { handlers, plugin } of items) {
+    for (const { circuit_open, handler } of handlers) {
+      yield* set(circuitOpen, circuit_open === null ? 0 : 1, { plugin, handler })
     }
   }
 })
@@ -161,7 +169,10 @@ const renderMetrics = Effect.fnUntraced(function*(publishes: boolean) {
       yield* updateRedactionGauges(streams.value, share)
       if (publishes && share.ofRelay) yield* updateRelayGauges(streams.value)
     }
-    if (Option.isSome(delivering) && share.ofDeliveries) yield* updatePluginGauges(delivering.value)
+    if (Option.isSome(delivering)) {
+      if (share.ofDeliveries) yield* updatePluginGauges(delivering.value)
+      yield* updateCircuitGauges(delivering.value)
+    }
     return yield* PrometheusMetrics.format()
   }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   return own + stored

@@ -68,8 +68,8 @@ ${warnings.map((warning) => `<p><strong>${escape(warning)}</strong></p>`).join("
 `
 }
 
-const workOf = ({ delivers, publishes, shards }: ProcessView): string =>
-  [`${shards} shards`, ...publishes ? ["publishes"] : [], ...delivers ? ["delivers"] : []].join(", ")
+const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
+  [`${shards} shards`, ...publishes ? ["publishes"] : [], ...dispatches ? ["dispatches"] : []].join(", ")
 
 const processesOf = ({ items, versions }: FleetView): string => {
   if (items.length < 2) return ""

@@ -48,14 +48,14 @@ describe("the list of processes", () => {
           clock_offset_seconds: -1.5,
           shards: captureScopes.length,
           publishes: true,
-          delivers: false,
+          dispatches: false,
           problems: [{ name: "kafka", reason: "no broker answers" }]
         }],
         next: null,
         versions: [version]
       })
       yield* store.takeOwnership("delivery")
-      assert.isTrue((yield* ask("/v1/fleet", { authorization })).body.items[0].delivers)
+      assert.isTrue((yield* ask("/v1/fleet", { authorization })).body.items[0].dispatches)
       assert.strictEqual((yield* ask("/v1/fleet")).status, 401)
       assert.strictEqual((yield* send("POST", "/v1/fleet", { authorization: `Bearer ${token}` })).status, 415)
     }).pipe(using({ token, readToken })))

@@ -65,7 +65,7 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
           assert.deepStrictEqual(items.map(({ state }) => state), ["alive", "alive"])
           assert.deepStrictEqual(versions, [version])
           assert.strictEqual(items.reduce((sum, { shards }) => sum + shards, 0), 64)
-          assert.strictEqual(items.filter(({ delivers }) => delivers).length, 1)
+          assert.strictEqual(items.filter(({ dispatches }) => dispatches).length, 1)
         }
         const { stdout } = yield* Effect.promise(async () =>
           run(["fleet"], { ...environment, ROLLCALL_HTTP_PORT: new URL(await Effect.runPromise(one.url)).port })

@@ -13,6 +13,7 @@ import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { hostname } from "node:os"
 import { resolve } from "node:path"
+import * as Commands from "../capture/command/Commands.ts"
 import * as Forgetting from "../capture/forget/Forgetting.ts"
 import * as PlacedShards from "../capture/PlacedShards.ts"
 import { describePause } from "../capture/schedule/Backpressure.ts"
@@ -28,8 +29,10 @@ import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
+import { Calls } from "../fleet/Calls.ts"
 import { Membership } from "../fleet/Membership.ts"
 import { Placement } from "../fleet/Placement.ts"
+import * as QueuedCalls from "../fleet/QueuedCalls.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
 import { version } from "../http/Version.ts"
@@ -38,6 +41,7 @@ import * as Retention from "../publish/Retention.ts"
 import { PausedAccounts } from "../source/PausedAccounts.ts"
 import type { Source } from "../source/Source.ts"
 import * as UnifiedApi from "../source/UnifiedApi.ts"
+import type { CallQueue } from "../store/CallQueue.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
 import { Processes, type ProcessProblem } from "../store/Processes.ts"
 import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
@@ -113,7 +117,7 @@ const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"
 export const storeLayer = (
   store: StoreLocation,
   { keys, patient }: { readonly patient: boolean; readonly keys: ReadonlyArray<EncryptionKey> }
-): Layer.Layer<Store | Deliveries | Processes | StoredSessions, StoreError> =>
+): Layer.Layer<Store | Deliveries | Processes | StoredSessions | CallQueue, StoreError> =>
   Layer.provide(
     store._tag === "Postgres"
       ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
@@ -262,9 +266,10 @@ export const takePart = ({ store }: ResolvedConfig) =>
 export const pipelineLayer = (plan: ResolvedConfig, { alone }: { readonly alone: boolean } = { alone: true }) => {
   const takesAll = alone || !joinsFleet(plan)
   const integrationsReady = Latch.makeUnsafe(false)
-  return integrationsLayer(plan).pipe(
-    Layer.tap(() => integrationsReady.open),
-    Layer.merge(forgettingLayer(plan)),
+  return Commands.layer.pipe(
+    Layer.provideMerge(Layer.tap(integrationsLayer(plan), () => integrationsReady.open)),
+    Layer.provideMerge(forgettingLayer(plan)),
+    Layer.provide(takesAll ? Calls.local : QueuedCalls.layer),
     Layer.provideMerge(captureLayer(plan, takesAll)),
     Layer.merge(Retention.placedLayer({ retention: plan.retention, readers: logReadersOf(plan) })),
     Layer.provideMerge(relayLayer(plan)),

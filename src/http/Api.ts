@@ -16,7 +16,15 @@ import { forget } from "./forget/ForgetApi.ts"
 import { holds } from "./holds/HoldApi.ts"
 import { completeDocument } from "./OpenApiDocument.ts"
 import { plugins } from "./plugins/PluginApi.ts"
-import { Conflict, IntegrationInvalid, NotFound, NotReady, ReadinessCheck, StoreUnavailable } from "./Problem.ts"
+import {
+  callProblems,
+  Conflict,
+  IntegrationInvalid,
+  NotFound,
+  NotReady,
+  ReadinessCheck,
+  StoreUnavailable
+} from "./Problem.ts"
 import { RequestValidation } from "./RequestValidation.ts"
 import { DurationText, Model, page } from "./Schemas.ts"
 import { schemas } from "./schemas/SchemaApi.ts"
@@ -78,7 +86,7 @@ const integrations = HttpApiGroup.make("integrations").add(
   HttpApiEndpoint.post("add", "/v1/integrations", {
     payload: IntegrationRequest,
     success: IntegrationView,
-    error: [IntegrationInvalid, Conflict, StoreUnavailable]
+    error: [IntegrationInvalid, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
     "Adds an integration at run time; it stays across restarts. An integration that was removed with its data kept " +
@@ -88,7 +96,7 @@ const integrations = HttpApiGroup.make("integrations").add(
     params: { id: Schema.String },
     payload: RemovalRequest,
     success: IntegrationView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
     "Removes an integration that was added at run time. After the response Rollcall no longer reads it. Erasing " +

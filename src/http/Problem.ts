@@ -122,6 +122,17 @@ export class StoreUnavailable
   extends problem<StoreUnavailable>()("StoreUnavailable", 503, "The store is unavailable")
 {}
 
+/** 503: the process that executes commands for these streams changes. Nothing was changed; the header `Retry-After` says when to repeat. */
+export class NotTaken extends problem<NotTaken>()("NotTaken", 503, "The streams are moving", withHint) {}
+
+/** 504: the process that executed the command ended. */
+export class OutcomeUnknown
+  extends problem<OutcomeUnknown>()("OutcomeUnknown", 504, "The outcome of the command is unknown", withHint)
+{}
+
+/** The problems of a command that another process may have to execute. */
+export const callProblems = [NotTaken, OutcomeUnknown] as const
+
 export const ReadinessCheck = Schema.Struct({
   name: Schema.String,
   ok: Schema.Boolean,

@@ -14,9 +14,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { createServer } from "node:http"
-import type { Forgetting } from "../capture/forget/Forgetting.ts"
-import type { Capture } from "../capture/schedule/Capture.ts"
-import type { Integrations as Control } from "../capture/schedule/Integrations.ts"
+import type { Commands } from "../capture/command/Commands.ts"
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
 import { display } from "../domain/Quote.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
@@ -199,7 +197,7 @@ export const checkAddress = (
     server.listen({ host, port }, () => server.close(() => resume(Effect.void)))
   }).pipe(Effect.andThen(tls === null ? Effect.void : TlsFiles.load(tls)))
 
-type Requirements = Store | Deliveries | Processes | StoredSessions | Capture | Forgetting | Control | PluginControl
+type Requirements = Store | Deliveries | Processes | StoredSessions | Commands | PluginControl
 
 /** Serves until its scope closes. Running requests then have one second to finish; open event streams are closed. */
 export const layer = (

@@ -36,7 +36,7 @@ import type {
   StoredContent,
   StreamState
 } from "./State.ts"
-import { faultOf } from "./StoreFault.ts"
+import { FaultCause, faultOf } from "./StoreFault.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
@@ -51,7 +51,7 @@ export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Sche
 /** The database is unavailable (see `StoreFault`), or too many transactions compete for the same rows: nothing was committed, try later. */
 export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
   operation: Schema.String,
-  cause: Schema.Defect()
+  cause: FaultCause
 }) {
   readonly retryable = true
   get hint(): string {

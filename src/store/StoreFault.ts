@@ -7,6 +7,8 @@
  * Gotchas
  * - `refused` is about one statement: the database works, so only the caller of that statement has a problem.
  */
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import { isSqlError, SqlError, UnknownError } from "effect/sql/SqlError"
 
 interface FaultTraits {
@@ -166,6 +168,20 @@ export const faultOf = (error: unknown): StoreFault | null => {
   const cause = isSqlError(error) ? error.reason.cause : error
   return cause instanceof StoreFault ? cause : null
 }
+
+/** The fault that an error carries, as JSON for another process. Everything else of the error stays here: it may quote stored data   (I11). */
+export const FaultCause = Schema.NullOr(
+  Schema.Struct({ kind: Schema.Literals(faultKinds), store: Schema.String, code: Schema.optionalKey(Schema.String) })
+).pipe(Schema.decodeTo(
+  Schema.Unknown,
+  SchemaTransformation.transform({
+    decode: (fault): unknown => fault && new StoreFault(fault.kind, fault.store, fault.code),
+    encode: (cause: unknown) => {
+      const fault = faultOf(cause)
+      return fault && { kind: fault.kind, store: fault.store, ...fault.code !== undefined && { code: fault.code } }
+    }
+  })
+))
 
 /** A database error whose exact cause is known: a `StoreFault`, or the `StoreError` that callers get. */
 export const sqlErrorOf = (cause: Error, message: string, operation = "execute"): SqlError =>

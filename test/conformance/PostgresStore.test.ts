@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Postgres from "../../src/store/postgres/Postgres.ts"
 import * as Server from "../integration/postgres/Server.ts"
+import { callSuite } from "./CallQueue.ts"
 import { processSuite } from "./Processes.ts"
 import { damageSuite } from "./StoreDamage.ts"
 import { sessionSuite } from "./StoredSessions.ts"
@@ -19,6 +20,7 @@ describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skippe
   expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
   processSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sessionSuite("PostgreSQL", Effect.map(database, Postgres.client))
+  callSuite("PostgreSQL", Effect.map(database, Postgres.client))
   damageSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sharedStoreSuite("PostgreSQL", inDatabase)
 })

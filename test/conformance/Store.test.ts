@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
+import { callSuite } from "./CallQueue.ts"
 import { processSuite } from "./Processes.ts"
 import { damageSuite } from "./StoreDamage.ts"
 import { sessionSuite } from "./StoredSessions.ts"
@@ -14,5 +15,6 @@ suites("SQLite in memory, encrypted", Layer.provide(Sqlite.layer({ file: ":memor
 expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
 processSuite("SQLite file", Effect.map(file, Sqlite.client))
 sessionSuite("SQLite file", Effect.map(file, Sqlite.client))
+callSuite("SQLite file", Effect.map(file, Sqlite.client))
 damageSuite("SQLite file", Effect.map(file, Sqlite.client))
 sharedStoreSuite("SQLite file", Effect.map(file, Sqlite.layer))

@@ -5,7 +5,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { forgettableModels } from "../../domain/Forgotten.ts"
 import { ShowsRecords } from "../audit/ReadAudit.ts"
-import { Conflict, NotFound, StoreUnavailable } from "../Problem.ts"
+import { callProblems, Conflict, NotFound, StoreUnavailable } from "../Problem.ts"
 import { Instant, Model, page } from "../Schemas.ts"
 
 const RecordFields = {
@@ -86,7 +86,7 @@ export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.post("plan", "/v1/forget/plan", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: ForgetPlanView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
     "Counts what `POST /v1/forget` would remove, and returns a `plan` that identifies the record and these counts. " +
@@ -98,7 +98,7 @@ export const forget = HttpApiGroup.make("forget").add(
       plan: Schema.String.annotate({ description: "The `plan` that `POST /v1/forget/plan` returned for the record" })
     }).annotate({ examples: [{ ...example, plan: "5c1f0a9e2b7d4e63" }] }),
     success: ForgottenView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
     "Forgets a record: removes it from the store, and its content from the records that repeat it, and never stores " +
@@ -107,7 +107,7 @@ export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.post("allow", "/v1/forget/allow", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
     success: AllowedView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
     "Lets runs store a forgotten record again: with its next change, or by the next sweep. 409 while it is erased."

@@ -1,11 +1,13 @@
 /** Handlers for forgetting records: plan, forget, list and allow them. */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import { Forgetting, type ForgettingRefused } from "../../capture/forget/Forgetting.ts"
+import { Commands } from "../../capture/command/Commands.ts"
+import type { ForgettingRefused } from "../../capture/forget/Forgetting.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { ForgottenRecord } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
+import { toCallProblem } from "../CallFailed.ts"
 import { type Conflict, NotFound, toConflict } from "../Problem.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
@@ -27,6 +29,7 @@ const problems = {
         ? new NotFound({ detail: `${refused.message}: ${refused.hint}` })
         : toConflict(refused)
     ),
+  CallError: toCallProblem,
   StoreError: toStoreUnavailable
 }
 
@@ -38,16 +41,16 @@ export const layer = HttpApiBuilder.group(Api, "forget", (handlers) =>
         Effect.catchTag("StoreError", toStoreUnavailable)
       ))
     .handle("plan", ({ payload }) =>
-      Effect.flatMap(Forgetting, ({ plan }) => plan(payload)).pipe(
+      Effect.flatMap(Commands, ({ plan }) => plan(payload)).pipe(
         Effect.map(({ hash, ...counts }) => ({ plan: hash, ...counts })),
         Effect.catchTags(problems)
       ))
     .handle("forget", ({ payload: { plan, ...record } }) =>
-      Effect.flatMap(Forgetting, ({ forget }) =>
+      Effect.flatMap(Commands, ({ forget }) =>
         forget(record, plan)).pipe(
           Effect.map(viewOf),
           Effect.catchTags(problems)
         ))
     .handle("allow", ({ payload }) =>
-      Effect.flatMap(Forgetting, ({ allow }) =>
+      Effect.flatMap(Commands, ({ allow }) =>
         allow(payload)).pipe(Effect.catchTags(problems))))

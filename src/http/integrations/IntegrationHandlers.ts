@@ -9,9 +9,11 @@ import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as Result from "effect/Result"
-import { type DataPolicy, Integrations, type IntegrationSettings } from "../../capture/schedule/Integrations.ts"
+import { Commands } from "../../capture/command/Commands.ts"
+import type { DataPolicy, IntegrationSettings } from "../../capture/schedule/Integrations.ts"
 import type { IntegrationState } from "../../store/State.ts"
 import { Api } from "../Api.ts"
+import { toCallProblem } from "../CallFailed.ts"
 import { type Conflict, type Fault, IntegrationInvalid, NotFound, toConflict } from "../Problem.ts"
 import { integrationView, overview } from "../status/Overview.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
@@ -40,17 +42,19 @@ const viewOf = Effect.fnUntraced(function*(integration: IntegrationState) {
 
 const add = (check: IntegrationValidator) =>
   Effect.gen(function*() {
-    const integrations = yield* Integrations
+    const commands = yield* Commands
     const request = yield* HttpServerRequest
     const text = yield* Effect.orDie(request.text)
     const body = yield* Effect.try({ try: (): unknown => JSON.parse(text), catch: () => invalid([notJson]) })
     const settings = check(body)
     if (Result.isFailure(settings)) return yield* invalid(settings.failure.faults)
-    return yield* Effect.flatMap(integrations.add(settings.success), viewOf)
-  }).pipe(Effect.catchTags({ IntegrationRefused: toConflict, StoreError: toStoreUnavailable }))
+    return yield* Effect.flatMap(commands.add(settings.success), viewOf)
+  }).pipe(
+    Effect.catchTags({ CallError: toCallProblem, IntegrationRefused: toConflict, StoreError: toStoreUnavailable })
+  )
 
 const remove = (id: string, data: DataPolicy) =>
-  Effect.flatMap(Integrations, (integrations) => integrations.remove(id, data)).pipe(
+  Effect.flatMap(Commands, (commands) => commands.remove(id, data)).pipe(
     Effect.flatMap(viewOf),
     Effect.catchTags({
       IntegrationRefused: (refused): Effect.Effect<never, Conflict | NotFound> =>
@@ -59,6 +63,7 @@ const remove = (id: string, data: DataPolicy) =>
             ? new NotFound({ detail: `${refused.message}: ${refused.hint}` })
             : toConflict(refused)
         ),
+      CallError: toCallProblem,
       StoreError: toStoreUnavailable
     })
   )

@@ -5,7 +5,7 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { streamCommands } from "../../capture/schedule/StreamCommands.ts"
 import { ShowsRecords } from "../audit/ReadAudit.ts"
-import { Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "../Problem.ts"
+import { callProblems, Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "../Problem.ts"
 import { Instant, Model, page } from "../Schemas.ts"
 
 const SweepProgress = Schema.Struct({
@@ -102,7 +102,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("command", "/v1/streams/:integration/:model/:command", {
     params: { integration: Schema.String, model: Model, command: Schema.Literals(streamCommands) },
     success: CommandView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
     "Returns the current state of the stream at once; reading starts after the page that is being read. `pause` " +
@@ -113,7 +113,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     params: { integration: Schema.String, model: Model },
     payload: Schema.Struct({ to: Schema.DateTimeUtcFromString }),
     success: CommandView,
-    error: [NotFound, Conflict, StoreUnavailable]
+    error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
     "Moves the watermark back. The next poll reads from that time, or from the watermark before the last poll if that is " +
@@ -122,7 +122,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   HttpApiEndpoint.post("audit", "/v1/streams/:integration/:model/audit", {
     params: { integration: Schema.String, model: Model },
     success: AuditView,
-    error: [NotFound, SourceUnavailable, StoreUnavailable]
+    error: [NotFound, SourceUnavailable, StoreUnavailable, ...callProblems]
   }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
     "Reads the whole stream and compares it with its published records. Publishes nothing. Responds when the " +

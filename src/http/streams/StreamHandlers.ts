@@ -1,14 +1,15 @@
-/** Handlers for streams: their state, and commands, which are passed to capture. Refusals become problem responses. */
+/** Handlers for streams: their state, and commands. Refusals become problem responses. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
-import { Capture } from "../../capture/schedule/Capture.ts"
+import { Commands } from "../../capture/command/Commands.ts"
 import type { StreamCommand } from "../../capture/schedule/StreamCommands.ts"
 import { derivedRegistry, isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { Api } from "../Api.ts"
+import { toCallProblem } from "../CallFailed.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
 import { type Overview, overview } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
@@ -41,10 +42,11 @@ const viewOf = (key: StreamKey) =>
   )
 
 const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCommand) {
-  const { execute } = yield* Capture
+  const { execute } = yield* Commands
   const now = yield* Clock.currentTimeMillis
   yield* execute(key, command).pipe(
     Effect.catchTags({
+      CallError: toCallProblem,
       CommandRefused: toConflict,
       UnknownStream: () => notFound(key),
       StoreError: toStoreUnavailable
@@ -72,11 +74,12 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
       runCommand(params, { kind: "rewind", to: DateTime.toEpochMillis(payload.to) }))
     .handle("audit", ({ params }) =>
       Effect.gen(function*() {
-        const { audit } = yield* Capture
+        const { audit } = yield* Commands
         const report = yield* audit(params).pipe(
           Effect.catchTags({
             UnknownStream: () =>
               notFound(params),
+            CallError: toCallProblem,
             StoreError: toStoreUnavailable,
             SourceError: toSourceUnavailable,
             RunAborted: toSourceUnavailable

@@ -9,6 +9,7 @@ import * as Redacted from "effect/Redacted"
 import { once } from "node:events"
 import { type IncomingMessage, request } from "node:http"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
+import * as Commands from "../../../src/capture/command/Commands.ts"
 import * as Forgetting from "../../../src/capture/forget/Forgetting.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
 import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
@@ -19,6 +20,7 @@ import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
+import { Calls } from "../../../src/fleet/Calls.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Dependency } from "../../../src/http/health/HealthHandlers.ts"
 import * as Server from "../../../src/http/Server.ts"
@@ -38,6 +40,8 @@ export interface Options {
   readonly tls?: Server.ServerOptions["tls"]
   readonly limits?: Exclude<Server.ServerOptions["limits"], undefined>
   readonly port?: number
+  /** Calls to other processes; by default this process owns all streams. */
+  readonly calls?: Layer.Layer<Calls>
   /** The streams that are read. */
   readonly api?: Scripted.ScriptedApi
   readonly dependencies?: ReadonlyArray<Dependency>
@@ -51,13 +55,16 @@ export interface Options {
 const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
 
 /** Without configured integrations: every integration is added at run time. */
-export const control = (api: Scripted.ScriptedApi) =>
-  Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.defaultProcessing })
-    .pipe(
-      Layer.merge(Forgetting.layer({ processing: Processing.defaultProcessing })),
-      Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
-      Layer.provide(Scripted.layer(api))
-    )
+export const control = (api: Scripted.ScriptedApi, calls: Layer.Layer<Calls> = Calls.local) =>
+  Commands.layer.pipe(
+    Layer.provide(calls),
+    Layer.provideMerge(
+      Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.defaultProcessing })
+    ),
+    Layer.provideMerge(Forgetting.layer({ processing: Processing.defaultProcessing })),
+    Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
+    Layer.provide(Scripted.layer(api))
+  )
 
 const delivering = (
   plugins: ReadonlyArray<Plugin<unknown>>,
@@ -81,6 +88,7 @@ const sourceOf = (token: Options["token"]): Server.ServerOptions["token"] =>
 export const server = (
   {
     api = Scripted.make(),
+    calls = Calls.local,
     dependencies = [],
     publishes = false,
     hosts = [],
@@ -105,7 +113,7 @@ export const server = (
     publishes,
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(
-    Layer.provideMerge(control(api)),
+    Layer.provideMerge(control(api, calls)),
     Layer.provideMerge(plugins.length === 0 ? PluginAdmin.none : delivering(plugins, api, write))
   )
 

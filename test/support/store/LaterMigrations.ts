@@ -9,5 +9,6 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "DROP INDEX deliveries_running",
   "DROP INDEX deliveries_due",
   "CREATE INDEX deliveries_due ON deliveries (handler, due_at, id) WHERE state = 'due'",
-  "ALTER TABLE deliveries DROP COLUMN shard"
+  "ALTER TABLE deliveries DROP COLUMN shard",
+  "DROP TABLE calls"
 ]

@@ -5,10 +5,12 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
+import type { CallQueue } from "../../CallQueue.ts"
 import { Deliveries } from "../../Deliveries.ts"
 import type { Processes } from "../../Processes.ts"
 import type { Store, StoreError } from "../../Store.ts"
 import type { StoredSessions } from "../../StoredSessions.ts"
+import * as CallTable from "../CallTable.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
 import * as ContentCipher from "../ContentCipher.ts"
@@ -72,10 +74,10 @@ export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store |
 )
 
 /** All ports of one database. */
-export type Ports = Store | Deliveries | Processes | StoredSessions
+export type Ports = Store | Deliveries | Processes | StoredSessions | CallQueue
 
 /** All ports over one database. The store creates all tables first. */
 export const ports: Layer.Layer<Ports, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
-  layer,
+  Layer.merge(layer, CallTable.layer),
   SqlStore.layer
 )

@@ -1,0 +1,120 @@
+/**
+ * The commands of operators for streams, integrations and forgotten records. Each is executed by the process that owns the integration's
+ * streams: directly if that is this process, otherwise by a call.
+ */
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type * as Scope from "effect/Scope"
+import type { ForgettableRecord } from "../../domain/Forgotten.ts"
+import type { StreamKey } from "../../domain/Model.ts"
+import { captureScopeOf } from "../../domain/Shard.ts"
+import { type CallError, Calls, type Handler, handler, type Method, notTaken } from "../../fleet/Calls.ts"
+import type { ForgottenRecord, IntegrationState } from "../../store/State.ts"
+import type { StoreError } from "../../store/Store.ts"
+import { Forgetting, type ForgettingRefused, type Plan } from "../forget/Forgetting.ts"
+import type { AuditReport } from "../read/Audit.ts"
+import { Capture, type UnknownStream } from "../schedule/Capture.ts"
+import {
+  type DataPolicy,
+  type IntegrationRefused,
+  Integrations,
+  type IntegrationSettings
+} from "../schedule/Integrations.ts"
+import type { CommandRefused, StreamCommand } from "../schedule/StreamCommands.ts"
+import type { RunError } from "../Stream.ts"
+import * as Methods from "./Methods.ts"
+
+export class Commands extends Context.Service<Commands, {
+  /** See `Capture`. */
+  readonly execute: (
+    key: StreamKey,
+    command: StreamCommand
+  ) => Effect.Effect<void, CommandRefused | UnknownStream | StoreError | CallError>
+  readonly audit: (key: StreamKey) => Effect.Effect<AuditReport, RunError | UnknownStream | CallError>
+  /** See `Integrations`. */
+  readonly add: (
+    settings: IntegrationSettings
+  ) => Effect.Effect<IntegrationState, IntegrationRefused | StoreError | CallError>
+  readonly remove: (
+    id: string,
+    data: DataPolicy
+  ) => Effect.Effect<IntegrationState, IntegrationRefused | StoreError | CallError>
+  /** See `Forgetting`. */
+  readonly plan: (record: ForgettableRecord) => Effect.Effect<Plan, ForgettingRefused | StoreError | CallError>
+  readonly forget: (
+    record: ForgettableRecord,
+    plan: string
+  ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError | CallError>
+  readonly allow: (
+    record: ForgettableRecord
+  ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError | CallError>
+  /**
+   * Executes the commands of all processes for a shard until the scope closes. Begin after the shard's streams are read, and close before
+   * they are released.
+   */
+  readonly serve: (shard: string) => Effect.Effect<void, never, Scope.Scope>
+}>()("rollcall/capture/Commands") {}
+
+const make = Effect.gen(function*() {
+  const calls = yield* Calls
+  const capture = yield* Capture
+  const integrations = yield* Integrations
+  const forgetting = yield* Forgetting
+  const handlers: Array<Handler> = []
+
+  /** A command that is executed here, or by a call. */
+  const routed = <P, A, E>(
+    method: Method<P, A, E>,
+    integrationOf: (payload: P) => string,
+    execute: (payload: P) => Effect.Effect<A, E>
+  ) => {
+    handlers.push(handler(method, execute))
+    return (payload: P): Effect.Effect<A, E | StoreError | CallError> =>
+      Effect.suspend(() => {
+        const shard = captureScopeOf(integrationOf(payload))
+        if (!calls.isLocal(shard)) return calls.call(shard, method, payload)
+        // the stream may be unknown because its shard has just moved
+        return Effect.catchIf(
+          execute(payload),
+          (error) => (error as { _tag?: string })._tag === "UnknownStream" && !calls.isLocal(shard),
+          () => Effect.fail(notTaken())
+        )
+      })
+  }
+
+  const ofRecord = ({ integration }: Pick<ForgettableRecord, "integration">) => integration
+  const ofSettings = ({ id }: Pick<IntegrationSettings, "id">) => id
+
+  const execute = routed(
+    Methods.execute,
+    ({ key }) => key.integration,
+    ({ command, key }) => Effect.asVoid(capture.execute(key, command))
+  )
+  const audit = routed(Methods.audit, ofRecord, capture.audit)
+  const add = routed(Methods.add, ofSettings, integrations.add)
+  const remove = routed(Methods.remove, ofSettings, ({ data, id }) => integrations.remove(id, data))
+  const plan = routed(Methods.plan, ofRecord, forgetting.plan)
+  const forget = routed(
+    Methods.forget,
+    ({ record }) => record.integration,
+    ({ plan, record }) => forgetting.forget(record, plan)
+  )
+  const allow = routed(Methods.allow, ofRecord, forgetting.allow)
+
+  return Commands.of({
+    execute: (key, command) => execute({ key, command }),
+    audit,
+    add,
+    remove: (id, data) => remove({ id, data }),
+    plan,
+    forget: (record, plan) => forget({ record, plan }),
+    allow,
+    serve: (shard) => calls.serve(shard, handlers)
+  })
+})
+
+export const layer: Layer.Layer<Commands, never, Calls | Capture | Integrations | Forgetting> = Layer.effect(
+  Commands,
+  make
+)

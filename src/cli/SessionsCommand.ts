@@ -48,6 +48,6 @@ const end = clientCommand("end", {
 })
 
 export const sessions = Command.make("sessions").pipe(
-  Command.withDescription("List and end the sessions of users who signed in to the running process"),
+  Command.withDescription("List and end the sessions of users who signed in, in any process"),
   Command.withSubcommands([list, end])
 )

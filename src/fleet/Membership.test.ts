@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import { Processes, type ProcessReport } from "../store/Processes.ts"
-import { misconfigured } from "../store/Store.ts"
+import { misconfigured, type StoreError } from "../store/Store.ts"
 import { Membership } from "./Membership.ts"
 
 const own = { version: "1.2.3", host: "one", pid: 7 }
@@ -17,7 +17,7 @@ const skew = 30_000
 
 interface Table {
   /** Runs before each report. */
-  readonly answer?: Effect.Effect<void>
+  readonly answer?: Effect.Effect<void, StoreError>
   readonly leave?: Effect.Effect<void>
 }
 
@@ -86,11 +86,15 @@ describe("a process of a fleet", () => {
 
   it.effect("reports again after the store failed or did not answer", () =>
     Effect.gen(function*() {
-      let failure: Effect.Effect<void> = Effect.never
-      const { reports } = yield* start({ answer: Effect.suspend(() => failure) })
-      failure = Effect.orDie(misconfigured("no store"))
-      yield* TestClock.adjust("5999 millis")
-      failure = Effect.void
+      const answers: Array<Effect.Effect<void, StoreError>> = [
+        Effect.never,
+        misconfigured("no store"),
+        Effect.die("a defect"),
+        Effect.void
+      ]
+      const { reports } = yield* start({ answer: Effect.suspend(() => answers.shift() ?? Effect.void) })
+      // four seconds for the first report, and two before each further one
+      yield* TestClock.adjust("9999 millis")
       assert.isEmpty(reports)
       yield* TestClock.adjust("1 milli")
       assert.lengthOf(reports, 1)

@@ -53,6 +53,8 @@ export class Membership extends Context.Service<Membership, {
         })
         const beat = wakeUp.close.pipe(
           Effect.andThen(Effect.ignore(Effect.timeout(report, reportTimeout))),
+          // a defect must not end the reports: the process would count as silent although it works
+          Effect.catchDefect((defect) => Effect.logError("this process could not report that it runs", defect)),
           Effect.andThen(Effect.raceFirst(Effect.sleep(processes.heartbeatInterval), wakeUp.await))
         )
 

@@ -1,14 +1,15 @@
 /** The files that build and run the containers. No container runs here: what the files say is read, and the health checks are executed. */
+import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Yaml from "effect/encoding/Yaml"
 import { spawnSync } from "node:child_process"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { fileURLToPath } from "node:url"
-import { afterAll, assert, describe, it } from "vitest"
+import { dirname, join } from "node:path"
+import { afterAll, describe } from "vitest"
 import { freePort, Program } from "../cli/Program.ts"
 import { certificates, missing } from "../kafka/Certificates.ts"
+import { acceptedSettings, argumentsOf, imageVariables, instructions, root } from "./DeployedSettings.ts"
 
 interface Service {
   readonly image: string
@@ -23,18 +24,44 @@ interface Service {
   readonly ports?: ReadonlyArray<string>
   readonly volumes?: ReadonlyArray<string>
   readonly healthcheck?: { readonly test: ReadonlyArray<string> }
+  readonly depends_on?: Readonly<Record<string, object>>
+  readonly stop_grace_period?: string
+  readonly extends?: { readonly file: string; readonly service: string }
 }
 
-const root = fileURLToPath(new URL("../../..", import.meta.url))
 const read = (path: string): string => readFileSync(join(root, path), "utf8")
 
-const { services } = Yaml.parse(read("docker-compose.yml")) as { readonly services: Readonly<Record<string, Service>> }
+/** The services of a compose file; one that extends a service of another file is that service. */
+const servicesOf = (file: string): Readonly<Record<string, Service>> => {
+  const { services } = Yaml.parse(read(file)) as { readonly services: Readonly<Record<string, Service>> }
+  const resolve = (service: Service): Service => {
+    if (service.extends === undefined) return service
+    assert.deepStrictEqual(Object.keys(service), ["extends"])
+    return servicesOf(join(dirname(file), service.extends.file))[service.extends.service] ??
+      assert.fail(`${file} extends a service that does not exist`)
+  }
+  return Object.fromEntries(Object.entries(services).map(([name, service]) => [name, resolve(service)]))
+}
+const composeFiles = ["docker-compose.yml", "deploy/docker-compose.fleet.yml"]
+const services = servicesOf("docker-compose.yml")
 
-/** The instructions of the Dockerfile, with their arguments; continued lines are joined. */
-const instructions = read("deploy/Dockerfile").replaceAll(/^#.*\n/gm, "").replaceAll(/\\\n\s*/g, " ").split("\n")
-  .filter((line) => line !== "").map((line) => [line.slice(0, line.indexOf(" ")), line.slice(line.indexOf(" ") + 1)])
-const argumentsOf = (instruction: string): ReadonlyArray<string> =>
-  instructions.filter(([name]) => name === instruction).map(([, text = ""]) => text)
+const token = "a-token-of-sufficient-length-0123456789"
+
+/** The variables of a service, as compose passes them: `${NAME}` with the given value, `${NAME:-default}` with the default. */
+const interpolated = (
+  environment: NonNullable<Service["environment"]>,
+  given: Readonly<Record<string, string>>
+): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    Object.entries(environment).map(([name, value]) => [
+      name,
+      String(value).replaceAll(
+        /\$\{(\w+)(?::?-([^}]*)|:\?[^}]*)?\}/g,
+        (_, variable: string, otherwise?: string) =>
+          given[variable] ?? otherwise ?? assert.fail(`${variable} has no value`)
+      )
+    ])
+  )
 
 const digest = /^[\w./-]+:[\w.-]+@sha256:[0-9a-f]{64}$/
 const folder = mkdtempSync(join(tmpdir(), "rollcall-container-"))
@@ -123,12 +150,16 @@ describe("the image", () => {
   )
 })
 
-describe("the compose file", () => {
-  it.each(Object.entries(services))("gives %s no capabilities and no way to gain privileges", (_, service) => {
+describe.each(composeFiles)("%s", (file) => {
+  const services = servicesOf(file)
+  const rollcall = services["rollcall"] ?? assert.fail("there is no Rollcall")
+
+  it.each(Object.entries(services))("gives %s no capabilities and no way to gain privileges", (name, service) => {
     assert.deepStrictEqual(service.cap_drop, ["ALL"])
     assert.deepStrictEqual(service.security_opt, ["no-new-privileges:true"])
     assert.isUndefined(service.privileged)
-    assert.isUndefined(service.user)
+    if (name === "postgres") assert.match(service.user ?? "", /^[1-9]\d*:[1-9]\d*$/)
+    else assert.isUndefined(service.user)
   })
 
   it.each(Object.entries(services))(
@@ -143,19 +174,44 @@ describe("the compose file", () => {
     for (const port of ports) assert.match(port, /^127\.0\.0\.1:/)
   })
 
-  it("does not start without a token of the operating API, and has none of its own", () => {
-    const { ROLLCALL_HTTP_TOKEN: token } = services["rollcall"]?.environment ?? {}
-    assert.match(String(token), /^\$\{ROLLCALL_HTTP_TOKEN:\?[^}]*\}$/)
+  it("does not start without a token of the operating API or a password of its database, and has none of its own", () => {
+    const secrets = Object.values(services).flatMap(({ environment = {} }) => Object.entries(environment))
+      .filter(([name]) => /TOKEN|PASSWORD/.test(name))
+    const names = ["ROLLCALL_HTTP_TOKEN", ..."postgres" in services ? ["POSTGRES_PASSWORD"] : []]
+    assert.sameMembers(secrets.map(([name]) => name), names)
+    for (const [name, value] of secrets) assert.match(String(value), new RegExp(`^\\$\\{${name}:\\?[^}]*\\}$`))
   })
 
-  it("gives Rollcall and the sandbox a read-only file system, with a /tmp in memory and a volume for the store", () => {
+  it("gives Rollcall and the sandbox a read-only file system, with a /tmp in memory and a volume for a SQLite store", () => {
     for (const { read_only, tmpfs } of Object.values(services).filter(({ image }) => image === "rollcall")) {
       assert.isTrue(read_only)
       assert.match(tmpfs?.join() ?? "", /^\/tmp:.*noexec/)
     }
-    assert.deepStrictEqual(services["rollcall"]?.volumes, ["store:/data"])
+    assert.deepStrictEqual(rollcall.volumes, "postgres" in services ? undefined : ["store:/data"])
   })
 
+  it("starts Rollcall after what it needs, publishes its port, and gives it time to stop", () => {
+    assert.sameMembers(
+      Object.keys(rollcall.depends_on ?? {}),
+      Object.keys(services).filter((name) => name !== "rollcall")
+    )
+    assert.match(rollcall.ports?.join() ?? "", /:8477$/)
+    assert.isAtLeast(Number.parseInt(rollcall.stop_grace_period ?? "", 10), 30)
+  })
+
+  it.effect("configures Rollcall with variables that it knows, and with values that it accepts", () =>
+    Effect.gen(function*() {
+      const given = { ROLLCALL_HTTP_TOKEN: token, POSTGRES_PASSWORD: token }
+      const { store, http } = yield* acceptedSettings({
+        ...imageVariables,
+        ...interpolated(rollcall.environment ?? {}, given)
+      })
+      assert.strictEqual(store._tag, "postgres" in services ? "Postgres" : "Sqlite")
+      assert.strictEqual(http.port, 8477)
+    }))
+})
+
+describe("the health check of the sandbox", () => {
   it("calls the sandbox healthy while it responds", async () => {
     const { command = [], healthcheck } = services["sandbox"] ?? assert.fail("there is no sandbox")
     const sandbox = new Program(command.slice(1).map((arg) => arg === "4010" ? "0" : arg).concat("--json"), {}, folder)

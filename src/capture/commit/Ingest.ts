@@ -180,7 +180,7 @@ export const ingest = Effect.fnUntraced(function*(
   yield* tx.putPending(outcomes.flatMap(({ pending }) => pending ?? []))
   yield* tx.quarantine(prepared.unreadable)
 
-  const { lastNonEmptyPollAt, lastPoll } = context.stream
+  const { stream } = context
   const lags = classified.flatMap((row) => lagOf(row, stored, context))
   const quarantined = prepared.unreadable.length
   return {
@@ -188,7 +188,7 @@ export const ingest = Effect.fnUntraced(function*(
     readAgain: ids.filter((id) => (heads.get(id)?.lastSeenRunId ?? pending.get(id)?.runId) === context.runId).length,
     writes,
     lag: Math.max(0, ...lags),
-    missedByPolls: lags.filter((lag) => lag < (lastPoll?.watermark ?? 0) - (lastNonEmptyPollAt ?? 0)).length
+    missedByPolls: lags.filter((lag) => lag < polledTo(stream) - (stream.lastNonEmptyPollAt ?? 0)).length
   }
 })
 
@@ -252,6 +252,10 @@ const pendingObservationOf = (row: Pending | undefined): PendingObservation | un
     changedAtMs: parseTime(row.changedAt)
   }
 
+/** Server time up to which polls should have returned all changes, ms: the start of the last one that counts as complete. */
+const polledTo = ({ lastPoll, watermark }: StreamState): number =>
+  (lastPoll?.mustRepeat === true ? watermark : lastPoll?.watermark) ?? -Infinity
+
 /**
  * The delay of a change that became visible only now: from the change to the start of the last complete poll, ms (W3). Empty if there
  * is none, or if the observation does not show it: a change of nested content does not move `changed_at` (W13), a change from before
@@ -264,12 +268,12 @@ const lagOf = (
 ): ReadonlyArray<number> => {
   const head = heads.get(id)
   const pendingChangedAt = parseTime(pending.get(id)?.changedAt)
-  const { backfilledAt, backfillStartedAt, lastPoll } = stream
+  const { backfilledAt, backfillStartedAt } = stream
   const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
   if (!isChange || backfill || backfilledAt === null || changedAtMs === null) return []
   if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
   if (pendingChangedAt !== null && changedAtMs <= pendingChangedAt) return []
-  const lag = (lastPoll?.watermark ?? -Infinity) - changedAtMs
+  const lag = polledTo(stream) - changedAtMs
   return lag > 0 ? [lag] : []
 }
 

@@ -125,4 +125,25 @@ describe("lateness", () => {
       assert.deepStrictEqual(yield* rig.kinds("zero"), ["created 1", "updated 2"])
       assert.isAtMost((yield* rig.state).overlap, minutes(20))
     })))
+
+  it.effect("a change that a poll of a moving list skipped does not extend the overlap (W6, P1)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* goLive(rig)
+      yield* rig.wait("1 day")
+      for (const id of ["a", "b", "c"]) yield* rig.put({ id, remote_created_at: new Date(start).toISOString() })
+      yield* rig.wait("1 hour")
+      rig.api.pageSize = 2
+      // a, b | c becomes b, c, a
+      rig.api.meanwhile = ({ cursor }) => {
+        if (cursor !== "2") return
+        rig.api.vanish("a")
+        rig.api.put(start + minutes(10 + 25 * 60), { id: "a", title: "moved" })
+      }
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("c"), [])
+      rig.api.meanwhile = () => {}
+      yield* pollFor(rig, 1)
+      assert.deepStrictEqual(yield* rig.kinds("c"), ["created 1"])
+      assert.strictEqual((yield* rig.state).overlap, minutes(5))
+    })))
 })

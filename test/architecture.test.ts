@@ -28,7 +28,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
     files:
-      /^(source\/Source|fleet\/(Calls|Placement)|store\/(Actor|Store|StoreFault|State|Deliveries|Processes|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
+      /^(source\/(Source|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|Store|StoreFault|State|Deliveries|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },

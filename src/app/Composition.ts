@@ -39,11 +39,14 @@ import { version } from "../http/Version.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
 import { PausedAccounts } from "../source/PausedAccounts.ts"
+import { RequestBudget } from "../source/RequestBudget.ts"
+import * as SharedBudget from "../source/SharedBudget.ts"
 import type { Source } from "../source/Source.ts"
 import * as UnifiedApi from "../source/UnifiedApi.ts"
 import type { CallQueue } from "../store/CallQueue.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
 import { Processes, type ProcessProblem } from "../store/Processes.ts"
+import type { RequestLeases } from "../store/RequestLeases.ts"
 import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { relayReader, Store, type StoreError } from "../store/Store.ts"
@@ -57,8 +60,10 @@ export interface ResolvedConfig extends Config.Settings {
   readonly rawConfig: RawConfig
 }
 
-export const sourceLayer = (options: UnifiedApi.Options) =>
-  Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
+const apiLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
+
+/** The API, for a command without a store: its process does not share the request budget of the accounts. */
+export const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(apiLayer(options), RequestBudget.local)
 
 export const processingByStream =
   ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">) => ({ model }: Pick<StreamKey, "model">) => {
@@ -117,7 +122,7 @@ const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"
 export const storeLayer = (
   store: StoreLocation,
   { keys, patient }: { readonly patient: boolean; readonly keys: ReadonlyArray<EncryptionKey> }
-): Layer.Layer<Store | Deliveries | Processes | StoredSessions | CallQueue, StoreError> =>
+): Layer.Layer<Store | Deliveries | Processes | RequestLeases | StoredSessions | CallQueue, StoreError> =>
   Layer.provide(
     store._tag === "Postgres"
       ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
@@ -259,8 +264,17 @@ export const takePart = ({ store }: ResolvedConfig) =>
     return yield* Effect.raceFirst(PlacedShards.run, run(self, leaseClient(store)))
   })
 
+/** Store and API of a service. The processes on one PostgreSQL database share the request budget of each account. */
+export const serviceLayer = (settings: Config.Settings) =>
+  (settings.store._tag === "Postgres"
+    ? Layer.provide(apiLayer(settings), SharedBudget.layer)
+    : sourceLayer(settings)).pipe(
+      Layer.provideMerge(logStoreOpened(settings.store)),
+      Layer.provideMerge(storeLayer(settings.store, { patient: true, keys: settings.encryptionKeys }))
+    )
+
 /**
- * Store, plugins, relay and capture. Layers that are built later are closed earlier. Plugins are ready before the first
+ * Plugins, relay and capture. Layers that are built later are closed earlier. Plugins are ready before the first
  * read, but no delivery is attempted until the store knows the configured integrations. `alone`: the process does all the work itself.
  */
 export const pipelineLayer = (plan: ResolvedConfig, { alone }: { readonly alone: boolean } = { alone: true }) => {
@@ -275,8 +289,6 @@ export const pipelineLayer = (plan: ResolvedConfig, { alone }: { readonly alone:
     Layer.provideMerge(relayLayer(plan)),
     Layer.provideMerge(pluginsLayer(plan, integrationsReady.await)),
     Layer.provideMerge(membershipLayer),
-    Layer.provideMerge(takesAll ? Placement.local : Placement.layer),
-    Layer.provideMerge(logStoreOpened(plan.store)),
-    Layer.provideMerge(storeLayer(plan.store, { patient: true, keys: plan.encryptionKeys }))
+    Layer.provideMerge(takesAll ? Placement.local : Placement.layer)
   )
 }

@@ -4,7 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { pipelineLayer, resolveConfig, type ResolvedConfig, serverLayer, sourceLayer } from "../app/Composition.ts"
+import { pipelineLayer, resolveConfig, type ResolvedConfig, serverLayer, serviceLayer } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
@@ -122,8 +122,8 @@ export const start = Command.make("start", {
       }
       const settings = yield* Effect.fromResult(Config.check(input))
       yield* Config.checkPlugins(settings)
+      if (!once) yield* Server.checkAddress(settings.http)
       yield* Effect.gen(function*() {
-        if (!once) yield* Server.checkAddress(settings.http)
         const plan = yield* resolveConfig(settings, input)
         yield* once
           ? Effect.provide(runOnce(plan), pipelineLayer(plan))
@@ -131,7 +131,7 @@ export const start = Command.make("start", {
             runForever(plan),
             Layer.provideMerge(serverLayer(plan), pipelineLayer(plan))
           )
-      }).pipe(Effect.provide(sourceLayer(settings)), stopOnSignal)
+      }).pipe(Effect.provide(serviceLayer(settings)), stopOnSignal)
     }).pipe(withLoggedErrors({ ...Config.parseLogSettings(input), ...given({ level: logLevel }) })))).pipe(
     Command.withDescription("Read every stream and publish its changes until interrupted"),
     Command.withExamples([

@@ -45,8 +45,7 @@ export interface Account {
 }
 
 /** The options that every account has. */
-interface SharedOptions extends RequestScheduler.RequestSchedulerOptions {
-  readonly timeout: Duration.Duration
+interface SharedOptions extends Omit<RequestScheduler.RequestSchedulerOptions, "account"> {
   readonly noteWarnings: Warnings.NoteWarnings
 }
 
@@ -119,14 +118,16 @@ const fromOpenCircuit = ({ left, message }: CircuitBreakers.CircuitOpen): Source
     reason: new Transient({ code: null, message, notSent: true, retryAfter: Duration.toMillis(left) })
   })
 
-const paused = new SourceError({
-  reason: new RateLimited({
-    code: null,
-    message: "not sent: a rate-limit response to another request has paused the account",
-    retryAfter: null,
-    notSent: true
+const notSentNow = (message: string) =>
+  new SourceError({
+    reason: new RateLimited({ code: null, message: `not sent: ${message}`, retryAfter: null, notSent: true })
   })
-})
+
+/** Errors of a request whose slot was withdrawn before the request was sent. It waits for another slot. */
+const withdrawn = {
+  paused: notSentNow("a rate-limit response to another request has paused the account"),
+  expired: notSentNow("the database did not answer in time, so other processes may use the request slots of this one")
+}
 
 /** Explains to the operator why all streams of the account make no progress. */
 const logLongPause = (account: string, requested: Duration.Duration | null): Effect.Effect<void> =>
@@ -159,7 +160,7 @@ const toHttpRequest = (request: ApiRequest, url: string, key: Redacted.Redacted)
 export const make = Effect.fnUntraced(function*(name: string, account: Account, options: SharedOptions) {
   const { noteWarnings, retryBase, timeout } = options
   const client = yield* HttpClient.HttpClient
-  const scheduler = yield* RequestScheduler.make(options)
+  const scheduler = yield* RequestScheduler.make({ ...options, account: name })
   const circuits = yield* CircuitBreakers.make({ firstPause: Duration.times(retryBase, 10) })
   const outages = yield* Outages.make(name)
 
@@ -227,7 +228,10 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
         withMetrics(request.endpoint),
         outages.watch(request.integration)
       )
-    const ready = Effect.flatMap(scheduler.isPaused, (is) => is ? Effect.fail(paused) : Effect.void)
+    const ready = Effect.flatMap(
+      scheduler.obstacle,
+      (obstacle) => obstacle === null ? Effect.void : Effect.fail(withdrawn[obstacle])
+    )
     /** The key is read only when the request has its slot. The hooks run last, after the slot and the circuit are checked. */
     const sendInSlot = Effect.flatMap(account.key, (key) => {
       usedKey = key

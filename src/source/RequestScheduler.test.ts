@@ -5,11 +5,15 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
+import { RequestBudget } from "./RequestBudget.ts"
 import * as RequestScheduler from "./RequestScheduler.ts"
 import type { Priority } from "./Source.ts"
 
 const retryBase = Duration.seconds(1)
-const scheduler = (concurrency = 1) => RequestScheduler.make({ concurrency, retryBase })
+const scheduler = (concurrency = 1) =>
+  RequestScheduler.make({ account: "default", concurrency, retryBase, timeout: Duration.minutes(1) }).pipe(
+    Effect.provide(RequestBudget.local)
+  )
 
 /** Requests that record their start and run until `endNext` or `endAll` ends them. */
 const harness = (of: RequestScheduler.RequestScheduler) => {

@@ -6,8 +6,8 @@
  * 2. The most urgent priority is served first, but every tenth slot is reserved for the lower priorities, which rotate:
  *    no priority starves
  * 3. Within a priority the integrations are served in rotation; within an integration, first come, first served   (R3)
- * 4. At most `limit` slots are in use at once. A rate-limit response halves `limit`, each round of successful requests
- *    raises it by one, and it never exceeds `concurrency`
+ * 4. At most `limit` slots are in use at once, and at most as many as `RequestBudget` allows this process. A rate-limit response halves
+ *    `limit`, each round of successful requests raises it by one, and it never exceeds `concurrency`
  * 5. An integration gets another slot only if it uses fewer slots than are free. If responses are slow, one integration can
  *    therefore use half of the slots and a second one a quarter, and one slot stays free for integrations that use none   (R3)
  * 6. An integration never has more live requests (forwarded to the third-party system) in flight than its limit
@@ -16,7 +16,7 @@
  * - Reserving every tenth slot for the oldest ticket would not prevent starvation: when there are more polls than slots,
  *   the oldest ticket is always a poll.
  * - A rate-limit response that arrives during a pause belongs to the burst that caused the pause: it may lengthen the
- *   pause, but it does not halve `limit` again.
+ *   pause, but it does not halve `limit` again. Nor does a pause that another process reports: the responses to that process caused it.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -25,6 +25,7 @@ import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
 import { millisOf } from "./MonotonicClock.ts"
+import { RequestBudget } from "./RequestBudget.ts"
 import { type Priority, SlotWait, type SlotWaitAborted } from "./Source.ts"
 
 export interface RequestScheduler {
@@ -36,8 +37,8 @@ export interface RequestScheduler {
   ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotWaitAborted, R>
   /** Applies the headers of the response to a live request: at most `limit` at once, and `remaining` more at this moment. */
   readonly updateLiveLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
-  /** Whether the account is paused. A request that has a slot but is not sent yet must not be sent during a pause. */
-  readonly isPaused: Effect.Effect<boolean>
+  /** Why a request that has a slot but is not sent yet must not be sent now: the account is paused, or the slot expired. null: it may. */
+  readonly obstacle: Effect.Effect<"paused" | "expired" | null>
   /** How long the pause still lasts; zero = no pause. */
   readonly pauseLeft: Effect.Effect<Duration.Duration>
   /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
@@ -50,8 +51,11 @@ export interface RequestScheduler {
 }
 
 export interface RequestSchedulerOptions {
+  readonly account: string
   /** Maximum number of slots in use at once. */
   readonly concurrency: number
+  /** A request ends within this time after it was sent. */
+  readonly timeout: Duration.Duration
   /** The first pause after a rate-limit response without `Retry-After`. */
   readonly retryBase: Duration.Duration
 }
@@ -114,9 +118,10 @@ class FairQueue {
 
 export const make = Effect.fnUntraced(function*(
   options: RequestSchedulerOptions
-): Effect.fn.Return<RequestScheduler, never, Scope.Scope> {
+): Effect.fn.Return<RequestScheduler, never, Scope.Scope | RequestBudget> {
   const clock = yield* Clock.Clock
   const scope = yield* Effect.scope
+  const budgets = yield* RequestBudget
   // Most urgent first.
   const queues: Readonly<Record<Priority, FairQueue>> = {
     write: new FairQueue(),
@@ -129,6 +134,7 @@ export const make = Effect.fnUntraced(function*(
   const byUrgency = Object.values(queues)
   const loads = new Map<string, IntegrationLoad>()
   let slotsInUse = 0
+  let waiting = 0
   let limit = options.concurrency
   let slotsGranted = 0
   let lastReserved = 0
@@ -139,9 +145,10 @@ export const make = Effect.fnUntraced(function*(
   // A jump of the wall clock neither ends nor lengthens a pause   (W4).
   const now = () => millisOf(clock)
   const pauseLeft = (): number => pausedUntil - now()
+  const slotsFree = (): number => Math.min(Math.floor(limit), budget.slots()) - slotsInUse
 
-  const mayStart = ({ live, load }: Ticket): boolean =>
-    load.inFlight < Math.floor(limit) - slotsInUse && !(live && load.live >= load.liveLimit)
+  const mayStart = (free: number) => ({ live, load }: Ticket): boolean =>
+    load.inFlight < free && !(live && load.live >= load.liveLimit)
 
   /** The queues in the order in which they are offered the next slot. */
   const queuesInOrder = (): ReadonlyArray<FairQueue> => {
@@ -152,9 +159,9 @@ export const make = Effect.fnUntraced(function*(
     return [...below.slice(next), ...below.slice(0, next), ...byUrgency.slice(0, first + 1)]
   }
 
-  const nextTicket = (): Ticket | undefined => {
+  const nextTicket = (free: number): Ticket | undefined => {
     for (const queue of queuesInOrder()) {
-      const ticket = queue.take(mayStart)
+      const ticket = queue.take(mayStart(free))
       if (ticket === undefined) continue
       if ((slotsGranted + 1) % reservedSlotInterval === 0) lastReserved = byUrgency.indexOf(queue)
       return ticket
@@ -167,11 +174,13 @@ export const make = Effect.fnUntraced(function*(
     if (isGranting) return
     isGranting = true
     try {
-      while (pauseLeft() <= 0 && slotsInUse < Math.floor(limit)) {
-        const ticket = nextTicket()
+      while (pauseLeft() <= 0) {
+        const free = slotsFree()
+        const ticket = free > 0 ? nextTicket(free) : undefined
         if (ticket === undefined) return
         slotsGranted++
         slotsInUse++
+        waiting--
         ticket.load.inFlight++
         if (ticket.live) ticket.load.live++
         ticket.started = true
@@ -179,11 +188,16 @@ export const make = Effect.fnUntraced(function*(
       }
     } finally {
       isGranting = false
+      budget.report(slotsInUse, waiting)
     }
   }
 
   const releaseSlot = (ticket: Ticket, succeeded: boolean): void => {
-    if (!ticket.started) return ticket.queue.remove(ticket)
+    if (!ticket.started) {
+      ticket.queue.remove(ticket)
+      waiting--
+      return budget.report(slotsInUse, waiting)
+    }
     slotsInUse--
     ticket.load.inFlight--
     if (ticket.live) ticket.load.live--
@@ -212,6 +226,7 @@ export const make = Effect.fnUntraced(function*(
       })
       const acquire = Effect.suspend(() => {
         queue.add(ticket)
+        waiting++
         grantSlots()
         return ticket.started ? Effect.void : Effect.flatMap(SlotWait, (wait) => wait(slot))
       })
@@ -227,16 +242,25 @@ export const make = Effect.fnUntraced(function*(
     Effect.andThen(Effect.sync(grantSlots))
   )
 
-  const pause: RequestScheduler["pause"] = (duration) =>
+  /** Pauses only this process. */
+  const pauseHere = (duration: Duration.Duration) =>
     Effect.suspend(() => {
       const isPaused = pauseLeft() > 0
       pausedUntil = Math.max(pausedUntil, now() + Duration.toMillis(Duration.min(duration, maxPause)))
-      return isPaused ? Effect.void : Effect.asVoid(Effect.forkIn(wake, scope))
+      return isPaused || pauseLeft() <= 0 ? Effect.void : Effect.asVoid(Effect.forkIn(wake, scope))
     })
+
+  const budget = yield* budgets.open({
+    ...options,
+    onChange: (left) => Effect.andThen(pauseHere(left), Effect.sync(grantSlots))
+  })
+
+  const pause: RequestScheduler["pause"] = (duration) =>
+    Effect.tap(pauseHere(duration), () => Effect.sync(() => budget.pause(Duration.millis(pauseLeft()))))
 
   const onRateLimited: RequestScheduler["onRateLimited"] = Effect.fnUntraced(function*(retryAfter) {
     if (pauseLeft() <= 0) {
-      limit = Math.max(1, limit / 2)
+      limit = Math.max(1, Math.min(limit, budget.slots()) / 2)
       consecutiveRateLimits++
     }
     if (retryAfter !== null && Duration.toMillis(retryAfter) > 0) return yield* pause(retryAfter)
@@ -257,7 +281,7 @@ export const make = Effect.fnUntraced(function*(
   return {
     run,
     updateLiveLimit,
-    isPaused: Effect.sync(() => pauseLeft() > 0),
+    obstacle: Effect.sync(() => pauseLeft() > 0 ? "paused" : budget.isValid() ? null : "expired"),
     pauseLeft: Effect.sync(() => Duration.millis(Math.max(0, pauseLeft()))),
     pause,
     onRateLimited

@@ -1,9 +1,25 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Metric from "effect/Metric"
+import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
-import { limited, read, reasonOf, refusal, success, withReplies } from "../../test/support/source/Replies.ts"
+import { TestClock } from "effect/testing"
+import {
+  finished,
+  limited,
+  read,
+  reasonOf,
+  refusal,
+  request,
+  success,
+  withBudget,
+  withReplies
+} from "../../test/support/source/Replies.ts"
+import { RequestBudget } from "./RequestBudget.ts"
+import { Source } from "./Source.ts"
 
 describe("a list request", () => {
   it.effect("carries every filter next to the cursor, the key and the integration, and no body", () => {
@@ -48,6 +64,40 @@ describe("a list request", () => {
       assert.strictEqual(sent[0]?.url.search, "")
       assert.deepStrictEqual(page.results, packages)
       assert.isNull(page.next)
+    }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("waits for another slot if its own expires before it is sent (X9, X10)", () => {
+    let hasSlots = true
+    let changed: Effect.Effect<void> = Effect.void
+    const budget = Layer.succeed(RequestBudget)({
+      open: ({ account, onChange }) => {
+        if (account === "eu") changed = onChange(Duration.zero)
+        return Effect.succeed({
+          slots: () => hasSlots ? 1 : 0,
+          isValid: () => hasSlots,
+          report: () => {},
+          pause: () => {}
+        })
+      }
+    })
+    let slowTimes = 2
+    const slowKey = Effect.sync(() => {
+      if (slowTimes-- > 0) hasSlots = false
+      return Redacted.make("eu-key")
+    })
+    const { layer, sent } = withBudget(budget, slowKey, success)
+    return Effect.gen(function*() {
+      const source = yield* Source
+      const reading = yield* Effect.forkChild(source.page(request))
+      for (let time = 0; time < 2; time++) {
+        yield* TestClock.adjust("1 minute")
+        assert.isEmpty(sent)
+        hasSlots = true
+        yield* changed
+      }
+      yield* finished(reading)
+      assert.lengthOf(sent, 1)
     }).pipe(Effect.provide(layer))
   })
 

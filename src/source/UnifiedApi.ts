@@ -20,6 +20,7 @@ import * as ApiRequest from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
 import * as Failures from "./Failures.ts"
 import * as PausedAccounts from "./PausedAccounts.ts"
+import type { RequestBudget } from "./RequestBudget.ts"
 import * as SendAttempt from "./SendAttempt.ts"
 import {
   type Invalid,
@@ -47,7 +48,7 @@ export interface Options {
   readonly timeout?: Duration.Input
   /** Largest page of a list, decompressed; 32 MiB by default. Other responses may have an eighth of this size. */
   readonly maxBytes?: number
-  /** Maximum number of requests in flight at once per account; 8 by default. */
+  /** Maximum number of requests in flight at once per account, of all processes that share a `RequestBudget`; 8 by default. */
   readonly concurrency?: number
 }
 
@@ -157,5 +158,5 @@ const make = Effect.fnUntraced(function*(options: Options) {
 /** `Source` over HTTP. Requires an `HttpClient` that does not follow redirects. */
 export const layer = (
   options: Options
-): Layer.Layer<Source | PausedAccounts.PausedAccounts, never, HttpClient.HttpClient> =>
+): Layer.Layer<Source | PausedAccounts.PausedAccounts, never, HttpClient.HttpClient | RequestBudget> =>
   Layer.effectContext(make(options))

@@ -5,6 +5,7 @@ import * as Postgres from "../../src/store/postgres/Postgres.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { callSuite } from "./CallQueue.ts"
 import { processSuite } from "./Processes.ts"
+import { requestLeaseSuite } from "./RequestLeases.ts"
 import { damageSuite } from "./StoreDamage.ts"
 import { sessionSuite } from "./StoredSessions.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
@@ -21,6 +22,7 @@ describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skippe
   processSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sessionSuite("PostgreSQL", Effect.map(database, Postgres.client))
   callSuite("PostgreSQL", Effect.map(database, Postgres.client))
+  requestLeaseSuite("PostgreSQL", Effect.map(database, Postgres.client))
   damageSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sharedStoreSuite("PostgreSQL", inDatabase)
 })

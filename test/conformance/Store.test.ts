@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import { callSuite } from "./CallQueue.ts"
 import { processSuite } from "./Processes.ts"
+import { requestLeaseSuite } from "./RequestLeases.ts"
 import { damageSuite } from "./StoreDamage.ts"
 import { sessionSuite } from "./StoredSessions.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
@@ -16,5 +17,6 @@ expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
 processSuite("SQLite file", Effect.map(file, Sqlite.client))
 sessionSuite("SQLite file", Effect.map(file, Sqlite.client))
 callSuite("SQLite file", Effect.map(file, Sqlite.client))
+requestLeaseSuite("SQLite file", Effect.map(file, Sqlite.client))
 damageSuite("SQLite file", Effect.map(file, Sqlite.client))
 sharedStoreSuite("SQLite file", Effect.map(file, Sqlite.layer))

@@ -9,7 +9,7 @@ import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type { WriteName } from "../../api/Writes.ts"
-import { pipelineLayer, resolveConfig, serverLayer, sourceLayer } from "../../app/Composition.ts"
+import { pipelineLayer, resolveConfig, serverLayer, serviceLayer } from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
 import { parseShortDuration } from "../../config/ConfigValue.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
@@ -121,7 +121,7 @@ export const demo = Command.make("demo", {
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
     }).pipe(Effect.provide(Layer.provideMerge(
       Demo.recordWrites((write) => writes.push(write), pluginByWrite(plugins)),
-      sourceLayer(settings)
+      serviceLayer(settings)
     )))
   }).pipe(Effect.scoped, withTerminalErrors)).pipe(
     Command.withDescription("Run Rollcall over a simulated HR world and show the change events"),

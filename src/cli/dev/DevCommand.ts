@@ -12,7 +12,7 @@ import * as Schedule from "effect/Schedule"
 import { existsSync } from "node:fs"
 import { dirname, relative, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { pipelineLayer, resolveConfig, serverLayer, sourceLayer } from "../../app/Composition.ts"
+import { pipelineLayer, resolveConfig, serverLayer, serviceLayer } from "../../app/Composition.ts"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
@@ -116,7 +116,7 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number) {
   yield* Effect.gen(function*() {
     const plan = yield* resolveConfig(settings, input)
     yield* Effect.provide(service, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-  }).pipe(Effect.provide(Layer.provideMerge(recordWrites(show, () => plugin.name), sourceLayer(settings))))
+  }).pipe(Effect.provide(Layer.provideMerge(recordWrites(show, () => plugin.name), serviceLayer(settings))))
 })
 
 export const dev = Command.make("dev", {

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Connection } from "effect/sql/SqlConnection"
+import { CountedCommit } from "../sql/Connection.ts"
 import { faultOf } from "../StoreFault.ts"
 import type * as CommitTracker from "./CommitTracker.ts"
 import { codeOf, isLost } from "./PostgresFault.ts"
@@ -54,13 +55,16 @@ export const commitWith = (shared: SessionContext, tracker: CommitTracker.Commit
       Effect.map(({ committed }) => committed),
       Effect.interruptible
     )
-  return (connection: Connection) =>
+  const commit = (connection: Connection) => connection.execute("COMMIT", [], undefined)
+  const commitCounted = (connection: Connection) =>
     tracker.committing(connection, (note) =>
-      connection.execute("COMMIT", [], undefined).pipe(
+      commit(connection).pipe(
         Effect.catchIf(
           (error) => isLost(error) && note !== null,
           (lost) => Effect.flatMap(isCommitted(note!), (committed) => committed ? Effect.void : Effect.fail(lost))
         ),
         Effect.andThen(note === null ? Effect.void : shared.health.wrote)
       ))
+  return (connection: Connection) =>
+    Effect.flatMap(CountedCommit, (isCounted) => isCounted ? commitCounted(connection) : commit(connection))
 }

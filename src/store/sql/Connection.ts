@@ -4,11 +4,15 @@
  * Gotchas
  * - All rows of a statement are in memory at once, even for `stream`. `values` needs columns with different names.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Stream from "effect/Stream"
 import type { Row } from "./Columns.ts"
+
+/** False for a transaction whose loss in a failover would lose no data: the database that lacks it is not an older copy. */
+export const CountedCommit = Context.Reference<boolean>("rollcall/store/CountedCommit", { defaultValue: () => true })
 
 export const make = (
   run: (sql: string, params: ReadonlyArray<unknown>) => Effect.Effect<ReadonlyArray<Row>, SqlError>

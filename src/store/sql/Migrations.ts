@@ -21,6 +21,7 @@ import { sessions } from "./migrations/0012_sessions.ts"
 import { processProblems } from "./migrations/0013_process_problems.ts"
 import { deliveryShards } from "./migrations/0014_delivery_shards.ts"
 import { calls } from "./migrations/0015_calls.ts"
+import { requestLeases } from "./migrations/0016_request_leases.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -40,7 +41,8 @@ const migrations = {
   "0012_sessions": sessions,
   "0013_process_problems": processProblems,
   "0014_delivery_shards": deliveryShards,
-  "0015_calls": calls
+  "0015_calls": calls,
+  "0016_request_leases": requestLeases
 }
 const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -24,6 +24,7 @@ import * as Processing from "../../../src/domain/Processing.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
@@ -77,7 +78,7 @@ export const make = Effect.gen(function*() {
   const account = { url: sandbox.url, key: Effect.succeed(Redacted.make(sandbox.key)) }
   const api = Layer.provide(
     UnifiedApi.layer({ accounts: { default: account }, retryBase: "10 millis" }),
-    UnifiedApi.httpClient
+    [UnifiedApi.httpClient, RequestBudget.local]
   )
   const services = yield* Layer.build(
     Integrations.layer({

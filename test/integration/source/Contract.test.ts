@@ -11,6 +11,7 @@ import * as Redacted from "effect/Redacted"
 import { createServer } from "node:http"
 import { incrementalModels } from "../../../src/api/Lists.ts"
 import { Authorization, Lists } from "../../../src/api/UnifiedHttpApi.ts"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 
@@ -67,7 +68,7 @@ it.live("a server of the contract accepts every list request of the client", () 
     const client = UnifiedApi.layer({
       accounts: { default: { url, key: Effect.succeed(Redacted.make("the-key")) } },
       retryBase: "1 millis"
-    }).pipe(Layer.provide(UnifiedApi.httpClient))
+    }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
 
     yield* Effect.gen(function*() {
       const source = yield* Source

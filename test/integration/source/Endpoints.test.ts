@@ -7,6 +7,7 @@ import * as Stream from "node:stream/consumers"
 import type { ReadName } from "../../../src/api/Reads.ts"
 import { toolCategories } from "../../../src/api/Tools.ts"
 import { type WriteName, writeNames, writes } from "../../../src/api/Writes.ts"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type ReadRequest, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { readExamples, writeExamples } from "../../support/api/Examples.ts"
@@ -32,7 +33,7 @@ const answering = Effect.fnUntraced(function*(data: unknown) {
   })
   const account = { url: server.url, key: Effect.succeed(Redacted.make("the-key")) }
   const layer = UnifiedApi.layer({ accounts: { eu: account }, retryBase: "1 millis" }).pipe(
-    Layer.provide(UnifiedApi.httpClient)
+    Layer.provide([UnifiedApi.httpClient, RequestBudget.local])
   )
   return { layer, received }
 })

@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { RequestListener, ServerResponse } from "node:http"
 import { gzipSync } from "node:zlib"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { json, Loopback } from "./Loopback.ts"
@@ -162,7 +163,7 @@ describe("an upstream that", () => {
           retryBase: "1 millis",
           timeout: expected === responseTimedOut ? 1000 : 5000,
           maxBytes
-        }).pipe(Layer.provide(UnifiedApi.httpClient))
+        }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
 
         const harmed = Effect.all(
           Array.from({ length: 12 }, () =>
@@ -194,7 +195,7 @@ describe("an upstream that", () => {
       const client = UnifiedApi.layer({
         accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
         retryBase: "1 millis"
-      }).pipe(Layer.provide(UnifiedApi.httpClient))
+      }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
       const { results } = yield* Effect.provide(read("a:1"), client)
       assert.strictEqual(results.length, 2)
       assert.deepStrictEqual(results[0], { id: "1" })
@@ -211,7 +212,7 @@ describe("an upstream that", () => {
       const client = UnifiedApi.layer({
         accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
         retryBase: "1 millis"
-      }).pipe(Layer.provide(UnifiedApi.httpClient))
+      }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
       const { bytes, value } = yield* growth(Effect.flip(read("a:1"))).pipe(Effect.provide(client))
       assert.include(value.reason.message, "limit of 33554432 bytes")
       assert.isBelow(bytes, 200 * mebibyte)

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Config from "../../../src/config/Config.ts"
 import { loadEnvironment } from "../../../src/config/RawConfig.ts"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { json, Loopback } from "./Loopback.ts"
@@ -53,7 +54,9 @@ const rotating = Effect.gen(function*() {
       ConfigProvider.fromEnvRecord({ ROLLCALL_API_URL: server.url, ROLLCALL_API_KEY_FILE: file })
     )
   )
-  const layer = UnifiedApi.layer({ ...settings, retryBase: "1 millis" }).pipe(Layer.provide(UnifiedApi.httpClient))
+  const layer = UnifiedApi.layer({ ...settings, retryBase: "1 millis" }).pipe(
+    Layer.provide([UnifiedApi.httpClient, RequestBudget.local])
+  )
   return { state, mount, layer }
 })
 

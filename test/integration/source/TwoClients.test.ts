@@ -4,6 +4,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { RequestListener } from "node:http"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type Priority, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { noHooks } from "../../support/source/Doubles.ts"
@@ -102,7 +103,7 @@ it.live(
       const client = UnifiedApi.layer({
         accounts: { default: { url: server.url, key: Effect.succeed(Redacted.make("the-key")) } },
         retryBase: "100 millis"
-      }).pipe(Layer.provide(observed(sent, refused)))
+      }).pipe(Layer.provide([observed(sent, refused), RequestBudget.local]))
 
       const ours = Effect.gen(function*() {
         const source = yield* Source

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { gzipSync } from "node:zlib"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type PageRequest, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { json, Loopback } from "./Loopback.ts"
@@ -24,7 +25,7 @@ const source = (url: string, options: Partial<UnifiedApi.Options> = {}) =>
     accounts: { default: { url, key: Effect.succeed(Redacted.make("the-key")) } },
     retryBase: "1 millis",
     ...options
-  }).pipe(Layer.provide(UnifiedApi.httpClient))
+  }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
 
 const read = Effect.flatMap(Source, (service) => service.page(request))
 

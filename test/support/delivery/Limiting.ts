@@ -6,13 +6,14 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as TestClock from "effect/testing/TestClock"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 
 export const sourceOf = (client: HttpClient.HttpClient) =>
   UnifiedApi.layer({
     accounts: { default: { url: "https://api.example/v1", key: Effect.succeed(Redacted.make("k")) } },
     retryBase: "1 second"
-  }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))
+  }).pipe(Layer.provide([Layer.succeed(HttpClient.HttpClient, client), RequestBudget.local]))
 
 /** An API that refuses the first `refusals` requests because of its rate limit, and the requests that it got. */
 export const limiting = (refusals: number, seconds: number) => {

@@ -11,6 +11,7 @@ import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { TestClock } from "effect/testing"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 
@@ -44,7 +45,15 @@ export const withReplies = (...replies: ReadonlyArray<Reply>) =>
   withKey(Effect.succeed(Redacted.make("eu-key")), ...replies)
 
 /** Like `withReplies`, with a key that may change from one request to the next. */
-export const withKey = (key: Effect.Effect<Redacted.Redacted>, ...replies: ReadonlyArray<Reply>) => {
+export const withKey = (key: Effect.Effect<Redacted.Redacted>, ...replies: ReadonlyArray<Reply>) =>
+  withBudget(RequestBudget.local, key, ...replies)
+
+/** Like `withKey`, with a request budget that may change. */
+export const withBudget = (
+  budget: Layer.Layer<RequestBudget>,
+  key: Effect.Effect<Redacted.Redacted>,
+  ...replies: ReadonlyArray<Reply>
+) => {
   const sent: Array<Sent> = []
   const client = HttpClient.make((request, url) =>
     Effect.gen(function*() {
@@ -73,7 +82,7 @@ export const withKey = (key: Effect.Effect<Redacted.Redacted>, ...replies: Reado
       }
     },
     retryBase: "1 second"
-  }).pipe(Layer.provide(Layer.succeed(HttpClient.HttpClient, client)))
+  }).pipe(Layer.provide([Layer.succeed(HttpClient.HttpClient, client), budget]))
   return { sent, layer }
 }
 

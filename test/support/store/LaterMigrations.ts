@@ -5,6 +5,8 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "ALTER TABLE ownership DROP COLUMN process",
   "DROP TABLE signals",
   "DROP TABLE sessions",
+  "DROP TABLE request_accounts",
+  "DROP TABLE request_leases",
   "DROP INDEX deliveries_unassigned",
   "DROP INDEX deliveries_running",
   "DROP INDEX deliveries_due",

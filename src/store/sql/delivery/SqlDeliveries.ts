@@ -8,6 +8,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { CallQueue } from "../../CallQueue.ts"
 import { Deliveries } from "../../Deliveries.ts"
 import type { Processes } from "../../Processes.ts"
+import type { RequestLeases } from "../../RequestLeases.ts"
 import type { Store, StoreError } from "../../Store.ts"
 import type { StoredSessions } from "../../StoredSessions.ts"
 import * as CallTable from "../CallTable.ts"
@@ -17,6 +18,7 @@ import * as ContentCipher from "../ContentCipher.ts"
 import * as EventTable from "../EventTable.ts"
 import * as Fencing from "../Fencing.ts"
 import type { Health } from "../Health.ts"
+import * as RequestLeaseTable from "../RequestLeaseTable.ts"
 import { Signals } from "../Signals.ts"
 import { withRetry } from "../SqlRetry.ts"
 import * as SqlStore from "../SqlStore.ts"
@@ -74,10 +76,10 @@ export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store |
 )
 
 /** All ports of one database. */
-export type Ports = Store | Deliveries | Processes | StoredSessions | CallQueue
+export type Ports = Store | Deliveries | Processes | RequestLeases | StoredSessions | CallQueue
 
 /** All ports over one database. The store creates all tables first. */
 export const ports: Layer.Layer<Ports, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
-  Layer.merge(layer, CallTable.layer),
+  Layer.mergeAll(layer, CallTable.layer, RequestLeaseTable.layer),
   SqlStore.layer
 )

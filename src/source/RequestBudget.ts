@@ -1,0 +1,40 @@
+/**
+ * The port to the request budget of each account: how many requests this process may have in flight, and the pauses that other processes
+ * report. Several processes on one database share the budget (`SharedBudget`); a process of its own has all of it.
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+
+export interface BudgetOptions {
+  readonly account: string
+  /** Maximum number of requests in flight at once, of all processes together. */
+  readonly concurrency: number
+  /** A request ends within this time. */
+  readonly timeout: Duration.Duration
+  /** Runs when `slots` may have changed, with the rest of the pause that the processes share; zero = no pause. */
+  readonly onChange: (pauseLeft: Duration.Duration) => Effect.Effect<void>
+}
+
+/** The budget of one account. The functions are called for every request. */
+export interface AccountBudget {
+  /** How many requests of this process may be in flight. Other requests may start only while there are fewer. */
+  readonly slots: () => number
+  /** Whether a request that has a slot may be sent now: it ends before the slot can belong to another process. */
+  readonly isValid: () => boolean
+  /** Reports how many requests are in flight and how many wait for a slot, whenever one of the numbers changes. */
+  readonly report: (inFlight: number, waiting: number) => void
+  /** Pauses the account in all other processes too. */
+  readonly pause: (left: Duration.Duration) => void
+}
+
+export class RequestBudget extends Context.Service<RequestBudget, {
+  readonly open: (options: BudgetOptions) => Effect.Effect<AccountBudget>
+}>()("rollcall/source/RequestBudget") {
+  /** For a process that shares its accounts with no other. */
+  static readonly local: Layer.Layer<RequestBudget> = Layer.succeed(RequestBudget)({
+    open: ({ concurrency }) =>
+      Effect.succeed({ slots: () => concurrency, isValid: () => true, report: () => {}, pause: () => {} })
+  })
+}

@@ -1,0 +1,218 @@
+/**
+ * The request budget that the processes on one database share: each process leases slots of each account, and learns of the pauses of all.
+ *
+ * Invariants
+ * 1. All processes together never have more requests in flight than the account's concurrency, whichever of them is killed, frozen or cut
+ *    off from the database: a request starts only while the lease lasts longer than the request can
+ * 2. A pause that one process reports reaches the others within a second, while the database answers. Pauses are never shortened   (R1)
+ * 3. There is no statement per request: one every half a second while there is demand, and none without demand
+ *
+ * Details
+ * A lease ends by the clock of the database. This process counts its duration from before it sent the statement, so its own deadline
+ * is never later. It uses the larger of two clocks: the monotonic one does not count while the machine is suspended, and the wall clock
+ * may be set back   (W4).
+ *
+ * Gotchas
+ * - A lease shrinks in two steps, because requests may start while a statement is on its way: first this process stops using the slots,
+ *   then it returns those without a request.
+ * - A process that is frozen between its last check of the lease and the network (such as while it opens a connection) still sends when it
+ *   resumes, as in `SendAttempt`.
+ * - If the database's clock is set forward by more than `margin`, or if a failover loses leases, there may be too many requests in flight
+ *   until these have ended.
+ */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import { type LeaseAnswer, type LeaseClaim, RequestLeases } from "../store/RequestLeases.ts"
+import { millisOf } from "./MonotonicClock.ts"
+import { type AccountBudget, type BudgetOptions, RequestBudget } from "./RequestBudget.ts"
+
+/** How long requests may start after the last statement that was answered. */
+const spell = Duration.seconds(10)
+/** A request may end this much later than its timeout; the database's clock may be this much too fast. */
+const margin = Duration.seconds(5)
+/** Between two statements, ms: usually, and if this process needs more slots or can return some. */
+const interval = 500
+const shortInterval = 250
+/** How long slots are kept without a request while no other process needs them, ms: a stream's next page follows soon. */
+const linger = 2_000
+/** Requests that wait this long without any slot are logged, ms. */
+const longWait = 10_000
+/** A process that ends does not wait longer for the store. */
+const returnTimeout = "1 second"
+
+const slotsGauge = Metric.gauge("rollcall_api_slots", {
+  description:
+    "Requests to the unified API that this process may have in flight, by account; the processes of a fleet share them."
+})
+
+/** An integration may use half of the slots, so n requests of one integration need 2n - 1 slots (see `RequestScheduler`). */
+const slotsFor = (requests: number, concurrency: number): number => Math.max(0, Math.min(concurrency, 2 * requests - 1))
+
+/** `wake`: asks for a statement that is sent at this time (ms of the monotonic clock) or earlier. */
+const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: number) => void) => {
+  const { account, concurrency, timeout } = options
+  const duration = Duration.sum(timeout, Duration.sum(spell, margin))
+  const longestRequest = Duration.toMillis(Duration.sum(timeout, margin))
+  const now = () => millisOf(clock)
+  const times = () => [now(), clock.currentTimeMillisUnsafe()] as const
+
+  let inFlight = 0
+  let requests = 0
+  /** The largest demand since the last statement, and the demand that is reported. */
+  let peak = 0
+  let reported = { wanted: 0, at: -Infinity }
+  let claimedAt = -Infinity
+  /** The lease of the last answer: its slots, those of them that this process keeps, and when it was asked for. */
+  let lease = { slots: 0, goal: 0, left: 0, from: times(), isContended: false }
+  /** Until when this process paused the account, and until when it has reported that. */
+  let pausedUntil = -Infinity
+  let sharedUntil = -Infinity
+  let isIdle = true
+  /** Since when there is demand without any slot; Infinity: there is none; null: it is logged already. */
+  let emptySince: number | null = Infinity
+
+  const leaseLeft = () => {
+    const [monotonic, wall] = times()
+    return lease.left - Math.max(monotonic - lease.from[0], wall - lease.from[1])
+  }
+  // after this process was frozen, more requests may have a slot than its new lease has
+  const isValid = () => lease.slots >= inFlight && leaseLeft() >= longestRequest
+  const slots = () => isValid() ? Math.min(lease.slots, lease.goal) : 0
+
+  const logLongWait = (isEmpty: boolean) =>
+    Effect.suspend(() => {
+      if (!isEmpty) emptySince = Infinity
+      else if (emptySince !== null) emptySince = Math.min(emptySince, now())
+      if (emptySince === null || now() - emptySince < longWait) return Effect.void
+      emptySince = null
+      return Effect.annotateLogs(
+        Effect.logWarning("requests wait: other processes have all request slots of the account"),
+        {
+          account,
+          hint: `if a process was killed, its slots become free ${
+            Duration.format(duration)
+          } later; \`rollcall fleet\` lists the processes`
+        }
+      )
+    })
+
+  const budget: AccountBudget = {
+    slots,
+    isValid,
+    report: (running, waiting) => {
+      inFlight = running
+      requests = running + waiting
+      const wanted = slotsFor(requests, concurrency)
+      peak = Math.max(peak, wanted)
+      const couldGrow = wanted > lease.slots && (wanted > reported.wanted || lease.slots < lease.goal)
+      const couldReturn = lease.slots > Math.max(lease.goal, inFlight)
+      if (couldGrow || couldReturn) wake(claimedAt + shortInterval)
+    },
+    pause: (left) => {
+      pausedUntil = Math.max(pausedUntil, now() + Duration.toMillis(left))
+      wake(claimedAt + shortInterval)
+    }
+  }
+
+  return {
+    account,
+    budget,
+    slots,
+    /** The claim of the next statement; null: there is none. From now on this process uses only the slots that it keeps. */
+    claim: (
+      isLast: boolean
+    ): { readonly claim: LeaseClaim; readonly answered: (answer: LeaseAnswer) => Effect.Effect<void> } | null => {
+      const from = times()
+      const [at] = from
+      claimedAt = at
+      if (peak >= reported.wanted || lease.isContended || at - reported.at >= linger) reported = { wanted: peak, at }
+      peak = slotsFor(requests, concurrency)
+      const wanted = isLast ? inFlight : reported.wanted
+      const pause = pausedUntil > sharedUntil ? Math.max(0, pausedUntil - at) : 0
+      if (isIdle && wanted === 0 && pause === 0) return null
+      isIdle = false
+      const keep = Math.min(lease.slots, Math.max(inFlight, Math.min(lease.goal, wanted)))
+      lease = { ...lease, slots: keep }
+      const until = pausedUntil
+      return {
+        claim: { account, duration, concurrency, wanted, keep, pause: Duration.millis(pause) },
+        answered: ({ goal, isContended, left, pauseLeft, slots }) =>
+          Effect.suspend(() => {
+            lease = { slots, goal, isContended, left: Duration.toMillis(left), from }
+            sharedUntil = until
+            isIdle = wanted === 0 && slots === 0
+            return Effect.andThen(logLongWait(wanted > 0 && slots === 0), options.onChange(pauseLeft))
+          })
+      }
+    }
+  }
+}
+
+const make = Effect.gen(function*() {
+  const leases = yield* RequestLeases
+  const clock = yield* Clock.Clock
+  const now = () => millisOf(clock)
+  const accounts: Array<ReturnType<typeof makeAccount>> = []
+  const awakened = Latch.makeUnsafe(false)
+  let dueAt = Infinity
+
+  const wake = (at: number) => {
+    if (at >= dueAt) return
+    dueAt = at
+    awakened.openUnsafe()
+  }
+  const awaitDue: Effect.Effect<void> = Effect.suspend(() => {
+    awakened.closeUnsafe()
+    const left = dueAt - now()
+    if (left <= 0) return Effect.void
+    const awaitWake = awakened.await
+    return Effect.andThen(
+      left === Infinity ? awaitWake : Effect.raceFirst(Effect.sleep(Math.ceil(left)), awaitWake),
+      awaitDue
+    )
+  })
+
+  /** Sends one statement for all accounts that need one; returns whether there was one. */
+  const synchronize = Effect.fnUntraced(function*(isLast: boolean) {
+    const claims = accounts.flatMap((account) => account.claim(isLast) ?? [])
+    if (claims.length === 0) return false
+    // after a failure, also one of the driver, the leases last as long as before, and the next statement says the same
+    const answers = yield* leases.claim(claims.map(({ claim }) => claim)).pipe(
+      Effect.orElseSucceed(() => null),
+      Effect.catchDefect(() => Effect.succeed(null))
+    )
+    for (const { answered, claim } of claims) {
+      const answer = answers?.get(claim.account)
+      if (answer !== undefined) yield* answered(answer)
+    }
+    for (const { account, slots } of accounts) {
+      yield* Metric.update(Metric.withAttributes(slotsGauge, { account }), slots())
+    }
+    return true
+  })
+
+  const cycle = Effect.gen(function*() {
+    yield* awaitDue
+    dueAt = Infinity
+    if (yield* synchronize(false)) wake(now() + interval)
+  })
+
+  // before the loop starts, so that the loop ends first
+  yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(synchronize(true), returnTimeout)))
+  yield* Effect.forkScoped(Effect.forever(cycle))
+  return RequestBudget.of({
+    open: (options) =>
+      Effect.sync(() => {
+        const account = makeAccount(options, clock, wake)
+        accounts.push(account)
+        return account.budget
+      })
+  })
+})
+
+/** Shares the budget with all processes on the same database. */
+export const layer: Layer.Layer<RequestBudget, never, RequestLeases> = Layer.effect(RequestBudget, make)

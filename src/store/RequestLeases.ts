@@ -1,0 +1,40 @@
+/**
+ * The port to the leases of request slots, and to the pauses of accounts, that the processes of a fleet share.
+ *
+ * Gotchas
+ * - A lease ends by the clock of the database. The caller counts `left` from before it called, on its own clock.
+ */
+import * as Context from "effect/Context"
+import type * as Duration from "effect/Duration"
+import type * as Effect from "effect/Effect"
+import type { Share } from "../domain/RequestShare.ts"
+import type { StoreError } from "./Store.ts"
+
+export interface LeaseClaim {
+  readonly account: string
+  /** How long the lease lasts. */
+  readonly duration: Duration.Duration
+  /** How many requests this process may have in flight if it is the only one. */
+  readonly concurrency: number
+  /** How many slots it could use. */
+  readonly wanted: number
+  /** At least as many as it has requests in flight. It returns its other slots, and uses none of them from now on. */
+  readonly keep: number
+  /** Pauses the account for at least this time; zero = no pause. */
+  readonly pause: Duration.Duration
+}
+
+export interface LeaseAnswer extends Share {
+  /** How long the lease lasts. */
+  readonly left: Duration.Duration
+  /** How long the pause of the account lasts. */
+  readonly pauseLeft: Duration.Duration
+}
+
+export class RequestLeases extends Context.Service<RequestLeases, {
+  /**
+   * Reports demand and pauses of this process, and renews its leases. Returns the answer for each account. A lease without slots and
+   * demand is removed. While nothing changes this is one statement, otherwise one transaction.
+   */
+  readonly claim: (claims: ReadonlyArray<LeaseClaim>) => Effect.Effect<ReadonlyMap<string, LeaseAnswer>, StoreError>
+}>()("rollcall/store/RequestLeases") {}

@@ -1,0 +1,202 @@
+/** Tests that the leases of request slots of every store must pass. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import { SqlClient } from "effect/sql/SqlClient"
+import { type LeaseClaim, RequestLeases } from "../../src/store/RequestLeases.ts"
+import type { Health } from "../../src/store/sql/Health.ts"
+import * as RequestLeaseTable from "../../src/store/sql/RequestLeaseTable.ts"
+import * as SqlStore from "../../src/store/sql/SqlStore.ts"
+import type { StoreError } from "../../src/store/Store.ts"
+
+/** A database: each build of the layer acts as one more process that opens it. */
+type Place = Effect.Effect<Layer.Layer<SqlClient | Health, StoreError>, never, Scope.Scope>
+
+const duration = Duration.minutes(1)
+const claimOf = (wanted: number, keep = 0, more: Partial<LeaseClaim> = {}): LeaseClaim => ({
+  account: "default",
+  duration,
+  concurrency: 8,
+  wanted,
+  keep,
+  pause: Duration.zero,
+  ...more
+})
+
+export const requestLeaseSuite = (name: string, place: Place) =>
+  describe(`the leases of request slots (${name})`, () => {
+    const open = Effect.fnUntraced(function*(client: Layer.Layer<SqlClient | Health, StoreError>) {
+      const layer = RequestLeaseTable.layer.pipe(Layer.provideMerge(SqlStore.layer), Layer.provideMerge(client))
+      const context = yield* Layer.build(Layer.fresh(layer))
+      const sql = Context.get(context, SqlClient)
+      const { claim } = Context.get(context, RequestLeases)
+      return {
+        sql,
+        claims: claim,
+        claim: (claimed: LeaseClaim) => Effect.map(claim([claimed]), (answers) => answers.get(claimed.account)!),
+        /** Lets the database's time pass for all that was written. */
+        forward: (millis: number) =>
+          Effect.andThen(
+            sql`UPDATE request_leases SET turn_at = turn_at - ${millis}, renewed_at = renewed_at - ${millis},
+              expires_at = expires_at - ${millis}`,
+            sql`UPDATE request_accounts SET paused_until = paused_until - ${millis}`
+          ),
+        rows: Effect.map(sql`SELECT account FROM request_leases`, (rows) => rows.length)
+      }
+    })
+    type Process = Effect.Success<ReturnType<typeof open>>
+    const inPlace = <E>(body: (...processes: ReadonlyArray<Process>) => Effect.Effect<void, E, Scope.Scope>) =>
+      Effect.flatMap(
+        place,
+        (client) => Effect.flatMap(Effect.all([open(client), open(client), open(client)]), (all) => body(...all))
+      )
+    /** Claims until the process has what it wants or cannot get more. */
+    const grow = (process: Process, wanted: number) =>
+      Effect.gen(function*() {
+        let slots = 0
+        for (let time = 0; time < 5; time++) slots = (yield* process.claim(claimOf(wanted, slots))).slots
+        return slots
+      })
+
+    it.live("have no more slots than the account, and one for each process that wants one", () =>
+      inPlace((one, two, three) =>
+        Effect.gen(function*() {
+          assert.strictEqual(yield* grow(one!, 8), 7)
+          assert.strictEqual(yield* grow(two!, 8), 1)
+          const answer = yield* three!.claim(claimOf(8))
+          assert.deepStrictEqual([answer.slots, answer.isContended], [0, true])
+          assert.deepStrictEqual(Duration.toMillis(answer.left), 0)
+          assert.oneOf((yield* one!.claim(claimOf(8, 7))).goal, [2, 3])
+          assert.strictEqual((yield* one!.claim(claimOf(3, 3))).slots, 3)
+          assert.strictEqual(yield* grow(three!, 2), 2)
+        })
+      ))
+
+    it.live("of processes that claim at the same time never have more slots than the account", () =>
+      inPlace((...processes) =>
+        Effect.gen(function*() {
+          for (let round = 0; round < 20; round++) {
+            const claimAll = (wanted: number) =>
+              Effect.forEach(processes, (process) => process.claim(claimOf(wanted, 0, { concurrency: 1 })), {
+                concurrency: "unbounded"
+              })
+            assert.deepStrictEqual((yield* claimAll(1)).map(({ slots }) => slots).sort(), [0, 0, 1])
+            yield* claimAll(0)
+          }
+        })
+      ))
+
+    it.live("expire by the time of the database, not earlier (X9)", () =>
+      inPlace((dead, heir) =>
+        Effect.gen(function*() {
+          yield* grow(dead!, 8)
+          yield* dead!.forward(59_000)
+          assert.strictEqual(yield* grow(heir!, 8), 1)
+          yield* dead!.forward(1_000)
+          assert.strictEqual(yield* grow(heir!, 8), 7)
+        })
+      ))
+
+    it.live("that expired are not renewed: the process gets the slots that are free (X9)", () =>
+      inPlace((frozen, heir) =>
+        Effect.gen(function*() {
+          yield* grow(frozen!, 8)
+          yield* frozen!.forward(60_000)
+          yield* grow(heir!, 8)
+          assert.strictEqual((yield* frozen!.claim(claimOf(8, 7))).slots, 1)
+        })
+      ))
+
+    it.live("are renewed when they are older than a second and a half, and else only read", () =>
+      inPlace((one) =>
+        Effect.gen(function*() {
+          const left = Effect.map(one!.claim(claimOf(1, 1)), (answer) => Duration.toMillis(answer.left))
+          assert.strictEqual(yield* left, 60_000)
+          yield* one!.forward(500)
+          assert.isAtMost(yield* left, 59_500)
+          yield* one!.forward(1_000)
+          assert.strictEqual(yield* left, 60_000)
+        })
+      ))
+
+    it.live("are written again after a transaction whose outcome is unknown, because it may still be committed (X10)", () =>
+      inPlace((one, other) =>
+        Effect.gen(function*() {
+          yield* one!.claim(claimOf(1, 1))
+          const unanswered = one!.claim(claimOf(2, 1)).pipe(Effect.timeoutOption("50 millis"))
+          const found = yield* other!.sql`UPDATE request_accounts SET paused_until = 0`.pipe(
+            Effect.andThen(unanswered),
+            other!.sql.withTransaction
+          )
+          assert.isTrue(Option.isNone(found))
+          yield* one!.forward(500)
+          assert.strictEqual(Duration.toMillis((yield* one!.claim(claimOf(1, 1))).left), 60_000)
+        })
+      ))
+
+    it.live("without slots and demand are removed, and those of dead processes with the next change", () =>
+      inPlace((one, two) =>
+        Effect.gen(function*() {
+          yield* grow(one!, 3)
+          yield* two!.claim(claimOf(1))
+          assert.strictEqual(yield* one!.rows, 2)
+          assert.strictEqual((yield* two!.claim(claimOf(0))).slots, 0)
+          assert.strictEqual(yield* one!.rows, 1)
+          yield* one!.forward(61_000)
+          yield* two!.claim(claimOf(1))
+          assert.strictEqual(yield* one!.rows, 1)
+        })
+      ))
+
+    it.live("belong to an account: one statement claims those of several", () =>
+      inPlace((one, two) =>
+        Effect.gen(function*() {
+          yield* one!.claims([claimOf(1, 0, { account: "us" }), claimOf(1, 0, { account: "eu", concurrency: 1 })])
+          const answers = yield* two!.claims([
+            claimOf(1, 0, { account: "eu", concurrency: 1 }),
+            claimOf(1, 0, { account: "us", pause: Duration.seconds(5) })
+          ])
+          assert.deepStrictEqual([answers.get("eu")?.slots, answers.get("us")?.slots], [0, 1])
+          const paused = [...answers].map(([account, { pauseLeft }]) =>
+            [account, Duration.toMillis(pauseLeft)] as const
+          )
+          assert.strictEqual(new Map(paused).get("eu"), 0)
+          assert.isAtLeast(new Map(paused).get("us") ?? 0, 4_000)
+        })
+      ))
+
+    it.live("carry the pauses of the account to every process; a pause is never shortened (R1)", () =>
+      inPlace((one, two) =>
+        Effect.gen(function*() {
+          const pauseLeft = (process: Process, pause: Duration.Input) =>
+            Effect.map(process.claim(claimOf(0, 0, { pause: Duration.fromInputUnsafe(pause) })), (answer) =>
+              Duration.toMillis(answer.pauseLeft))
+          assert.isAtLeast(yield* pauseLeft(one!, "30 seconds"), 30_000)
+          yield* two!.claim(claimOf(1, 0, { pause: Duration.seconds(5) }))
+          yield* one!.forward(10_000)
+          const left = yield* pauseLeft(two!, "0 seconds")
+          assert.isTrue(15_000 < left && left <= 20_000, String(left))
+          yield* one!.forward(20_000)
+          assert.strictEqual(yield* pauseLeft(one!, "0 seconds"), 0)
+          assert.strictEqual(yield* one!.rows, 0)
+        })
+      ))
+
+    it.live("are not counted among the commits that a database must have (X14)", () =>
+      inPlace((one) =>
+        Effect.gen(function*() {
+          const counted = one!.sql.onDialectOrElse({
+            pg: () =>
+              Effect.map(one!.sql`SELECT counter FROM commit_counters ORDER BY slot`, (rows) => JSON.stringify(rows)),
+            orElse: () => Effect.succeed("[]")
+          })
+          const before = yield* counted
+          yield* grow(one!, 8)
+          assert.strictEqual(yield* counted, before)
+        })
+      ))
+  })

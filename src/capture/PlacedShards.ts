@@ -3,18 +3,22 @@
  *
  * Invariants
  * 1. A shard is released before its singleton ends, so that the next process takes it only after this one has stopped reading
+ * 2. Commands are executed for a shard only while its streams are read
  *
  * Gotchas
  * - Shards that arrive together are taken together: a process that starts alone takes all of them in one transaction.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Latch from "effect/Latch"
+import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { captureScopes } from "../domain/Shard.ts"
 import { Placement } from "../fleet/Placement.ts"
 import { retryWhileStoreUnavailable } from "../store/Recovery.ts"
 import type { StoreError } from "../store/Store.ts"
+import { Commands } from "./command/Commands.ts"
 import { Forgetting } from "./forget/Forgetting.ts"
 import { Capture } from "./schedule/Capture.ts"
 import { Integrations } from "./schedule/Integrations.ts"
@@ -23,53 +27,70 @@ import { Integrations } from "./schedule/Integrations.ts"
 const arrival = "20 millis"
 
 /** Runs until interrupted, and fails if a shard cannot be taken although the store answers. */
-export const run: Effect.Effect<never, StoreError, Capture | Forgetting | Integrations | Placement> = Effect.scoped(
-  Effect.gen(function*() {
-    const capture = yield* Capture
-    const forgetting = yield* Forgetting
-    const integrations = yield* Integrations
-    const placement = yield* Placement
-    const lock = yield* Semaphore.make(1)
-    const changed = yield* Latch.make(false)
-    /** The shards that are placed here now, those of them that were taken, perhaps incompletely, and those that are read. */
-    const placed = new Set<string>()
-    const taken = new Set<string>()
-    const read = new Set<string>()
+export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetting | Integrations | Placement> = Effect
+  .scoped(
+    Effect.gen(function*() {
+      const capture = yield* Capture
+      const commands = yield* Commands
+      const forgetting = yield* Forgetting
+      const integrations = yield* Integrations
+      const placement = yield* Placement
+      const lock = yield* Semaphore.make(1)
+      const changed = yield* Latch.make(false)
+      /** The shards that are placed here now, those of them that were taken, perhaps incompletely, and those that are read. */
+      const placed = new Set<string>()
+      const taken = new Set<string>()
+      const read = new Set<string>()
+      /** By shard: commands are executed until the scope closes. */
+      const serving = new Map<string, Scope.Closeable>()
 
-    const releaseMoved = Effect.gen(function*() {
-      const moved = new Set([...taken].filter((scope) => !placed.has(scope)))
-      if (moved.size === 0) return
-      yield* capture.release(moved)
-      for (const scope of moved) {
-        taken.delete(scope)
-        read.delete(scope)
+      const serve = Effect.fnUntraced(function*(shard: string) {
+        const scope = yield* Scope.make()
+        serving.set(shard, scope)
+        yield* Scope.provide(commands.serve(shard), scope)
+      })
+      const stopServing = Effect.fnUntraced(function*(shard: string) {
+        const scope = serving.get(shard)
+        serving.delete(shard)
+        if (scope !== undefined) yield* Scope.close(scope, Exit.void)
+      })
+
+      const releaseMoved = Effect.gen(function*() {
+        const moved = new Set([...taken].filter((scope) => !placed.has(scope)))
+        if (moved.size === 0) return
+        yield* Effect.forEach(moved, stopServing, { concurrency: "unbounded", discard: true })
+        yield* capture.release(moved)
+        for (const scope of moved) {
+          taken.delete(scope)
+          read.delete(scope)
+        }
+        yield* Effect.annotateLogs(Effect.logInfo("shards released"), { shards: moved.size, left: read.size })
+      }).pipe(lock.withPermit, Effect.uninterruptible)
+
+      const takeArrived = lock.withPermit(Effect.gen(function*() {
+        const arrived = [...placed].filter((scope) => !read.has(scope))
+        if (!Arr.isReadonlyArrayNonEmpty(arrived)) return
+        const scopes = new Set(arrived)
+        for (const scope of scopes) taken.add(scope)
+        yield* capture.take(arrived)
+        yield* integrations.resume(scopes)
+        yield* forgetting.resume(scopes)
+        yield* Effect.forEach(scopes, serve, { discard: true })
+        for (const scope of scopes) read.add(scope)
+        yield* Effect.annotateLogs(Effect.logInfo("shards taken"), { shards: scopes.size, now: read.size })
+      }))
+
+      for (const scope of captureScopes) {
+        const arrive = Effect.andThen(Effect.sync(() => placed.add(scope)), changed.open)
+        const leave = Effect.andThen(Effect.sync(() => placed.delete(scope)), releaseMoved)
+        yield* placement.singleton(scope, Effect.acquireUseRelease(arrive, () => Effect.never, () => leave))
       }
-      yield* Effect.annotateLogs(Effect.logInfo("shards released"), { shards: moved.size, left: read.size })
-    }).pipe(lock.withPermit, Effect.uninterruptible)
 
-    const takeArrived = lock.withPermit(Effect.gen(function*() {
-      const arrived = [...placed].filter((scope) => !read.has(scope))
-      if (!Arr.isReadonlyArrayNonEmpty(arrived)) return
-      const scopes = new Set(arrived)
-      for (const scope of scopes) taken.add(scope)
-      yield* capture.take(arrived)
-      yield* integrations.resume(scopes)
-      yield* forgetting.resume(scopes)
-      for (const scope of scopes) read.add(scope)
-      yield* Effect.annotateLogs(Effect.logInfo("shards taken"), { shards: scopes.size, now: read.size })
-    }))
-
-    for (const scope of captureScopes) {
-      const arrive = Effect.andThen(Effect.sync(() => placed.add(scope)), changed.open)
-      const leave = Effect.andThen(Effect.sync(() => placed.delete(scope)), releaseMoved)
-      yield* placement.singleton(scope, Effect.acquireUseRelease(arrive, () => Effect.never, () => leave))
-    }
-
-    return yield* changed.await.pipe(
-      Effect.andThen(Effect.sleep(arrival)),
-      Effect.andThen(changed.close),
-      Effect.andThen(retryWhileStoreUnavailable(takeArrived)),
-      Effect.forever
-    )
-  })
-)
+      return yield* changed.await.pipe(
+        Effect.andThen(Effect.sleep(arrival)),
+        Effect.andThen(changed.close),
+        Effect.andThen(retryWhileStoreUnavailable(takeArrived)),
+        Effect.forever
+      )
+    })
+  )

@@ -1,10 +1,19 @@
 /** Commands that arrive at a process that does not own the streams. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { Commands } from "../../../src/capture/command/Commands.ts"
+import { Capture } from "../../../src/capture/schedule/Capture.ts"
+import { captureScopes } from "../../../src/domain/Shard.ts"
 import { CallError, Calls, notTaken, Unanswered } from "../../../src/fleet/Calls.ts"
+import * as QueuedCalls from "../../../src/fleet/QueuedCalls.ts"
 import { CurrentActor } from "../../../src/store/Actor.ts"
-import { key, post, send, using } from "./Running.ts"
+import * as PostgresStore from "../../../src/store/postgres/Postgres.ts"
+import { databaseOf } from "../../conformance/StoreSuites.ts"
+import * as Scripted from "../../support/capture/ScriptedApi.ts"
+import * as Postgres from "../postgres/Server.ts"
+import { ask, control, key, post, send, server, using } from "./Running.ts"
 
 const json = { "content-type": "application/json" }
 const record = { ...key, id: "8Xi6iZrwusZqJmDGXs49GBmJ" }
@@ -21,6 +30,51 @@ const commands: ReadonlyArray<readonly [string, unknown]> = [
 
 /** Every call fails like this. */
 const failing = (error: CallError) => Layer.mock(Calls)({ isLocal: () => false, call: () => Effect.fail(error) })
+
+const { missing } = Postgres
+const database = databaseOf(Postgres.ofFile())
+
+describe.skipIf(missing !== null)(
+  `two processes on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`,
+  () => {
+    it.live("execute a command in the one that owns the stream, and its audit log names the operator at the other one", () =>
+      Effect.gen(function*() {
+        const store = PostgresStore.layer(yield* database)
+        const opened = yield* Layer.build(
+          Layer.fresh(Layer.provideMerge(server({ calls: QueuedCalls.layer }), store))
+        )
+        // takes the streams over from the first process
+        const owner = yield* Layer.build(
+          Layer.fresh(Layer.provideMerge(control(Scripted.make(), QueuedCalls.layer), store))
+        )
+        const { serve } = Context.get(owner, Commands)
+        yield* Effect.forEach(captureScopes, serve, { discard: true })
+        yield* Effect.gen(function*() {
+          const added = yield* post("/v1/integrations", { id: key.integration, models: [key.model] })
+          assert.deepStrictEqual([added.status, added.body.state], [200, "active"])
+          const [pause] = commands[0]!
+          assert.deepInclude((yield* post(pause)).body, { paused: true })
+          assert.strictEqual((yield* Context.get(owner, Capture).execute(key, { kind: "pause" })).paused, true)
+          assert.strictEqual((yield* post("/v1/integrations", { id: key.integration })).status, 409)
+          assert.strictEqual((yield* post(pause.replace("ats.tag", "ats.offer"))).status, 404)
+          const plan = yield* post("/v1/forget/plan", record)
+          assert.deepStrictEqual([plan.status, plan.body.detail], [
+            404,
+            "nothing is stored about ats.tag with this id in greenhouse:acme: pass the id of the unified API, as events and `GET /v1/records` show it"
+          ])
+          const { body } = yield* ask("/v1/audit")
+          const named = body.items.map((
+            { actor, address, command }: { actor: string; address: string | null; command: string }
+          ) => [command, actor, address])
+          assert.deepStrictEqual(named, [
+            ["streams.pause", "process", null],
+            ["streams.pause", "no token", "127.0.0.1"],
+            ["integrations.add", "no token", "127.0.0.1"]
+          ])
+        }).pipe(Effect.provideContext(opened))
+      }))
+  }
+)
 
 describe("a command to a process that does not own the streams", () => {
   it.live("is answered with 503 and a time to wait while no process takes it", () =>

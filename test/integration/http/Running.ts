@@ -26,6 +26,7 @@ import type { Dependency } from "../../../src/http/health/HealthHandlers.ts"
 import * as Server from "../../../src/http/Server.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source } from "../../../src/source/Source.ts"
+import type { CallQueue } from "../../../src/store/CallQueue.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
@@ -41,7 +42,7 @@ export interface Options {
   readonly limits?: Exclude<Server.ServerOptions["limits"], undefined>
   readonly port?: number
   /** Calls to other processes; by default this process owns all streams. */
-  readonly calls?: Layer.Layer<Calls>
+  readonly calls?: Layer.Layer<Calls, never, CallQueue>
   /** The streams that are read. */
   readonly api?: Scripted.ScriptedApi
   readonly dependencies?: ReadonlyArray<Dependency>
@@ -55,7 +56,7 @@ export interface Options {
 const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
 
 /** Without configured integrations: every integration is added at run time. */
-export const control = (api: Scripted.ScriptedApi, calls: Layer.Layer<Calls> = Calls.local) =>
+export const control = (api: Scripted.ScriptedApi, calls: Layer.Layer<Calls, never, CallQueue> = Calls.local) =>
   Commands.layer.pipe(
     Layer.provide(calls),
     Layer.provideMerge(

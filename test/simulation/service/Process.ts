@@ -20,6 +20,7 @@ import * as Layer from "effect/Layer"
 import * as Random from "effect/Random"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
+import * as Commands from "../../../src/capture/command/Commands.ts"
 import * as Forgetting from "../../../src/capture/forget/Forgetting.ts"
 import * as PlacedShards from "../../../src/capture/PlacedShards.ts"
 import * as Capture from "../../../src/capture/schedule/Capture.ts"
@@ -127,6 +128,18 @@ const nothingToForget = {
   resume: () => Effect.void
 }
 
+const refused = () => Effect.die(new Error("commands do not arrive over HTTP in this world"))
+const noCommands = Commands.Commands.of({
+  execute: refused,
+  audit: refused,
+  add: refused,
+  remove: refused,
+  plan: refused,
+  forget: refused,
+  allow: refused,
+  serve: () => Effect.void
+})
+
 export class Process {
   readonly number: number
   /** A dead process waits for this until it is disposed. */
@@ -215,6 +228,7 @@ export class Process {
           Effect.provideContext(
             Context.make(Capture.Capture, capture).pipe(
               Context.add(Integrations.Integrations, integrations),
+              Context.add(Commands.Commands, noCommands),
               Context.add(Placement, Context.get(context, Placement)),
               Context.add(Forgetting.Forgetting, this.forgetting ?? nothingToForget)
             )

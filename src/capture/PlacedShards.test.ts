@@ -1,0 +1,55 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import { TestClock } from "effect/testing"
+import { Placement } from "../fleet/Placement.ts"
+import { Commands } from "./command/Commands.ts"
+import { Forgetting } from "./forget/Forgetting.ts"
+import * as PlacedShards from "./PlacedShards.ts"
+import { Capture } from "./schedule/Capture.ts"
+import { Integrations } from "./schedule/Integrations.ts"
+
+/** Notes what happens to shards, in order. `runs`: what the placement runs for each shard. */
+const setup = () => {
+  const events: Array<string> = []
+  const runs = new Map<string, Effect.Effect<never>>()
+  const note = (event: string, shards: Iterable<string>) =>
+    Effect.sync(() => void events.push(`${event} ${[...shards].join(" ")}`))
+  const services = Layer.mergeAll(
+    Layer.mock(Capture)({
+      ownerOf: (scope) => ({ scope, epoch: 1 }),
+      owns: () => true,
+      take: (shards) => note("take", shards),
+      release: (shards) => note("release", shards)
+    }),
+    Layer.mock(Integrations)({ resume: (shards) => note("read", shards) }),
+    Layer.mock(Forgetting)({ resume: () => Effect.void }),
+    Layer.mock(Commands)({
+      serve: (shard) => Effect.acquireRelease(note("serve", [shard]), () => note("stop serving", [shard]))
+    }),
+    Layer.succeed(Placement)({ singleton: (name, run) => Effect.sync(() => void runs.set(name, run)) })
+  )
+  return {
+    events,
+    run: Effect.forkChild(Effect.provide(PlacedShards.run, services), { startImmediately: true }),
+    place: (shard: string) => Effect.forkChild(runs.get(shard)!, { startImmediately: true })
+  }
+}
+
+describe("the shards that are placed in a process", () => {
+  it.effect("have their commands executed there after their streams are read, and no longer when they are released", () =>
+    Effect.gen(function*() {
+      const { events, place, run } = setup()
+      yield* run
+      const [first] = [yield* place("capture/1"), yield* place("capture/2")]
+      yield* TestClock.adjust("20 millis")
+      const taken = ["take", "read"].map((event) => `${event} capture/1 capture/2`)
+      assert.deepStrictEqual(events.splice(0), [...taken, "serve capture/1", "serve capture/2"])
+      yield* Fiber.interrupt(first)
+      assert.deepStrictEqual(events.splice(0), ["stop serving capture/1", "release capture/1"])
+      yield* place("capture/1")
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual(events, ["take capture/1", "read capture/1", "serve capture/1"])
+    }))
+})

@@ -99,7 +99,8 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
     const check = Effect.suspend(() => queue.waiting([...served.keys()])).pipe(
       Effect.flatMap(Effect.forEach((name) => Effect.ignore(claim(name)), { concurrency: claims, discard: true })),
       // `Health` logs outages; the next check tries again
-      Effect.ignore
+      Effect.ignore,
+      Effect.catchDefect((defect) => Effect.logError("calls from other processes were not looked for", defect))
     )
     yield* isServing.await.pipe(
       Effect.andThen(check),
@@ -114,7 +115,12 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
       const wanted = new Set(yield* queue.beat(ids))
       for (const id of ids) if (!wanted.has(id)) running.get(id)?.execution.interruptUnsafe()
     })
-    yield* Effect.ignore(beat).pipe(Effect.delay(beatInterval), Effect.forever, Effect.forkScoped)
+    yield* Effect.ignore(beat).pipe(
+      Effect.catchDefect((defect) => Effect.logError("calls from other processes have no heartbeat", defect)),
+      Effect.delay(beatInterval),
+      Effect.forever,
+      Effect.forkScoped
+    )
 
     const stop = Effect.fnUntraced(function*(name: string, current: Served) {
       if (served.get(name) === current) served.delete(name)

@@ -15,7 +15,7 @@ import type * as Scope from "effect/Scope"
 import { CurrentActor } from "../store/Actor.ts"
 import { CallQueue, type SeenCall } from "../store/CallQueue.ts"
 import type { StoreError } from "../store/Store.ts"
-import { CallError, type Calls, type Method, notTaken, Unanswered } from "./Calls.ts"
+import { type CallError, type Calls, type Method, notTaken, type Unanswered, unanswered } from "./Calls.ts"
 
 const lookInterval = "250 millis"
 /** A scope that no process serves for this long is reported to the caller; a scope that moves is served again sooner. */
@@ -104,6 +104,7 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
   yield* isWaiting.await.pipe(
     Effect.andThen(Effect.sleep(lookInterval)),
     Effect.andThen(Effect.catch(look, giveUp)),
+    Effect.catchDefect((defect) => Effect.logError("calls to other processes were not looked after", defect)),
     Effect.forever,
     Effect.forkScoped
   )
@@ -117,10 +118,10 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
   })
 
   const resultOf = Effect.fnUntraced(
-    function*<P, A, E>({ check, name, reply }: Method<P, A, E>, outcome: Outcome): Effect.fn.Return<A, E | CallError> {
+    function*<P, A, E>(method: Method<P, A, E>, outcome: Outcome): Effect.fn.Return<A, E | CallError> {
+      const { name, reply } = method
       if (outcome === "not taken") return yield* notTaken()
-      const unanswered = (reason: Unanswered["reason"]) => new CallError({ reason: new Unanswered({ reason, check }) })
-      if (typeof outcome === "string") return yield* unanswered(outcome)
+      if (typeof outcome === "string") return yield* unanswered(method, outcome)
       if (outcome.reply === null) {
         return yield* Effect.die(new Error(`the reply to ${name} cannot be decrypted: check \`encryptionKey\``))
       }
@@ -128,7 +129,7 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
       if (done._tag === "Succeeded") return done.value
       if (done._tag === "Failed") return yield* Effect.fail(done.error)
       if (done._tag === "Unexecuted") return yield* notTaken()
-      if (done._tag === "Interrupted") return yield* unanswered("ended")
+      if (done._tag === "Interrupted") return yield* unanswered(method)
       return yield* Effect.die(new Error(`the process that executed ${name} failed: its log has the details`))
     }
   )

@@ -51,6 +51,8 @@ export class CallError extends Schema.TaggedError<CallError>()("CallError", {
 }
 
 export const notTaken = () => new CallError({ reason: new NotTaken() })
+export const unanswered = ({ check }: Pick<Unanswered, "check">, reason: Unanswered["reason"] = "ended") =>
+  new CallError({ reason: new Unanswered({ reason, check }) })
 
 // ---- methods ------------------------------------------------------------------------------------------------------
 

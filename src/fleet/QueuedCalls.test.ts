@@ -436,6 +436,19 @@ describe("a call", () => {
       )
     }))
 
+  it.effect("succeeds although looking for it and after it had a defect once", () =>
+    Effect.gen(function*() {
+      const { process } = yield* setup
+      const [caller, owner] = [yield* process, yield* process]
+      yield* owner.own(noting(() => Effect.delay(Effect.succeed({ text: "late" }), "20 seconds")).handle)
+      const bug = Effect.die(new Error("bug"))
+      for (const name of ["look", "remove"]) caller.hooks.set(name, bug)
+      for (const name of ["waiting", "beat"]) owner.hooks.set(name, bug)
+      const call = yield* calling(caller)
+      assert.strictEqual(yield* call.after("22 seconds"), "success")
+      assert.strictEqual(owner.hooks.size, 0)
+    }).pipe(Effect.provide(Logger.layer([]))))
+
   it.effect("fails at once if it cannot be stored", () =>
     Effect.gen(function*() {
       const { process } = yield* setup

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import { Calls, type Handler, type Method, notTaken, type Reply } from "../../fleet/Calls.ts"
+import { Calls, type Handler, type Method, notTaken, type Reply, unanswered } from "../../fleet/Calls.ts"
 import { SourceError, Transient } from "../../source/Source.ts"
 import { Damaged, Fenced, Incompatible, Misconfigured, OlderCopy, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
@@ -160,6 +160,18 @@ describe("a command", () => {
       assert.instanceOf(yield* audit(() => true), UnknownStream)
     })
   })
+
+  it.effect.each([true, false])(
+    "whose owner was replaced meanwhile has an unknown outcome; executed here: %s",
+    (local) => {
+      const fenced = Effect.fail(new StoreError({ reason: new Fenced({ scope: shard, epoch: 1 }) }))
+      const { run } = setup({ isLocal: () => local, call: () => fenced as never }, fenced as never)
+      return Effect.gen(function*() {
+        const error = yield* Effect.flip(run((commands) => commands.audit(key)))
+        assert.deepStrictEqual(error, unanswered({ check: "rollcall streams list" }))
+      })
+    }
+  )
 
   const fault = new StoreFault("lost", "postgres://db/hr", "57P01", new Error("ann@people.example"))
   const store = [

@@ -9,9 +9,9 @@ import type * as Scope from "effect/Scope"
 import type { ForgettableRecord } from "../../domain/Forgotten.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import { type CallError, Calls, type Handler, handler, type Method, notTaken } from "../../fleet/Calls.ts"
+import { type CallError, Calls, type Handler, handler, type Method, notTaken, unanswered } from "../../fleet/Calls.ts"
 import type { ForgottenRecord, IntegrationState } from "../../store/State.ts"
-import type { StoreError } from "../../store/Store.ts"
+import { StoreError } from "../../store/Store.ts"
 import { Forgetting, type ForgettingRefused, type Plan } from "../forget/Forgetting.ts"
 import type { AuditReport } from "../read/Audit.ts"
 import { Capture, type UnknownStream } from "../schedule/Capture.ts"
@@ -56,6 +56,11 @@ export class Commands extends Context.Service<Commands, {
   readonly serve: (shard: string) => Effect.Effect<void, never, Scope.Scope>
 }>()("rollcall/capture/Commands") {}
 
+interface Tagged {
+  readonly _tag?: string
+}
+const isFenced = (error: unknown): boolean => error instanceof StoreError && error.reason._tag === "Fenced"
+
 const make = Effect.gen(function*() {
   const calls = yield* Calls
   const capture = yield* Capture
@@ -73,13 +78,16 @@ const make = Effect.gen(function*() {
     return (payload: P): Effect.Effect<A, E | StoreError | CallError> =>
       Effect.suspend(() => {
         const shard = captureScopeOf(integrationOf(payload))
-        if (!calls.isLocal(shard)) return calls.call(shard, method, payload)
-        // the stream may be unknown because its shard has just moved
-        return Effect.catchIf(
-          execute(payload),
-          (error) => (error as { _tag?: string })._tag === "UnknownStream" && !calls.isLocal(shard),
-          () => Effect.fail(notTaken())
-        )
+        const result = calls.isLocal(shard)
+          // the stream may be unknown because its shard has just moved
+          ? Effect.catchIf(
+            execute(payload),
+            (error) => (error as Tagged)._tag === "UnknownStream" && !calls.isLocal(shard),
+            () => Effect.fail(notTaken())
+          )
+          : calls.call(shard, method, payload)
+        // the shard has moved, perhaps between two transactions
+        return Effect.catchIf(result, isFenced, () => Effect.fail(unanswered(method)))
       })
   }
 

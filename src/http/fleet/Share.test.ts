@@ -10,7 +10,7 @@ const process = (id: string, scopes: ReadonlyArray<string>, state: FleetProcess[
   version: "1",
   host: "h",
   pid: 1,
-  address: null,
+  address: "http://127.0.0.1:8477",
   clockOffset: null,
   problems: [],
   startedAt: 0,
@@ -53,6 +53,16 @@ describe("the share of a process", () => {
       },
       { id: "two", own: ownersOf(rest.slice(1)), ofRelay: false, ofDeliveries: false, ofFleet: false }
     ])
+  })
+
+  it("contains what belongs to a process that cannot be asked, such as `start --once`, if this one started first", () => {
+    const once = { ...process("once", [...half, "delivery"]), address: null }
+    const fleet = [once, process("one", ["relay"]), process("two", rest)]
+    assert.deepStrictEqual(sharesOf(fleet, ["one", "two"]), [
+      { id: "one", own: ownersOf(half), ofRelay: true, ofDeliveries: true, ofFleet: true },
+      { id: "two", own: ownersOf(rest), ofRelay: false, ofDeliveries: false, ofFleet: false }
+    ])
+    assert.strictEqual(Share.make("one", fleet).alive, 3)
   })
 
   it("contains the deliveries in the process that dispatches, although each runs those of its shards", () => {

@@ -1,7 +1,7 @@
 /**
  * The share of this process in the state of the fleet. Its readiness depends on the streams of its share, and it exports the gauges of
  * its share, so that a sum over all processes counts a value of the store once. The share is what the process owns; the process that
- * started first also has what no living process owns.
+ * started first also has what no living process with an operating API owns.
  *
  * Gotchas
  * - For a moment after a takeover a stream may be in two shares, or in none. A process
@@ -30,9 +30,11 @@ export interface Share {
 export const make = (self: string, processes: ReadonlyArray<FleetProcess>): Share => {
   const alive = processes.filter(({ state }) => state === "alive")
   const isListed = processes.some(({ id }) => id === self)
-  const first = alive[0]?.id
+  // a process without an operating API can be asked for nothing
+  const asked = alive.filter(({ address, id }) => address !== null || id === self)
+  const first = asked[0]?.id
   const isHere = (isOwned: (scope: string) => boolean): boolean =>
-    !isListed || (alive.find(({ scopes }) => scopes.some(isOwned))?.id ?? first) === self
+    !isListed || (asked.find(({ scopes }) => scopes.some(isOwned))?.id ?? first) === self
   const shards = new Set(captureScopes)
   return {
     ofIntegration: (integration) => isHere((scope) => scope === captureScopeOf(integration)),

@@ -157,7 +157,7 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
               Layer.fresh(Layer.provideMerge(Running.server({ publishes: true }), place))
             )
             const { report, self } = Context.get(context, Processes)
-            yield* report({ version, host, pid: 1, address: null, clockOffset: null, problems: [] })
+            yield* report({ version, host, pid: 1, address: `http://${host}`, clockOffset: null, problems: [] })
             return {
               self,
               context,

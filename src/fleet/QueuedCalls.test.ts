@@ -326,13 +326,13 @@ describe("a call", () => {
       assert.deepStrictEqual([executed, interrupted], [["ann"], ["ann"]])
     }))
 
-  it.effect("may last for an hour", () =>
+  it.effect("may last for ten minutes", () =>
     Effect.gen(function*() {
       const { process } = yield* setup
       const [caller, owner] = [yield* process, yield* process]
-      yield* owner.own(noting(() => Effect.delay(Effect.succeed({ text: "late" }), "1 hour")).handle)
+      yield* owner.own(noting(() => Effect.delay(Effect.succeed({ text: "late" }), "10 minutes")).handle)
       const call = yield* calling(caller)
-      assert.strictEqual(yield* call.after("59 minutes"), "waits")
+      assert.strictEqual(yield* call.after("9 minutes"), "waits")
       assert.strictEqual(yield* call.after("2 minutes"), "success")
     }))
 

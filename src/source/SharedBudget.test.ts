@@ -17,6 +17,7 @@ describe("the request budget that processes share", () => {
       assert.isAtMost(fleet.mostInFlight(), 8)
       assert.isAtLeast(fleet.mostInFlight(), 7)
       for (const name of ["a", "b", "c"]) assert.isAtLeast(sentBy(fleet, name).length, 60)
+      assert.isAtMost(fleet.claims(), 3 * 130)
     }))
 
   it.effect("a process alone uses all slots but one, which is for a process that starts", () =>

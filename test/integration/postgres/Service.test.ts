@@ -87,7 +87,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
   )
 
   it.live(
-    "is inspected without changes, adopted while it is stopped, and never shows its password",
+    "is inspected without changes, adopted while it is stopped, shares its request slots, and never shows its password",
     () =>
       Effect.gen(function*() {
         const { password, sandbox, settings } = yield* home
@@ -114,6 +114,9 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
         const service = yield* launch(settings)
         const { events } = yield* judge(yield* service.url, contentsOf(sandbox, Home.models))
         assert.isTrue(events.every(({ data }) => data.version === 1))
+        const url = yield* service.url
+        const metrics = yield* Effect.promise(async () => await (await fetch(`${url}/metrics`)).text())
+        assert.match(metrics, /^rollcall_api_slots\{account="default"/m)
       }),
     60_000
   )

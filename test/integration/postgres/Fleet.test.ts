@@ -54,7 +54,9 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         const one = yield* launch(environment)
         yield* one.url
         const two = yield* launch(environment)
-        const complete = ({ items }: FleetView) => items.filter(({ address }) => address !== null).length === 2
+        const complete = ({ items }: FleetView) =>
+          items.filter(({ address }) => address !== null).length === 2 &&
+          items.reduce((sum, { shards }) => sum + shards, 0) === 64 && items.some(({ dispatches }) => dispatches)
         const seen = [yield* fleetOf(one, complete), yield* fleetOf(two, complete)]
         for (const [index, { items, versions }] of seen.entries()) {
           assert.deepStrictEqual(items.map(({ address, pid }) => ({ address, pid })), [

@@ -35,9 +35,9 @@ const logStarted = Effect.fnUntraced(function*({ kafka, store: { name } }: Resol
   })
 })
 
-/** Fails once the store can no longer be used, even while no stream is read or written. */
+/** Fails once the store can no longer be used, or was migrated so that this version cannot use it, even while no stream is read or written. */
 const failWhenStoreIsLost = Effect.flatMap(Store, (store) =>
-  store.logRange.pipe(
+  store.checkVersion.pipe(
     Effect.catch((error) => error.reason.retryable ? Effect.void : Effect.fail(error)),
     Effect.delay("1 second"),
     Effect.forever

@@ -359,6 +359,8 @@ export class Store extends Context.Service<Store, {
   readonly identity: LogIdentity
   /** Whether opening the store created it. */
   readonly isNew: boolean
+  /** Fails with `Incompatible` if a newer version has changed the store so that this one cannot use it. */
+  readonly checkVersion: Operation<void>
   /** Why the store is unavailable, from memory; null while it answers. */
   readonly outage: Effect.Effect<Outage | null>
 

@@ -6,7 +6,7 @@ import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspec
 import type { FleetInspection } from "../Processes.ts"
 import * as DatabaseTime from "../sql/DatabaseTime.ts"
 import { Observed } from "../sql/Health.ts"
-import { notNewer, table } from "../sql/Migrations.ts"
+import { checkVersion, newestKnown, table } from "../sql/Migrations.ts"
 import * as ProcessTable from "../sql/ProcessTable.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
@@ -18,7 +18,7 @@ const withProblems = 13
 
 const readLog = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
-  yield* notNewer(newest?.id ?? 0)
+  if ((newest?.id ?? 0) > newestKnown) yield* checkVersion(sql)
   const [log] = yield* sql.unsafe<StoredLog>(logQuery)
   return log ?? null
 })

@@ -1,10 +1,16 @@
-/** Ownership of scopes: only the process that claimed a scope last may write   (I10). */
+/**
+ * Ownership of scopes: only the process that claimed a scope last may write   (I10).
+ *
+ * Gotchas
+ * - A newer version that this one cannot run beside fences it too. The error is `Incompatible` then, because trying again is of no use.
+ */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Order from "effect/Order"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { Fenced, type Owner, StoreError } from "../Store.ts"
 import * as Locks from "./Locks.ts"
+import { checkVersion } from "./Migrations.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 export const fencedError = ({ epoch, scope }: Owner): StoreError =>
@@ -28,6 +34,7 @@ export const makeTakeover = (sql: SqlClient, process: string, generation: () => 
       Effect.tap(
         Effect.fnUntraced(function*() {
           const [meta] = yield* sql<{ generation: number }>`SELECT generation FROM meta`
+          yield* checkVersion(sql)
           if (Number(meta?.generation) !== generation()) yield* fencedError({ scope: scopes[0], epoch: 0 })
         })
       ),
@@ -52,7 +59,7 @@ export const make = (sql: SqlClient) => {
   const fence = Effect.fnUntraced(function*(owner: Owner) {
     const [row] = yield* sql<{ epoch: number }>`
       SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${shared}`
-    if (Number(row?.epoch) !== owner.epoch) return yield* fencedError(owner)
+    if (Number(row?.epoch) !== owner.epoch) return yield* Effect.andThen(checkVersion(sql), fencedError(owner))
   }, toStoreError("fence"))
 
   /**

@@ -1,5 +1,9 @@
 /**
- * Migrates a database to this program's schema, or rejects one that a newer version wrote.
+ * Migrates a database to this program's schema, or rejects one that a newer version changed so that this program cannot use it.
+ *
+ * Gotchas
+ * - An earlier version may use a store that a newer one migrated: processes of both run during an update. A migration that does not
+ *   allow this says so with `stopEarlierVersions`.
  */
 import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
@@ -22,10 +26,11 @@ import { processProblems } from "./migrations/0013_process_problems.ts"
 import { deliveryShards } from "./migrations/0014_delivery_shards.ts"
 import { calls } from "./migrations/0015_calls.ts"
 import { requestLeases } from "./migrations/0016_request_leases.ts"
-import { withRetry } from "./SqlRetry.ts"
+import { requiredSchema } from "./migrations/0017_required_schema.ts"
+import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
-const migrations = {
+export const migrations = {
   "0001_initial": initial,
   "0002_audit_actor": auditActor,
   "0003_forgotten": forgotten,
@@ -42,18 +47,31 @@ const migrations = {
   "0013_process_problems": processProblems,
   "0014_delivery_shards": deliveryShards,
   "0015_calls": calls,
-  "0016_request_leases": requestLeases
+  "0016_request_leases": requestLeases,
+  "0017_required_schema": requiredSchema
 }
-const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
+export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
 
-/** Fails for a schema that only a newer version knows. */
-export const notNewer = (schema: number): Effect.Effect<void, StoreError> =>
-  schema > newestKnown
+/** The schema that a program must know. A store whose schema this program knows may lack the column. */
+export const requiredSchemaQuery = "SELECT required_schema FROM meta"
+
+/** `required`: the result of `requiredSchemaQuery`. */
+export const checkRequired = (required: number): Effect.Effect<void, StoreError> =>
+  required > newestKnown
     ? Effect.fail(
-      incompatible(`the store has schema ${schema}, but this version knows schemas only up to ${newestKnown}`)
+      incompatible(
+        `the store needs a version of Rollcall that knows schema ${required}, but this version knows schemas only up to ${newestKnown}`
+      )
     )
     : Effect.void
+
+/** Fails if a newer version has changed a migrated store so that this program cannot use it. */
+export const checkVersion = (sql: SqlClient.SqlClient): Effect.Effect<void, StoreError> =>
+  Effect.flatMap(
+    toStoreError("version")(sql.unsafe<{ required_schema: number }>(requiredSchemaQuery)),
+    ([meta]) => checkRequired(Number(meta?.required_schema))
+  )
 
 /** Migrates, then returns the store's identity and whether this call created the store. */
 export const migrate: Effect.Effect<
@@ -71,10 +89,7 @@ export const migrate: Effect.Effect<
           : incompatible(error.message)
       ))
   )
-  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`.pipe(
-    withRetry("migrate")
-  )
-  yield* notNewer(Number(newest?.id))
+  yield* checkVersion(sql)
   const [meta] = yield* sql<{ store: string; generation: number }>`SELECT store, generation FROM meta`.pipe(
     withRetry("identity")
   )

@@ -35,7 +35,7 @@ import * as Fencing from "./Fencing.ts"
 import * as ForgottenTable from "./ForgottenTable.ts"
 import { Health } from "./Health.ts"
 import * as Locks from "./Locks.ts"
-import { migrate } from "./Migrations.ts"
+import { checkVersion, migrate } from "./Migrations.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import {
   inBatches,
@@ -173,6 +173,7 @@ const make = Effect.gen(function*() {
   const singleTransactions = convertEach<Omit<Store["Service"], keyof typeof selfRetrying>>(withRetry, {
     ...holds,
     ...ForgottenTable.make(sql, cipher, { fence }),
+    checkVersion: checkVersion(sql),
     unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
     readLog: log.log,
     logRange: log.range,

@@ -15,10 +15,12 @@ import { changeOf, headOf, pendingOf, stateOf, tags } from "../../../test/confor
 import { undoLaterMigrations } from "../../../test/support/store/LaterMigrations.ts"
 import { deliveryScopeOf, shardOf } from "../../domain/Shard.ts"
 import { Deliveries } from "../Deliveries.ts"
+import { newestKnown } from "../sql/Migrations.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import { Store, type StoreError } from "../Store.ts"
 import * as Sqlite from "./Sqlite.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
+import { inspect } from "./SqliteInspection.ts"
 
 const directory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-sqlite-"))),
@@ -117,6 +119,18 @@ it.effect("deliveries that an earlier version stored are in the shard of their i
     }).pipe(Effect.provide(Sqlite.layer({ file })))
   }))
 
+it.effect("a store to which a newer version only added something is opened and inspected", () =>
+  Effect.gen(function*() {
+    const file = join(yield* directory, "rollcall.db")
+    yield* opening(file)
+    const newer = new DatabaseSync(file)
+    newer.exec(`INSERT INTO migrations (migration_id, name) VALUES (9999, 'from the future');
+      ALTER TABLE streams ADD COLUMN added text; UPDATE meta SET required_schema = ${newestKnown}`)
+    newer.close()
+    yield* opening(file)
+    assert.isTrue((yield* inspect(file)).exists)
+  }))
+
 describe("a SQLite store rejects", () => {
   it.effect("a directory that does not exist, and names it", () =>
     Effect.gen(function*() {
@@ -173,12 +187,13 @@ describe("a SQLite store rejects", () => {
       assert.match(reason.hint, /cannot be opened|is not writable/)
     }))
 
-  it.effect("a store that a newer version wrote", () =>
+  it.effect("a store that a newer version changed so that this one cannot use it", () =>
     Effect.gen(function*() {
       const file = join(yield* directory, "rollcall.db")
       yield* opening(file)
       const newer = new DatabaseSync(file)
-      newer.exec("INSERT INTO migrations (migration_id, name) VALUES (9999, 'from the future')")
+      newer.exec(`INSERT INTO migrations (migration_id, name) VALUES (9999, 'from the future');
+        UPDATE meta SET required_schema = 9999`)
       newer.close()
       const reason = yield* refusal(file)
       assert.strictEqual(reason._tag, "Incompatible")

@@ -103,7 +103,9 @@ describe("the inspection of a SQLite store", () => {
       const newer = join(path, "newer.db")
       yield* Effect.scoped(opened(newer))
       const later = new DatabaseSync(newer)
-      later.exec("INSERT INTO migrations (migration_id, name) VALUES (999, 'later')")
+      later.exec(
+        "INSERT INTO migrations (migration_id, name) VALUES (999, 'later'); UPDATE meta SET required_schema = 999"
+      )
       later.close()
       const files = [join(path, "missing", "a.db"), notes, foreign, newer]
       const reasons = yield* Effect.forEach(files, reasonOf)

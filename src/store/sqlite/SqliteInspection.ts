@@ -14,7 +14,7 @@ import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspection.ts"
-import { notNewer, table } from "../sql/Migrations.ts"
+import { checkRequired, newestKnown, requiredSchemaQuery, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
 import { isDanglingLink } from "./FilePermissions.ts"
@@ -68,7 +68,7 @@ const withReader = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean)
   }
 }
 
-/** Schema and log of the store in the file; null if there is no store yet. */
+/** The log of the store in the file, null if there is no store yet, and the schema that a program must know. */
 const readStore = (path: string) => {
   const file = targetOf(path)
   const directory = dirname(file)
@@ -76,14 +76,16 @@ const readStore = (path: string) => {
     if (isDanglingLink(file)) throw Object.assign(new Error("a link to nothing"), { errcode: codes.cannotOpen })
     if (existsSync(directory)) requireWritable(file, [directory])
     else throw Object.assign(new Error("no directory"), { errcode: codes.cannotOpen })
-    return { schema: null, log: null, locked: false }
+    return { exists: false, required: 0, log: null, locked: false }
   }
   requireWritable(file, [file, directory])
   return withReader(file, (reader, inUse) => {
     const isEmpty = valueOf(reader, "SELECT count(*) FROM sqlite_master") === 0
     if (valueOf(reader, "PRAGMA application_id") !== applicationId && !isEmpty) throw foreign(file)
+    const isNewer = !isEmpty && Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`)) > newestKnown
     return {
-      schema: isEmpty ? null : Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`)),
+      exists: !isEmpty,
+      required: isNewer ? Number(valueOf(reader, requiredSchemaQuery)) : 0,
       log: isEmpty ? null : { ...reader.prepare(logQuery).get() } as unknown as StoredLog,
       locked: inUse && isLocked(file)
     }
@@ -93,9 +95,12 @@ const readStore = (path: string) => {
 /** Fails as opening the store would. */
 export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
   Effect.gen(function*() {
-    const { locked, log, schema } = yield* Effect.try({ try: () => readStore(file), catch: toOpenError(file) })
-    if (schema !== null) yield* notNewer(schema)
-    return { exists: schema !== null, locked, log, fleet: null }
+    const { exists, locked, log, required } = yield* Effect.try({
+      try: () => readStore(file),
+      catch: toOpenError(file)
+    })
+    yield* checkRequired(required)
+    return { exists, locked, log, fleet: null }
   }).pipe(withRetry("inspect"))
 
 /** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */

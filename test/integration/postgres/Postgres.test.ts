@@ -11,10 +11,11 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { inspect } from "node:util"
 import { captureScopes } from "../../../src/domain/Shard.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
+import * as PostgresInspection from "../../../src/store/postgres/PostgresInspection.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
-import { type RecordWrite, Store } from "../../../src/store/Store.ts"
+import { type Owner, type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
-import { undoLaterMigrations } from "../../support/store/LaterMigrations.ts"
+import { later, migrateFurther, undoLaterMigrations } from "../../support/store/LaterMigrations.ts"
 import { cuttable } from "./Cut.ts"
 import * as Server from "./Server.ts"
 
@@ -341,6 +342,64 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       assert.deepStrictEqual(yield* sql`SELECT state FROM holds`, [{ state: "canceled" }])
       const older = store.transact({ scope: "capture", epoch: 5 }, tags, () => Effect.void)
       assert.strictEqual(reasonOf(yield* Effect.exit(older)), "Fenced")
+    }))
+
+  it.live("migrated by a newer version that stops earlier ones, it accepts nothing more from them: no commit, no takeover, no start (X9)", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const [older, newer] = [yield* open(url), yield* open(url)]
+      yield* older.store.ensureStreams([stateOf(tags)])
+      const owner = yield* older.store.takeOwnership("capture")
+      yield* older.store.checkVersion
+      const written = yield* Deferred.make<void>()
+      const writing = yield* Effect.forkChild(
+        Effect.exit(older.store.transact(owner, tags, (tx) =>
+          tx.write([created("a")]).pipe(
+            Effect.andThen(Deferred.succeed(written, undefined)),
+            Effect.andThen(Effect.sleep("300 millis"))
+          )))
+      )
+      yield* Deferred.await(written)
+      const position = yield* Deferred.make<number>()
+      yield* migrateFurther(
+        newer.store.logRange.pipe(Effect.tap(({ newest }) => Deferred.succeed(position, newest))),
+        { stops: true }
+      ).pipe(Effect.provideService(SqlClient, newer.sql))
+      assert.isTrue(Exit.isSuccess(yield* Fiber.join(writing)))
+      assert.strictEqual(yield* Deferred.await(position), 1)
+      for (
+        const attempt of [
+          older.store.transact(owner, tags, (tx) => tx.write([created("b")])),
+          older.store.takeOwnership("capture"),
+          older.store.takeOwnership("new"),
+          older.store.checkVersion,
+          Layer.build(Layer.fresh(Postgres.layer(optionsOf(url)))),
+          PostgresInspection.inspect(optionsOf(url))
+        ]
+      ) {
+        const error = yield* Effect.flip(Effect.asVoid(attempt))
+        assert.strictEqual(error.reason._tag, "Incompatible")
+        assert.include(error.message, `needs a version of Rollcall that knows schema ${later}`)
+      }
+      assert.strictEqual((yield* older.store.logRange).newest, 1)
+      assert.deepStrictEqual(yield* newer.sql`SELECT scope FROM ownership`, [{ scope: "capture" }])
+    }))
+
+  it.live("migrated while a process of an earlier version takes a shard over, it fences that process afterwards (X9)", () =>
+    Effect.gen(function*() {
+      const url = yield* database
+      const [older, newer] = [yield* open(url), yield* open(url)]
+      yield* older.store.ensureStreams([stateOf(tags)])
+      const taken = yield* Deferred.make<Owner>()
+      const taking = yield* Effect.forkChild(older.sql.withTransaction(Effect.gen(function*() {
+        yield* Deferred.succeed(taken, yield* older.store.takeOwnership("new"))
+        yield* Effect.sleep("300 millis")
+      })))
+      const owner = yield* Deferred.await(taken)
+      yield* migrateFurther(Effect.void, { stops: true }).pipe(Effect.provideService(SqlClient, newer.sql))
+      yield* Fiber.join(taking)
+      const late = older.store.transact(owner, tags, (tx) => tx.write([created("a")]))
+      assert.strictEqual(reasonOf(yield* Effect.exit(late)), "Incompatible")
     }))
 
   it.live("moves the pruned position only forward if a generation is raised at the same time", () =>

@@ -1,3 +1,9 @@
+/** Migrations that a store has and that have to be undone, and those that a newer version may have. */
+import * as Effect from "effect/Effect"
+import { SqlClient } from "effect/sql/SqlClient"
+import { stopEarlierVersions } from "../../../src/store/sql/EarlierVersions.ts"
+import { withRetry } from "../../../src/store/sql/SqlRetry.ts"
+
 /** Removes what the migrations after the seventh add, so that a test can run them again. A new migration adds a statement here. */
 export const undoLaterMigrations: ReadonlyArray<string> = [
   "DROP TABLE audit_reads",
@@ -12,5 +18,22 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "DROP INDEX deliveries_due",
   "CREATE INDEX deliveries_due ON deliveries (handler, due_at, id) WHERE state = 'due'",
   "ALTER TABLE deliveries DROP COLUMN shard",
-  "DROP TABLE calls"
+  "DROP TABLE calls",
+  "ALTER TABLE meta DROP COLUMN required_schema"
 ]
+
+/** The number of a migration that no version has. */
+export const later = 9999
+
+/** Migrates a store as a newer version would. */
+export const migrateFurther = (
+  migration: Effect.Effect<unknown, unknown, SqlClient>,
+  { stops }: { readonly stops: boolean }
+) =>
+  Effect.flatMap(SqlClient, (sql) =>
+    sql.withTransaction(
+      sql.unsafe("LOCK TABLE migrations IN ACCESS EXCLUSIVE MODE").pipe(
+        Effect.andThen(stops ? stopEarlierVersions(later)(migration) : migration),
+        Effect.andThen(sql`INSERT INTO migrations (migration_id, name) VALUES (${later}, 'later')`)
+      )
+    )).pipe(withRetry("migrate"), Effect.orDie)

@@ -189,6 +189,11 @@ export interface ClaimRequest {
   readonly isolated?: boolean
   /** Maximum number of deliveries in a batch; null = no batches. */
   readonly size: number | null
+  /**
+   * Maximum number of deliveries, or of batches, that are claimed in all processes together, while other processes own shards too. A
+   * process that owns all shards may claim more than it starts at once. Absent: no maximum.
+   */
+  readonly concurrency?: number
   /** Integrations whose deliveries are not claimed now. */
   readonly excludedIntegrations: ReadonlyArray<string>
   /** A delivery that is due more than this far ahead, ms, becomes due now, because our clock was set back   (W4). */

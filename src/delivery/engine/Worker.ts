@@ -19,6 +19,7 @@ import { identity } from "effect/Function"
 import * as Metric from "effect/Metric"
 import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
+import { deliveryScopes } from "../../domain/Shard.ts"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
 import { configurationOf, type IncompleteConfiguration } from "../../plugin/PluginConfiguration.ts"
 import {
@@ -132,6 +133,7 @@ export const make = (
   let stopping = false
   const isolation = CrashIsolation.make()
   let draining = false
+  let ownsAll = false
   const runningAttempts = new Map<Attempt.Attempt, ShardHold>()
 
   const isFree = () => [...queues.values()].every(({ inFlight }) => inFlight === 0)
@@ -432,6 +434,7 @@ export const make = (
         mostAfterCrash: Math.max(0, concurrency - inFlight),
         isolated: mode === "isolated",
         size,
+        concurrency,
         excludedIntegrations: exceptFor(off, plugin.name, unavailable),
         maxLead: maxDueAhead(handler.options, batchWindow)
       }]
@@ -439,6 +442,10 @@ export const make = (
 
   /** Plans the next claim. While an isolated delivery waits for the others to end, nothing is claimed and all queues are released. */
   const planClaim = (now: number, off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations): ClaimPlan => {
+    const ownedAll = ownsAll
+    ownsAll = holds.all("held").length === deliveryScopes.length
+    // other processes count queued deliveries as running
+    if (ownedAll && !ownsAll) { for (const handlerQueue of queues.values()) releaseQueue(handlerQueue) }
     const mode = isolation.nextMode(now, isFree())
     if (mode !== "nothing") return { mode, requests: claimRequestsOf(now, off, unavailable, mode) }
     for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)

@@ -391,17 +391,18 @@ export const run = Effect.fnUntraced(function*(size: Size) {
 
   const processes = yield* Effect.replicateEffect(begin, fleet?.processes ?? 1)
   const oneOf = <A>(all: ReadonlyArray<A>): A => all[Math.floor(random.next() * all.length)]!
-  /** Shards move for no reason, and from a process that is dead or has just frozen. */
-  const moveSome = Effect.fnUntraced(function*(chance: number, isMoved: (name: string) => boolean) {
+  /** Shards move for no reason, and from a process that is dead or frozen. */
+  const moveSome = Effect.fnUntraced(function*(chance: number) {
     const awake = processes.filter(({ awake }) => awake.isOpen())
     for (const name of placement.names()) {
-      if (awake.length === 0 || !isMoved(name) || random.next() >= chance) continue
+      const mustMove = awake.every(({ id }) => id !== placement.placeOf(name))
+      if (awake.length === 0 || (!mustMove && random.next() >= chance)) continue
       moves++
       yield* placement.move(name, oneOf(awake).id)
     }
   })
   const disturb = Effect.fnUntraced(function*({ freezeChance, moveChance }: NonNullable<Size["fleet"]>) {
-    yield* moveSome(crashChance === 0 ? 0 : moveChance, () => true)
+    yield* moveSome(crashChance === 0 ? 0 : moveChance)
     for (const process of processes) {
       if (!process.awake.isOpen()) {
         // others have run its shards for a while, before it finds out
@@ -414,7 +415,6 @@ export const run = Effect.fnUntraced(function*(size: Size) {
         freezes++
         placement.freeze(process.id)
         yield* process.awake.close
-        yield* moveSome(1, (name) => placement.placeOf(name) === process.id)
       }
     }
   })
@@ -425,7 +425,6 @@ export const run = Effect.fnUntraced(function*(size: Size) {
         if (!process.hasCrashed()) continue
         placement.remove(process.id)
         processes[index] = yield* begin
-        if (fleet !== null) yield* moveSome(1, (name) => placement.placeOf(name) === process.id)
       }
       if (fleet !== null) yield* disturb(fleet)
       if (round % 4 === 3) {

@@ -134,6 +134,11 @@ export interface Rig {
     readonly plugins: PluginAdmin["Service"]
     readonly stop: Effect.Effect<void>
   }>
+  /** Starts the engine in a process that shares the store with others. */
+  readonly startIn: (
+    plugins: ReadonlyArray<Plugin<unknown>>,
+    placement: Layer.Layer<Placement>
+  ) => Effect.Effect<{ readonly delivery: DeliveryEngine["Service"]; readonly stop: Effect.Effect<void> }>
   /** Starts the engine before the store has the integrations of the configuration; `configured` reports that it has them. */
   readonly startUnconfigured: (
     plugins: ReadonlyArray<Plugin<unknown>>
@@ -235,7 +240,11 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
   })
 
   const start = Effect.fnUntraced(
-    function*(plugins: ReadonlyArray<Plugin<unknown>>, integrationsReady: Effect.Effect<void>) {
+    function*(
+      plugins: ReadonlyArray<Plugin<unknown>>,
+      integrationsReady: Effect.Effect<void>,
+      placement: Layer.Layer<Placement> = Placement.local
+    ) {
       const own = yield* Scope.fork(scope)
       const built = yield* Layer.buildWithScope(
         PluginAdminLayer.layer(plugins).pipe(
@@ -243,7 +252,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
           Layer.provideMerge(
             DeliveryEngine.layer({ plugins, retention: Duration.days(7), integrationsReady }).pipe(
               Layer.provide(Layer.succeed(Deliveries, tracked)),
-              Layer.provide(Placement.local)
+              Layer.provide(placement)
             )
           ),
           Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, reads, source)))
@@ -277,6 +286,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
       append(id, { integration, transitions: '[{"name":"hired","from":"PENDING","to":"HIRED"}]' }),
     integration: (id, state) => Effect.orDie(store.saveIntegration(owner, { ...integrationOf(id), state }, null)),
     start: (plugins) => start(plugins, Effect.void),
+    startIn: (plugins, placement) => start(plugins, Effect.void, placement),
     startUnconfigured: Effect.fnUntraced(function*(plugins) {
       const configured = yield* Latch.make(false)
       const { delivery } = yield* start(plugins, configured.await)

@@ -1,6 +1,7 @@
 /** Places the singletons of several processes as a test wants, also in processes that are dead or frozen. */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import { Placement } from "../../../src/fleet/Placement.ts"
@@ -11,6 +12,8 @@ interface Member {
   readonly fibers: Map<string, Fiber.Fiber<never>>
   /** It does not end its singletons, although others have them. */
   isFrozen: boolean
+  /** Returns when it is frozen or dead: the others do not wait for it then. */
+  away: Latch.Latch
 }
 
 export const make = () => {
@@ -33,8 +36,10 @@ export const make = () => {
   const end = Effect.fnUntraced(function*(member: Member | undefined, name: string) {
     const fiber = member?.fibers.get(name)
     if (fiber === undefined) return
-    yield* Fiber.interrupt(fiber)
-    member?.fibers.delete(name)
+    yield* Effect.forkDetach(Fiber.interrupt(fiber))
+    const hasEnded = Effect.as(Fiber.await(fiber), true)
+    const isAway = Effect.as(member?.away.await ?? Effect.never, false)
+    if (yield* Effect.raceFirst(hasEnded, isAway)) member?.fibers.delete(name)
   })
 
   /** Moves a singleton in the background: it ends here before it starts there, unless the process that has it is frozen or dead. */
@@ -53,7 +58,7 @@ export const make = () => {
   return {
     /** Replaces the placement in a process. */
     layer: (id: number): Layer.Layer<Placement> => {
-      const member: Member = { runs: new Map(), fibers: new Map(), isFrozen: false }
+      const member: Member = { runs: new Map(), fibers: new Map(), isFrozen: false, away: Latch.makeUnsafe(false) }
       members.set(id, member)
       return Layer.succeed(Placement)({
         singleton: (name, run) =>
@@ -69,7 +74,9 @@ export const make = () => {
     placeOf: (name: string) => placed.get(name),
     freeze: (id: number) => {
       const member = members.get(id)
-      if (member !== undefined) member.isFrozen = true
+      if (member === undefined) return
+      member.isFrozen = true
+      member.away.openUnsafe()
     },
     /** The process finds out which singletons it has lost, and ends them. */
     thaw: (id: number) =>
@@ -77,6 +84,7 @@ export const make = () => {
         const member = members.get(id)
         if (member === undefined) return Effect.void
         member.isFrozen = false
+        member.away.closeUnsafe()
         const stale = [...member.fibers.keys()].filter((name) => placed.get(name) !== id)
         return Effect.forkDetach(
           Effect.forEach(
@@ -86,6 +94,9 @@ export const make = () => {
           )
         )
       }),
-    remove: (id: number) => members.delete(id)
+    remove: (id: number) => {
+      members.get(id)?.away.openUnsafe()
+      members.delete(id)
+    }
   }
 }

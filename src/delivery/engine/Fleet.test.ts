@@ -1,0 +1,138 @@
+/** Several engines over one store, each in a process of its own. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import { acme, make } from "../../../test/support/delivery/Rig.ts"
+import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
+import { deliveryScopeOf, dispatchScope, shardOf } from "../../domain/Shard.ts"
+import * as Plugin from "../../plugin/Plugin.ts"
+
+const trigger = "ats.application.created"
+const other = "lever:beta"
+const scopeOf = (integration: string) => deliveryScopeOf(shardOf(integration))
+
+/** Two processes: the first one creates all deliveries, and each runs those of one integration. */
+const pair = Effect.fnUntraced(function*(plugin: Plugin.Plugin<unknown>) {
+  const rig = yield* make
+  const placement = TestPlacement.make()
+  const first = yield* rig.startIn([plugin], placement.layer(1))
+  const second = yield* rig.startIn([plugin], placement.layer(2))
+  const move = (integration: string, to: number) => placement.move(scopeOf(integration), to)
+  yield* move(other, 2)
+  const passTime = (seconds: number) =>
+    Effect.gen(function*() {
+      for (let step = 0; step < seconds * 4; step++) {
+        yield* TestClock.adjust("250 millis")
+        yield* rig.until(() => true)
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      }
+    })
+  yield* passTime(3)
+  return { rig, placement, move, passTime, first: first.delivery, second: second.delivery }
+})
+
+describe("deliveries in two processes", () => {
+  it.effect("each process runs the deliveries of its shards, and one of them creates all", () =>
+    Effect.gen(function*() {
+      const received: Array<string> = []
+      const plugin = Plugin.make("p").on(
+        trigger,
+        {},
+        ({ integration }) => Effect.sync(() => received.push(integration))
+      )
+      const { first, passTime, rig, second } = yield* pair(plugin.with({ from: "oldest" }))
+      assert.deepStrictEqual(
+        [yield* first.status, yield* second.status].map(({ dispatches, shards, state }) => [state, dispatches, shards]),
+        [["running", true, 63], ["running", false, 1]]
+      )
+      for (let n = 0; n < 5; n++) {
+        yield* rig.append(`a${n}`)
+        yield* rig.append(`b${n}`, { integration: other })
+      }
+      yield* passTime(2)
+      yield* rig.empty
+      assert.deepStrictEqual(received.toSorted(), [...Array(5).fill(acme), ...Array(5).fill(other)])
+    }))
+
+  it.effect("no more attempts of a handler run in both together than its concurrency, and both take part", () =>
+    Effect.gen(function*() {
+      const running = new Set<string>()
+      const done = new Map<string, number>()
+      let most = 0
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        { concurrency: 1 },
+        ({ integration, recordId }) =>
+          Effect.gen(function*() {
+            running.add(integration + recordId)
+            most = Math.max(most, running.size)
+            yield* Effect.sleep("2 seconds")
+            running.delete(integration + recordId)
+            done.set(integration, (done.get(integration) ?? 0) + 1)
+          })
+      )
+      const { move, passTime, rig } = yield* pair(plugin)
+      // while it owned all shards, the first process claimed more than it started
+      for (let n = 0; n < 12; n++) {
+        yield* rig.append(`a${n}`)
+        yield* rig.append(`b${n}`, { integration: other })
+      }
+      yield* passTime(30)
+      assert.isAbove(done.get(acme) ?? 0, 0)
+      assert.isAbove(done.get(other) ?? 0, 0)
+      yield* move(acme, 2)
+      yield* passTime(8)
+      yield* move(acme, 1)
+      yield* passTime(40)
+      yield* rig.empty
+      assert.strictEqual(most, 1)
+      assert.deepStrictEqual([done.get(acme), done.get(other)], [12, 12])
+    }))
+
+  it.effect("an attempt has a moment to end when its shard moves, and is then repeated by the next process (L21)", () =>
+    Effect.gen(function*() {
+      const started: Array<string> = []
+      const ended: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        {},
+        ({ recordId }) =>
+          Effect.gen(function*() {
+            started.push(recordId)
+            yield* Effect.sleep(recordId === "short" ? "1 second" : "10 seconds")
+            ended.push(recordId)
+          })
+      )
+      const { move, passTime, rig } = yield* pair(plugin)
+      yield* rig.append("short")
+      yield* rig.append("long")
+      yield* rig.until(() => started.length === 2)
+      yield* move(acme, 2)
+      yield* passTime(3)
+      assert.deepStrictEqual([started, ended], [["short", "long", "long"], ["short"]])
+      yield* passTime(11)
+      assert.deepStrictEqual(ended, ["short", "long"])
+      yield* rig.empty
+    }))
+
+  it.effect("a process that is replaced as the one that creates deliveries runs those of its shards on (I10)", () =>
+    Effect.gen(function*() {
+      const received: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.sync(() => received.push(recordId))
+      )
+      const { first, passTime, placement, rig } = yield* pair(plugin)
+      placement.freeze(1)
+      yield* placement.move(dispatchScope, 2)
+      yield* passTime(1)
+      yield* rig.append("a1")
+      yield* rig.append("b1", { integration: other })
+      yield* passTime(2)
+      yield* rig.empty
+      assert.deepStrictEqual(received.toSorted(), ["a1", "b1"])
+      const { dispatches, state } = yield* first.status
+      assert.deepStrictEqual([dispatches, state], [false, "running"])
+    }))
+})

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, make } from "../../../test/support/delivery/Rig.ts"
+import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
 import { deliveryScopeOf, dispatchScope, shardOf } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -11,11 +11,15 @@ const trigger = "ats.application.created"
 const other = "lever:beta"
 const scopeOf = (integration: string) => deliveryScopeOf(shardOf(integration))
 
-/** Two processes: the first one creates all deliveries, and each runs those of one integration. */
-const pair = Effect.fnUntraced(function*(plugin: Plugin.Plugin<unknown>) {
+/** Two processes: the first one creates all deliveries, and each runs those of one integration. `before`: while the first is alone. */
+const pair = Effect.fnUntraced(function*(
+  plugin: Plugin.Plugin<unknown>,
+  before: (rig: Rig) => Effect.Effect<void> = () => Effect.void
+) {
   const rig = yield* make
   const placement = TestPlacement.make()
   const first = yield* rig.startIn([plugin], placement.layer(1))
+  yield* before(rig)
   const second = yield* rig.startIn([plugin], placement.layer(2))
   const move = (integration: string, to: number) => placement.move(scopeOf(integration), to)
   yield* move(other, 2)
@@ -71,13 +75,16 @@ describe("deliveries in two processes", () => {
             done.set(integration, (done.get(integration) ?? 0) + 1)
           })
       )
-      const { move, passTime, rig } = yield* pair(plugin)
-      // while it owned all shards, the first process claimed more than it started
-      for (let n = 0; n < 12; n++) {
-        yield* rig.append(`a${n}`)
-        yield* rig.append(`b${n}`, { integration: other })
-      }
-      yield* passTime(30)
+      const { move, passTime, rig } = yield* pair(plugin, (rig) =>
+        Effect.gen(function*() {
+          for (let n = 0; n < 12; n++) {
+            yield* rig.append(`a${n}`)
+            yield* rig.append(`b${n}`, { integration: other })
+          }
+          // a process that owns all shards claims more than it starts
+          yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 12)
+        }))
+      yield* passTime(18)
       assert.isAbove(done.get(acme) ?? 0, 0)
       assert.isAbove(done.get(other) ?? 0, 0)
       yield* move(acme, 2)

@@ -6,7 +6,6 @@
  *   earliest ones of each: otherwise a claim would read the whole backlog, or the backlog of another process.
  */
 import * as Effect from "effect/Effect"
-import * as Random from "effect/Random"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { deliveryScopes } from "../../../domain/Shard.ts"
@@ -25,8 +24,6 @@ type Shards = ReadonlyArray<number>
 
 /** When to look again if other processes use up the handler's concurrency, ms. */
 const pollMillis = 250
-/** A delivery of another process is not passed over by later ones if it has been due for this much longer, ms. */
-const patience = 5_000
 
 /** The due deliveries of a handler in one shard; times are our clock, ms. */
 interface DueShard {
@@ -174,21 +171,31 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
   })
 
   /** How many deliveries, or batches, the handler may still claim while other processes own shards too. */
-  const freeSlots = Effect.fnUntraced(function*(want: ClaimRequest, shards: Shards, found: ReadonlyArray<DueShard>) {
+  const freeSlots = Effect.fnUntraced(function*(
+    want: ClaimRequest,
+    shards: Shards,
+    found: ReadonlyArray<DueShard>,
+    now: number
+  ) {
     const { concurrency, handler } = want
     if (concurrency === undefined || shards.length === deliveryScopes.length) return Infinity
     const [running] = yield* sql<{ batches: Integer; single: Integer | null }>`
       SELECT count(DISTINCT batch) AS batches, sum(CASE WHEN batch IS NULL THEN 1 ELSE 0 END) AS single
       FROM deliveries WHERE handler = ${handler} AND state = 'running'`
     const free = concurrency - Number(running?.batches ?? 0) - Number(running?.single ?? 0)
-    if (free !== 1) return Math.max(0, free)
-    // the process that frees the last slot would always be the next to take it
-    const own = Math.min(...found.flatMap(({ first, shard }) => shards.includes(shard) ? [first] : []))
-    if (found.every(({ first, shard }) => shards.includes(shard) || first >= own - patience)) return free
-    const [older] = yield* sql`
-      SELECT id FROM deliveries WHERE handler = ${handler} AND shard NOT IN ${sql.in(shards)} AND state = 'due'
-        AND due_at < ${own - patience} ${excluding(want)} LIMIT 1`
-    return older !== undefined && (yield* Random.next) < 0.25 ? 0 : free
+    // The process that frees the last slot would always be the next to take it. In one second of four it leaves the slot to the process
+    // of the earliest delivery.
+    if (free !== 1 || Math.floor(now / 1000) % 4 > 0) return Math.max(0, free)
+    const [earliest] = found.filter(({ shard }) => shards.includes(shard)).sort((a, b) =>
+      a.first - b.first || a.shard - b.shard
+    )
+    if (earliest === undefined) return free
+    const { first, shard } = earliest
+    const [earlier] = yield* sql`
+      SELECT id FROM deliveries
+      WHERE handler = ${handler} AND shard NOT IN ${sql.in(shards)} AND state = 'due'
+        AND (due_at < ${first} OR (due_at = ${first} AND shard < ${shard})) ${excluding(want)} LIMIT 1`
+    return earlier === undefined ? free : 0
   })
 
   /** Inside a transaction that holds the lock of deliveries. */
@@ -203,7 +210,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
       const most = suspects.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
       const due = yield* dueShards(handler)
       const found = yield* bringForward(request, due.filter(({ shard }) => shards.includes(shard)), now)
-      const free = found.length === 0 ? 0 : yield* freeSlots(request, shards, due)
+      const free = found.length === 0 ? 0 : yield* freeSlots(request, shards, due, now)
       // an isolated delivery that has no slot is not due: no other delivery waits for it
       if (request.isolated !== true && suspects.isolatedDue && free > 0) isolatedDue = true
       const want = { ...request, most: Math.min(request.isolated === true ? 1 : most, free) }

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as TestClock from "effect/testing/TestClock"
 import { deliveryScopeOf, deliveryScopes, shardOf } from "../../src/domain/Shard.ts"
 import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
 import {
@@ -125,6 +126,37 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         assert.deepStrictEqual(refused, { claimed: [], next: null, isolatedDue: false, lost: owners })
         assert.deepStrictEqual(yield* deliveries.takeShards(owners), owners)
         assert.strictEqual((yield* deliveries.backlog)[0]?.running, 1)
+      })
+    )
+
+    test(
+      "are claimed only by the owner of their shard, and by all owners together up to the concurrency (I10)",
+      Effect.gen(function*() {
+        const { deliveries, dispatch, made, open, owner, owners, want } = yield* setup(["a", "b"])
+        const others = ["c", "d", "e"].map((key, index) => ({ ...made(key, index + 3), integration: "lever:beta" }))
+        yield* dispatch(owner, others, 5)
+        const ownerOf = (integration: string) =>
+          owners.filter(({ scope }) => scope === deliveryScopeOf(shardOf(integration)))
+        const [acme, beta] = [ownerOf("greenhouse:acme"), ownerOf("lever:beta")]
+        const claim = (of: ReadonlyArray<Owner>, concurrency: number, size: number | null = null) =>
+          Effect.map(deliveries.settleAndClaim(of, [], [{ ...want, concurrency, size }]), ({ claimed, next }) => ({
+            places: placesOf(claimed),
+            next
+          }))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* claim(acme, 1), { places: ["a1"], next: 1_250 })
+        assert.deepStrictEqual(yield* claim(beta, 1), { places: [], next: 1_250 })
+        assert.deepStrictEqual(yield* claim(beta, 2, 2), { places: ["c3", "d4"], next: 1_250 })
+        assert.deepStrictEqual(yield* claim(acme, 2), { places: [], next: 1_250 })
+        assert.deepStrictEqual(yield* claim([...acme, ...beta], 9), { places: ["b2", "e5"], next: null })
+        yield* deliveries.takeShards(beta)
+        assert.deepStrictEqual((yield* claim(beta, 9)).places, ["c3", "d4", "e5"])
+        yield* open(owner)
+        // the last free slot is left to the earliest delivery for a moment
+        yield* TestClock.adjust("3 seconds")
+        const [first, second] = shardOf("greenhouse:acme") < shardOf("lever:beta") ? [acme, beta] : [beta, acme]
+        assert.deepStrictEqual((yield* claim(second, 1)).places, [])
+        assert.strictEqual((yield* claim(first, 1)).places.length, 1)
       })
     )
 

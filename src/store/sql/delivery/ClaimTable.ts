@@ -214,8 +214,11 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
       // an isolated delivery that has no slot is not due: no other delivery waits for it
       if (request.isolated !== true && suspects.isolatedDue && free > 0) isolatedDue = true
       const want = { ...request, most: Math.min(request.isolated === true ? 1 : most, free) }
-      if (free < most && found.length > 0) next = Math.min(next, now + pollMillis)
-      if (want.most === 0) continue
+      const pollAt = free < most && found.length > 0 ? now + pollMillis : Infinity
+      if (want.most === 0) {
+        next = Math.min(next, pollAt)
+        continue
+      }
       const all = found.map(({ shard }) => shard)
       const { claimed: rows, count } = size === null
         ? yield* Effect.map(
@@ -224,7 +227,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
         )
         : yield* claimBatches({ ...want, size }, all, now)
       claimed.push(...rows.map(toClaimed))
-      if (count < want.most) next = Math.min(next, yield* nextDue(want, all, now))
+      next = Math.min(next, count < want.most ? yield* nextDue(want, all, now) : pollAt)
     }
     claimed.sort((a, b) => a.id - b.id)
     return { claimed, next: next === Infinity ? null : next, isolatedDue } satisfies Omit<ClaimResult, "lost">

@@ -1,6 +1,6 @@
 /**
  * Commits/s of the store on PostgreSQL, from one process with ten connections: of polls that found nothing, and of pages with changes,
- * which wait for each other because they number their events. Then the size of an event and of a record on disk.
+ * which wait for each other because they number their events. Then the time to read the state of many streams, and sizes on disk.
  *
  * `node bench/Commits.ts [seconds]`, default 5 per row.
  */
@@ -8,6 +8,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
+import { randomBytes } from "node:crypto"
 import { captureScopeOf, captureScopes } from "../src/domain/Shard.ts"
 import * as Postgres from "../src/store/postgres/Postgres.ts"
 import { Store } from "../src/store/Store.ts"
@@ -17,8 +18,10 @@ import { server } from "./Postgres.ts"
 
 const seconds = Number(process.argv[2] ?? 5)
 const writers = 10
+const many = 20_000
 
-const content = (id: string) => JSON.stringify({ id, text: "x".repeat(2_400) })
+/** 2.4 KB that PostgreSQL cannot compress. */
+const content = (id: string) => JSON.stringify({ id, text: randomBytes(1_800).toString("base64") })
 
 await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
   const url = yield* server
@@ -68,12 +71,17 @@ await Effect.runPromise(Effect.scoped(Effect.gen(function*() {
       yield* measure("a page with 1 event", concurrency, 1)
       yield* measure("a page with 25 events", concurrency, 25)
     }
+    yield* store.ensureStreams(
+      Array.from({ length: many }, (_, index) => stateOf({ integration: `many:${index}`, model: "ats.tag" }))
+    )
+    const before = Date.now()
+    const { length } = yield* store.streams
+    console.log(`the state of ${length} streams is read in ${Date.now() - before} ms`)
   }).pipe(Effect.provide(Layer.fresh(layer)))
   const { rows } = yield* say(
     url,
-    `SELECT pg_total_relation_size('rollcall.events')::bigint / (SELECT count(*) FROM rollcall.events) AS event,
-      pg_total_relation_size('rollcall.heads')::bigint / (SELECT count(*) FROM rollcall.heads) AS head,
-      pg_total_relation_size('rollcall.streams')::bigint / (SELECT count(*) FROM rollcall.streams) AS stream`
+    `SELECT (pg_total_relation_size('rollcall.events') / (SELECT count(*) FROM rollcall.events))::integer AS event,
+      (pg_total_relation_size('rollcall.heads') / (SELECT count(*) FROM rollcall.heads))::integer AS head`
   )
-  console.log(JSON.stringify(rows[0], (_, value) => typeof value === "bigint" ? Number(value) : value))
+  console.log(`on disk: ${String(rows[0]?.["event"])} bytes per event, ${String(rows[0]?.["head"])} per record`)
 })))

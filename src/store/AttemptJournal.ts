@@ -70,6 +70,8 @@ export type BeginResult =
   | { readonly _tag: "Stopped" }
   /** The target integration is no longer configured. */
   | { readonly _tag: "Removed" }
+  /** A running attempt, maybe of another process, is replacing the same packages. */
+  | { readonly _tag: "Busy" }
   | { readonly _tag: "BudgetExhausted"; readonly until: number }
 
 /** Why a step cannot begin now. */

@@ -4,7 +4,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { Intent, StepKey } from "../../src/store/AttemptJournal.ts"
-import { Deliveries } from "../../src/store/Deliveries.ts"
+import { type Claimed, Deliveries } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { attemptJournalSuite } from "./AttemptJournal.ts"
 import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
@@ -146,6 +146,35 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         assert.strictEqual((yield* deliveries.batches(key, [1])).size, 1)
         assert.strictEqual(yield* deliveries.prune(later), 1)
         assert.strictEqual((yield* deliveries.batches(key, [1])).size, 0)
+      })
+    )
+
+    test(
+      "replace the packages of an integration one at a time, whichever process runs the attempts",
+      Effect.gen(function*() {
+        const { claim, deliveries, key, owners, settle } = yield* setup(["a", "b"])
+        const [a, b] = yield* claim
+        if (a === undefined || b === undefined) return assert.fail("nothing claimed")
+        const write = { name: "replacePackages", plugin: "p", perHour: 9, depth: 1, expected: [] } as const
+        const intentOf = (event: number, integration = "greenhouse:acme") => ({
+          handler: key,
+          dedupKeys: [`e${event}`] as const,
+          step: integration,
+          keepForever: false,
+          integration,
+          write,
+          allowRepeat: true
+        })
+        const begin = (claimed: Claimed, intent: ReturnType<typeof intentOf>) =>
+          Effect.map(deliveries.begin(fenceOf(owners, claimed), intent), ({ _tag }) => _tag)
+        assert.strictEqual(yield* begin(a, intentOf(1)), "Begun")
+        assert.strictEqual(yield* begin(a, intentOf(1)), "Begun")
+        assert.strictEqual(yield* begin(b, intentOf(2)), "Busy")
+        assert.strictEqual(yield* begin(b, intentOf(2, "lever:beta")), "Begun")
+        yield* deliveries.finish(fenceOf(owners, a), intentOf(1), "1")
+        assert.strictEqual(yield* begin(b, intentOf(2)), "Begun")
+        yield* settle([b])
+        assert.strictEqual(yield* begin(a, intentOf(3)), "Begun")
       })
     )
 

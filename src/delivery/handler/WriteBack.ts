@@ -29,7 +29,7 @@ import * as WriteVerification from "./WriteVerification.ts"
 
 /** The services that a write needs. */
 export interface Services extends WriteVerification.Services {
-  /** Locks for `replacePackages`, by integration. */
+  /** Locks for `replacePackages`, by integration. Attempts in other processes are noticed by `begin`. */
   readonly packageLocks: Map<string, Semaphore.Semaphore>
 }
 
@@ -44,6 +44,9 @@ const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resendPolicy
 const defaultBudget = 1_000
 /** How long a delivery waits while all writes are stopped, unless they are resumed earlier. */
 const writesStoppedDelay = Duration.minutes(1)
+
+/** How long a delivery waits while an attempt in another process replaces the same packages. */
+const packagesDelay = Duration.seconds(1)
 
 /** The write had its request slot, but the store refused to begin it. */
 class NotBegun {
@@ -262,6 +265,8 @@ export const make = (services: Services, attempt: Attempt) => {
         return yield* wanted.integration === attempt.integration
           ? new RateLimited({ retryAfter: ErrorMapping.removedRetryDelay })
           : ErrorMapping.integrationRemoved(wanted.integration)
+      case "Busy":
+        return yield* new RateLimited({ retryAfter: packagesDelay })
       case "BudgetExhausted": {
         const now = yield* Clock.currentTimeMillis
         return yield* new RateLimited({ retryAfter: Duration.millis(Math.max(0, refusal.until - now)) })

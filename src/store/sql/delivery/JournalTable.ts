@@ -131,6 +131,16 @@ export const make = (
     return result === null ? { _tag: "Unclear" } as const : { _tag: "Done", result } as const
   })
 
+  /** Another running attempt has begun to replace the packages of the integration. */
+  const isReplacing = (integration: string, { claim, delivery }: FencingToken) =>
+    Effect.map(
+      sql`
+        SELECT d.id FROM deliveries d JOIN journal j ON j.delivery = d.id AND j.claim = d.claims
+        WHERE d.state = 'running' AND j.done = 0 AND j.write_name = 'replacePackages' AND j.integration = ${integration}
+          AND NOT (j.delivery = ${delivery} AND j.claim = ${claim}) LIMIT 1`,
+      (found) => found.length > 0
+    )
+
   /** Inside a transaction: the step's journal row, if there is one, and why the step cannot begin now. */
   const refusal = Effect.fnUntraced(
     function*(fence: FencingToken, intent: Intent) {
@@ -165,6 +175,9 @@ export const make = (
         if (stopped !== undefined) return refused({ _tag: "Stopped" })
         const [row] = yield* sql<IntegrationRow>`SELECT id, state FROM integrations WHERE id = ${integration}`
         if (row !== undefined && (yield* toIntegration(row)).state !== "active") return refused({ _tag: "Removed" })
+        if (write.name === "replacePackages" && (yield* isReplacing(integration, fence))) {
+          return refused({ _tag: "Busy" })
+        }
       }
       return { known, refused: null }
     }

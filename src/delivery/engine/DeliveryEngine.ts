@@ -6,8 +6,8 @@
  * 2. A store outage loses nothing: attempts that ended during the outage are settled when the store is available again
  *
  * Gotchas
- * - The engine takes ownership of a scope once, when the scope is placed here. An engine that was replaced must not take over again by
- *   a retry.
+ * - The engine takes ownership of a scope when the scope is placed here. An engine that was replaced in all its shards must not take
+ *   over again by a retry.
  * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else. When a shard moves to another
  *   process, its attempts have less time: see `Places`.
  */
@@ -181,7 +181,7 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
   /** Another process has taken these scopes over, although they are still placed here: this process was frozen. */
   const lose = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
     for (const { scope } of owners) {
-      places.lose(scope)
+      yield* places.lose(scope)
       if (scope === dispatchScope) dispatching = null
       else worker.drop(shardOfScope(scope))
     }
@@ -293,7 +293,8 @@ const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plug
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
-      const pollAt = dispatching !== null || holds.length === 0 ? Infinity : now + pollMillis
+      const polls = places.hasLostSome() || (dispatching === null && holds.length > 0)
+      const pollAt = polls ? now + pollMillis : Infinity
       return Math.min(next ?? Infinity, worker.wakeAt(now), dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
     })
 

@@ -2,22 +2,29 @@
  * The ownership scopes of deliveries that the placement has put into this process. The engine takes new ones together, in one transaction.
  *
  * Gotchas
- * - A scope that was lost to another process is not taken again before the placement has moved it away and back: two processes that
- *   both believe that they have it would take it from each other forever.
+ * - A process that froze before it took a scope takes it when it wakes, even if the scope is placed in another process by then. So a
+ *   scope that was lost although it is still placed here is taken again after a while. A process that has lost all its shards takes none
+ *   again: without a placement that both follow, two processes would take them from each other forever.
  */
 import * as Arr from "effect/Array"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
+import { dispatchScope } from "../../domain/Shard.ts"
 import { Placement } from "../../fleet/Placement.ts"
 import type { Owner, Store, StoreError } from "../../store/Store.ts"
 
+/** When a scope that was lost is taken again, if it is still placed here. */
+const retakeAfterMillis = 10_000
 /** How long running attempts may continue when their shard moves. Then they are interrupted, and may take as long as `evictionTime`. */
 const leaveTime = "1500 millis"
 const evictionTime = "400 millis"
+
+const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 /** One stay of a scope in this process. */
 export interface Place {
@@ -28,6 +35,8 @@ export interface Place {
   readonly gone: Deferred.Deferred<void>
   /** Set while a transaction takes the scope. */
   taking: Deferred.Deferred<void> | null
+  /** Time of the monotonic clock, ms. */
+  lostAt: number
 }
 
 /** The engine's part when a scope moves away. It then calls `leave`, or the move continues without it after a time limit. */
@@ -59,21 +68,31 @@ export const make = (mover: Mover) => {
     changed.openUnsafe()
     const gone = Deferred.await(place.gone)
     yield* Effect.timeoutOption(gone, leaveTime)
+    // once it is gone, the scope may be here again, for another stay
+    if (places.get(place.scope) !== place) return
     mover.interrupt(place.scope)
     changed.openUnsafe()
     yield* Effect.timeoutOption(gone, evictionTime)
+    if (places.get(place.scope) !== place) return
     mover.drop(place.scope)
     leave(place)
   })
 
   const stay = (scope: string): Effect.Effect<never> =>
     Effect.suspend(() => {
-      const place: Place = { scope, owner: null, state: "here", gone: Deferred.makeUnsafe(), taking: null }
+      const place: Place = { scope, owner: null, state: "here", gone: Deferred.makeUnsafe(), taking: null, lostAt: 0 }
       places.set(scope, place)
       changed.openUnsafe()
       // in a fiber of its own, because a finalizer cannot be interrupted, and so has no time limits
       return Effect.ensuring(Effect.never, Effect.flatMap(Effect.forkDetach(moveAway(place)), Fiber.await))
     })
+
+  /** Some scopes are lost, but not all shards. */
+  const hasLostSome = () => {
+    const all = [...places.values()]
+    return all.some(({ state }) => state === "lost") &&
+      all.some(({ scope, state }) => scope !== dispatchScope && state !== "lost")
+  }
 
   return {
     register: (scopes: ReadonlyArray<string>): Effect.Effect<void, never, Placement | Scope.Scope> =>
@@ -84,8 +103,13 @@ export const make = (mover: Mover) => {
     all: (): ReadonlyArray<Place> => [...places.values()],
     /** Takes the scopes that have come since the last call. */
     take: (takeOwnerships: Store["Service"]["takeOwnerships"]): Effect.Effect<void, StoreError> =>
-      Effect.suspend(() => {
+      Effect.flatMap(monotonicMillis, (now) => {
         changed.closeUnsafe()
+        for (const place of hasLostSome() ? places.values() : []) {
+          if (place.state !== "lost" || now - place.lostAt < retakeAfterMillis) continue
+          place.state = "here"
+          place.owner = null
+        }
         const taking = Deferred.makeUnsafe<void>()
         const placed = [...places.values()].filter(({ owner, state }) => owner === null && state === "here")
         if (!Arr.isReadonlyArrayNonEmpty(placed)) return Effect.void
@@ -106,11 +130,15 @@ export const make = (mover: Mover) => {
       return place?.state === "here" ? place.owner : null
     },
     /** Notes that another process has taken the scope over. */
-    lose: (scope: string) => {
-      const place = places.get(scope)
-      if (place?.state === "here") place.state = "lost"
-      else if (place !== undefined) leave(place)
-    },
+    lose: (scope: string): Effect.Effect<void> =>
+      Effect.map(monotonicMillis, (now) => {
+        const place = places.get(scope)
+        if (place?.state === "here") {
+          place.state = "lost"
+          place.lostAt = now
+        } else if (place !== undefined) leave(place)
+      }),
+    hasLostSome,
     leave,
     /** Returns when a scope has come or is leaving since the last `take`. */
     awaitChange: changed.await,

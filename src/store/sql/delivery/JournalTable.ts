@@ -131,7 +131,7 @@ export const make = (
     return result === null ? { _tag: "Unclear" } as const : { _tag: "Done", result } as const
   })
 
-  /** Another running attempt has begun to replace the packages of the integration. */
+  /** Another running attempt started to replace the packages of the integration, and its request has no response yet. */
   const isReplacing = (integration: string, { claim, delivery }: FencingToken) =>
     Effect.map(
       sql`

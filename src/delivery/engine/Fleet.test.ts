@@ -122,6 +122,24 @@ describe("deliveries in two processes", () => {
       yield* rig.empty
     }))
 
+  it.effect("a shard that another process took late goes back to the process in which it is placed (I10)", () =>
+    Effect.gen(function*() {
+      const received: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.sync(() => received.push(recordId))
+      )
+      const { passTime, rig } = yield* pair(plugin)
+      yield* rig.store.takeOwnerships([scopeOf(acme)])
+      yield* rig.append("a1")
+      yield* passTime(5)
+      assert.deepStrictEqual(received, [])
+      yield* passTime(6)
+      assert.deepStrictEqual(received, ["a1"])
+      yield* rig.empty
+    }))
+
   it.effect("a process that is replaced as the one that creates deliveries runs those of its shards on (I10)", () =>
     Effect.gen(function*() {
       const received: Array<string> = []

@@ -410,6 +410,8 @@ export class Store extends Context.Service<Store, {
   /** Creates the missing streams; leaves existing ones unchanged. */
   readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Operation<void>
   readonly streams: Operation<ReadonlyArray<StreamState>>
+  /** The streams of one integration. */
+  readonly streamsOf: (integration: string) => Operation<ReadonlyArray<StreamState>>
   readonly stream: (key: StreamKey) => Operation<StreamState | null>
   /**
    * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids. The newest

@@ -105,6 +105,11 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           ])
           assert.strictEqual((yield* store.stream(tags))?.watermark, 7)
           assert.isNull(yield* store.stream({ ...tags, model: "ats.candidate" }))
+          const own = yield* store.streamsOf(tags.integration)
+          assert.deepStrictEqual(own.map((state) => [state.model, state.phase]), [["ats.offer", "starting"], [
+            "ats.tag",
+            "live"
+          ]])
         })
       )
 

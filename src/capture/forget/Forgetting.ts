@@ -110,7 +110,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
 
   /** The stream of the record itself, and the streams whose records may repeat it. */
   const streamsOf = Effect.fnUntraced(function*({ integration, model }: ForgettableRecord) {
-    const all = (yield* store.streams).filter((stream) => stream.integration === integration)
+    const all = yield* store.streamsOf(integration)
     const embedding = embeddingModels(model)
     return {
       all,

@@ -194,8 +194,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       ...store.encryptionKey === null ? {} : { encryptedWith: store.encryptionKey }
     })))
     const fills = new Map(rows.map((settings) => [streamName(settings), settings.backfill === "fill"]))
-    for (const state of yield* store.streams) {
-      if (state.integration !== integration) continue
+    for (const state of yield* store.streamsOf(integration)) {
       const fill = fills.get(streamName(state))
       const retired = fill === undefined
       if ((state.retired ?? false) === retired && (retired || (state.silentBackfill ?? false) === fill)) continue

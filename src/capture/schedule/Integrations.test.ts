@@ -221,6 +221,24 @@ describe("Integrations", () => {
       assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
     })))
 
+  it.effect("all streams are read as often at a start with ten integrations as with one", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const reads = Effect.fnUntraced(function*(integrations: number) {
+        let count = 0
+        const streams = Effect.suspend(() => {
+          count++
+          return store.streams
+        })
+        const declared = Array.from({ length: integrations }, (_, index) => ({ ...acme, id: `greenhouse:${index}` }))
+        const { stop } = yield* Effect.provideService(startProcess({ declared }), Store, { ...store, streams })
+        yield* stop
+        return count
+      })
+      const readsForOne = yield* reads(1)
+      assert.strictEqual(yield* reads(10), readsForOne)
+    })))
+
   it.effect("a removed integration is no longer read, even if a request hangs, and other integrations are not affected", () =>
     scenario(Effect.fnUntraced(function*(api) {
       const { add, remove } = yield* startProcess({ declared: [other] })

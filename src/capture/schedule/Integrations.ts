@@ -170,7 +170,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   const erase = Effect.fnUntraced(function*(id: string) {
     yield* awaitReaders
-    const own = (yield* store.streams).filter(({ integration }) => integration === id)
+    const own = yield* store.streamsOf(id)
     yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key), { discard: true })
     // this may fail to free space while another process reads the store; the next retention run then does it
     yield* store.reclaim

@@ -210,6 +210,12 @@ const make = Effect.gen(function*() {
       sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`,
       Effect.forEach(toState)
     ),
+    streamsOf: (integration) =>
+      Effect.flatMap(
+        sql<StreamRow>`
+          SELECT key, integration, model, state FROM streams WHERE integration = ${integration} ORDER BY model`,
+        Effect.forEach(toState)
+      ),
     stream: (key) =>
       sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
         Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))

@@ -4,7 +4,14 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { pipelineLayer, resolveConfig, type ResolvedConfig, serverLayer, serviceLayer } from "../app/Composition.ts"
+import {
+  pipelineLayer,
+  resolveConfig,
+  type ResolvedConfig,
+  serverLayer,
+  serviceLayer,
+  takePart
+} from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
@@ -47,7 +54,7 @@ const runForever = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const capture = yield* Capture
   const { url } = yield* Server.Server
   yield* logStarted(plan, url)
-  yield* Effect.raceFirst(capture.run, failWhenStoreIsLost)
+  yield* Effect.raceAllFirst([capture.run, takePart(plan), failWhenStoreIsLost])
 })
 
 /** Describes the deliveries that are still waiting, and the dead letters that are new since `before`. */
@@ -129,7 +136,7 @@ export const start = Command.make("start", {
           ? Effect.provide(runOnce(plan), pipelineLayer(plan))
           : Effect.provide(
             runForever(plan),
-            Layer.provideMerge(serverLayer(plan), pipelineLayer(plan))
+            Layer.provideMerge(serverLayer(plan), pipelineLayer(plan, { alone: false }))
           )
       }).pipe(Effect.provide(serviceLayer(settings)), stopOnSignal)
     }).pipe(withLoggedErrors({ ...Config.parseLogSettings(input), ...given({ level: logLevel }) })))).pipe(

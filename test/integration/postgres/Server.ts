@@ -15,11 +15,12 @@ import * as PgConnection from "@effect/sql-pg/PgConnection"
 import { afterAll } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
 import * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import { execFile, execFileSync, spawn, spawnSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { existsSync, readdirSync } from "node:fs"
@@ -106,9 +107,14 @@ const initialized = Effect.fnUntraced(function*(path: string) {
   return data
 })
 
-/** Starts a server with a data directory; returns once it answers. */
-const running = Effect.fnUntraced(function*(path: string, data: string, own: ReadonlyArray<string> = []) {
-  const port = yield* freePort
+/** Starts a server with a data directory; returns once it answers. `port`: that of the server before a restart. */
+const running = Effect.fnUntraced(function*(
+  path: string,
+  data: string,
+  own: ReadonlyArray<string> = [],
+  givenPort: number | null = null
+) {
+  const port = givenPort ?? (yield* freePort)
   const where = ["-D", data, "-k", path, "-h", "127.0.0.1", "-p", String(port)]
   const settings = ["fsync=off", "max_connections=300", "shared_buffers=32MB", "log_min_messages=panic", ...own]
     .flatMap((
@@ -135,6 +141,21 @@ const running = Effect.fnUntraced(function*(path: string, data: string, own: Rea
 export const startServer = Effect.gen(function*() {
   const path = yield* folder
   return yield* running(path, yield* initialized(path))
+})
+
+/** A server that can be restarted: it ends all connections and transactions, and answers at the same address afterwards. */
+export const restartable = Effect.gen(function*() {
+  const path = yield* folder
+  const data = yield* initialized(path)
+  const parent = yield* Effect.scope
+  let life = yield* Scope.fork(parent)
+  const url = yield* Scope.provide(running(path, data), life)
+  const restart = Effect.gen(function*() {
+    yield* Scope.close(life, Exit.void)
+    life = yield* Scope.fork(parent)
+    yield* Scope.provide(running(path, data, [], Number(new URL(url).port)), life)
+  })
+  return { url, restart }
 })
 
 /** Why this machine cannot start a server of its own for a test; null if it can. */

@@ -1,0 +1,167 @@
+/**
+ * Three processes that share one PostgreSQL database, while they are killed and frozen, their connections are cut, and the server
+ * restarts.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { StreamModel } from "../../../src/domain/Model.ts"
+import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
+import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
+import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import { restartable, say } from "../../integration/postgres/Server.ts"
+import { seed } from "../kill/Home.ts"
+import { contentsOf, judge, quiet } from "../kill/Lives.ts"
+import { until } from "../kill/Patience.ts"
+import { launch, type Service } from "../kill/Service.ts"
+
+const faults: FaultSettings["faults"] = [
+  { kind: "server_error", probability: 0.01 },
+  { kind: "rate_limit", probability: 0.003, retryAfter: 0 },
+  { kind: "truncated", probability: 0.005 },
+  { kind: "drop_request", probability: 0.005 },
+  { kind: "delay", probability: 0.01, delay: 100 }
+]
+
+/** How often each trouble happens, in random order. */
+export interface Troubles {
+  readonly kill: number
+  readonly stop: number
+  readonly freeze: number
+  readonly cut: number
+  readonly restart: number
+}
+
+export interface Options {
+  readonly processes: number
+  readonly integrations: number
+  readonly models: ReadonlyArray<StreamModel>
+  readonly troubles: Troubles
+  /** Activity of the world. */
+  readonly speed: number
+  readonly settings?: Readonly<Record<string, string>>
+}
+
+/** Time until all shards are owned by living processes again, ms, by kind of trouble. */
+export type Takeovers = Readonly<Record<keyof Troubles, ReadonlyArray<number>>>
+
+/** How many shards each process owns, by pid. */
+const shardsOf = (url: string) =>
+  Effect.map(
+    say(
+      url,
+      `SELECT p.pid::integer AS pid, count(*)::integer AS shards FROM rollcall.ownership o JOIN rollcall.processes p ON p.id = o.process
+       WHERE o.scope LIKE 'capture/%' GROUP BY p.pid`
+    ),
+    ({ rows }) => new Map(rows.map((row) => [Number(row["pid"]), Number(row["shards"])]))
+  ).pipe(
+    // the tables may not exist yet, and the server may be restarting
+    Effect.orElseSucceed(() => new Map<number, number>())
+  )
+
+const owned = (shards: ReadonlyMap<number, number>, members: ReadonlyArray<Service>): number =>
+  members.reduce((sum, { pid }) => sum + (shards.get(pid) ?? 0), 0)
+
+const shardCount = 64
+
+export const run = Effect.fnUntraced(function*(
+  { integrations, models, processes, settings, speed, troubles }: Options
+): Effect.fn.Return<
+  {
+    readonly takeovers: Takeovers
+    /** The largest share of the shards that one process owned after a trouble, in shards. */
+    readonly most: ReadonlyArray<number>
+    readonly judged: Effect.Success<ReturnType<typeof judge>>
+    readonly exitCodes: ReadonlyArray<number | null>
+  },
+  unknown,
+  Scope.Scope
+> {
+  const random = new SeededRandom(seed)
+  const server = yield* restartable
+  const sandbox = yield* Sandbox.serve({ seed, integrations, records: 30, speed })
+  const environment = {
+    ROLLCALL_API_URL: sandbox.url,
+    ROLLCALL_API_KEY: sandbox.key,
+    DATABASE_URL: server.url,
+    ROLLCALL_INTEGRATIONS: sandbox.integrations.join(),
+    ROLLCALL_MODELS: models.join(),
+    ROLLCALL_INTERVAL: "1 second",
+    ROLLCALL_SWEEP_INTERVAL: "3 seconds",
+    ROLLCALL_CONFIRM_INTERVAL: "1 second",
+    ROLLCALL_OVERLAP_MIN: "3 seconds",
+    ROLLCALL_RETRY_BASE: "20 millis",
+    ...settings
+  }
+  yield* sandbox.setFaults({ faults })
+  let members: Array<Service> = []
+  for (let count = 0; count < processes; count++) members.push(yield* launch(environment))
+  const describe = () => members.map((member) => `process ${member.pid}:\n${member.log()}`).join("\n\n")
+  const shared = (among: ReadonlyArray<Service>) =>
+    until(
+      `${among.length} processes to own all shards`,
+      shardsOf(server.url),
+      (shards) => owned(shards, among) === shardCount && among.every(({ pid }) => (shards.get(pid) ?? 0) > 0)
+    ).pipe(Effect.tapDefect(() => Effect.sync(() => process.stderr.write(describe()))))
+  const takeovers: Record<keyof Troubles, Array<number>> = { kill: [], stop: [], freeze: [], cut: [], restart: [] }
+  const most: Array<number> = []
+  const exitCodes: Array<number | null> = []
+
+  const timed = Effect.fnUntraced(function*(kind: keyof Troubles, among: ReadonlyArray<Service>) {
+    const before = Date.now()
+    yield* shared(among)
+    takeovers[kind].push(Date.now() - before)
+  })
+
+  const replace = Effect.fnUntraced(function*(kind: "kill" | "stop", victim: Service) {
+    exitCodes.push(yield* kind === "kill" ? Effect.as(victim.end("SIGKILL"), 0) : victim.end("SIGTERM"))
+    members = members.filter((member) => member !== victim)
+    yield* timed(kind, members)
+    members.push(yield* launch(environment))
+  })
+
+  const happen: Readonly<Record<keyof Troubles, (victim: Service) => Effect.Effect<void, unknown, Scope.Scope>>> = {
+    kill: (victim) => replace("kill", victim),
+    stop: (victim) => replace("stop", victim),
+    freeze: Effect.fnUntraced(function*(victim) {
+      yield* victim.signal("SIGSTOP")
+      yield* timed("freeze", members.filter((member) => member !== victim))
+      yield* Effect.sleep(random.int(0, 2_000))
+      yield* victim.signal("SIGCONT")
+    }),
+    cut: Effect.fnUntraced(function*() {
+      yield* say(
+        server.url,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'rollcall' AND random() < 0.7"
+      )
+      yield* timed("cut", members)
+    }),
+    restart: Effect.fnUntraced(function*() {
+      yield* server.restart
+      yield* timed("restart", members)
+    })
+  }
+
+  yield* shared(members)
+  const agenda = random.shuffled(
+    (Object.keys(troubles) as ReadonlyArray<keyof Troubles>).flatMap((kind) =>
+      Array.from({ length: troubles[kind] }, () => kind)
+    )
+  )
+  for (const kind of agenda) {
+    yield* Effect.sleep(random.int(200, 2_000))
+    yield* happen[kind](random.pick(members))
+    const shards = yield* shared(members)
+    most.push(Math.max(...shards.values()))
+    for (const member of members) {
+      if (!member.alive()) throw new Error(`process ${member.pid} ended by itself after ${kind}:\n${member.log()}`)
+    }
+  }
+
+  yield* sandbox.setFaults({})
+  yield* sandbox.freeze
+  const url = yield* members[0]!.url
+  yield* quiet(url)
+  const judged = yield* judge(url, contentsOf(sandbox, models))
+  for (const member of members) exitCodes.push(yield* member.end("SIGTERM"))
+  return { takeovers, most, judged, exitCodes }
+})

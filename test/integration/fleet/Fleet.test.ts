@@ -1,0 +1,96 @@
+/** Real processes that share one PostgreSQL database and its work. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
+import { seed } from "../../fault/kill/Home.ts"
+import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
+import { until } from "../../fault/kill/Patience.ts"
+import { launch, type Service } from "../../fault/kill/Service.ts"
+import * as Server from "../postgres/Server.ts"
+
+const { database } = Server.ofFile()
+
+const models = ["ats.application", "ats.tag"] as const
+
+/** How many shards the process owns, by its log. */
+const shardsOf = (service: Service): number => {
+  const counts = service.log().split("\n").flatMap((line) => {
+    const entry = line.startsWith("{") ? JSON.parse(line) : {}
+    return entry.message === "shards taken" ? [entry.now] : entry.message === "shards released" ? [entry.left] : []
+  })
+  return counts.at(-1) ?? 0
+}
+
+const shared = (...services: ReadonlyArray<Service>) =>
+  until(
+    `${services.length} processes to own all shards`,
+    Effect.sync(() => services.map(shardsOf)),
+    (counts) => counts.reduce((sum, count) => sum + count, 0) === 64 && counts.every((count) => count > 0)
+  )
+
+const fleet = Effect.gen(function*() {
+  const sandbox = yield* Sandbox.serve({ seed, integrations: 12, records: 40, speed: 200 })
+  const settings: Readonly<Record<string, string>> = {
+    ROLLCALL_API_URL: sandbox.url,
+    ROLLCALL_API_KEY: sandbox.key,
+    DATABASE_URL: yield* database,
+    ROLLCALL_INTEGRATIONS: sandbox.integrations.join(),
+    ROLLCALL_MODELS: models.join(),
+    ROLLCALL_INTERVAL: "500 millis",
+    ROLLCALL_SWEEP_INTERVAL: "2 seconds",
+    ROLLCALL_CONFIRM_INTERVAL: "1 second",
+    ROLLCALL_OVERLAP_MIN: "3 seconds",
+    ROLLCALL_RETRY_BASE: "20 millis"
+  }
+  return { sandbox, join: launch(settings) }
+})
+
+describe.skipIf(Server.missing !== null)(
+  `a fleet${Server.missing === null ? "" : `, skipped: ${Server.missing}`}`,
+  () => {
+    it.live(
+      `shares the streams, and takes them over from a process that is killed, frozen or stopped (seed ${seed})`,
+      () =>
+        Effect.scoped(Effect.gen(function*() {
+          const { join, sandbox } = yield* fleet
+          const log: Array<unknown> = []
+          let mark = Date.now()
+          const lap = (what: string, of: unknown) => {
+            log.push([what, Date.now() - mark, of])
+            process.stderr.write(`${what} ${Date.now() - mark} ${JSON.stringify(of)}\n`)
+            mark = Date.now()
+          }
+          const first = yield* join
+          yield* first.url
+          lap("started", 0)
+          lap("one", yield* shared(first))
+          const second = yield* join
+          const third = yield* join
+          yield* third.url
+          lap("started", 0)
+          lap("three", yield* shared(first, second, third))
+          yield* Effect.sleep(2000)
+          mark = Date.now()
+          yield* first.end("SIGKILL")
+          lap("killed", yield* shared(second, third))
+          yield* second.signal("SIGSTOP")
+          lap(
+            "stopped",
+            yield* until("the third to own all", Effect.sync(() => shardsOf(third)), (count) => count === 64)
+          )
+          yield* second.signal("SIGCONT")
+          lap("continued", yield* shared(second, third))
+          mark = Date.now()
+          assert.strictEqual(yield* third.end("SIGTERM"), 0, third.log())
+          lap("terminated", 0)
+          lap("left", yield* shared(second))
+          yield* sandbox.freeze
+          const url = yield* second.url
+          yield* quiet(url)
+          const { differences, oracle } = yield* judge(url, contentsOf(sandbox, models))
+          assert.deepStrictEqual([differences, oracle.breaches], [[], []])
+        })),
+      120_000
+    )
+  }
+)

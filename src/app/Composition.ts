@@ -168,9 +168,16 @@ const loadDelivery = Effect.promise(() =>
 const pluginsLayer = (
   { plugins, retention }: ResolvedConfig,
   integrationsReady: Effect.Effect<void>
-): Layer.Layer<PluginAdmin.PluginAdmin, StoreError, Store | Deliveries | Source> =>
+): Layer.Layer<PluginAdmin.PluginAdmin, StoreError, Store | Deliveries | Source | Placement> =>
   plugins.length === 0 ?
-    Layer.merge(PluginAdmin.none, Layer.effectDiscard(endRunningDeliveries)) :
+    Layer.merge(
+      PluginAdmin.none,
+      Layer.effectDiscard(Effect.gen(function*() {
+        const context = yield* Effect.context<Store | Deliveries>()
+        const end = Effect.ignore(Effect.provideContext(endRunningDeliveries, context))
+        yield* (yield* Placement).singleton("delivery", Effect.andThen(end, Effect.never))
+      }))
+    ) :
     Layer.unwrap(Effect.map(loadDelivery, ([{ DeliveryEngine }, { layer }, { watchUncaught }]) =>
       layer(plugins).pipe(
         Layer.provide(DeliveryEngine.layer({ plugins, retention, integrationsReady })),

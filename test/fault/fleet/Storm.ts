@@ -62,14 +62,14 @@ const owned = (shards: ReadonlyMap<number, number>, members: ReadonlyArray<Servi
   members.reduce((sum, { pid }) => sum + (shards.get(pid) ?? 0), 0)
 
 const shardCount = 64
+/** A fair share, plus 20 %. */
+const most = (processes: number) => Math.floor(1.2 * shardCount / processes)
 
 export const run = Effect.fnUntraced(function*(
   { integrations, models, processes, settings, speed, troubles }: Options
 ): Effect.fn.Return<
   {
     readonly takeovers: Takeovers
-    /** The largest share of the shards that one process owned after a trouble, in shards. */
-    readonly most: ReadonlyArray<number>
     readonly judged: Effect.Success<ReturnType<typeof judge>>
     readonly exitCodes: ReadonlyArray<number | null>
   },
@@ -102,8 +102,14 @@ export const run = Effect.fnUntraced(function*(
       shardsOf(server.url),
       (shards) => owned(shards, among) === shardCount && among.every(({ pid }) => (shards.get(pid) ?? 0) > 0)
     ).pipe(Effect.tapDefect(() => Effect.sync(() => process.stderr.write(describe()))))
+  const balanced = Effect.suspend(() =>
+    until(
+      "no process to own more than its share",
+      shardsOf(server.url),
+      (shards) => owned(shards, members) === shardCount && Math.max(...shards.values()) <= most(processes)
+    )
+  )
   const takeovers: Record<keyof Troubles, Array<number>> = { kill: [], stop: [], freeze: [], cut: [], restart: [] }
-  const most: Array<number> = []
   const exitCodes: Array<number | null> = []
 
   const timed = Effect.fnUntraced(function*(kind: keyof Troubles, among: ReadonlyArray<Service>) {
@@ -150,8 +156,7 @@ export const run = Effect.fnUntraced(function*(
   for (const kind of agenda) {
     yield* Effect.sleep(random.int(200, 2_000))
     yield* happen[kind](random.pick(members))
-    const shards = yield* shared(members)
-    most.push(Math.max(...shards.values()))
+    yield* balanced
     for (const member of members) {
       if (!member.alive()) throw new Error(`process ${member.pid} ended by itself after ${kind}:\n${member.log()}`)
     }
@@ -163,5 +168,5 @@ export const run = Effect.fnUntraced(function*(
   yield* quiet(url)
   const judged = yield* judge(url, contentsOf(sandbox, models))
   for (const member of members) exitCodes.push(yield* member.end("SIGTERM"))
-  return { takeovers, most, judged, exitCodes }
+  return { takeovers, judged, exitCodes }
 })

@@ -9,6 +9,7 @@ import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import { restartable, say } from "../../integration/postgres/Server.ts"
+import type { Event } from "../kill/Follower.ts"
 import { seed } from "../kill/Home.ts"
 import { contentsOf, judge, quiet } from "../kill/Lives.ts"
 import { until } from "../kill/Patience.ts"
@@ -65,8 +66,21 @@ const shardCount = 64
 /** A fair share, plus 20 %. */
 const most = (processes: number) => Math.floor(1.2 * shardCount / processes)
 
+/** The times of takeovers as text: how many, the median, the 99th percentile and the longest, ms. */
+export const describe = (takeovers: Takeovers): string =>
+  Object.entries(takeovers).flatMap(([kind, times]) => {
+    if (times.length === 0) return []
+    const sorted = [...times].sort((a, b) => a - b)
+    const at = (share: number) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))]
+    return [
+      `${kind}: ${sorted.length} takeovers, median ${at(0.5)} ms, p99 ${at(0.99)} ms, longest ${sorted.at(-1)} ms`
+    ]
+  }).join("\n")
+
+/** `last` runs at the end of the quiet phase, while the processes still run. */
 export const run = Effect.fnUntraced(function*(
-  { integrations, models, processes, settings, speed, troubles }: Options
+  { integrations, models, processes, settings, speed, troubles }: Options,
+  last: (events: ReadonlyArray<Event>) => Effect.Effect<void, unknown>
 ): Effect.fn.Return<
   {
     readonly takeovers: Takeovers
@@ -95,13 +109,13 @@ export const run = Effect.fnUntraced(function*(
   yield* sandbox.setFaults({ faults })
   let members: Array<Service> = []
   for (let count = 0; count < processes; count++) members.push(yield* launch(environment))
-  const describe = () => members.map((member) => `process ${member.pid}:\n${member.log()}`).join("\n\n")
+  const logs = () => members.map((member) => `process ${member.pid}:\n${member.log()}`).join("\n\n")
   const shared = (among: ReadonlyArray<Service>) =>
     until(
       `${among.length} processes to own all shards`,
       shardsOf(server.url),
       (shards) => owned(shards, among) === shardCount && among.every(({ pid }) => (shards.get(pid) ?? 0) > 0)
-    ).pipe(Effect.tapDefect(() => Effect.sync(() => process.stderr.write(describe()))))
+    ).pipe(Effect.tapDefect(() => Effect.sync(() => process.stderr.write(logs()))))
   const balanced = Effect.suspend(() =>
     until(
       "no process to own more than its share",
@@ -167,6 +181,7 @@ export const run = Effect.fnUntraced(function*(
   const url = yield* members[0]!.url
   yield* quiet(url)
   const judged = yield* judge(url, contentsOf(sandbox, models))
+  yield* last(judged.events)
   for (const member of members) exitCodes.push(yield* member.end("SIGTERM"))
   return { takeovers, judged, exitCodes }
 })

@@ -181,7 +181,6 @@ const pluginsLayer = (
     Layer.unwrap(Effect.map(loadDelivery, ([{ DeliveryEngine }, { layer }, { watchUncaught }]) =>
       layer(plugins).pipe(
         Layer.provide(DeliveryEngine.layer({ plugins, retention, integrationsReady })),
-        Layer.provide(Placement.local),
         Layer.provide(NodeHttpClient.layerNodeHttp),
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))

@@ -30,7 +30,7 @@ import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import { type ForgettableRecord, type Forgotten, nothingForgotten } from "../../../src/domain/Forgotten.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
-import { captureScopeOf, dispatchScope } from "../../../src/domain/Shard.ts"
+import { captureScopeOf, deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
@@ -140,6 +140,9 @@ const noCommands = Commands.Commands.of({
   serve: () => Effect.void
 })
 
+/** The only integration to which plugins write. */
+const writingScope = deliveryScopeOf(shardOf("greenhouse:acme"))
+
 export class Process {
   readonly number: number
   /** A dead process waits for this until it is disposed. */
@@ -150,7 +153,7 @@ export class Process {
   readonly #ownDeliveries: Deliveries["Service"] | null
   readonly #scope = Effect.runSync(Scope.make())
   #dead = false
-  /** The owner of the delivery scope in this process. */
+  /** The owner of the deliveries that write, in this process. */
   #delivers: Owner | null = null
   /** By scope: how often the process has taken it over. */
   readonly #tenures = new Map<string, number>()
@@ -327,7 +330,7 @@ export class Process {
                 this.#tenures.set(owner.scope, (this.#tenures.get(owner.scope) ?? 0) + 1)
                 observer.ownerClaimed(owner)
               }
-              this.#delivers = owners.get(dispatchScope) ?? this.#delivers
+              this.#delivers = owners.get(writingScope) ?? this.#delivers
             }))
         ),
       ensureStreams: (streams) => this.whileAlive(store.ensureStreams(streams)),
@@ -375,12 +378,11 @@ export class Process {
     )
   }
 
-  #engine(): Layer.Layer<never, never, Store | Source> {
+  #engine(): Layer.Layer<never, never, Store | Source | Placement> {
     const deliveries = this.#ownDeliveries
     if (deliveries === null || !this.#environment.setting.plugins) return Layer.empty
     return Layer.effectDiscard(Engine).pipe(
       Layer.provide(Engine.layer({ plugins, retention: Duration.days(7) })),
-      Layer.provide(Placement.local),
       Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries))),
       Layer.provide(Layer.succeed(HttpClient.HttpClient, unexpectedClient))
     )

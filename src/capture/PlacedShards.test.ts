@@ -4,6 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { Placement } from "../fleet/Placement.ts"
+import { Fenced, StoreError } from "../store/Store.ts"
 import { Commands } from "./command/Commands.ts"
 import { Forgetting } from "./forget/Forgetting.ts"
 import * as PlacedShards from "./PlacedShards.ts"
@@ -11,7 +12,7 @@ import { Capture } from "./schedule/Capture.ts"
 import { Integrations } from "./schedule/Integrations.ts"
 
 /** Notes what happens to shards, in order. `runs`: what the placement runs for each shard. */
-const setup = () => {
+const setup = (resume: Effect.Effect<void, StoreError> = Effect.void) => {
   const events: Array<string> = []
   const runs = new Map<string, Effect.Effect<never>>()
   const note = (event: string, shards: Iterable<string>) =>
@@ -23,7 +24,7 @@ const setup = () => {
       take: (shards) => note("take", shards),
       release: (shards) => note("release", shards)
     }),
-    Layer.mock(Integrations)({ resume: (shards) => note("read", shards) }),
+    Layer.mock(Integrations)({ resume: (shards) => Effect.andThen(note("read", shards), resume) }),
     Layer.mock(Forgetting)({ resume: () => Effect.void }),
     Layer.mock(Commands)({
       serve: (shard) => Effect.acquireRelease(note("serve", [shard]), () => note("stop serving", [shard]))
@@ -51,5 +52,29 @@ describe("the shards that are placed in a process", () => {
       yield* place("capture/1")
       yield* TestClock.adjust("20 millis")
       assert.deepStrictEqual(events, ["take capture/1", "read capture/1", "serve capture/1"])
+    }))
+
+  it.effect("are taken again if another process took them over meanwhile, unless they have moved away by then (I10)", () =>
+    Effect.gen(function*() {
+      let failures = 1
+      const fenced = new StoreError({ reason: new Fenced({ scope: "capture/1", epoch: 3 }) })
+      const { events, place, run } = setup(Effect.suspend(() => failures-- > 0 ? Effect.fail(fenced) : Effect.void))
+      yield* run
+      const [first] = [yield* place("capture/1"), yield* place("capture/2")]
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual(events.splice(0), ["take", "read"].map((event) => `${event} capture/1 capture/2`))
+      yield* Fiber.interrupt(first)
+      yield* TestClock.adjust("3 seconds")
+      assert.deepStrictEqual(events, ["release capture/1", "take capture/2", "read capture/2", "serve capture/2"])
+    }))
+
+  it.effect("end the process if it may take nothing over, because the store was adopted (X14)", () =>
+    Effect.gen(function*() {
+      const adopted = new StoreError({ reason: new Fenced({ scope: "capture/1", epoch: 0 }) })
+      const { place, run } = setup(Effect.fail(adopted))
+      const running = yield* run
+      yield* place("capture/1")
+      yield* TestClock.adjust("20 millis")
+      assert.strictEqual(yield* Effect.flip(Fiber.join(running)), adopted)
     }))
 })

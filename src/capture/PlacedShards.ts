@@ -26,6 +26,12 @@ import { Integrations } from "./schedule/Integrations.ts"
 /** Shards of a starting process arrive one by one within this time. */
 const arrival = "20 millis"
 
+/** Time until the placement notices that another process has taken a shard over meanwhile. */
+const movePatience = "2 seconds"
+
+/** The shard was taken over while this process took it. A process that may take nothing over any longer has the epoch 0. */
+const isTakenOver = ({ reason }: StoreError): boolean => reason._tag === "Fenced" && reason.epoch > 0
+
 /** Runs until interrupted, and fails if a shard cannot be taken although the store answers. */
 export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetting | Integrations | Placement> = Effect
   .scoped(
@@ -90,6 +96,9 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
         Effect.andThen(Effect.sleep(arrival)),
         Effect.andThen(changed.close),
         Effect.andThen(retryWhileStoreUnavailable(takeArrived)),
+        Effect.catch((error) =>
+          isTakenOver(error) ? Effect.andThen(Effect.sleep(movePatience), changed.open) : Effect.fail(error)
+        ),
         Effect.forever
       )
     })

@@ -88,7 +88,11 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
 
       for (const scope of captureScopes) {
         const arrive = Effect.andThen(Effect.sync(() => placed.add(scope)), changed.open)
-        const leave = Effect.andThen(Effect.sync(() => placed.delete(scope)), releaseMoved)
+        // shards that leave together are released together
+        const leave = Effect.sync(() => placed.delete(scope)).pipe(
+          Effect.andThen(Effect.yieldNow),
+          Effect.andThen(releaseMoved)
+        )
         yield* placement.singleton(scope, Effect.acquireUseRelease(arrive, () => Effect.never, () => leave))
       }
 

@@ -18,7 +18,7 @@ import { logLevels } from "../config/DeploymentSettings.ts"
 import { defaultFile, loadRawConfig } from "../config/RawConfig.ts"
 import { findUnknownVariables } from "../config/UnknownVariables.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
-import { isStreamModel } from "../domain/Model.ts"
+import { isStreamModel, type StreamKey } from "../domain/Model.ts"
 import * as Server from "../http/Server.ts"
 import { version } from "../http/Version.ts"
 import { Relay } from "../publish/Relay.ts"
@@ -26,9 +26,15 @@ import { Store } from "../store/Store.ts"
 import { config, given, switchFlag } from "./Flags.ts"
 import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./Process.ts"
 
-const logStarted = Effect.fnUntraced(function*({ kafka, store: { name } }: ResolvedConfig, url: string | null) {
+const logStarted = Effect.fnUntraced(function*(plan: ResolvedConfig, url: string | null) {
+  const { kafka, store: { name } } = plan
   const store = yield* Store
-  const streams = (yield* store.streams).filter(({ model, retired }) => retired !== true && isStreamModel(model))
+  const stored = yield* store.streams
+  const isDeclared = ({ integration, model }: StreamKey) =>
+    plan.streams.some((declared) => declared.integration === integration && declared.model === model)
+  // a process of a fleet starts before its streams are placed in it
+  const added = stored.filter((stream) => stream.retired !== true && !isDeclared(stream))
+  const streams = [...plan.streams, ...added].filter(({ model }) => isStreamModel(model))
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
     version,
     streams: streams.length,

@@ -18,6 +18,7 @@ import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as References from "effect/References"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { shardCount } from "../domain/Shard.ts"
 import { storePause } from "../store/Recovery.ts"
@@ -41,6 +42,8 @@ const sharding = (process: string) =>
     Layer.provide(RunnerHealth.layerNoop),
     Layer.provide(MessageStorage.layerNoop),
     Layer.provide(SqlRunnerStorage.layerWith({ prefix: "fleet" })),
+    // the store logs its outages; `effect/cluster` would log each of its failures
+    Layer.provide(Layer.succeed(References.MinimumLogLevel, "None")),
     Layer.provide(ShardingConfig.layer({
       // nothing listens there: the address only identifies the process
       runnerAddress: Option.some(new RunnerAddress.RunnerAddress({ host: process, port: 0 })),
@@ -76,9 +79,13 @@ export const run = (
   Effect.gen(function*() {
     const engine = yield* PlacementEngine
     const cluster = yield* Sharding.Sharding
+    const level = yield* References.MinimumLogLevel
     yield* engine.attach((name, run) => {
       const shard = shardOf(name)
-      return cluster.registerSingleton(shard === null ? name : nameIn(cluster, name, shard), run)
+      return cluster.registerSingleton(
+        shard === null ? name : nameIn(cluster, name, shard),
+        Effect.provideService(run, References.MinimumLogLevel, level)
+      )
     })
     return yield* Effect.never
   }).pipe(

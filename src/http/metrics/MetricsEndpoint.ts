@@ -150,11 +150,14 @@ const updateFleetGauges = Effect.fnUntraced(function*(self: string, { alive, ofF
   if (ofFleet) yield* set(fleetProcesses, alive)
 })
 
+/** Without the metrics of the placement: `rollcall_shards_owned` says what they say. */
+const withoutPlacement = (text: string): string => text.replaceAll(/^(# [A-Z]+ )?effect_cluster_.*\n?/gm, "")
+
 /** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
 const renderMetrics = Effect.fnUntraced(function*(publishes: boolean) {
   const { overview, plugins, processes } = yield* OverviewCache
   const { self } = yield* Processes
-  const own = yield* PrometheusMetrics.format()
+  const own = withoutPlacement(yield* PrometheusMetrics.format())
   const stored = yield* Effect.gen(function*() {
     const read = <A>(cached: Effect.Effect<Cached<A>, StoreError>) =>
       Effect.option(Effect.map(cached, ({ value }) => value))

@@ -256,7 +256,8 @@ const untilSeen = async (follower: Follower, count: number) => {
 export const quiet = Effect.fnUntraced(function*(url: string) {
   const marks = new Map<string, { readonly polls: Set<string | null>; readonly sweeps: Set<string | null> }>()
   const look = Effect.map(streams(url), (views) => {
-    const open: Array<string> = []
+    // a process of a fleet answers before its streams are placed in it
+    const open: Array<string> = views.length === 0 ? ["no stream is read yet"] : []
     for (const { blocked, last_poll_at, last_sweep_at, phase, stream } of views) {
       if (blocked !== null) continue
       const mark = marks.get(stream) ?? { polls: new Set(), sweeps: new Set() }

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Home from "../../fault/kill/Home.ts"
 import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
+import { until } from "../../fault/kill/Patience.ts"
 import { launch, type Service } from "../../fault/kill/Service.ts"
 import * as Server from "./Server.ts"
 import { type SilentProxy, silentProxy } from "./SilentProxy.ts"
@@ -148,7 +149,7 @@ describe.skipIf(missing !== null)(
           const healedAt = Date.now()
           yield* service.says("store available again")
           assert.isBelow(Date.now() - healedAt, 30_000)
-          assert.strictEqual((yield* get(`${api}/health/ready`)).status, 200)
+          yield* until("the service to be ready", get(`${api}/health/ready`), ({ status }) => status === 200)
           yield* isComplete(api, sandbox)
           assertLog(service, /the database does not answer \(postgres:/)
           assert.strictEqual(yield* service.end("SIGTERM"), 0)

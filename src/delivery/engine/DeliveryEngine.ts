@@ -72,12 +72,12 @@ export interface Options {
   readonly retention: Duration.Duration
   /** Returns once the store has the integrations of the configuration. No delivery is attempted before. */
   readonly integrationsReady?: Effect.Effect<void>
+  /** How often the engine looks for deliveries that another process has created. Default: 250 ms. */
+  readonly pollInterval?: Duration.Duration
 }
 
 /** How often the engine checks whether a removed integration has been added again, ms. */
 const removedRecheckMillis = 60_000
-/** How often the engine looks for deliveries that another process has created, ms. */
-const pollMillis = 250
 const nothing: ClaimResult = { claimed: [], next: null, isolatedDue: false, lost: [] }
 
 export class DeliveryEngine extends Context.Service<DeliveryEngine, {
@@ -92,7 +92,10 @@ export class DeliveryEngine extends Context.Service<DeliveryEngine, {
     Layer.effect(DeliveryEngine, make(options))
 }
 
-const make = Effect.fnUntraced(function*({ integrationsReady = Effect.void, plugins, retention }: Options) {
+const make = Effect.fnUntraced(function*(
+  { integrationsReady = Effect.void, plugins, pollInterval = Duration.millis(250), retention }: Options
+) {
+  const pollMillis = Duration.toMillis(pollInterval)
   const store = yield* Store
   const deliveries = yield* Deliveries
   const services = {

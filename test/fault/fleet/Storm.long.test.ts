@@ -54,8 +54,8 @@ describe.skipIf(missing !== null)(
             assert.deepStrictEqual(new Set(exitCodes), new Set([0]))
             const messages = yield* published
             const versions = new Map<string, number>()
-            for (const { headers, key } of messages) {
-              const version = Number(headers["ce_version"])
+            for (const { key, payload } of messages) {
+              const { version }: { readonly version: number } = JSON.parse(payload ?? "null")
               assert.strictEqual(version, (versions.get(key) ?? 0) + 1, `${key} is out of order, or published twice`)
               versions.set(key, version)
             }

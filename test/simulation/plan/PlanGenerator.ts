@@ -284,7 +284,8 @@ const withForgetting = (plan: Plan): Plan => {
 /** In some worlds several processes share the work, and shards move between them. */
 const withFleet = (plan: Plan): Plan => {
   const random = new SeededRandom(hash(`fleet ${plan.seed}`))
-  if (random.boolean(0.7)) return plan
+  // worlds with plugins take several times as long
+  if (random.boolean(plan.setting.plugins ? 0.93 : 0.7)) return plan
   const trouble = (kind: TroubleKind, at: number): Trouble => ({
     at: Math.floor(at * plan.setting.duration),
     trouble: kind,

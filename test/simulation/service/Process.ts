@@ -382,7 +382,7 @@ export class Process {
     const deliveries = this.#ownDeliveries
     if (deliveries === null || !this.#environment.setting.plugins) return Layer.empty
     return Layer.effectDiscard(Engine).pipe(
-      Layer.provide(Engine.layer({ plugins, retention: Duration.days(7) })),
+      Layer.provide(Engine.layer({ plugins, retention: Duration.days(7), pollInterval: Duration.seconds(20) })),
       Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries))),
       Layer.provide(Layer.succeed(HttpClient.HttpClient, unexpectedClient))
     )

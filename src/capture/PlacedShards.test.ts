@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
 import { TestClock } from "effect/testing"
 import { Placement } from "../fleet/Placement.ts"
 import { Fenced, StoreError } from "../store/Store.ts"
@@ -14,6 +15,7 @@ import { Integrations } from "./schedule/Integrations.ts"
 /** Notes what happens to shards, in order. `runs`: what the placement runs for each shard. */
 const setup = (resume: Effect.Effect<void, StoreError> = Effect.void) => {
   const events: Array<string> = []
+  const lost = Effect.runSync(Queue.unbounded<string>())
   const runs = new Map<string, Effect.Effect<never>>()
   const note = (event: string, shards: Iterable<string>) =>
     Effect.sync(() => void events.push(`${event} ${[...shards].join(" ")}`))
@@ -22,7 +24,8 @@ const setup = (resume: Effect.Effect<void, StoreError> = Effect.void) => {
       ownerOf: (scope) => ({ scope, epoch: 1 }),
       owns: () => true,
       take: (shards) => note("take", shards),
-      release: (shards) => note("release", shards)
+      release: (shards) => note("release", shards),
+      awaitLost: Queue.take(lost)
     }),
     Layer.mock(Integrations)({ resume: (shards) => Effect.andThen(note("read", shards), resume) }),
     Layer.mock(Forgetting)({ resume: () => Effect.void }),
@@ -33,6 +36,7 @@ const setup = (resume: Effect.Effect<void, StoreError> = Effect.void) => {
   )
   return {
     events,
+    lose: (shard: string) => Queue.offer(lost, shard),
     run: Effect.forkChild(Effect.provide(PlacedShards.run, services), { startImmediately: true }),
     place: (shard: string) => Effect.forkChild(runs.get(shard)!, { startImmediately: true })
   }
@@ -66,6 +70,18 @@ describe("the shards that are placed in a process", () => {
       yield* Fiber.interrupt(first)
       yield* TestClock.adjust("3 seconds")
       assert.deepStrictEqual(events, ["release capture/1", "take capture/2", "read capture/2", "serve capture/2"])
+    }))
+
+  it.effect("are taken again if another process keeps them although they are placed here (I10)", () =>
+    Effect.gen(function*() {
+      const { events, lose, place, run } = setup()
+      yield* run
+      yield* place("capture/1")
+      yield* TestClock.adjust("20 millis")
+      events.splice(0)
+      yield* lose("capture/1")
+      yield* TestClock.adjust("20 millis")
+      assert.deepStrictEqual(events, ["stop serving", "take", "read", "serve"].map((event) => `${event} capture/1`))
     }))
 
   it.effect("end the process if it may take nothing over, because the store was adopted (X14)", () =>

@@ -96,6 +96,15 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
         yield* placement.singleton(scope, Effect.acquireUseRelease(arrive, () => Effect.never, () => leave))
       }
 
+      /** A shard that another process has taken over, although it is placed here, is taken again. */
+      const takeLost = Effect.gen(function*() {
+        const scope = yield* capture.awaitLost
+        if (!read.delete(scope)) return
+        yield* stopServing(scope)
+        yield* changed.open
+      })
+      yield* Effect.forkScoped(Effect.forever(takeLost))
+
       return yield* changed.await.pipe(
         Effect.andThen(Effect.sleep(arrival)),
         Effect.andThen(changed.close),

@@ -12,6 +12,7 @@ import * as Effect from "effect/Effect"
 import * as FiberMap from "effect/FiberMap"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import * as Guard from "../../domain/Guard.ts"
 import { isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
@@ -68,6 +69,8 @@ export class Capture extends Context.Service<
     readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
     /** Interrupts the reading of these shards, possibly before a current page is committed, and their work in the background. */
     readonly release: (scopes: ReadonlySet<string>) => Effect.Effect<void>
+    /** Returns an owned shard that another process has taken over, if it was not released soon. It is not read until it is taken again. */
+    readonly awaitLost: Effect.Effect<string>
     /** Runs the effect in the background until it ends or the shard of the integration is released. */
     readonly runFor: OwnedShards.OwnedShards["runFor"]
     /**
@@ -76,8 +79,8 @@ export class Capture extends Context.Service<
      */
     readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
     /**
-     * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if another process took
-     * over a shard that is not released soon, or the store cannot be used at all.
+     * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if the store cannot
+     * be used at all, or if another process took over and `takesAll` is set.
      */
     readonly run: Effect.Effect<never, StoreError>
     /** Polls each stream once, after its backfill; skips paused streams. */
@@ -98,8 +101,8 @@ export class Capture extends Context.Service<
 
 const approvedPage = 100
 /**
- * A process that was frozen is fenced before it notices that its shards have moved. If a shard is not released within this time, a process
- * took it over that does not belong to the fleet, such as `store adopt`.
+ * A process that was frozen is fenced before it notices that its shards have moved. If a shard is not released within this time, it was
+ * taken over by a process that should not have it: one that was frozen before it took it over, or one that does not belong to the fleet.
  */
 const releasePatience = "10 seconds"
 
@@ -128,13 +131,15 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   })
   if (takesAll) yield* take(captureScopes)
 
-  /** If another process has taken over, waits for the release of the shard, and fails if there is none. */
+  const lost = yield* Queue.unbounded<string>()
+
+  /** If another process has taken over, waits for the release of the shard. If there is none, the shard counts as lost. */
   const untilReleased = (error: StoreError): Effect.Effect<void, StoreError> => {
     const { reason } = error
     if (reason._tag !== "Fenced" || takesAll) return Effect.fail(error)
     return Effect.andThen(
       Effect.sleep(releasePatience),
-      Effect.suspend(() => shards.isOwner(reason) ? Effect.fail(error) : Effect.void)
+      Effect.suspend(() => shards.isOwner(reason) ? Effect.asVoid(Queue.offer(lost, reason.scope)) : Effect.void)
     )
   }
 
@@ -292,6 +297,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     runFor,
     take,
     release,
+    awaitLost: Queue.take(lost),
     assign,
     run,
     once: Effect.suspend(() => Effect.forEach([...workers.values()], readOnce, { concurrency: "unbounded" })).pipe(

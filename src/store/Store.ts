@@ -40,12 +40,12 @@ import { FaultCause, faultOf } from "./StoreFault.ts"
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
-/** A newer owner took over: stop, do not retry. */
+/** A newer owner took over: stop, do not retry. In a fleet, a shard that moves is released first, so that this is not its usual end. */
 export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Schema.String, epoch: Schema.Number }) {
   readonly retryable = false
   get hint(): string {
     const [owned] = this.scope.split("/")
-    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. Only one process may use a store: to run both, give each its own store.`
+    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. A SQLite store allows only one process: to run both, give each its own store. On PostgreSQL, processes of \`rollcall start\` share the work, but \`rollcall store adopt\`, \`rollcall start --once\` and earlier versions take everything over: start this process again, as a supervisor does, when they have ended.`
   }
 }
 /** The database is unavailable (see `StoreFault`), or too many transactions compete for the same rows: nothing was committed, try later. */

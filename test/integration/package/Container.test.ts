@@ -196,7 +196,7 @@ describe.each(composeFiles)("%s", (file) => {
       Object.keys(services).filter((name) => name !== "rollcall")
     )
     assert.match(rollcall.ports?.join() ?? "", /:8477$/)
-    assert.isAtLeast(Number.parseInt(rollcall.stop_grace_period ?? "", 10), 30)
+    assert.isAtLeast(Number.parseInt(rollcall.stop_grace_period ?? "", 10), 40)
   })
 
   it.effect("configures Rollcall with variables that it knows, and with values that it accepts", () =>

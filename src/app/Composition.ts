@@ -150,10 +150,12 @@ export const kafkaOptions = ({ sasl, ...kafka }: KafkaSettings, streams: Resolve
   streams
 })
 
-const relayLayer = (plan: ResolvedConfig) => {
+const relayLayer = (plan: ResolvedConfig, takesAll: boolean) => {
   if (plan.kafka === null) return Layer.empty
   const options = kafkaOptions(plan.kafka, plan.streams)
-  return Relay.placedLayer().pipe(Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options)))))
+  return Relay.placedLayer({ retakes: !takesAll }).pipe(
+    Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options))))
+  )
 }
 
 const loadDelivery = Effect.promise(() =>
@@ -292,7 +294,7 @@ export const pipelineLayer = (plan: ResolvedConfig, { alone }: { readonly alone:
     Layer.provide(takesAll ? Calls.local : QueuedCalls.layer),
     Layer.provideMerge(captureLayer(plan, takesAll)),
     Layer.merge(Retention.placedLayer({ retention: plan.retention, readers: logReadersOf(plan) })),
-    Layer.provideMerge(relayLayer(plan)),
+    Layer.provideMerge(relayLayer(plan, takesAll)),
     Layer.provideMerge(pluginsLayer(plan, integrationsReady.await)),
     Layer.provideMerge(membershipLayer),
     Layer.provideMerge(takesAll ? Placement.local : Placement.layer)

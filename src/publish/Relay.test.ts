@@ -15,6 +15,7 @@ import { entries } from "../../test/integration/publish/Entries.ts"
 import { append } from "../../test/integration/publish/Log.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
 import { chainOf, genesis, partitionKey } from "../domain/ChangeEvent.ts"
+import { Placement } from "../fleet/Placement.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { Relay, type RelayStatus } from "./Relay.ts"
@@ -24,11 +25,14 @@ import { checkpointOf, Refused, Sink, Unreachable } from "./Sink.ts"
 const unreachable = new Unreachable({ message: "connect ECONNREFUSED", cause: null })
 
 /** Starts a relay from the current store to `broker`; closing its scope ends it. */
-const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
+const start = Effect.fnUntraced(function*(
+  broker: MemorySink.MemoryBroker,
+  relay: Layer.Layer<Relay, never, Sink | Store> = Relay.layer
+) {
   const store = yield* Store
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
-    Layer.fresh(Relay.layer).pipe(Layer.provide(MemorySink.layer(broker)), Layer.provide(Layer.succeed(Store, store))),
+    Layer.fresh(relay).pipe(Layer.provide(MemorySink.layer(broker)), Layer.provide(Layer.succeed(Store, store))),
     scope
   )
   return { ...Context.get(context, Relay), end: Scope.close(scope, Exit.void) }
@@ -529,6 +533,24 @@ describe("Relay", () => {
       yield* TestClock.adjust("60 minutes")
       assert.strictEqual((yield* old.status).state, "stopped")
       assert.strictEqual((yield* next.status).state, "running")
+      assert.deepStrictEqual(ids(broker), expected(1, 20))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a relay of a fleet that was replaced but not moved takes ownership again after ten seconds (I10)", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      const relay = yield* start(broker, Layer.provide(Relay.placedLayer({ retakes: true }), Placement.local))
+      yield* append(10)
+      yield* relay.awaitPosition(10)
+      yield* (yield* Store).takeOwnership("relay")
+      yield* append(10)
+      yield* once(relay, "stopped")
+      yield* whileTimePasses(
+        relay.awaitPosition(20).pipe(Effect.repeat({
+          until: ({ state }) => state === "running",
+          schedule: Schedule.spaced("1 second")
+        }))
+      )
       assert.deepStrictEqual(ids(broker), expected(1, 20))
     }).pipe(Effect.provide(store)))
 

@@ -10,7 +10,7 @@
  *
  * Gotchas
  * - The relay takes ownership once each time it is placed in this process. A relay that was replaced must not take ownership again by
- *   retrying.
+ *   retrying; in a fleet it does after ten seconds, unless the placement has moved it by then.
  * - The sink also fences a relay that was frozen longer than its transaction may stay open. The ownership in the store
  *   distinguishes this case from a replacement.
  * - Abandoning a batch on shutdown is safe: either the sink has committed it and reports it at the next `open`, or no
@@ -43,6 +43,15 @@ export interface RelayStatus extends Condition {
   readonly progressPosition: number
 }
 
+export interface RelayOptions {
+  readonly progressEvery?: Duration.Input
+  /**
+   * Whether a relay that was replaced takes ownership again, if it is still placed here after a while: it was replaced by a process that
+   * was frozen before it took ownership, or that does not belong to the fleet.
+   */
+  readonly retakes: boolean
+}
+
 export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
   /**
@@ -56,12 +65,12 @@ export class Relay extends Context.Service<Relay, {
    * once per `progressEvery`.
    */
   static readonly placedLayer = (
-    progressEvery: Duration.Input = "10 seconds"
+    { progressEvery = "10 seconds", retakes }: RelayOptions
   ): Layer.Layer<Relay, never, Store | Sink | Placement> =>
-    Layer.effect(Relay, Effect.suspend(() => make(Duration.fromInputUnsafe(progressEvery))))
+    Layer.effect(Relay, Effect.suspend(() => make(Duration.fromInputUnsafe(progressEvery), retakes)))
   /** The relay of a process that shares its store with no other. */
   static readonly layerWith = (progressEvery: Duration.Input): Layer.Layer<Relay, never, Store | Sink> =>
-    Layer.provide(Relay.placedLayer(progressEvery), Placement.local)
+    Layer.provide(Relay.placedLayer({ progressEvery, retakes: false }), Placement.local)
   static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Relay.layerWith("10 seconds")
 }
 
@@ -89,6 +98,8 @@ const batchRows = 500
 const delays = {
   /** After the sink refused the request: time for an operator to correct the cause. */
   refused: Duration.minutes(5),
+  /** After another process took ownership, until this one takes it again. */
+  replaced: Duration.seconds(10),
   /** How long a shutdown waits for the batch in progress. */
   shutdown: Duration.seconds(10)
 }
@@ -143,7 +154,7 @@ const recoveryFor = (error: RelayError): "wait" | "stop" | "stopAndRetry" => {
   }
 }
 
-const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
+const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retakes: boolean) {
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
@@ -252,7 +263,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
       Effect.andThen(unreachable(error.reason.message, error))
     )
 
-  const handleFailure = Effect.fnUntraced(function*(error: RelayError) {
+  const handleFailure = Effect.fnUntraced(function*(error: RelayError): Effect.fn.Return<void, "replaced"> {
     const before = yield* SubscriptionRef.get(status)
     const recovery = recoveryFor(error)
     const state = recovery === "wait" ? "waiting" : "stopped"
@@ -265,13 +276,17 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
       )
     }
     yield* SubscriptionRef.set(status, yield* nextCondition(before, state, reason))
+    const isReplaced = error._tag === "StoreError" && error.reason._tag === "Fenced" && error.reason.epoch > 0
+    if (isReplaced && retakes) {
+      return yield* Effect.andThen(Effect.sleep(delays.replaced), Effect.fail("replaced" as const))
+    }
     if (recovery === "stop") return yield* Effect.never
     const delay = backoff(failures++)
     const jitter = yield* Random.nextBetween(0.5, 1)
     yield* Effect.sleep(recovery === "wait" ? Duration.times(delay, jitter) : delays.refused)
   })
 
-  const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A> =>
+  const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A, "replaced"> =>
     Effect.catch(effect, (error) => Effect.andThen(handleFailure(error), retryForever(effect)))
 
   const setState = (state: RelayStatus["state"]) =>
@@ -281,6 +296,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration) {
   const run = setState("starting").pipe(
     Effect.andThen(retryForever(store.takeOwnership(relayReader))),
     Effect.flatMap((owner) => retryForever(Effect.catchTag(session(owner), "SinkError", retryIfOwner(owner)))),
+    Effect.eventually,
     Effect.onInterrupt(() => setState("standby"))
   )
   yield* (yield* Placement).singleton(relayReader, run)

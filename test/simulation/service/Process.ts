@@ -198,7 +198,7 @@ export class Process {
       confirmInterval: Duration.millis(setting.confirmInterval)
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(
-      Layer.merge(Relay.placedLayer("10 minutes")),
+      Layer.merge(Relay.placedLayer({ progressEvery: "10 minutes", retakes: simulatedPlacement !== null })),
       Layer.merge(this.#engine()),
       Layer.provideMerge(
         simulatedPlacement === null ? Placement.local : Layer.succeed(Placement, simulatedPlacement.of(this))

@@ -57,7 +57,12 @@ export const placedLayer = (options: RetentionOptions): Layer.Layer<never, never
     const placement = yield* Placement
     const pruneAndLog = prune(options).pipe(
       Effect.provideService(Store, store),
-      Effect.catch((error) => Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: error.message })))
+      // the store logs its outages
+      Effect.catch((error) =>
+        error.reason.retryable
+          ? Effect.void
+          : Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: error.message }))
+      )
     )
     yield* placement.singleton("retention", Effect.forever(Effect.andThen(pruneAndLog, Effect.sleep(pruneInterval))))
   }))

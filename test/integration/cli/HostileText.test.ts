@@ -193,12 +193,31 @@ const event = {
   }
 }
 
+const process = {
+  id: hostile,
+  current: false,
+  version: hostile,
+  host: hostile,
+  pid: 1,
+  address: null,
+  started_at: at,
+  last_heartbeat_at: at,
+  silence_seconds: 1,
+  state: "alive",
+  clock_offset_seconds: null,
+  shards: 1,
+  publishes: false,
+  dispatches: false,
+  problems: [{ name: hostile, reason: hostile }]
+}
+
 const page = (...items: ReadonlyArray<unknown>) => ({ items, next: null, as_of: at })
 const bodies: Readonly<Record<string, unknown>> = {
   "/health/ready": { status: "ready", checks: [{ name: "reading", ok: false, reason: hostile }] },
   "/v1/streams": page(stream),
   "/v1/streams/a/ats.tag": stream,
   "/v1/streams/a/ats.tag/audit": audit,
+  "/v1/fleet": { ...page(process), versions: [hostile] },
   "/v1/holds": page(hold),
   "/v1/holds/1": {
     hold,

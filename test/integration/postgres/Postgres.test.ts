@@ -136,7 +136,8 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
               yield* count(1 - mine)
             }))
         yield* Effect.all([crossing(one, tags, 0), crossing(two, skills, 1)], { concurrency: "unbounded" })
-        assert.strictEqual(runs, 3)
+        // one of the two runs again; the second run may meet the other one again
+        assert.isAtLeast(runs, 3)
         assert.deepStrictEqual([yield* store.readerPosition("r0"), yield* store.readerPosition("r1")], [2, 2])
       }))
 

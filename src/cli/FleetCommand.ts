@@ -1,5 +1,6 @@
 /** `rollcall fleet`: the processes that share the store. */
 import type { FleetView, ProcessView } from "../http/fleet/FleetApi.ts"
+import { oneLine } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { formatMinute, formatPlural, table } from "./terminal/Terminal.ts"
 
@@ -30,10 +31,10 @@ export const fleetText = ({ items, versions }: FleetView): string => {
   return [
     items.length === 0 ? "no processes" : processTable(items),
     ...(versions.length > 1
-      ? [`The processes run different versions: ${versions.join(", ")}. Finish the upgrade.`]
+      ? [`The processes run different versions: ${oneLine(versions.join(", "))}. Finish the upgrade.`]
       : []),
     ...items.flatMap(({ host, id, problems }) =>
-      problems.map(({ name, reason }) => `process ${id.slice(0, 8)} on ${host}, ${name}: ${reason}`)
+      problems.map(({ name, reason }) => oneLine(`process ${id.slice(0, 8)} on ${host}, ${name}: ${reason}`))
     ),
     ...(silent.length === 0 ? [] : [
       `${

@@ -277,6 +277,7 @@ const serveHostile = async <A>(use: (environment: Readonly<Record<string, string
 }
 
 const commands: ReadonlyArray<string> = [
+  "fleet",
   "tail",
   "status",
   "streams list",

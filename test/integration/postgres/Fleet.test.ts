@@ -127,13 +127,16 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
     "shows in every process why one of them is not ready",
     () =>
       Effect.gen(function*() {
-        const environment = yield* settings
-        const healthy = yield* launch(environment)
-        yield* healthy.url
-        const cutOff = yield* launch({ ...environment, KAFKA_BROKERS: "127.0.0.1:9" })
-        yield* cutOff.url
-        const { items } = yield* fleetOf(healthy, ({ items }) => items.some(({ problems }) => problems.length > 0))
-        const [problem, ...others] = items.find(({ pid }) => pid === cutOff.pid)?.problems ?? []
+        const environment = { ...yield* settings, KAFKA_BROKERS: "127.0.0.1:9" }
+        const processes = [yield* launch(environment), yield* launch(environment)]
+        for (const process of processes) yield* process.url
+        const isCutOff = ({ problems }: FleetView["items"][number]) => problems.length > 0
+        const { items } = yield* fleetOf(processes[0]!, ({ items }) => items.length === 2 && items.some(isCutOff))
+        // the relay is placed in one of them; the other one stands by
+        const publishing = items.find(isCutOff)
+        const cutOff = processes.find(({ pid }) => pid === publishing?.pid)!
+        const healthy = processes.find((process) => process !== cutOff)!
+        const [problem, ...others] = publishing?.problems ?? []
         assert.isEmpty(others)
         assert.match(problem?.reason ?? "", /ECONNREFUSED.*Check KAFKA_BROKERS/)
         assert.deepStrictEqual(items.find(({ pid }) => pid === healthy.pid)?.problems, [])

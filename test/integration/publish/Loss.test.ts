@@ -177,13 +177,12 @@ describe.skipIf(missing !== null)(`a lost topic${missing === null ? "" : ` (skip
           const state = `${topicOf(options.topic, tags)}.state`
           yield* remove(state)
           yield* removed(state)
-          // a broker may refuse requests for a partition while it removes it; the relay then tries again
-          const { reason } = yield* Effect.flip(
-            Effect.retry(sink.publishProgress(identity, [progress]), {
-              while: ({ reason }) => reason.retryable,
-              schedule: Schedule.spaced("50 millis")
-            })
-          )
+          // a broker may refuse requests for a partition while it removes or creates it; the relay then tries again
+          const publish = Effect.retry(sink.publishProgress(identity, [progress]), {
+            while: ({ reason }) => reason.retryable,
+            schedule: Schedule.spaced("50 millis")
+          })
+          const { reason } = yield* Effect.flip(publish)
           assert.strictEqual(reason._tag, "Refused")
           assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
           yield* create({
@@ -191,7 +190,7 @@ describe.skipIf(missing !== null)(`a lost topic${missing === null ? "" : ` (skip
             numPartitions: 6,
             configEntries: [{ name: "cleanup.policy", value: "compact" }]
           })
-          const again = yield* Effect.flip(sink.publishProgress(identity, [progress]).pipe(inMinutes(2)))
+          const again = yield* Effect.flip(publish.pipe(inMinutes(2)))
           assert.include(again.reason.message, `topic ${state} was deleted and created again`)
         }),
       60_000

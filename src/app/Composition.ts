@@ -260,6 +260,7 @@ const logStoreOpened = (place: StoreLocation) =>
   )
 
 const membershipLayer = Membership.layer({ version, host: hostname(), pid: process.pid })
+
 /** Whether a process on this store shares the work with other processes. */
 const joinsFleet = ({ store }: Pick<ResolvedConfig, "store">): boolean => store._tag === "Postgres"
 

@@ -6,22 +6,13 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { StreamModel } from "../../../src/domain/Model.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
-import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import { restartable, say } from "../../integration/postgres/Server.ts"
 import type { Event } from "../kill/Follower.ts"
 import { seed } from "../kill/Home.ts"
-import { contentsOf, judge, quiet } from "../kill/Lives.ts"
+import { contentsOf, judge, mildFaults, quiet } from "../kill/Lives.ts"
 import { until } from "../kill/Patience.ts"
 import { launch, type Service } from "../kill/Service.ts"
-
-const faults: FaultSettings["faults"] = [
-  { kind: "server_error", probability: 0.01 },
-  { kind: "rate_limit", probability: 0.003, retryAfter: 0 },
-  { kind: "truncated", probability: 0.005 },
-  { kind: "drop_request", probability: 0.005 },
-  { kind: "delay", probability: 0.01, delay: 100 }
-]
 
 /** How often each trouble happens, in random order. */
 export interface Troubles {
@@ -106,7 +97,7 @@ export const run = Effect.fnUntraced(function*(
     ROLLCALL_RETRY_BASE: "20 millis",
     ...settings
   }
-  yield* sandbox.setFaults({ faults })
+  yield* sandbox.setFaults({ faults: mildFaults })
   let members: Array<Service> = []
   for (let count = 0; count < processes; count++) members.push(yield* launch(environment))
   const logs = () => members.map((member) => `process ${member.pid}:\n${member.log()}`).join("\n\n")

@@ -27,7 +27,7 @@ import { patience, timely, until } from "./Patience.ts"
 import { approveAll, ask, launch, type Service, streams } from "./Service.ts"
 
 /** One response in thirty has a fault, and none takes long: a life lasts about a second. */
-const mildFaults: FaultSettings["faults"] = [
+export const mildFaults: NonNullable<FaultSettings["faults"]> = [
   { kind: "server_error", probability: 0.01 },
   { kind: "rate_limit", probability: 0.005, retryAfter: 0 },
   { kind: "truncated", probability: 0.005 },

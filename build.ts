@@ -1,10 +1,12 @@
 /**
- * Builds the parts of the npm package that a clone does not contain: `dist` (compiled code and types) and `examples/plugins` (the
- * sources of the bundled plugins, as anybody's plugins import Rollcall).
+ * Builds the parts of the npm package that a clone does not contain: `dist` (compiled code, types and the console) and
+ * `examples/plugins` (the sources of the bundled plugins, as anybody's plugins import Rollcall). `node build.ts console` builds only the
+ * console.
  */
 import { execFileSync } from "node:child_process"
-import { cpSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { build as buildConsole } from "./console/Build.ts"
 
 const root = import.meta.dirname
 const inRoot = (path: string): string => join(root, path)
@@ -18,16 +20,27 @@ const replaceImports = (folder: string, replacement: string): void => {
   }
 }
 
-for (const folder of ["dist", "examples/plugins"]) rmSync(inRoot(folder), { recursive: true, force: true })
-
-const compiler = inRoot("node_modules/typescript/bin/tsc")
-for (const project of ["tsconfig.build.json", "tsconfig.plugins.json"]) {
-  execFileSync(process.execPath, [compiler, "--project", project], { cwd: root, stdio: "inherit" })
+const writeConsole = async (): Promise<void> => {
+  const files = await buildConsole()
+  mkdirSync(inRoot("dist/console"), { recursive: true })
+  for (const [name, content] of files) writeFileSync(inRoot(`dist/console/${name}`), content)
 }
-replaceImports("dist/plugins", "../../plugin/Plugin.js")
 
-cpSync(inRoot("plugins"), inRoot("examples/plugins"), {
-  recursive: true,
-  filter: (path) => !path.endsWith(".test.ts")
-})
-replaceImports("examples/plugins", "rollcall/plugin")
+const buildPackage = async (): Promise<void> => {
+  for (const folder of ["dist", "examples/plugins"]) rmSync(inRoot(folder), { recursive: true, force: true })
+
+  const compiler = inRoot("node_modules/typescript/bin/tsc")
+  for (const project of ["tsconfig.build.json", "tsconfig.plugins.json"]) {
+    execFileSync(process.execPath, [compiler, "--project", project], { cwd: root, stdio: "inherit" })
+  }
+  replaceImports("dist/plugins", "../../plugin/Plugin.js")
+
+  cpSync(inRoot("plugins"), inRoot("examples/plugins"), {
+    recursive: true,
+    filter: (path) => !path.endsWith(".test.ts")
+  })
+  replaceImports("examples/plugins", "rollcall/plugin")
+  await writeConsole()
+}
+
+await (process.argv[2] === "console" ? writeConsole() : buildPackage())

@@ -1,5 +1,6 @@
 /**
- * Prints the SBOM of an installation, as CycloneDX: every package that runs with Rollcall, and none that only its development needs.
+ * Prints the SBOM of an installation, as CycloneDX: every package that runs with Rollcall, those in the script of the console included, and
+ * none that only its development needs.
  *
  * Gotchas
  * - `npm sbom --omit dev` leaves out a package that a development dependency uses too, such as `effect`. So it is given a
@@ -9,14 +10,17 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { bundledPackages } from "./console/Build.ts"
 
 type Json = Record<string, unknown>
 
 const read = (name: string): Json => JSON.parse(readFileSync(join(import.meta.dirname, name), "utf8"))
 
-const { devDependencies: _, ...manifest } = read("package.json")
+const { dependencies, devDependencies: _, ...rest } = read("package.json")
 const lockfile = read("package-lock.json")
-const packages = lockfile["packages"] as Json
+const packages = lockfile["packages"] as Record<string, Json>
+const bundled = bundledPackages.map((name) => [name, packages[`node_modules/${name}`]?.["version"]] as const)
+const manifest: Json = { ...rest, dependencies: { ...dependencies as Json, ...Object.fromEntries(bundled) } }
 
 // npm takes the name of the SBOM's subject from the name of the folder
 const parent = mkdtempSync(join(tmpdir(), "rollcall-sbom-"))

@@ -1,10 +1,11 @@
 /**
- * A measured process, observed from outside: its output lines, CPU time and peak memory.
+ * A measured process, observed from outside: its output lines, CPU time and memory.
  *
  * Gotchas
- * - CPU time comes from `/proc`, in hundredths of a second: it needs Linux, and times below a second are too inexact.
+ * - CPU time comes from `/proc`, in hundredths of a second: it needs Linux, and times below a second are too inexact. It is that of all
+ *   threads since the process started.
  */
-import { spawn } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
@@ -19,7 +20,13 @@ export interface Line {
 
 const ticksPerSecond = 100
 
+/** Processes that have not ended: they end with this one. */
+const running = new Set<ChildProcess>()
+process.once("exit", () => running.forEach((child) => child.kill("SIGKILL")))
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1))
+
 export class Process {
+  readonly startedAt = Date.now()
   readonly #child
   readonly #lines: Array<Line> = []
   readonly #ended: Promise<unknown>
@@ -31,13 +38,15 @@ export class Process {
     script: string,
     args: ReadonlyArray<string>,
     output: "stdout" | "stderr",
-    settings: Readonly<Record<string, string>> = {}
+    settings: Readonly<Record<string, string>> = {},
+    nodeOptions: ReadonlyArray<string> = []
   ) {
-    this.#child = spawn(process.execPath, [join(import.meta.dirname, "..", script), ...args], {
-      env: { PATH: process.env["PATH"] ?? "", ...settings },
+    this.#child = spawn(process.execPath, [...nodeOptions, join(import.meta.dirname, "..", script), ...args], {
+      env: { PATH: process.env["PATH"] ?? "", KAFKAJS_NO_PARTITIONER_WARNING: "1", NODE_NO_WARNINGS: "1", ...settings },
       stdio: ["ignore", output === "stdout" ? "pipe" : "ignore", output === "stderr" ? "pipe" : "inherit"]
     })
-    this.#ended = new Promise((resolve) => this.#child.once("exit", resolve))
+    running.add(this.#child)
+    this.#ended = new Promise((resolve) => this.#child.once("exit", resolve)).then(() => running.delete(this.#child))
     const stream = this.#child[output]
     if (stream === null) throw new Error(`${output} is not read`)
     createInterface(stream).on("line", (text) => {
@@ -57,10 +66,19 @@ export class Process {
   /** The first line that contains this text and was not returned before. */
   async line(text: string): Promise<Line> {
     for (;;) {
-      for (let line; (line = this.#lines.shift()) !== undefined;) if (line.text.includes(text)) return line
-      if (this.#hasEnded) throw new Error(`the process ended before it printed "${text}"`)
+      const found = this.#lines.findIndex((line) => line.text.includes(text))
+      if (found >= 0) return this.#lines.splice(found, 1)[0]!
+      if (this.#hasEnded) {
+        throw new Error(`the process ended before it printed "${text}"; its last line: ${this.#lines.at(-1)?.text}`)
+      }
       await this.#nextLine.promise
     }
+  }
+
+  /** Lines that contain this text and were not returned yet. */
+  count(text: string): number {
+    if (this.#hasEnded) throw new Error(`the process ended; its last line: ${this.#lines.at(-1)?.text}`)
+    return this.#lines.filter((line) => line.text.includes(text)).length
   }
 
   get cpuSeconds(): number {
@@ -74,6 +92,11 @@ export class Process {
     return Number(/VmHWM:\s+(\d+) kB/.exec(this.#proc("status"))?.[1] ?? 0) / 1000
   }
 
+  /** Resident memory now. */
+  get megabytes(): number {
+    return Number(/VmRSS:\s+(\d+) kB/.exec(this.#proc("status"))?.[1] ?? 0) / 1000
+  }
+
   #proc(name: string): string {
     try {
       return readFileSync(`/proc/${this.#child.pid}/${name}`, "utf8")
@@ -85,5 +108,9 @@ export class Process {
   async stop(): Promise<void> {
     this.#child.kill("SIGTERM")
     await this.#ended
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
   }
 }

@@ -1,11 +1,5 @@
-/**
- * Measurements as a Markdown table: medians over runs, each row compared with the floor of the same run.
- */
-export interface Measurement {
-  readonly rows: number
-  readonly seconds: number
-  readonly cpuSeconds: number
-}
+/** Measurements as Markdown tables: medians over runs. A ratio is computed within each run, then the median of the ratios. */
+import type { Run } from "./Section.ts"
 
 export const median = (values: ReadonlyArray<number>): number => {
   const sorted = [...values].sort((a, b) => a - b)
@@ -13,32 +7,80 @@ export const median = (values: ReadonlyArray<number>): number => {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
 }
 
+/** The smallest value that this part of the values does not exceed. */
+export const quantile = (values: ReadonlyArray<number>, part: number): number =>
+  [...values].sort((a, b) => a - b)[Math.max(0, Math.ceil(part * values.length) - 1)] ?? NaN
+
+/** Adds the prefix to the names of the values. */
+export const named = (prefix: string, values: Run): Run =>
+  Object.fromEntries(Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]))
+
 export const table = (header: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string =>
   [header, header.map((_, i) => (i === 0 ? "---" : "---:")), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join(
     "\n"
   )
 
-const rate = ({ rows, seconds }: Measurement) => rows / seconds
-const cpu = ({ cpuSeconds, rows }: Measurement) => (cpuSeconds / rows) * 100_000
+/** A value of one run; `NaN` if the run has no such value. */
+export type Value = (run: Run) => number
 
-/** `runs`: measurements by name; a ratio is computed within each run, then the median of the ratios. */
-export const compareWithFloor = (
-  floor: string,
-  unit: string,
-  runs: ReadonlyArray<Readonly<Record<string, Measurement>>>
+export const valueOf = (name: string): Value => (run) => run[name] ?? NaN
+export const ratioOf = (value: Value, base: Value): Value => (run) => value(run) / base(run)
+
+export const medianOf = (runs: ReadonlyArray<Run>, value: Value): number => median(runs.map(value))
+
+/** With thousands separated by commas; `–` if it was not measured. */
+export const formatted = (value: number, digits = 0): string =>
+  Number.isNaN(value)
+    ? "–"
+    : value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits })
+
+export interface Column {
+  readonly title: string
+  /** Value of the row with this prefix. */
+  readonly value: (prefix: string) => Value
+  readonly digits?: number
+}
+
+/** Values are named `<prefix>.<unit>`; a row for each prefix that at least one run has. */
+export const rowsTable = (
+  runs: ReadonlyArray<Run>,
+  corner: string,
+  names: Readonly<Record<string, string>>,
+  columns: ReadonlyArray<Column>
 ): string =>
   table(
-    ["", `${unit}/s`, "rate / floor", "CPU s per 100k", "CPU / floor"],
-    Object.keys(runs[0] ?? {}).map((name) => {
-      const medianOf = (of: (measured: Measurement) => number) => median(runs.map((run) => of(run[name]!)))
-      const ratio = (of: (measured: Measurement) => number) =>
-        median(runs.map((run) => of(run[name]!) / of(run[floor]!)))
-      return [
+    [corner, ...columns.map(({ title }) => title)],
+    Object.entries(names)
+      .filter(([prefix]) => runs.some((run) => Object.keys(run).some((name) => name.startsWith(`${prefix}.`))))
+      .map(([prefix, name]) => [
         name,
-        Math.round(medianOf(rate)).toLocaleString("en"),
-        ratio(rate).toFixed(2),
-        medianOf(cpu).toFixed(2),
-        ratio(cpu).toFixed(2)
-      ]
-    })
+        ...columns.map(({ digits, value }) => formatted(medianOf(runs, value(prefix)), digits))
+      ])
   )
+
+const per100k = (prefix: string): Value => (run) =>
+  (valueOf(`${prefix}.cpuSeconds`)(run) / valueOf(`${prefix}.records`)(run)) * 100_000
+const rate = (prefix: string): Value => ratioOf(valueOf(`${prefix}.records`), valueOf(`${prefix}.seconds`))
+
+/** CPU time of `prefix` per record, divided by that of `base`. */
+export const cpuRatio = (prefix: string, base: string): Value => ratioOf(per100k(prefix), per100k(base))
+/** Records per second of `prefix`, divided by those of `base`. */
+export const rateRatio = (prefix: string, base: string): Value => ratioOf(rate(prefix), rate(base))
+
+export const cpuColumn: Column = { title: "CPU s per 100k", value: per100k, digits: 2 }
+export const cpuRatioColumn = (base: string, name: string): Column => ({
+  title: `CPU / ${name}`,
+  value: (prefix) => cpuRatio(prefix, base),
+  digits: 2
+})
+export const rateColumn = (unit: string): Column => ({ title: `${unit}/s`, value: rate })
+export const rateRatioColumn = (base: string, name: string): Column => ({
+  title: `rate / ${name}`,
+  value: (prefix) => rateRatio(prefix, base),
+  digits: 2
+})
+export const column = (title: string, unit: string, digits = 0): Column => ({
+  title,
+  value: (prefix) => valueOf(`${prefix}.${unit}`),
+  digits
+})

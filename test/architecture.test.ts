@@ -28,7 +28,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
     files:
-      /^(source\/(Source|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|Store|StoreFault|State|Deliveries|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
+      /^(source\/(Source|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|LogQueries|Store|StoreFault|State|Deliveries|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },
@@ -39,7 +39,7 @@ const layers: ReadonlyArray<Layer> = [
     name: "source",
     files: /^source\//,
     imports: ["port", "domain", "api"],
-    packages: /^(@effect\/platform-node\/|node:(crypto|http|https|util|zlib)$)/
+    packages: /^(@effect\/platform-node\/|node:(buffer|crypto|http|https|util|zlib)$)/
   },
   {
     name: "store",
@@ -64,7 +64,8 @@ const layers: ReadonlyArray<Layer> = [
     name: "publish",
     files: /^publish\//,
     imports: [...ports, "domain", "api", "schema"],
-    packages: /^(kafkajs|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|net|tls|util|zlib))$/
+    packages:
+      /^(kafkajs|@platformatic\/kafka|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|net|tls|util|zlib))$/
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "fleet", files: /^fleet\//, imports: [...ports, "domain"], packages: none },

@@ -50,7 +50,7 @@ const run = (tool: string, args: ReadonlyArray<string>, output: "inherit" | "pip
 const checks: ReadonlyArray<readonly [name: string, tool: string, args: ReadonlyArray<string>]> = [
   // a file in .cache keeps what was checked before: without a change this takes a tenth of the processor time
   ["types", "tsc", ["--noEmit", "--incremental", "--tsBuildInfoFile", join(root, ".cache", "types.tsbuildinfo")]],
-  ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench", "plugins", "templates"]],
+  ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench", "plugins", "templates", "console"]],
   ["format", "dprint", ["check"]]
 ]
 

@@ -64,7 +64,7 @@ export const readerOf = (source: Source["Service"], stream: WorldSettings["strea
     } while (cursor !== null && pages.length < maxPages)
     const date = pages[0]!.serverTime
     return {
-      rows: pages.flatMap(({ results }) => results.filter(isListed)),
+      rows: pages.flatMap(({ results }) => results.map(({ value }) => value).filter(isListed)),
       ours,
       theirs: date === null ? ours : date - pages[0]!.duration
     }

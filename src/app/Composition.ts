@@ -12,7 +12,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
 import { hostname } from "node:os"
-import { resolve } from "node:path"
+import { dirname, resolve } from "node:path"
 import * as Commands from "../capture/command/Commands.ts"
 import * as Forgetting from "../capture/forget/Forgetting.ts"
 import * as PlacedShards from "../capture/PlacedShards.ts"
@@ -233,19 +233,29 @@ const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<Read
     (found) => found.flatMap(({ name, reason }) => reason === null ? [] : [{ name, reason }])
   )
 
-export const serverLayer = ({ accounts, http, kafka, rawConfig }: ResolvedConfig) =>
-  Layer.unwrap(Effect.map(serverDependencies, (dependencies) =>
-    Server.layer({
-      ...http,
-      dependencies,
-      publishes: kafka !== null,
-      checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
-    }).pipe(
-      Layer.tap((context) =>
-        Effect.flatMap(Membership, ({ announce }) =>
-          announce(Context.get(context, Server.Server).url, problemsOf(dependencies)))
-      )
-    )))
+const folderOf = (store: StoreLocation): string | null =>
+  store._tag === "Sqlite" && store.file !== ":memory:" ? dirname(resolve(store.file)) : null
+
+export const serverLayer = ({ accounts, http, kafka, rawConfig, store }: ResolvedConfig) =>
+  Layer.unwrap(
+    Effect.map(Effect.all([serverDependencies, PausedAccounts]), ([dependencies, { usageOf }]) =>
+      Server.layer({
+        ...http,
+        dependencies,
+        publishes: kafka !== null,
+        storeFolder: folderOf(store),
+        samples: true,
+        usageOf,
+        checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
+      }).pipe(
+        Layer.tap((context) =>
+          Effect.flatMap(
+            Membership,
+            ({ announce }) => announce(Context.get(context, Server.Server).url, problemsOf(dependencies))
+          )
+        )
+      ))
+  )
 
 /** Logs which store is used before anything else uses it, so that an empty store in place of a missing one is noticed. */
 const logStoreOpened = (place: StoreLocation) =>

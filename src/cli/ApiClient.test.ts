@@ -12,7 +12,7 @@ describe("Client", () => {
   it.effect("a suspended process is an error after half a minute", () =>
     Effect.gen(function*() {
       const client = yield* ApiClient.make({ url: "http://127.0.0.1:8477", token: null })
-      const asked = yield* Effect.forkChild(Effect.flip(client.streams.streams()))
+      const asked = yield* Effect.forkChild(Effect.flip(client.allStreams))
       yield* TestClock.adjust("29 seconds")
       assert.isUndefined(asked.pollUnsafe())
       yield* TestClock.adjust("1 second")

@@ -176,6 +176,12 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     return [events, events.length === 0 ? Option.none() : Option.some({ after: next })] as const
   })
 
+  const streamsAfter = (after: { readonly after?: string }) =>
+    Effect.map(
+      api.streams.streams({ query: { ...after, limit: 1000 } }),
+      ({ items, next }) => [items, next === null ? Option.none() : Option.some({ after: next })] as const
+    )
+
   const decodeIntegration = HttpApiClient.decodeResponse(Api, { group: "integrations", endpoint: "add" })
 
   return {
@@ -190,6 +196,8 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
       httpClient.execute(HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("/v1/integrations"), body)).pipe(
         Effect.flatMap((response) => Effect.mapError(decodeIntegration(response), () => notRollcall))
       ),
+    /** Every stream, in the order of integration and model. */
+    allStreams: Stream.runCollect(Stream.paginate({}, streamsAfter)),
     /** Position of the newest event. */
     newestPosition: Effect.map(readPage({ after: "latest", limit: 1 }), ({ next }) => next),
     /** Every event from the oldest retained one to the newest one at the time of the call. */

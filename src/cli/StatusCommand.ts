@@ -12,7 +12,7 @@ import { standardOutput, watch as redraw } from "./terminal/Watch.ts"
 const read = (client: ApiClient) =>
   Effect.all({
     checks: client.readiness,
-    streams: Effect.map(client.streams.streams(), ({ items }) => items),
+    streams: client.allStreams,
     holds: Effect.map(client.holds.list({ query: { state: "open", limit: 1000 } }), ({ items }) => items),
     plugins: client.plugins.list(),
     fleet: client.fleet.list()

@@ -108,7 +108,7 @@ const waitedCommand = (command: WaitedCommand, description: string) =>
 const list = clientCommand("list", {
   description: "List all streams",
   flags: {},
-  request: (client) => Effect.map(client.streams.streams(), ({ items }) => items),
+  request: (client) => client.allStreams,
   text: streamTable
 })
 

@@ -90,8 +90,10 @@ export interface KafkaConfig {
   readonly partitions?: number
   /** Copies of each partition of the topics that Rollcall creates. */
   readonly replicationFactor?: number
+  /** The library that sends the messages: kafkajs, or `platformatic` (@platformatic/kafka). */
+  readonly driver?: "kafkajs" | "platformatic"
   /** How messages are compressed on the way to the brokers and on their disks. */
-  readonly compression?: "none" | "gzip" | "zstd"
+  readonly compression?: "none" | "gzip" | "snappy" | "lz4" | "zstd"
   /** The form of the values of events: CloudEvents in binary mode, or the envelope of Debezium's connectors. */
   readonly format?: "cloudevents" | "debezium"
   /** With `debezium`: whether each delete is followed by a message without a value, so that compaction removes the key. */

@@ -203,6 +203,7 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     state: null,
     partitions: null,
     replicationFactor: null,
+    driver: "ROLLCALL_KAFKA_DRIVER",
     compression: null,
     format: null,
     tombstones: null,
@@ -222,7 +223,8 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     /** With `debezium`: whether a deleted event is followed by a message without a value. */
     tombstones: own.tombstones.flag() ?? true,
     schemaRegistry: parseRegistry(own.schemaRegistry, own.topic, allowPlaintext),
-    compression: own.compression.oneOf("none", "gzip", "zstd") ?? "none",
+    driver: own.driver.oneOf("kafkajs", "platformatic") ?? "kafkajs",
+    compression: own.compression.oneOf("none", "gzip", "snappy", "lz4", "zstd") ?? "none",
     transactions: own.transactions.flag("on", "off") ?? true
   }
   if (settings.brokers.length === 0) {

@@ -132,25 +132,39 @@ const encodeSource = (integration: string): string =>
 export const partitionKey = (entry: { readonly integration: string; readonly model: Model; readonly id: string }) =>
   `${entry.integration}/${entry.model}/${entry.id}`
 
-/** CloudEvents context attributes, extensions included. */
-export const attributesOf = (identity: LogIdentity, entry: LogEntry) => ({
-  specversion: "1.0",
+/** The attributes that differ between the events of a stream with the same kind, origin and generation. */
+export const ownAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   id: entry.eventId,
-  source: encodeSource(entry.integration),
-  type: `rollcall.${entry.model}.${entry.kind}`,
   subject: entry.id,
   time: new Date(entry.detectedAt).toISOString(),
-  datacontenttype: "application/json",
-  dataschema: schemaIdOf(`${entry.model}.event`),
-  integration: entry.integration,
-  model: entry.model,
-  generation: entry.generation,
-  recordversion: entry.version,
-  origin: entry.origin,
+  recordversion: String(entry.version),
   position: formatPosition(identity, entry.position, entry.chain),
   sequence: sequenceOf(identity, entry.position),
   partitionkey: partitionKey(entry)
 })
+
+/** CloudEvents context attributes, extensions included. The own attributes have the order of `ownAttributesOf`. */
+export const attributesOf = (identity: LogIdentity, entry: LogEntry) => {
+  const { id, partitionkey, position, sequence, subject, time } = ownAttributesOf(identity, entry)
+  return {
+    specversion: "1.0",
+    id,
+    source: encodeSource(entry.integration),
+    type: `rollcall.${entry.model}.${entry.kind}`,
+    subject,
+    time,
+    datacontenttype: "application/json",
+    dataschema: schemaIdOf(`${entry.model}.event`),
+    integration: entry.integration,
+    model: entry.model,
+    generation: entry.generation,
+    recordversion: entry.version,
+    origin: entry.origin,
+    position,
+    sequence,
+    partitionkey
+  }
+}
 
 /** Attributes of the removal notice for a record that is gone and has no events in the log of this generation. */
 export const removalAttributesOf = (

@@ -1,15 +1,21 @@
 import { assert, describe, it } from "@effect/vitest"
-import { embeddingModels, withoutCopies, withoutForgotten } from "./Forgotten.ts"
+import { embeddingModels, nothingRemoved, removalOf, withoutCopies } from "./Forgotten.ts"
 
 const forgotten = (model: string, ...ids: ReadonlyArray<string>) => new Map([[model, new Set(ids)]])
 
 describe("forgotten records", () => {
-  it("leave out their own rows, and keep the others as the same values", () => {
-    const results = [{ id: "a" }, { id: "b" }, 7, null]
-    assert.deepStrictEqual(withoutForgotten("ats.tag", results, forgotten("ats.tag", "a")), [{ id: "b" }, 7, null])
-    assert.strictEqual(withoutForgotten("ats.tag", results, forgotten("ats.tag", "x")), results)
-    assert.strictEqual(withoutForgotten("ats.tag", results, forgotten("ats.offer", "a")), results)
-    assert.strictEqual(withoutForgotten("ats.tag", results, new Map()), results)
+  it("are left out of their own list, and change nothing in lists that cannot contain them", () => {
+    const { isForgotten } = removalOf("ats.tag", forgotten("ats.tag", "a"))
+    assert.deepStrictEqual(["a", "b", 7, undefined].map(isForgotten), [true, false, false, false])
+    assert.strictEqual(removalOf("ats.tag", forgotten("ats.offer", "a")), nothingRemoved)
+    assert.strictEqual(removalOf("ats.tag", new Map()), nothingRemoved)
+  })
+
+  it("identify the copies that are removed, in any order of their ids", () => {
+    const idOf = (...ids: ReadonlyArray<string>) => removalOf("ats.application", forgotten("ats.candidate", ...ids)).id
+    assert.strictEqual(idOf("c", "d"), idOf("d", "c"))
+    assert.strictEqual(new Set([idOf("c", "d"), idOf("c"), idOf("cd"), nothingRemoved.id]).size, 4)
+    assert.strictEqual(removalOf("ats.application", forgotten("ats.application", "c")).id, "")
   })
 
   it("leave null in place of their copies, and are removed from arrays", () => {

@@ -8,6 +8,7 @@
  * - Employees and users have no stream, but other records repeat their names, so they can be forgotten too.
  * - Ids of a forgotten record stay in other records, such as `candidate_id`: outside the API an id alone does not identify a person.
  */
+import { hash } from "node:crypto"
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { type PathChange, segments } from "./Diff.ts"
 import { entryOf, type Model, modelNames, type NestedReference, registry } from "./Model.ts"
@@ -120,19 +121,30 @@ export const repeats = (
   })
 }
 
-/** Removes forgotten records from the rows of a response, and their copies from the remaining rows. */
-export const withoutForgotten = (
-  model: Model,
-  results: ReadonlyArray<unknown>,
-  forgotten: Forgotten
-): ReadonlyArray<unknown> => {
-  if (forgotten.size === 0) return results
+/** How forgotten records are removed from the list of one model. */
+export interface Removal {
+  /** Identifies the copies that are removed; "" = none. */
+  readonly id: string
+  /** True if the record with this id is forgotten itself. */
+  readonly isForgotten: (id: unknown) => boolean
+  readonly withoutCopies: (record: JsonObject) => JsonObject
+}
+
+export const nothingRemoved: Removal = { id: "", isForgotten: () => false, withoutCopies: (record) => record }
+
+/** `nothingRemoved` if no forgotten record can be in a list of this model. */
+export const removalOf = (model: Model, forgotten: Forgotten): Removal => {
   const own = forgotten.get(model)
-  const kept = results.flatMap((value) => {
-    if (!isObject(value)) return [value]
-    return own !== undefined && has(own, value["id"]) ? [] : [withoutCopies(model, value, forgotten)]
+  const repeated = [...new Set((places.get(model) ?? []).map(({ of }) => of))].sort().flatMap((of) => {
+    const ids = forgotten.get(of)
+    return ids === undefined ? [] : [[of, [...ids].sort()]]
   })
-  return kept.length === results.length && kept.every((value, index) => value === results[index]) ? results : kept
+  if (repeated.length === 0 && own === undefined) return nothingRemoved
+  return {
+    id: repeated.length === 0 ? "" : hash("sha256", JSON.stringify(repeated), "base64url"),
+    isForgotten: (id) => own !== undefined && typeof id === "string" && own.has(id),
+    withoutCopies: (record) => withoutCopies(model, record, forgotten)
+  }
 }
 
 /** The text to search for, to find serialized records that mention this id. */

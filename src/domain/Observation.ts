@@ -2,8 +2,8 @@
  * One record as an API response showed it, ready to be compared with its published content.
  *
  * Gotchas
- * - The serialized text is hashed for every row. The content is processed and hashed only if that hash differs from the
- *   stored one.
+ * - The bytes are hashed for every row. The row is parsed, and its content processed and hashed, only if that hash differs from the
+ *   stored one: other bytes may be the same content, with other white space or another order of the properties.
  * - Redaction may remove a field from the content, so the id and the timestamps are read from the raw record. The remote id, which is only
  *   published, is read from the content.
  * - A record is deleted if `remote_deleted_at` has a value, even one that is not a readable time. An empty text or `false`
@@ -12,14 +12,36 @@
  */
 import { hash } from "node:crypto"
 import { canonicalHash, isArray, isDeeper, isObject, type JsonObject, maxDepth } from "./Canonical.ts"
+import { nothingRemoved, type Removal } from "./Forgotten.ts"
 import type { Processing } from "./Processing.ts"
+import type { RawRow } from "./RawRow.ts"
 import { parseTime } from "./Watermark.ts"
 
 /** A row with an id and the hash that tells whether its text changed. */
 export interface Row {
   readonly id: string
   readonly textHash: string
+  /** The record, without copies of forgotten records. It is parsed when it is read first. */
   readonly raw: JsonObject
+}
+
+class ListedRow implements Row {
+  readonly id: string
+  readonly textHash: string
+  readonly #source: RawRow
+  readonly #removal: Removal
+  #raw: JsonObject | null = null
+
+  constructor(id: string, textHash: string, source: RawRow, removal: Removal) {
+    this.id = id
+    this.textHash = textHash
+    this.#source = source
+    this.#removal = removal
+  }
+
+  get raw(): JsonObject {
+    return this.#raw ??= this.#removal.withoutCopies(this.#source.value as JsonObject)
+  }
 }
 
 export interface Observation {
@@ -59,19 +81,31 @@ export interface UnreadableRow {
   readonly text: string
 }
 
-export const parseRow = (processing: Processing, value: unknown): Row | UnreadableRow => {
-  if (!isObject(value)) {
-    const redacts = Object.keys(processing.applied.redact).length > 0
-    const kept = redacts || isDeeper(value, maxDepth) ? [] : value
-    return { unreadable: "not an object", text: JSON.stringify(kept) ?? "null" }
+/** Why a record with this id cannot be stored; null = it can. */
+const problemOf = (id: unknown): string | null => {
+  if (typeof id !== "string" || id === "") return "no string id"
+  if (!isStorable(id)) return "an id with a null character or half a surrogate pair"
+  return Buffer.byteLength(id) > maxIdBytes ? `an id of more than ${maxIdBytes} bytes` : null
+}
+
+export const parseRow = (processing: Processing, row: RawRow, removal = nothingRemoved): Row | UnreadableRow => {
+  const isTooDeep = row.depth > maxDepth && isDeeper(row.value, maxDepth)
+  const { id } = row
+  const problem = isTooDeep ? `nested deeper than ${maxDepth} levels` : problemOf(id)
+  if (problem === null) return new ListedRow(id as string, processing.textHash(row.bytes, removal.id), row, removal)
+  const { value } = row
+  if (isObject(value)) {
+    const record = removal.withoutCopies(shallow(value))
+    return { unreadable: problem, text: JSON.stringify(processing.apply(record)) }
   }
-  const aside = (unreadable: string) => ({ unreadable, text: JSON.stringify(processing.apply(shallow(value))) })
-  if (isDeeper(value, maxDepth)) return aside(`nested deeper than ${maxDepth} levels`)
-  const { id } = value
-  if (typeof id !== "string" || id === "") return aside("no string id")
-  if (!isStorable(id)) return aside("an id with a null character or half a surrogate pair")
-  if (Buffer.byteLength(id) > maxIdBytes) return aside(`an id of more than ${maxIdBytes} bytes`)
-  return { id, textHash: processing.textHash(JSON.stringify(value)), raw: value }
+  const redacts = Object.keys(processing.applied.redact).length > 0
+  return { unreadable: "not an object", text: JSON.stringify(redacts || isTooDeep ? [] : value) }
+}
+
+/** A record that is a part of another one; null = the value is not a record that can be stored. No text of its own is compared. */
+export const embeddedRow = (value: unknown): Row | null => {
+  const id = isObject(value) ? value["id"] : undefined
+  return isObject(value) && typeof id === "string" && problemOf(id) === null ? { id, textHash: "", raw: value } : null
 }
 
 /** Identifies a quarantined row by its text. Volatile properties do not count: if only they change, it is the same row. */

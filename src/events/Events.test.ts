@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { entries, entry } from "../../test/integration/publish/Entries.ts"
 import { cloudEventTextOf, type LogEntry } from "../domain/ChangeEvent.ts"
-import { type KafkaMessage, messagesOf, progressMessage } from "../publish/kafka/KafkaMessage.ts"
+import { toRecord } from "../publish/kafka/Headers.ts"
+import { type KafkaMessage, makeEncoder, progressMessage } from "../publish/kafka/KafkaMessage.ts"
 import * as Events from "./Events.ts"
 
 const identity = { store: "k3f9a2c1", generation: 1 }
@@ -16,10 +17,10 @@ const hire: LogEntry = {
 }
 
 const sent = (entry: LogEntry, limit = 1_000_000): ReadonlyArray<KafkaMessage> =>
-  messagesOf({ identity, topic: "rollcall.{model}", state: true, limitOf: () => limit }, entry).messages
+  makeEncoder({ identity, topic: "rollcall.{model}", state: true, limitOf: () => limit })(entry).messages
 
 const received = ({ headers, value }: KafkaMessage) => ({
-  headers: Object.fromEntries(Object.entries(headers).map(([name, text]) => [name, Buffer.from(text)])),
+  headers: Object.fromEntries(Object.entries(toRecord(headers)).map(([name, text]) => [name, Buffer.from(text)])),
   value
 })
 const reasonOf = (decode: () => unknown): string => {
@@ -110,7 +111,8 @@ describe("rollcall/events", () => {
 
   it("headers are decoded in the form of any Kafka client", () => {
     const [message] = sent(hire)
-    const { headers, value } = message!
+    const { value } = message!
+    const headers = toRecord(message!.headers)
     const whole = Events.fromKafka(received(message!))
     const bytes = Object.entries(headers).map(([name, text]) => [Buffer.from(name), Buffer.from(text)] as const)
     assert.deepStrictEqual(Events.fromKafka({ headers, value: String(value) }), whole)
@@ -129,7 +131,7 @@ describe("rollcall/events", () => {
       position: 1,
       at: 0
     })
-    const { headers, value } = message!
+    const { headers, value } = received(message!)
     const json: Record<string, unknown> = JSON.parse(cloudEventTextOf(identity, hire))
     const data = json["data"] as Record<string, unknown>
     assert.deepStrictEqual(

@@ -9,12 +9,14 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { audit } from "./audit/AuditApi.ts"
 import { ReadAudit } from "./audit/ReadAudit.ts"
+import { changes } from "./changes/ChangeApi.ts"
 import { deadLetters } from "./deadletters/DeadLetterApi.ts"
 import { feed } from "./feed/FeedApi.ts"
 import { fleet } from "./fleet/FleetApi.ts"
 import { forget } from "./forget/ForgetApi.ts"
 import { holds } from "./holds/HoldApi.ts"
 import { completeDocument } from "./OpenApiDocument.ts"
+import { overviewEndpoints } from "./overview/OverviewApi.ts"
 import { plugins } from "./plugins/PluginApi.ts"
 import {
   callProblems,
@@ -30,6 +32,7 @@ import { DurationText, Model, page } from "./Schemas.ts"
 import { schemas } from "./schemas/SchemaApi.ts"
 import { sessions } from "./sessions/SessionApi.ts"
 import { commandEndpoints, streams } from "./streams/StreamApi.ts"
+import { streamDetail } from "./streams/StreamDetailApi.ts"
 import { UnknownParameters } from "./UnknownParameters.ts"
 
 // ---- schemas ------------------------------------------------------------------------------------------------------
@@ -114,8 +117,10 @@ const health = HttpApiGroup.make("health").add(
 
 export const Api = HttpApi.make("rollcall")
   .add(feed)
+  .add(changes)
   .add(schemas)
   .add(streams)
+  .add(streamDetail)
   .add(integrations)
   .add(commandEndpoints)
   .add(holds)
@@ -125,6 +130,7 @@ export const Api = HttpApi.make("rollcall")
   .add(audit)
   .add(sessions)
   .add(fleet)
+  .add(overviewEndpoints)
   .add(health)
   .middleware(RequestValidation)
   .middleware(UnknownParameters)

@@ -13,9 +13,11 @@ type Json = Readonly<Record<string, unknown>>
 
 const tags: Readonly<Record<string, string>> = {
   feed: "The event log and the current records, for consumers",
+  changes: "Search for changes, their paths and their content, for people",
   schemas: "JSON Schemas of what is published",
   streams: "The state of each stream",
   integrations: "Integrations that are added and removed while Rollcall runs",
+  streamDetail: "One stream in detail",
   streamCommands: "Commands for one stream",
   holds: "Changes that wait for a decision of an operator",
   plugins: "Plugins: their progress, switches and replays",
@@ -24,6 +26,7 @@ const tags: Readonly<Record<string, string>> = {
   audit: "The commands of operators, and who read records",
   sessions: "Users who signed in with a browser, or programs that signed in",
   fleet: "The processes that share the store",
+  overview: "The state of the whole installation",
   health: "Probes; they need no token"
 }
 
@@ -31,12 +34,12 @@ const tags: Readonly<Record<string, string>> = {
 const operations: Readonly<Record<string, { readonly summary: string; readonly description?: string }>> = {
   "feed.events": { summary: "List or stream events" },
   "feed.records": { summary: "List the current records of a stream" },
+  "changes.search": { summary: "Search for changes, newest first" },
+  "changes.path": { summary: "Get the path of a change" },
+  "changes.content": { summary: "Reveal the content of a change" },
   "schemas.schemas": { summary: "List the schemas" },
   "schemas.schema": { summary: "Get a schema" },
-  "streams.streams": {
-    summary: "List the streams",
-    description: "Lists every stream with its phase, its progress, what it waits for and why it is blocked."
-  },
+  "streams.streams": { summary: "List the streams" },
   "streams.stream": {
     summary: "Get a stream",
     description: "Returns the state of one stream."
@@ -93,6 +96,10 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "sessions.endAll": { summary: "End all sessions" },
   "sessions.end": { summary: "End a session" },
   "fleet.list": { summary: "List the processes" },
+  "streamDetail.detail": { summary: "Get a stream in detail" },
+  "overview.show": { summary: "Get or stream the state of the installation" },
+  "overview.streams": { summary: "Search and sort the streams" },
+  "overview.history": { summary: "List the samples of the last day" },
   "health.live": { summary: "Liveness", description: "Responds as long as the process can respond at all." },
   "health.ready": {
     summary: "Readiness",
@@ -146,6 +153,23 @@ const parameters: Readonly<Record<string, Json>> = {
   "feed.events.model": several("Only events of these models", modelNames),
   "feed.events.kind": several("Only events of these kinds", ["created", "updated", "deleted"]),
   "feed.events.transition": several("Only events with one of these transitions", transitionNames),
+  search: { description: "Words that must all occur in the integration, the model or the cause" },
+  order: { description: "The column to sort by" },
+  position: { description: "Position of the event, as responses show it" },
+  before: { description: "`next` of the previous page: only earlier events" },
+  kind: { description: "`created`, `updated` or `deleted`" },
+  transition: { description: "Only events with this transition" },
+  "changes.search.id": { description: "Id of a record: all its events", schema: { type: "string" } },
+  "changes.search.limit": {
+    description: "Largest number of events in the page",
+    schema: { type: "integer", minimum: 1, maximum: 200, default: 50 }
+  },
+  "overview.streams.state": { description: "Only streams in this state" },
+  "overview.streams.after": { ...nextPage, schema: { type: "integer", minimum: 0 } },
+  "overview.streams.limit": {
+    description: "Largest number of rows in the page",
+    schema: { type: "integer", minimum: 1, maximum: 500, default: 100 }
+  },
   "sessions.end.id": { description: "Id of the session", schema: { type: "string" } },
   "integrations.remove.id": { description: "Id of the integration, `<tool>:<identifier>`", schema: { type: "string" } }
 }

@@ -12,10 +12,11 @@ import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { Api } from "./Api.ts"
+import { assetPaths, consolePaths } from "./console/ConsolePaths.ts"
 import { MethodNotAllowed, NotFound } from "./Problem.ts"
 
 /** Paths that are served but are not part of the API contract. */
-const pages = ["/", "/docs", "/login", "/metrics", "/openapi.json"] as const
+const pages = [...consolePaths, ...assetPaths, "/docs", "/login", "/metrics", "/openapi.json"] as const
 /** The forms of these pages, which are not commands. */
 export const forms: ReadonlyArray<string> = ["/login", "/logout", "/logout/everywhere"]
 /** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */

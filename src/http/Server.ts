@@ -30,6 +30,8 @@ import { Api } from "./Api.ts"
 import * as AuditHandlers from "./audit/AuditHandlers.ts"
 import * as ReadAudit from "./audit/ReadAudit.ts"
 import { ReadLog } from "./audit/ReadLog.ts"
+import * as ChangeHandlers from "./changes/ChangeHandlers.ts"
+import * as ConsolePage from "./console/ConsolePage.ts"
 import * as DeadLetterHandlers from "./deadletters/DeadLetterHandlers.ts"
 import * as FeedHandlers from "./feed/FeedHandlers.ts"
 import * as FleetHandlers from "./fleet/FleetHandlers.ts"
@@ -43,6 +45,9 @@ import * as PageBudget from "./limits/PageBudget.ts"
 import * as RequestCounts from "./limits/RequestCounts.ts"
 import * as RequestLimits from "./limits/RequestLimits.ts"
 import * as MetricsEndpoint from "./metrics/MetricsEndpoint.ts"
+import * as HistorySampler from "./overview/HistorySampler.ts"
+import * as OverviewHandlers from "./overview/OverviewHandlers.ts"
+import { SharedOverview } from "./overview/SharedOverview.ts"
 import * as Documentation from "./pages/Documentation.ts"
 import * as LoginPage from "./pages/LoginPage.ts"
 import * as SecurityHeaders from "./pages/SecurityHeaders.ts"
@@ -53,7 +58,7 @@ import * as RouteNotFound from "./RouteNotFound.ts"
 import * as SchemaHandlers from "./schemas/SchemaHandlers.ts"
 import * as SessionHandlers from "./sessions/SessionHandlers.ts"
 import { OverviewCache } from "./status/OverviewCache.ts"
-import * as StatusPage from "./status/StatusPage.ts"
+import type { AccountUsage } from "./streams/StreamDetail.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
 import * as TlsFiles from "./tls/TlsFiles.ts"
 import * as UnknownParameters from "./UnknownParameters.ts"
@@ -68,6 +73,12 @@ export interface ServerOptions extends TokenSources {
   readonly tls: TlsFiles.TlsFiles | null
   /** Whether the event log is published to a sink. */
   readonly publishes: boolean
+  /** The folder of the store, whose free space is watched; null if it is not on this machine. */
+  readonly storeFolder: string | null
+  /** Whether this process adds samples to the history. */
+  readonly samples: boolean
+  /** The requests of this process to an account; null if it does not use the account. */
+  readonly usageOf: (account: string) => Effect.Effect<AccountUsage | null>
   /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
   /** Override `Limits.defaults`. */
@@ -143,9 +154,10 @@ const routes = (options: ServerOptions) =>
     HttpApiBuilder.layer(Api, { openapiPath: "/openapi.json" }).pipe(
       Layer.provide([
         FeedHandlers.layer,
+        ChangeHandlers.layer(options.publishes),
         SchemaHandlers.layer,
         IntegrationHandlers.layer(options.checkIntegration),
-        StreamHandlers.layer,
+        StreamHandlers.layer(options.usageOf),
         HoldHandlers.layer,
         PluginHandlers.layer,
         DeadLetterHandlers.layer,
@@ -153,13 +165,15 @@ const routes = (options: ServerOptions) =>
         AuditHandlers.layer,
         SessionHandlers.layer,
         FleetHandlers.layer,
+        OverviewHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
       Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
     ),
     MetricsEndpoint.layer(options.publishes),
     Documentation.layer,
-    StatusPage.layer,
+    ConsolePage.layer,
+    options.samples ? HistorySampler.layer : Layer.empty,
     LoginPage.layer(accessOf(options))
   )
 
@@ -233,6 +247,7 @@ export const layer = (
   }).pipe(
     Layer.merge(address),
     Layer.provide(http),
+    Layer.provide(SharedOverview.layer({ publishes: options.publishes, folder: options.storeFolder })),
     Layer.provide([
       OverviewCache.layer,
       PageBudget.layer(limits),

@@ -4,7 +4,8 @@ import { assert, describe, it } from "vitest"
 import { entry } from "../../test/integration/publish/Entries.ts"
 import { modelNames } from "../domain/Model.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
-import { messagesOf, progressMessage, stateRemoval } from "./kafka/KafkaMessage.ts"
+import { toRecord } from "./kafka/Headers.ts"
+import { makeEncoder, progressMessage, stateRemoval } from "./kafka/KafkaMessage.ts"
 import { progressDataSchema } from "./SchemaDocuments.ts"
 
 const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
@@ -47,14 +48,14 @@ describe("the AsyncAPI document", () => {
     const identity = { store: "s", generation: 1 }
     const sent = (limit: number) =>
       [entry({ position: 1, id: "a" }), entry({ position: 2, id: "a", version: 2, kind: "deleted" })].flatMap((some) =>
-        messagesOf({ identity, topic: "{model}", state: true, limitOf: () => limit }, some).messages
+        makeEncoder({ identity, topic: "{model}", state: true, limitOf: () => limit })(some).messages
       )
     const messages = [
       ...sent(1_000_000),
       ...sent(600),
       stateRemoval(identity, "ats.tag.state", { integration: "greenhouse:acme", model: "ats.tag", id: "a" }, 0),
       progressMessage(identity, "{model}", { ...progress, generation: 1 })
-    ]
+    ].map(({ headers, topic }) => ({ topic, headers: toRecord(headers) }))
     assert.isTrue(messages.some(({ headers }) => headers["ce_stub"] === "true"))
     for (const [name, { headers }] of Object.entries(document.components.messages)) {
       const own = messages.filter(({ topic }) => topic === name)
@@ -88,13 +89,13 @@ describe("the AsyncAPI document", () => {
     } as const
     const sent = (limit: number) =>
       [entry({ position: 1, id: "a" }), entry({ position: 2, id: "a", version: 2, kind: "deleted" })].flatMap((some) =>
-        messagesOf({ ...options, limitOf: () => limit }, some).messages
+        makeEncoder({ ...options, limitOf: () => limit })(some).messages
       )
     const messages = [...sent(1_000_000), ...sent(600)]
     assert.lengthOf(messages, 6)
     for (const { headers, value } of messages) {
       assert.isTrue(valid(JSON.parse(value?.toString() ?? "null")), JSON.stringify(valid.errors))
-      assert.isTrue(validHeaders(headers), JSON.stringify(validHeaders.errors))
+      assert.isTrue(validHeaders(toRecord(headers)), JSON.stringify(validHeaders.errors))
     }
     const registered = asyncApiOf({ version: "1", models: [], topic: "{model}", state: false, registered: true })
     assert.include(JSON.stringify(registered.components.messages), "the id of the schema in the registry")
@@ -106,7 +107,7 @@ describe("the AsyncAPI document", () => {
     ajv.addSchema(document, "asyncapi")
     const validatorOf = (name: string) => ajv.compile({ $ref: `asyncapi#/components/messages/${name}/payload/schema` })
     const options = { identity: { store: "s", generation: 1 }, topic: "{model}", state: true, limitOf: () => 1_000_000 }
-    for (const { topic, value } of messagesOf(options, entry({ position: 1, id: "a" })).messages) {
+    for (const { topic, value } of makeEncoder(options)(entry({ position: 1, id: "a" })).messages) {
       const valid = validatorOf(topic)
       const sent: object = JSON.parse(String(value))
       assert.isTrue(valid(sent), JSON.stringify(valid.errors))

@@ -14,13 +14,13 @@ import * as TestClock from "effect/testing/TestClock"
 import { entries } from "../../test/integration/publish/Entries.ts"
 import { append } from "../../test/integration/publish/Log.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
-import { chainOf, genesis, partitionKey } from "../domain/ChangeEvent.ts"
+import { chainOf, genesis, type LogEntry, partitionKey } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { Relay, type RelayStatus } from "./Relay.ts"
 import * as Retention from "./Retention.ts"
-import { checkpointOf, Refused, Sink, Unreachable } from "./Sink.ts"
+import { checkpointOf, Refused, Sink, type SinkError, Unreachable } from "./Sink.ts"
 
 const unreachable = new Unreachable({ message: "connect ECONNREFUSED", cause: null })
 
@@ -66,6 +66,31 @@ const pruneAll = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
   )
 })
 
+/** Starts a relay whose batches go through `publish` to `broker`, with a changed store. */
+const startThrough = Effect.fnUntraced(function*(
+  broker: MemorySink.MemoryBroker,
+  publish: (batch: ReadonlyArray<LogEntry>, send: Effect.Effect<void, SinkError>) => Effect.Effect<void, SinkError>,
+  change: (store: Store["Service"]) => Partial<Store["Service"]> = () => ({})
+) {
+  const store = yield* Store
+  const through = Layer.effect(
+    Sink,
+    Effect.map(Sink, (sink) =>
+      Sink.of({
+        ...sink,
+        publish: (identity, batch, checkpoint) => publish(batch, sink.publish(identity, batch, checkpoint))
+      }))
+  )
+  const context = yield* Layer.build(
+    Layer.fresh(Relay.layer).pipe(
+      Layer.provide(through),
+      Layer.provide(MemorySink.layer(broker)),
+      Layer.provide(Layer.succeed(Store, { ...store, ...change(store) }))
+    )
+  )
+  return Context.get(context, Relay)
+})
+
 describe("Relay", () => {
   it.effect("all events of the log are published in order, including events appended later (I5)", () =>
     Effect.gen(function*() {
@@ -83,6 +108,75 @@ describe("Relay", () => {
         state: "running",
         reason: null
       })
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a batch is bounded by the size of its events, and an event of any size is published", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      const batches: Array<ReadonlyArray<LogEntry>> = []
+      yield* append(25, "event", false, { after: JSON.stringify("x".repeat(900_000)) })
+      yield* append(1, "event", false, { after: JSON.stringify("x".repeat(5_000_000)) })
+      yield* append(600)
+      const relay = yield* startThrough(broker, (batch, send) => {
+        batches.push(batch)
+        return send
+      })
+      yield* relay.awaitPosition(626)
+      assert.deepStrictEqual(ids(broker), expected(1, 626))
+      for (const batch of batches) {
+        const content = batch.reduce((sum, { after, before }) => sum + (after?.length ?? 0) + (before?.length ?? 0), 0)
+        if (batch.length > 1) assert.isBelow(content, 4_000_001)
+      }
+      assert.isBelow(batches.length, 30)
+    }).pipe(Effect.provide(store)))
+
+  it.effect("the next batch is read while a batch is sent", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      const secondRead = yield* Deferred.make<void>()
+      yield* append(1203)
+      const relay = yield* startThrough(
+        broker,
+        (_, send) => Effect.andThen(Deferred.await(secondRead), send),
+        (store) => ({
+          readLog: (query) =>
+            Effect.tap(
+              store.readLog(query),
+              query.after === 500 ? Deferred.succeed(secondRead, undefined) : Effect.void
+            )
+        })
+      )
+      yield* relay.awaitPosition(1203)
+      assert.deepStrictEqual(ids(broker), expected(1, 1203))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("a batch that was read before another copy replaced the store is not published (X18)", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      let isReplaced = false
+      const secondRead = yield* Deferred.make<void>()
+      yield* append(1203)
+      const relay = yield* startThrough(
+        broker,
+        (_, send) =>
+          Deferred.await(secondRead).pipe(
+            Effect.andThen(send),
+            Effect.andThen(Effect.sync(() => isReplaced = true))
+          ),
+        (store) => ({
+          readLog: (query) => store.readLog(query),
+          chains: (positions) =>
+            Effect.map(store.chains(positions), (found) => {
+              if (!isReplaced && positions.includes(1000)) Deferred.doneUnsafe(secondRead, Effect.void)
+              return isReplaced
+                ? { ...found, chains: found.chains.map((chain) => chain === null ? null : `other ${chain}`) }
+                : found
+            })
+        })
+      )
+      const stopped = yield* once(relay, "stopped")
+      assert.include(stopped.reason?.message ?? "", "at position 500 the log has another event")
+      assert.deepStrictEqual(ids(broker), expected(1, 500))
     }).pipe(Effect.provide(store)))
 
   it.effect("while the sink is unavailable the position stays, and all events are published once it is back (X10)", () =>

@@ -24,6 +24,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
@@ -76,10 +77,11 @@ export class Relay extends Context.Service<Relay, {
 
 type RelayError = SinkError | StoreError | Diverged
 
-/** The events to publish next, and the checkpoint after them. */
+/** The events to publish next, and the checkpoint after them. `more`: the log held further events when it was read. */
 interface NextBatch {
   readonly batch: ReadonlyArray<LogEntry>
   readonly checkpoint: Checkpoint
+  readonly more: boolean
 }
 
 /** The status, and how many of the calls of `awaitPosition` have their progress report in the sink. */
@@ -94,7 +96,19 @@ const publicStatus = ({ position, progressPosition, reason, state }: InternalSta
   state
 })
 
-const batchRows = 500
+/** Most events of a batch, and about the most content (UTF-16 units) of one with several events. */
+const batchLimits = { rows: 500, content: 4_000_000 }
+
+/** The first rows, as many as a batch may hold; at least one. */
+const fitting = (rows: ReadonlyArray<LogEntry>): ReadonlyArray<LogEntry> => {
+  let content = 0
+  const end = rows.findIndex(({ after, before, changes }, index) => {
+    content += (after?.length ?? 0) + (before?.length ?? 0) + changes.length
+    return index > 0 && content > batchLimits.content
+  })
+  return end < 0 ? rows : rows.slice(0, end)
+}
+
 const delays = {
   /** After the sink refused the request: time for an operator to correct the cause. */
   refused: Duration.minutes(5),
@@ -115,7 +129,8 @@ const delayHistogram = Metric.histogram("rollcall_publish_delay_seconds", {
 
 const measure = Effect.fnUntraced(function*(batch: ReadonlyArray<LogEntry>) {
   const now = yield* Clock.currentTimeMillis
-  for (const entry of batch) yield* Metric.update(delayHistogram, (now - entry.detectedAt) / 1000)
+  const context = yield* Effect.context<never>()
+  for (const entry of batch) delayHistogram.updateUnsafe((now - entry.detectedAt) / 1000, context)
   for (const [model, entries] of Map.groupBy(batch, (entry) => entry.model)) {
     yield* Metric.update(Metric.withAttributes(publishedCounter, { model }), entries.length)
   }
@@ -195,6 +210,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     yield* markPublished(checkpoint.position)
   }, finishOnShutdown)
 
+  /** Rows of the next read: few while events are so large that reads of many rows would be cut. */
+  let readRows = batchLimits.rows
+
   /**
    * Reads the next events after `from` and the checkpoint behind them; silent rows are skipped (see `Store.readLog`). The
    * chains are read after the rows, including the chain of the last row. If another copy of the store replaced this one
@@ -203,21 +221,35 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   const readNextBatch = (from: Checkpoint, isAgain = false): Effect.Effect<NextBatch, RelayError> =>
     Effect.gen(function*() {
       const { newest } = yield* store.logRange
-      const upTo = Math.max(from.position, Math.min(newest, from.position + batchRows))
-      const rows = upTo > from.position ? yield* store.readLog({ after: from.position, limit: batchRows }) : []
-      const batch = rows.filter((row) => row.position <= upTo)
+      const limit = Math.max(from.position, Math.min(newest, from.position + readRows))
+      const rows = limit > from.position ? yield* store.readLog({ after: from.position, limit: readRows }) : []
+      const known = rows.filter((row) => row.position <= limit)
+      const batch = fitting(known)
       const last = batch.at(-1) ?? from
-      const { chains: [known = null, read = null, chain = null], ...range } = yield* store.chains([
+      const upTo = batch.length < known.length ? last.position : limit
+      readRows = batch.length < known.length ? batch.length : Math.min(batchLimits.rows, readRows * 2)
+      const { chains: [before = null, read = null, chain = null], ...range } = yield* store.chains([
         from.position,
         last.position,
         upTo
       ])
-      yield* failOn(findMismatch(from, { ...range, chain: known }))
-      if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain } }
+      yield* failOn(findMismatch(from, { ...range, chain: before }))
+      const more = newest > upTo
+      if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain }, more }
       return isAgain
         ? yield* new Diverged({ message: `position ${chain === null ? upTo : last.position} is missing in the log` })
         : yield* readNextBatch(from, true)
     })
+
+  /** A batch that was read while the batch before it was sent, if the log is still the same. */
+  const verified = Effect.fnUntraced(function*(from: Checkpoint, next: NextBatch) {
+    const { chains: [chain = null, read = null], ...range } = yield* store.chains([
+      from.position,
+      next.checkpoint.position
+    ])
+    yield* failOn(findMismatch(from, { ...range, chain }))
+    return read === next.checkpoint.chain ? next : yield* readNextBatch(from)
+  })
 
   /** Returns when an idle session has work: new events in the log, or a progress report that is due or requested. */
   const awaitWork = (position: number) =>
@@ -231,6 +263,8 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     const published = yield* sink.open(identity)
     let last: Checkpoint = yield* findResumePoint({ owner, sink, store }, published)
     const progress = Progress.make(store, progressEvery)
+    /** The batch after `last`, if it was read ahead. */
+    let ahead: NextBatch | null = null
     while (true) {
       if (Deferred.isDoneUnsafe(progressRequested)) {
         progressRequested = Deferred.makeUnsafe()
@@ -240,7 +274,8 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
       const { position } = last
       const report = yield* progress.due(position)
       // This read checks that the sink still matches the log, so it precedes the progress report.
-      const next = yield* readNextBatch(last)
+      const next: NextBatch = ahead === null ? yield* readNextBatch(last) : yield* verified(last, ahead)
+      ahead = null
       if (report !== null) {
         yield* finishOnShutdown(sink.publishProgress(identity, report.streams))
         progress.markReported(report)
@@ -251,7 +286,11 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
         yield* awaitWork(position)
         continue
       }
-      yield* publish(owner, next.batch, next.checkpoint)
+      const [, following] = yield* Effect.all([
+        publish(owner, next.batch, next.checkpoint),
+        next.more ? Effect.option(readNextBatch(next.checkpoint)) : Effect.succeedNone
+      ], { concurrency: 2 })
+      ahead = Option.getOrNull(following)
       last = next.checkpoint
     }
   })

@@ -49,11 +49,6 @@ interface SharedOptions extends Omit<RequestScheduler.RequestSchedulerOptions, "
   readonly noteWarnings: Warnings.NoteWarnings
 }
 
-export interface ResponseFormat<A> {
-  readonly decode: ApiResponse.DataDecoder<A>
-  readonly maxBytes: number
-}
-
 interface TimedResponse<A> {
   readonly data: A
   /** As in `Page`. */
@@ -183,7 +178,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
   const exchange = Effect.fnUntraced(function*<A>(
     request: ApiRequest,
     key: Redacted.Redacted,
-    { decode, maxBytes }: ResponseFormat<A>,
+    format: ApiResponse.ResponseFormat<A>,
     beforeSend: Effect.Effect<void, SourceError>
   ): Effect.fn.Return<TimedResponse<A>, SourceError | HttpClientError.HttpClientError> {
     if (!isHeaderSafe(Redacted.value(key))) {
@@ -198,7 +193,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     const pauseForResponse = pauseAccount(ApiResponse.retryAfterOf(headers, requestedAt))
     if (status === 429) yield* pauseForResponse
     yield* applyLimits(request, headers, requestedAt)
-    const { data, warnings } = yield* ApiResponse.read(response, { maxBytes, decode, now: requestedAt }).pipe(
+    const { data, warnings } = yield* ApiResponse.read(response, { ...format, now: requestedAt }).pipe(
       Effect.tapError((error) => status !== 429 && isRateLimited(error) ? pauseForResponse : Effect.void)
     )
     yield* noteWarnings(request.endpoint, warnings)
@@ -208,7 +203,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
   /** Sends until the request succeeds or another attempt would not help. */
   const send = Effect.fnUntraced(function*<A, E extends SendAttempt.HookFailed<unknown> = never>(
     request: ApiRequest,
-    format: ResponseFormat<A>,
+    format: ApiResponse.ResponseFormat<A>,
     mayRepeat: (error: SourceError) => boolean = () => true,
     attempt: SendAttempt.SendAttempt<E> = SendAttempt.withoutHooks
   ): Effect.fn.Return<TimedResponse<A>, SourceError | E> {
@@ -265,7 +260,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     )
   })
 
-  return { send, pauseLeft: scheduler.pauseLeft }
+  return { send, pauseLeft: scheduler.pauseLeft, usage: scheduler.usage }
 })
 
 export type AccountClient = Effect.Success<ReturnType<typeof make>>

@@ -9,8 +9,8 @@
  * Gotchas
  * - gzip is recognized by the first two bytes: a client that already decompressed the body may leave the header in place.
  * - A 404 without the API's error envelope comes from another server: the base URL is wrong, the model is not missing.
- * - A number that a double cannot represent exactly is returned as a string of its digits. Rounding would publish
- *   different content and could hide a change.
+ * - The rows of a list are not parsed here, but the whole response is checked to be valid JSON: a broken response is
+ *   requested again, and later nothing can fail.
  * - JSON is decoded as UTF-8, whatever `charset` says. Invalid bytes are an error; replacement characters would be
  *   published as content.
  */
@@ -22,10 +22,13 @@ import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import { isUtf8 } from "node:buffer"
 import { promisify } from "node:util"
 import { gunzip as gunzipWithCallback } from "node:zlib"
 import { classifyError, type ErrorClass } from "../api/ErrorClassification.ts"
 import { isDeeper, maxDepth } from "../domain/Canonical.ts"
+import { scanList } from "../domain/JsonScan.ts"
+import { parseExactly, RawRow } from "../domain/RawRow.ts"
 import { codeOf, mask } from "./Masking.ts"
 import {
   Forbidden,
@@ -46,11 +49,22 @@ export interface ApiResponse<A> {
   readonly warnings: ReadonlyArray<string>
 }
 
-/** Decodes the response's `data`; fails with a description of the problem that contains no value. */
-export type DataDecoder<A> = (data: unknown) => Result.Result<A, string>
+/**
+ * Decodes the response's `data`; fails with a description of the problem that contains no value. `rows`: the rows of its list, which
+ * is empty in `data`.
+ */
+export type DataDecoder<A> = (data: unknown, rows: ReadonlyArray<RawRow>) => Result.Result<A, string>
+
+/** How a response is read. */
+export interface ResponseFormat<A> {
+  readonly decode: DataDecoder<A>
+  readonly maxBytes: number
+  /** The response has a list: this property of its data. Its rows are not parsed. */
+  readonly list?: string
+}
 
 export interface ListData {
-  readonly results: ReadonlyArray<unknown>
+  readonly results: ReadonlyArray<RawRow>
   readonly next: string | null
 }
 
@@ -58,6 +72,7 @@ const unreadable = (message: string) => new SourceError({ reason: new Unreadable
 const gunzip = promisify(gunzipWithCallback)
 const utf8 = new TextDecoder("utf-8", { fatal: true })
 const lenient = new TextDecoder()
+const emptyList = Buffer.from("[]")
 
 // ---- body ---------------------------------------------------------------------------------------------------------
 
@@ -115,21 +130,24 @@ const describeResponse = (response: HttpClientResponse.HttpClientResponse, text:
   return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
 }
 
-/** Finds numbers that may be inexact: 16 or more digits, or an exponent of three digits. */
-const inexactNumberPattern = /[[,:]\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
-
-const reviveExactNumber = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown => {
-  if (typeof value !== "number" || source === undefined) return value
-  if (!Number.isFinite(value)) return source
-  return /^-?\d+$/.test(source) && BigInt(source) !== BigInt(value) ? source : value
-}
-
 const parse = (text: string): unknown => {
   try {
-    return inexactNumberPattern.test(text) ? JSON.parse(text, reviveExactNumber) : JSON.parse(text)
+    return parseExactly(text)
   } catch {
     return undefined
   }
+}
+
+/** The response without the rows of its list, and the rows; null = it does not have the list, or is not valid JSON. */
+export const parseList = (
+  bytes: Buffer,
+  list: string
+): { readonly body: unknown; readonly rows: ReadonlyArray<RawRow> } | null => {
+  const found = isUtf8(bytes) ? scanList(bytes, list) : null
+  if (found === null || found === "none") return null
+  const { from, members, to } = found
+  const body = parse(utf8.decode(Buffer.concat([bytes.subarray(0, from), emptyList, bytes.subarray(to)])))
+  return { body, rows: members.map((member) => new RawRow(bytes, member)) }
 }
 
 // ---- headers ------------------------------------------------------------------------------------------------------
@@ -231,19 +249,19 @@ export const decoderFor = <A>(name: string, schema: Schema.Codec<A, unknown>): D
 }
 
 /** The list of assessment packages, which has no pages. */
-export const decodePackages: DataDecoder<ListData> = (data) => {
-  const results = property(data, "packages")
-  return Array.isArray(results) ? Result.succeed({ results, next: null }) : Result.fail("data.packages is missing")
+export const packageList = {
+  list: "packages",
+  decode: (_: unknown, results: ReadonlyArray<RawRow>) => Result.succeed({ results, next: null })
 }
 
-/** One page of a list. */
-export const decodeList: DataDecoder<ListData> = (data) => {
-  const results = property(data, "results")
-  if (!Array.isArray(results)) return Result.fail("data.results is missing")
+const decodePage: DataDecoder<ListData> = (data, results) => {
   const next = property(data, "next")
   if (next !== undefined && next !== null && typeof next !== "string") return Result.fail("data.next is not a string")
   return Result.succeed({ results, next: next || null })
 }
+
+/** One page of a list. */
+export const listPage = { list: "results", decode: decodePage }
 
 const warningsOf = (body: unknown): ReadonlyArray<string> => {
   const warnings = property(body, "warnings")
@@ -255,20 +273,21 @@ const warningsOf = (body: unknown): ReadonlyArray<string> => {
 /** Reads the whole response, parses it once and decodes its data. */
 export const read = Effect.fnUntraced(function*<A>(
   response: HttpClientResponse.HttpClientResponse,
-  options: { readonly maxBytes: number; readonly now: number; readonly decode: DataDecoder<A> }
+  options: ResponseFormat<A> & { readonly now: number }
 ): Effect.fn.Return<ApiResponse<A>, SourceError | HttpClientError.HttpClientError> {
-  const { decode, maxBytes, now } = options
+  const { decode, list, maxBytes, now } = options
   const bytes = Effect.flatMap(readBytes(response, maxBytes), (packed) => decompress(packed, maxBytes))
   const ok = response.status >= 200 && response.status < 300
-  const text = ok
-    ? yield* decodeUtf8(yield* bytes)
-    : lenient.decode(yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0)))
-  const body = parse(text)
+  const whole = ok ? yield* bytes : yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0))
+  const listed = ok && list !== undefined ? parseList(whole, list) : null
+  const text = listed !== null ? "" : ok ? yield* decodeUtf8(whole) : lenient.decode(whole)
+  const body = listed === null ? parse(text) : listed.body
   if (!ok || property(body, "status") === "error") return yield* toSourceError(response, text, body, now)
-  if (property(body, "status") !== "success") {
-    return yield* unreadable(`${describeResponse(response, text)}: not a response of the API`)
-  }
-  const data = decode(property(body, "data"))
-  if (Result.isFailure(data)) return yield* unreadable(`${describeResponse(response, text)}: ${data.failure}`)
+  const broken = (problem: string) =>
+    unreadable(`${describeResponse(response, listed === null ? text : utf8.decode(whole))}: ${problem}`)
+  if (property(body, "status") !== "success") return yield* broken("not a response of the API")
+  if (list !== undefined && listed === null) return yield* broken(`data.${list} is missing`)
+  const data = decode(property(body, "data"), listed?.rows ?? [])
+  if (Result.isFailure(data)) return yield* broken(data.failure)
   return { data: data.success, warnings: warningsOf(body) }
 })

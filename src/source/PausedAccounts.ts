@@ -1,19 +1,28 @@
-/** The accounts that send no request at the moment, because a response of the API requested a pause. */
+/** The accounts of this process: their requests, and the accounts that send none because a response of the API requested a pause. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type { SlotUsage } from "./RequestScheduler.ts"
 
 export class PausedAccounts extends Context.Service<PausedAccounts, {
   /** Text for operators: the paused accounts and the end of each pause; null = no account is paused. */
   readonly remark: Effect.Effect<string | null>
+  /** null if the account is not configured. */
+  readonly usageOf: (account: string) => Effect.Effect<AccountUsage | null>
 }>()("rollcall/source/PausedAccounts") {}
 
-interface Pausing {
+interface Client {
   readonly pauseLeft: Effect.Effect<Duration.Duration>
+  readonly usage: Effect.Effect<SlotUsage>
 }
 
-export const make = (clients: ReadonlyMap<string, Pausing>): PausedAccounts["Service"] => ({
+export interface AccountUsage extends SlotUsage {
+  /** How long the account sends no request; zero = it is not paused. */
+  readonly pauseLeft: Duration.Duration
+}
+
+export const make = (clients: ReadonlyMap<string, Client>): PausedAccounts["Service"] => ({
   remark: Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const remarks: Array<string> = []
@@ -26,5 +35,9 @@ export const make = (clients: ReadonlyMap<string, Pausing>): PausedAccounts["Ser
       )
     }
     return remarks.length === 0 ? null : remarks.join("; ")
+  }),
+  usageOf: Effect.fnUntraced(function*(account) {
+    const client = clients.get(account)
+    return client === undefined ? null : { ...yield* client.usage, pauseLeft: yield* client.pauseLeft }
   })
 })

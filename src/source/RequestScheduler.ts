@@ -41,6 +41,7 @@ export interface RequestScheduler {
   readonly obstacle: Effect.Effect<"paused" | "expired" | null>
   /** How long the pause still lasts; zero = no pause. */
   readonly pauseLeft: Effect.Effect<Duration.Duration>
+  readonly usage: Effect.Effect<SlotUsage>
   /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
   readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
   /**
@@ -48,6 +49,15 @@ export interface RequestScheduler {
    * pause doubles with every such response in a row, from `retryBase` up to a minute, with a jitter of 20 %.
    */
   readonly onRateLimited: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
+}
+
+/** The requests of this process to one account. */
+export interface SlotUsage {
+  readonly inFlight: number
+  /** Requests that wait for a slot. */
+  readonly waiting: number
+  /** How many may be in flight now. */
+  readonly limit: number
 }
 
 export interface RequestSchedulerOptions {
@@ -283,6 +293,11 @@ export const make = Effect.fnUntraced(function*(
     updateLiveLimit,
     obstacle: Effect.sync(() => pauseLeft() > 0 ? "paused" : budget.isValid() ? null : "expired"),
     pauseLeft: Effect.sync(() => Duration.millis(Math.max(0, pauseLeft()))),
+    usage: Effect.sync(() => ({
+      inFlight: slotsInUse,
+      waiting,
+      limit: Math.min(Math.floor(limit), budget.slots())
+    })),
     pause,
     onRateLimited
   }

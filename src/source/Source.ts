@@ -7,7 +7,7 @@
  * 3. A write is sent only while it has a slot, and immediately after `SendHooks.before` succeeded
  *
  * Gotchas
- * - Records are returned as parsed but undecoded JSON. Capture decodes them, so one bad record never fails a page.
+ * - Records are returned as valid JSON that is not parsed. Capture reads what it needs, so one bad record never fails a page.
  * - If a page is too large, it and all later pages of the list are requested with fewer rows (S1).
  * - Every request was already retried if that could help; an error of this port ends the run or the write.
  */
@@ -21,6 +21,7 @@ import type { ReadName, readSchemas } from "../api/Reads.ts"
 import { ToolCategory } from "../api/Tools.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 import type { StreamModel } from "../domain/Model.ts"
+import type { RawRow } from "../domain/RawRow.ts"
 
 /** Order of service within an account, most urgent first; `write` is for requests of plugins. */
 export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "backfill"
@@ -41,7 +42,7 @@ export interface PageRequest {
 }
 
 export interface Page {
-  readonly results: ReadonlyArray<unknown>
+  readonly results: ReadonlyArray<RawRow>
   /** null: this is the last page (a missing or empty value counts as null). */
   readonly next: string | null
   /** The `Date` header, ms; null if missing or unreadable. */

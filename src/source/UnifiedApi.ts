@@ -96,14 +96,14 @@ const make = Effect.fnUntraced(function*(options: Options) {
   const page: Source["Service"]["page"] = Effect.fn("Source.page")(function*(request: PageRequest) {
     const { account, integration, model } = request
     const list = `${integration}/${model}`
-    const decode = model === "assessment.package" ? ApiResponse.decodePackages : ApiResponse.decodeList
+    const format = model === "assessment.package" ? ApiResponse.packageList : ApiResponse.listPage
     const cursorName = options.accounts[account]?.cursorParameter ?? cursorParameter
     for (;;) {
       const rows = pageSizes.get(list) ?? pageSizeLimits.max
       const fewer = Math.ceil(rows / 5)
       const call = ApiRequest.forPage(request, cursorName, rows)
       const client = yield* clientOf(account)
-      const found = yield* Effect.result(client.send(call, { decode, maxBytes }, (error) => !isTooLarge(error)))
+      const found = yield* Effect.result(client.send(call, { ...format, maxBytes }, (error) => !isTooLarge(error)))
       if (Result.isSuccess(found)) {
         const { data, ...times } = found.success
         return { ...data, ...times }

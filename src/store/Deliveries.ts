@@ -17,12 +17,16 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
+import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import type { AttemptJournal } from "./AttemptJournal.ts"
 import type { OperatorAction } from "./State.ts"
 import type { Owner, StoreError } from "./Store.ts"
 
-/** Times are our clock, ms; positions are positions in the event log. */
+/**
+ * Times are our clock, ms, also where another process reads them: the store keeps due times by the clock of the database. Positions are
+ * positions in the event log.
+ */
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
@@ -50,6 +54,8 @@ export interface HandlerState extends HandlerName {
   readonly position: number
   /** It is configured in the process that delivers. */
   readonly active: boolean
+  /** In all processes together. */
+  readonly circuit: HandlerCircuit
 }
 
 // ---- deliveries ---------------------------------------------------------------------------------------------------
@@ -119,7 +125,7 @@ export interface NewDelivery {
   readonly fresh: string | null
 }
 
-export interface Delivery extends Omit<NewDelivery, "dead"> {
+export interface Delivery extends Omit<NewDelivery, "dead" | "dueAt"> {
   readonly id: number
   readonly createdAt: number
   /** Failed attempts. */
@@ -207,6 +213,8 @@ export interface ClaimResult {
   /** A delivery that must run alone is due, and a request for other deliveries passed over it. */
   readonly isolatedDue: boolean
   readonly lost: ReadonlyArray<Owner>
+  /** The circuits of handlers that failed since their last success, in any process. The others are closed. */
+  readonly circuits: ReadonlyMap<number, HandlerCircuit>
 }
 
 /** A request that an attempt sent, to the API or to another server. */
@@ -228,7 +236,14 @@ export interface FailedAttempt {
 
 /** How an attempt ended. For a batch: for all its members. */
 export type AttemptOutcome =
-  & { readonly deliveries: ReadonlyArray<number> }
+  & {
+    readonly deliveries: ReadonlyArray<number>
+    /**
+     * The result of the attempt for the handler's circuit. `failed`: the ordering key of the failed record; null: it succeeded. Absent:
+     * nothing, because the handler did not run, or met a rate limit.
+     */
+    readonly result?: { readonly handler: number; readonly failed: string | null }
+  }
   & (
     | { readonly _tag: "Settled" }
     /** The deliveries are due again, as if they had not been claimed. */
@@ -309,6 +324,18 @@ export interface DeadLetterQuery extends Partial<HandlerName> {
   readonly limit: number
 }
 
+/** The delivery of one event to one handler, as far as the store still knows it. */
+export interface DeliveryTrace extends HandlerName {
+  /** Id of the delivery; of a settled one, the delivery that began its steps. */
+  readonly id: number
+  readonly state: "waiting" | "due" | "running" | "dead" | "settled"
+  readonly attempts: number
+  /** When the next attempt is due; null if it is settled, dead or running. */
+  readonly dueAt: number | null
+  readonly failedAttempts: ReadonlyArray<Omit<FailedAttempt, "requests">>
+  readonly steps: DeadLetterDetail["journal"]
+}
+
 /** The numbers of deliveries of one handler in one integration, by state. */
 export interface Backlog extends HandlerName {
   readonly integration: string
@@ -338,7 +365,8 @@ export class Deliveries extends Context.Service<
     // dispatching
     /**
      * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not
-     * kept for them. `owner`: of `dispatchScope`, as in the other operations that dispatch.
+     * kept for them. Open circuits may be tried at once, because a process that starts may bring a fixed plugin. `owner`: of
+     * `dispatchScope`, as in the other operations that dispatch.
      */
     readonly registerHandlers: (
       owner: Owner,
@@ -370,7 +398,8 @@ export class Deliveries extends Context.Service<
     readonly takeShards: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
     /**
      * In one transaction: settles the attempts that have ended, then claims due deliveries. Ignores deliveries of other shards than those
-     * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them.
+     * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them. Of a handler whose circuit is open,
+     * nothing is claimed; when its open time is over, one delivery or batch in all processes together.
      */
     readonly settleAndClaim: (
       owners: ReadonlyArray<Owner>,
@@ -390,6 +419,12 @@ export class Deliveries extends Context.Service<
     readonly backlog: Effect.Effect<ReadonlyArray<Backlog>, StoreError>
     /** In id order. */
     readonly deadLetters: (query: DeadLetterQuery) => Effect.Effect<ReadonlyArray<DeadLetter>, StoreError>
+    /**
+     * The deliveries of an event that are open, or that left steps in the journal. A settled delivery without steps leaves nothing.
+     */
+    readonly traces: (position: number) => Effect.Effect<ReadonlyArray<DeliveryTrace>, StoreError>
+    /** The position of the event whose delivery this is, or was; null if it is not known. */
+    readonly eventOf: (delivery: number) => Effect.Effect<number | null, StoreError>
     readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
     /**
      * Makes dead letters due at `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: when each of them

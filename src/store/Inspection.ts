@@ -1,5 +1,6 @@
 /** The result of inspecting a store: an inspection writes nothing and takes no ownership. */
 import type { LogIdentity } from "../domain/ChangeEvent.ts"
+import type { HandlerName } from "./Deliveries.ts"
 import type { FleetInspection } from "./Processes.ts"
 import { publishingStart } from "./Store.ts"
 
@@ -12,6 +13,8 @@ export interface Inspection {
   readonly log: StoredLog | null
   /** null if the store is not in PostgreSQL, or if a process of this version has not opened it yet. */
   readonly fleet: FleetInspection | null
+  /** Configured handlers whose circuit is open; empty if a process of this version has not opened the store yet. */
+  readonly openCircuits: ReadonlyArray<HandlerName>
 }
 
 export interface StoredLog extends LogIdentity {
@@ -36,3 +39,10 @@ export const chainQuery = (position: number): string => `
   SELECT CASE ${position} WHEN c.position THEN c.chain WHEN c.pruned THEN c.pruned_chain ELSE
     (SELECT e.chain FROM events e WHERE e.position = ${position} AND e.position > c.pruned) END AS chain
   FROM log_counter c`
+
+/** The migration without which `openCircuitsQuery` fails. */
+export const withCircuits = 19
+/** SQL for the `openCircuits` of a store. */
+export const openCircuitsQuery = `
+  SELECT h.plugin, h.handler FROM handler_circuits c JOIN handlers h ON h.key = c.handler
+  WHERE c.open_until IS NOT NULL AND h.active = 1 ORDER BY h.key`

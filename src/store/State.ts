@@ -171,6 +171,24 @@ export interface RedactionProgress {
   readonly rewritten: number
 }
 
+/** Selects streams: each given property must match with any of its values. */
+export interface StreamQuery {
+  readonly integrations?: ReadonlyArray<string> | undefined
+  readonly models?: ReadonlyArray<string> | undefined
+  /** Streams after this one, in the order of integration and model. */
+  readonly after?: { readonly integration: string; readonly model: string } | undefined
+  readonly limit: number
+}
+
+/** How many rows of a stream the store has. */
+export interface StreamCounts {
+  readonly live: number
+  readonly quarantined: number
+  /** Records that wait for a re-read. */
+  readonly stale: number
+  readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
+}
+
 // ---- records ------------------------------------------------------------------------------------------------------
 
 /** JSON text of a record, with the id of the rules that were applied to it; null = not known. */
@@ -335,4 +353,32 @@ export interface AuditEntry extends OperatorAction {
   /** See `Actor.ts`; null in entries of earlier versions. */
   readonly actor: string | null
   readonly address: string | null
+}
+
+// ---- history ------------------------------------------------------------------------------------------------------
+
+/** Time between two samples of the history, ms. */
+export const historyInterval = 60_000
+/** How many samples are kept: those of a day. */
+export const historySlots = 1_440
+
+/** The state of the whole installation at one time, for plots. It contains numbers only. */
+export interface HistorySample {
+  /** Our clock, ms. */
+  readonly at: number
+  /** Freshness of the streams that are read, seconds; absent if there is none. */
+  readonly median?: number
+  readonly p95?: number
+  readonly worst?: number
+  /** Newest position of the event log. */
+  readonly events: number
+  readonly unpublished: number
+  /** Deliveries that are not settled. */
+  readonly deliveries: number
+  readonly deadLetters: number
+  /** Streams. */
+  readonly late: number
+  readonly blocked: number
+  /** Open holds. */
+  readonly holds: number
 }

@@ -8,7 +8,7 @@ describe("the error of a process that was replaced", () => {
     assert.match(message, /SQLite store allows only one process: .* give each its own store/)
     assert.match(
       message,
-      /PostgreSQL, .*share the work, but .*store adopt.*start --once.* take everything over: start this process again/
+      /PostgreSQL, .*share the work\..*take it back from .*start --once.*repeat it.*store adopt.*start this process again/
     )
   })
 })

@@ -14,15 +14,17 @@ import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { Kind, LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
+import type { LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
 import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expectation.ts"
 import type { ForgettableRecord, Forgotten } from "../domain/Forgotten.ts"
 import type { DerivedModel, StreamKey } from "../domain/Model.ts"
 import type { References } from "../domain/Reference.ts"
+import type { FoundEvents, LogQuery, LogSearch } from "./LogQueries.ts"
 import type {
   AuditEntry,
   ForgottenRecord,
   Head,
+  HistorySample,
   Hold,
   HoldState,
   IntegrationState,
@@ -34,6 +36,8 @@ import type {
   ReadSummary,
   ReleaseMode,
   StoredContent,
+  StreamCounts,
+  StreamQuery,
   StreamState
 } from "./State.ts"
 import { FaultCause, faultOf } from "./StoreFault.ts"
@@ -45,7 +49,7 @@ export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Sche
   readonly retryable = false
   get hint(): string {
     const [owned] = this.scope.split("/")
-    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. A SQLite store allows only one process: to run both, give each its own store. On PostgreSQL, processes of \`rollcall start\` share the work, but \`rollcall store adopt\`, \`rollcall start --once\` and earlier versions take everything over: start this process again, as a supervisor does, when they have ended.`
+    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. A SQLite store allows only one process: to run both, give each its own store. On PostgreSQL, processes of \`rollcall start\` share the work. They take it back from \`rollcall start --once\`: if this is such a run, repeat it while none of them runs. If \`rollcall store adopt\` or an earlier version took everything over, start this process again, as a supervisor does, when that has ended.`
   }
 }
 /** The database is unavailable (see `StoreFault`), or too many transactions compete for the same rows: nothing was committed, try later. */
@@ -191,25 +195,7 @@ export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | 
   readonly reportedAt: number
 }
 
-/** Selects rows of the log: each given property must match with any of its values. */
-export interface LogFilter {
-  readonly integrations?: ReadonlyArray<string> | undefined
-  readonly models?: ReadonlyArray<string> | undefined
-  readonly kinds?: ReadonlyArray<Kind> | undefined
-  /** Names of transitions. */
-  readonly transitions?: ReadonlyArray<string> | undefined
-}
-
-export interface LogQuery extends LogFilter {
-  /** Rows after this position; 0 = from the oldest. */
-  readonly after: number
-  /**
-   * Rows up to this position. A query by kind or transition reads every row up to the next match, so a reader that must respond soon
-   * limits how far it searches.
-   */
-  readonly upTo?: number | undefined
-  readonly limit: number
-}
+export type { FoundEvents, LogFilter, LogQuery, LogSearch } from "./LogQueries.ts"
 
 /**
  * Name of the reader whose position says where publishing begins: at the row after it. The position is where the generation begins (0 in
@@ -406,6 +392,15 @@ export class Store extends Context.Service<Store, {
     before?: number
   ) => Operation<ReadonlyArray<ReadSummary & { readonly id: number }>>
 
+  // history
+  /**
+   * Adds a sample, unless the history has one of the same minute. A sample takes the place of the one of the day before. Any process may
+   * call this.
+   */
+  readonly recordSample: (sample: HistorySample) => Operation<void>
+  /** The samples at or after `since` (our clock, ms), oldest first. */
+  readonly history: (since: number) => Operation<ReadonlyArray<HistorySample>>
+
   // streams
   /** Creates the missing streams; leaves existing ones unchanged. */
   readonly ensureStreams: (streams: ReadonlyArray<StreamState>) => Operation<void>
@@ -429,6 +424,12 @@ export class Store extends Context.Service<Store, {
     key: StreamKey,
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | StoreError>
+  /**
+   * Replaces the state `before` of a stream by `after`, in one statement that reads nothing else. False: nothing was changed, because the
+   * stream has another state by now, has pending rows, stale records or undecided holds, or `owner` is fenced. Fails without a retry: if
+   * the connection is lost, whether the state was replaced is unknown, so read it again.
+   */
+  readonly replaceQuietState: (owner: Owner, before: StreamState, after: StreamState) => Operation<boolean>
   /** Live records that no run has seen since run `runId` began, in id order. */
   readonly liveNotSeenSince: (
     key: StreamKey,
@@ -449,17 +450,15 @@ export class Store extends Context.Service<Store, {
       readonly limit: number
     }
   ) => Operation<ReadonlyArray<StreamKey & Omit<Pending, "content">>>
-  /** Per stream: live, stale and quarantined records, and pending rows by status. */
-  readonly counts: Operation<
-    ReadonlyArray<
-      StreamKey & {
-        readonly live: number
-        readonly quarantined: number
-        /** Records that wait for a re-read. */
-        readonly stale: number
-        readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
-      }
-    >
+  /** Of every stream. */
+  readonly counts: Operation<ReadonlyArray<StreamKey & StreamCounts>>
+  /** Streams in the order of integration and model, with their counts and the newest position, read at one moment. */
+  readonly streamPage: (query: StreamQuery) => Operation<
+    {
+      readonly position: number
+      readonly chain: string
+      readonly streams: ReadonlyArray<{ readonly state: StreamState; readonly counts: StreamCounts }>
+    }
   >
 
   // holds
@@ -523,6 +522,12 @@ export class Store extends Context.Service<Store, {
   // the event log
   /** Rows that are not silent, in position order. */
   readonly readLog: (query: LogQuery) => Operation<ReadonlyArray<LogEntry>>
+  /** Events that are not silent, newest first. For people who look for a change; readers use `readLog`. */
+  readonly searchLog: (query: LogSearch) => Operation<FoundEvents>
+  /** Events up to `positions` after `after` that writes of this delivery caused, oldest first, at most ten. */
+  readonly echoesOf: (
+    query: { readonly delivery: number; readonly after: number; readonly positions: number }
+  ) => Operation<ReadonlyArray<LogEntry>>
   /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` = newest + 1 if every row was pruned. */
   readonly logRange: Operation<LogRange>
   /**

@@ -16,6 +16,7 @@ import { readSchemas } from "../api/Reads.ts"
 import { checkWrite, type UncheckedWrite } from "../api/WriteCheck.ts"
 import type { WriteData, WriteName } from "../api/Writes.ts"
 import type { JsonObject, JsonValue } from "../domain/Canonical.ts"
+import { RawRow } from "../domain/RawRow.ts"
 import { Invalid, OutcomeUnknown, type SendHooks, type Source, WriteError } from "../source/Source.ts"
 import type { TestEnvironment } from "./TestEnvironment.ts"
 import { recordsOf } from "./WriteEffects.ts"
@@ -113,7 +114,8 @@ export const make = (
   return {
     page: (request) =>
       Effect.map(Clock.currentTimeMillis, (now) => ({
-        results: rowsOf(request).filter(({ id }) => request.ids === null || request.ids.includes(String(id))),
+        results: rowsOf(request).filter(({ id }) => request.ids === null || request.ids.includes(String(id)))
+          .map((row) => RawRow.of(row)),
         next: null,
         serverTime: now,
         requestedAt: now,

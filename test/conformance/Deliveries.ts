@@ -123,7 +123,13 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         }
         const settled = { _tag: "Settled", deliveries: [claimed.id] } as const
         const refused = yield* deliveries.settleAndClaim(owners, [settled], [want])
-        assert.deepStrictEqual(refused, { claimed: [], next: null, isolatedDue: false, lost: owners })
+        assert.deepStrictEqual(refused, {
+          claimed: [],
+          next: null,
+          isolatedDue: false,
+          lost: owners,
+          circuits: new Map()
+        })
         assert.deepStrictEqual(yield* deliveries.takeShards(owners), owners)
         assert.strictEqual((yield* deliveries.backlog)[0]?.running, 1)
       })

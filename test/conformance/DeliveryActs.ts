@@ -299,6 +299,15 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         assert.deepStrictEqual(yield* deliveries.deadLetters({ reason: "Permanent", limit: 9 }), [])
         const detail = yield* deliveries.deadLetterDetail(claimed[0]?.id ?? 0)
         assert.deepStrictEqual(detail?.failedAttempts, [failedAttempt])
+        const position = letters[0]?.subject._tag === "Event" ? letters[0].subject.position : 0
+        const traces = yield* deliveries.traces(position)
+        assert.deepStrictEqual(
+          traces.map(({ dueAt, failedAttempts, id, plugin, state }) => [id, plugin, state, dueAt, failedAttempts]),
+          [[letters[0]?.id ?? 0, "p", "dead", null, [failedAttempt]]]
+        )
+        assert.strictEqual(yield* deliveries.eventOf(letters[0]?.id ?? 0), position)
+        assert.deepStrictEqual(yield* deliveries.traces(999), [])
+        assert.isNull(yield* deliveries.eventOf(999))
         const count = yield* deliveries.redrive(
           claimed.map(({ id }) => id),
           { dueAt: 0, fresh: "again" },

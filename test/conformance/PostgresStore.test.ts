@@ -4,6 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Postgres from "../../src/store/postgres/Postgres.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { callSuite } from "./CallQueue.ts"
+import { clockSuite } from "./DeliveryClocks.ts"
 import { processSuite } from "./Processes.ts"
 import { requestLeaseSuite } from "./RequestLeases.ts"
 import { damageSuite } from "./StoreDamage.ts"
@@ -18,6 +19,7 @@ const database = databaseOf(Server.ofFile())
 describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
   const inDatabase = Effect.map(database, Postgres.layer)
   suites("PostgreSQL", Layer.unwrap(inDatabase))
+  clockSuite("PostgreSQL", Layer.unwrap(inDatabase))
   expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
   processSuite("PostgreSQL", Effect.map(database, Postgres.client))
   sessionSuite("PostgreSQL", Effect.map(database, Postgres.client))

@@ -1,5 +1,6 @@
 import { describe, it, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { type DriverName, drivers } from "../../src/publish/kafka/driver/Driver.ts"
 import { topicOf } from "../../src/publish/kafka/KafkaMessage.ts"
 import * as KafkaSink from "../../src/publish/kafka/KafkaSink.ts"
 import * as Broker from "../integration/kafka/Broker.ts"
@@ -24,11 +25,12 @@ describe("sink: memory", () => {
 
 const missing = Broker.missing ?? Kcat.missing
 interface Form {
+  readonly driver: DriverName
   readonly format: "cloudevents" | "debezium"
   /** The event's id, and whether the message is a stub; null for a message that is not an event. */
   readonly read: (message: Kcat.Message) => { readonly eventId: string; readonly stub: boolean } | null
 }
-const forms: ReadonlyArray<Form> = [
+const forms: ReadonlyArray<Omit<Form, "driver">> = [
   {
     format: "cloudevents",
     read: ({ headers }) => ({ eventId: headers["ce_id"] ?? "", stub: headers["ce_stub"] === "true" })
@@ -43,16 +45,17 @@ const forms: ReadonlyArray<Form> = [
   }
 ]
 
-for (const { format, read } of forms) {
-  const template = (end: string) => `conformance-${format}-${end}.{integration}.{model}`
-  const name = `sink: Kafka, ${format}${missing === null ? "" : ` (skipped: ${missing})`}`
+for (const { driver, format, read } of drivers.flatMap((driver) => forms.map((form): Form => ({ ...form, driver })))) {
+  const template = (end: string) => `conformance-${driver}-${format}-${end}.{integration}.{model}`
+  const name = `sink: Kafka, ${driver}, ${format}${missing === null ? "" : ` (skipped: ${missing})`}`
   describe.skipIf(missing !== null)(name, () => {
     suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
       conformance(it, {
         sink: (end) =>
           Effect.map(
             Broker.Broker,
-            ({ brokers }) => KafkaSink.layer({ brokers, ssl: false, topic: template(end), format, transactions: true })
+            ({ brokers }) =>
+              KafkaSink.layer({ brokers, ssl: false, topic: template(end), format, driver, transactions: true })
           ),
         seen: (end, integration) =>
           Effect.gen(function*() {

@@ -4,6 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import type { StreamKey } from "../../src/domain/Model.ts"
 import { CurrentActor } from "../../src/store/Actor.ts"
 import { type Owner, Store, type StoreError } from "../../src/store/Store.ts"
 import {
@@ -16,6 +17,7 @@ import {
   integrationOf,
   pendingOf,
   reasonOf,
+  skills,
   stateOf,
   Stop,
   tags
@@ -218,6 +220,48 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           const [counts] = yield* store.counts
           assert.deepStrictEqual(counts, { ...tags, live: 3000, quarantined: 0, stale: 0, pending: { staged: 1 } })
           assert.deepStrictEqual(yield* store.liveNotSeenSince(tags, 4, null, 10), [])
+        })
+      )
+
+      test(
+        "pages of streams are in order, filtered and complete, and each stream has its own counts",
+        Effect.gen(function*() {
+          const { inTags, store } = yield* begin
+          const names = ["a", "b", "c"].flatMap((tool) =>
+            (["ats.tag", "hris.skill"] as const).map((model) => ({ integration: `${tool}:acme`, model }))
+          )
+          yield* store.ensureStreams(names.map((key) => stateOf(key)))
+          yield* inTags((tx) =>
+            Effect.andThen(tx.write([created("x"), created("y")]), tx.putPending([pendingOf("x"), pendingOf("z")]))
+          )
+          const keys = (page: Effect.Success<ReturnType<typeof store.streamPage>>) =>
+            page.streams.map(({ state: { integration, model } }) => `${integration}/${model}`)
+          const whole = yield* store.streamPage({ limit: 100 })
+          assert.deepStrictEqual(
+            keys(whole),
+            [...names, tags, skills].map(({ integration, model }) => `${integration}/${model}`)
+          )
+          assert.strictEqual(whole.position, 2)
+          assert.deepStrictEqual(
+            whole.streams.map(({ state: { integration, model }, counts }) => ({ integration, model, ...counts })),
+            yield* store.counts
+          )
+          assert.deepInclude(whole.streams[6]?.counts, { live: 2, pending: { staged: 2 } })
+          const seen: Array<string> = []
+          for (let after: StreamKey | undefined; seen.length < 8;) {
+            const page = yield* store.streamPage({ limit: 3, ...after === undefined ? {} : { after } })
+            seen.push(...keys(page))
+            after = page.streams.at(-1)?.state
+          }
+          assert.deepStrictEqual(seen, keys(whole))
+          const some = yield* store.streamPage({
+            integrations: ["b:acme", "greenhouse:acme"],
+            models: ["ats.tag"],
+            limit: 9
+          })
+          assert.deepStrictEqual(keys(some), ["b:acme/ats.tag", "greenhouse:acme/ats.tag"])
+          const none = yield* store.streamPage({ integrations: ["unknown"], limit: 9 })
+          assert.deepStrictEqual([none.position, none.chain, none.streams], [2, whole.chain, []])
         })
       )
 

@@ -33,6 +33,9 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
     const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
       it.effect(title, () => Effect.provide(body, layer))
 
+    // short: on PostgreSQL, each virtual second costs a query
+    const retention = 10_000
+
     describe("the event log", () => {
       test(
         "assigns positions 1, 2, 3 … over all streams, without gaps after a rollback (I5)",
@@ -322,11 +325,11 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* write(ids(3).map(created))
           yield* change("r00002", "updated")
           const { chain, chains } = yield* store.chains([2, 3])
-          yield* TestClock.adjust("1 day")
-          yield* store.prune({ before: 86_400_000, upTo: 3 })
+          yield* TestClock.adjust(retention)
+          yield* store.prune({ before: retention, upTo: 3 })
           assert.deepStrictEqual((yield* store.chains([2, 3])).chains, [null, chains[1]!])
           // the update superseded the row at 3, so that row is pruned too
-          yield* store.prune({ before: 86_400_000, upTo: 4 })
+          yield* store.prune({ before: retention, upTo: 4 })
           assert.deepStrictEqual(yield* store.chains([3, 4]), { oldest: 5, newest: 4, chain, chains: [null, chain] })
           yield* change("r00002", "updated")
           assert.strictEqual((yield* store.chains([])).chain, chainOf(chain, "r00002-3"))
@@ -335,8 +338,6 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
     })
 
     describe("erasing a stream", () => {
-      const day = 86_400_000
-
       test(
         "keeps only positions and event ids of the stream, and leaves other streams unchanged (X19)",
         Effect.gen(function*() {
@@ -394,13 +395,13 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           const { change, owner, store, write } = yield* begin
           yield* write(ids(3).map(created))
           yield* change("r00000", "updated")
-          yield* TestClock.adjust("1 day")
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 0)
+          yield* TestClock.adjust(retention)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 2 }), 0)
           const { chains } = yield* store.chains([2, 3, 4])
           yield* store.eraseStream(owner, tags)
           assert.deepStrictEqual((yield* store.chains([2, 3, 4])).chains, chains)
           // row 2 was kept for its time
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 9 }), 2)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 9 }), 2)
           assert.deepStrictEqual((yield* store.chains([3, 4])).chains, [null, chains[2]!])
           assert.deepStrictEqual(yield* store.logRange, { oldest: 5, newest: 4 })
         })
@@ -424,7 +425,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* TestClock.setTime(12_000)
           yield* write([created("another")], skills)
           // and now row 2 is deleted, because row 3 has the time
-          yield* store.prune({ before: 10_000, upTo: 4 })
+          yield* store.prune({ before: retention, upTo: 4 })
           assert.deepStrictEqual(yield* Effect.forEach([9_000, 9_001, 12_001], store.positionBefore), [null, 3, 4])
         })
       )
@@ -472,8 +473,6 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
     })
 
     describe("retention", () => {
-      const day = 86_400_000
-
       test(
         "deletes a row only if it and its successor are past retention and it is not its record's latest",
         Effect.gen(function*() {
@@ -482,10 +481,10 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* change("b", "created") // 2: stays, the latest of b
           yield* change("a", "updated") // 3: past retention, its successor is not
           yield* change("c", "created") // 4: stays, its successor is not past retention
-          yield* TestClock.adjust("1 day")
+          yield* TestClock.adjust(retention)
           yield* change("c", "updated") // 5
           yield* change("a", "updated") // 6
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 6 }), 1)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 6 }), 1)
 
           assert.deepStrictEqual(yield* store.logRange, { oldest: 5, newest: 6 })
           const entries = yield* store.readLog(all)
@@ -495,7 +494,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           ])
           const contents = yield* inTags((tx) => tx.contents([1, 2, 3, 4, 5, 6]))
           assert.deepStrictEqual([...contents.keys()].sort(), [2, 3, 4, 5, 6])
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 6 }), 0)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 6 }), 0)
         })
       )
 
@@ -506,13 +505,13 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* change("a", "created")
           yield* change("a", "updated")
           yield* change("a", "updated")
-          yield* TestClock.adjust("1 day")
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 1 }), 0)
+          yield* TestClock.adjust(retention)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 1 }), 0)
           assert.deepStrictEqual(
             (yield* store.readLog({ after: 1, limit: 10 })).map((entry) => entry.before),
             ['{"id":"a","version":1}', '{"id":"a","version":2}']
           )
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 1)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 2 }), 1)
           assert.deepStrictEqual((yield* store.readLog(all)).map((entry) => entry.before), ['{"id":"a","version":2}'])
         })
       )
@@ -525,8 +524,8 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           yield* write(
             ids(1200).map((id, index) => changeOf(headOf(id, { version: 1, position: index + 1 }), "updated"))
           )
-          yield* TestClock.adjust("1 day")
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 9999 }), 1200)
+          yield* TestClock.adjust(retention)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 9999 }), 1200)
           assert.deepStrictEqual(yield* store.logRange, { oldest: 2401, newest: 2400 })
           assert.deepStrictEqual(yield* store.readLog(all), [])
           assert.strictEqual((yield* store.records(tags, null, 5000)).records.length, 1200)
@@ -585,12 +584,12 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           const foundErased = (head: Head): RecordWrite => ({ head, events: [], erased: true })
           yield* change("a", "created")
           yield* change("a", "deleted")
-          yield* TestClock.adjust("1 day")
+          yield* TestClock.adjust(retention)
           yield* write([foundErased(yield* head("a")), foundErased(headOf("never"))])
           yield* write([foundErased(yield* head("a"))])
-          assert.strictEqual(yield* store.purgeErased({ before: day + 1, upTo: 2 }), 1)
+          assert.strictEqual(yield* store.purgeErased({ before: retention + 1, upTo: 2 }), 1)
           assert.deepStrictEqual([...yield* inTags((tx) => tx.contents([1]))], [[1, null]])
-          assert.strictEqual(yield* store.prune({ before: day, upTo: 2 }), 1)
+          assert.strictEqual(yield* store.prune({ before: retention, upTo: 2 }), 1)
         })
       )
 
@@ -608,7 +607,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             )
           }
           yield* write(some.map((id, index) => erase(headOf(id, { version: 4, position: 360 + index + 1 }))))
-          assert.strictEqual(yield* store.purgeErased({ before: day, upTo: 600 }), 120)
+          assert.strictEqual(yield* store.purgeErased({ before: retention, upTo: 600 }), 120)
           assert.deepStrictEqual((yield* store.readLog(all)).map(({ kind }) => kind), some.map(() => "deleted"))
         })
       )

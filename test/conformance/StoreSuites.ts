@@ -9,11 +9,13 @@ import { join } from "node:path"
 import { parseKey } from "../../src/domain/EncryptionKey.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import { EncryptionKeys } from "../../src/store/sql/ContentCipher.ts"
+import { IsProcessTime } from "../../src/store/sql/DatabaseTime.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import type * as Server from "../integration/postgres/Server.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
 import { answerSuite } from "./DeliveryAnswers.ts"
+import { circuitSuite } from "./DeliveryCircuits.ts"
 import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { forgetSuite } from "./DeliveryForget.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
@@ -21,16 +23,23 @@ import { storeSuite } from "./Store.ts"
 import { auditSuite } from "./StoreAudit.ts"
 import { derivedSuite } from "./StoreDerived.ts"
 import { generationSuite } from "./StoreGeneration.ts"
+import { historySuite } from "./StoreHistory.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { logSuite } from "./StoreLog.ts"
+import { quietSuite } from "./StoreQuiet.ts"
 import { recordSuite } from "./StoreRecords.ts"
 import { redactionSuite } from "./StoreRedaction.ts"
+import { searchSuite } from "./StoreSearch.ts"
 
-/** Every suite of the ports of one store. */
-export const suites = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) => {
+/** Every suite of the ports of one store. They run in virtual time, so the database's clock is that of the process. */
+export const suites = (name: string, store: Layer.Layer<Store | Deliveries, StoreError>) => {
+  const layer = Layer.merge(store, Layer.succeed(IsProcessTime)(true))
   storeSuite(name, layer)
   auditSuite(name, layer)
+  historySuite(name, layer)
+  searchSuite(name, layer)
   recordSuite(name, layer)
+  quietSuite(name, layer)
   redactionSuite(name, layer)
   logSuite(name, layer)
   holdSuite(name, layer)
@@ -39,6 +48,7 @@ export const suites = (name: string, layer: Layer.Layer<Store | Deliveries, Stor
   deliverySuite(name, layer)
   deliveryActSuite(name, layer)
   deliveryCrashSuite(name, layer)
+  circuitSuite(name, layer)
   journalSuite(name, layer)
   answerSuite(name, layer)
   forgetSuite(name, layer)

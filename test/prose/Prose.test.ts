@@ -17,6 +17,7 @@ const searched = [
   "test",
   "bench",
   "bin",
+  "console",
   "deploy",
   "docs",
   "examples",
@@ -24,7 +25,7 @@ const searched = [
   "CHANGELOG.md",
   "CONTRIBUTING.md"
 ]
-const isSearched = (file: string) => /\.(ts|js|md|ya?ml|json)$/.test(file) && !/(Idioms|Prose\.test)\.ts$/.test(file)
+const isSearched = (file: string) => /\.(tsx?|js|md|ya?ml|json)$/.test(file) && !/(Idioms|Prose\.test)\.ts$/.test(file)
 
 const files = (path: string): ReadonlyArray<string> =>
   statSync(join(root, path)).isDirectory()

@@ -17,10 +17,12 @@ import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
 import type { DeleteReason, Origin } from "../../domain/ChangeEvent.ts"
 import { type Classification, classify, isOlder, type PendingObservation } from "../../domain/Classify.ts"
 import { diff, touchesNull } from "../../domain/Diff.ts"
+import { nothingRemoved } from "../../domain/Forgotten.ts"
 import type * as Guard from "../../domain/Guard.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import { type Observation, observe, parseRow, quarantineHash, type Row } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
+import type { RawRow } from "../../domain/RawRow.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import type {
   Head,
@@ -39,17 +41,23 @@ import type { Stream } from "../Stream.ts"
 import { buildRecordWrite, type NewContent, type RecordChange } from "./RecordWrite.ts"
 import { currentContent } from "./StoredContent.ts"
 
-/** A page ready for its transaction. It is serialized and hashed once, even if the transaction is retried. */
+/** A page ready for its transaction. Its rows are hashed once, even if the transaction is retried. */
 export interface Prepared {
   readonly rows: ReadonlyArray<Row>
   readonly unreadable: ReadonlyArray<Quarantined>
 }
 
-export const prepare = (processing: Processing, results: ReadonlyArray<unknown>, now: number): Prepared => {
+export const prepare = (
+  processing: Processing,
+  results: ReadonlyArray<RawRow>,
+  now: number,
+  removal = nothingRemoved
+): Prepared => {
   const rows: Array<Row> = []
   const unreadable: Array<Quarantined> = []
-  for (const value of results) {
-    const row = parseRow(processing, value)
+  for (const one of results) {
+    if (removal.isForgotten(one.id)) continue
+    const row = parseRow(processing, one, removal)
     if ("id" in row) rows.push(row)
     else {
       unreadable.push({

@@ -8,11 +8,12 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { mentionsForgotten, withoutForgotten } from "../../domain/Forgotten.ts"
+import { mentionsForgotten, nothingRemoved, removalOf } from "../../domain/Forgotten.ts"
+import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { updateReportedTo } from "../../domain/Watermark.ts"
 import type { RowCounts, Run, StreamState } from "../../store/State.ts"
-import type { Store, StoreError, StreamTx } from "../../store/Store.ts"
+import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import { logHolds, releaseStaged } from "../guard/Release.ts"
 import * as Metrics from "../Metrics.ts"
 import { RunAborted, widenOverlap, withProcessing } from "../schedule/StreamLifecycle.ts"
@@ -30,7 +31,7 @@ import {
 } from "./Ingest.ts"
 
 export interface PageToCommit {
-  readonly results: ReadonlyArray<unknown>
+  readonly results: ReadonlyArray<RawRow>
   readonly run: Pick<Run, "id" | "backfill"> & {
     readonly kind: Run["kind"] | "refresh"
     /** Counts of the run's earlier pages. */
@@ -44,6 +45,11 @@ export interface PageToCommit {
   readonly before?: (state: StreamState) => StreamState
   /** Changes the stream's state after the rows are written. */
   readonly after?: (state: StreamState, page: PageCounts) => StreamState
+  /**
+   * The stream's state as this process last read or wrote it. If it is still the stored one, an empty page that ends a poll of a quiet
+   * stream is committed by one statement.
+   */
+  readonly known?: StreamState | undefined
   /** Further work in the same transaction. */
   readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
 }
@@ -51,6 +57,8 @@ export interface PageToCommit {
 export type PageCounts = Pick<IngestResult, "rowCounts" | "readAgain" | "missedByPolls">
 
 export interface CommittedPage extends PageCounts {
+  /** The page was empty, and the stream has no pending rows, no stale records and no undecided holds. */
+  readonly isQuiet: boolean
   /** The stream's state without and with this page. */
   readonly before: StreamState
   readonly state: StreamState
@@ -68,6 +76,14 @@ const schemaDriftIn = ({ key }: Stream, { rows }: Prepared, { writes }: IngestRe
     .flatMap((row) => findSchemaDrift(key.model, row.raw))
 }
 
+const nothingIngested: IngestResult = {
+  rowCounts: zeroRowCounts,
+  readAgain: 0,
+  writes: [],
+  lag: 0,
+  missedByPolls: 0
+}
+
 export const commitPage = Effect.fnUntraced(function*(
   stream: Stream,
   page: PageToCommit
@@ -80,27 +96,38 @@ export const commitPage = Effect.fnUntraced(function*(
   const preparedIn = Effect.fnUntraced(function*(tx: StreamTx) {
     const forgotten = yield* tx.forgotten
     if (forgotten.size === 0) return prepared
-    const results = withoutForgotten(key.model, page.results, forgotten)
-    const { rows, unreadable } = results === page.results ? prepared : prepare(processing, results, now)
+    const removal = removalOf(key.model, forgotten)
+    const { rows, unreadable } = removal === nothingRemoved
+      ? prepared
+      : prepare(processing, page.results, now, removal)
     return { rows, unreadable: unreadable.filter(({ content }) => !mentionsForgotten(content, forgotten)) }
   })
+  const reported = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
+  const afterRows = (before: StreamState, rows: Pick<IngestResult, "lag"> & PageCounts): StreamState => {
+    const lastRunId = Math.max(before.lastRunId, run.id)
+    const read = { ...before, lastRunId, overlap: widenOverlap(before, rows.lag, stream.settings.interval) }
+    return page.after?.(read, rows) ?? read
+  }
+  /** Commits an empty page without a look at the store; null = the stream is not quiet, or `known` is not its state. */
+  const commitQuietly = Effect.fnUntraced(function*(known: StreamState) {
+    const before = reported(known)
+    const state = afterRows(before, nothingIngested)
+    const isReplaced = yield* (yield* Store).replaceQuietState(stream.owner, known, state)
+    return isReplaced
+      ? { before, ingested: nothingIngested, events: [], finished: { state, holds: [], unconfirmed: [] } }
+      : null
+  })
   const commit = Effect.fnUntraced(function*(tx: StreamTx) {
-    const stored = withProcessing(updateReportedTo(tx.state), processing)
+    const stored = reported(tx.state)
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch)
     const ingested = yield* ingest(tx, yield* preparedIn(tx), context)
     const events = yield* appendEvents(tx, ingested.writes, context)
-    const lastRunId = Math.max(before.lastRunId, run.id)
     if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts))) {
-      yield* tx.saveState({ ...stored, lastRunId })
+      yield* tx.saveState({ ...stored, lastRunId: Math.max(before.lastRunId, run.id) })
       return { before, ingested, events, finished: null }
     }
-    const read = {
-      ...before,
-      lastRunId,
-      overlap: widenOverlap(before, ingested.lag, stream.settings.interval)
-    }
-    const advanced = page.after?.(read, ingested) ?? read
+    const advanced = afterRows(before, ingested)
     const released = page.endsRun === true
       ? yield* releaseStaged(tx, advanced, context)
       : { state: advanced, events: [], holds: [] }
@@ -111,7 +138,9 @@ export const commitPage = Effect.fnUntraced(function*(
     yield* tx.saveState(released.state)
     return { before, ingested, events: [...events, ...released.events], finished: { ...released, unconfirmed } }
   })
-  const { before, events, finished, ingested } = yield* transact(stream, commit)
+  const mayBeQuiet = page.results.length === 0 && page.endsRun === true && run.kind === "poll"
+  const quiet = mayBeQuiet && page.known !== undefined ? yield* commitQuietly(page.known) : null
+  const { before, events, finished, ingested } = quiet ?? (yield* transact(stream, commit))
   yield* Metrics.pageCommitted(key, ingested.rowCounts, (yield* Clock.currentTimeMillis) - now)
   yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, ingested))
   yield* Metrics.eventsDetected(key, events)
@@ -127,5 +156,5 @@ export const commitPage = Effect.fnUntraced(function*(
   yield* logHolds(key, holds)
   yield* Metrics.lateChangeFound(key, ingested.lag, { before: before.overlap, after: state.overlap })
   yield* Metrics.writesUnconfirmed(key, unconfirmed)
-  return { ...ingested, before, state }
+  return { ...ingested, before, state, isQuiet: quiet !== null }
 })

@@ -23,7 +23,7 @@ import type { Origin } from "../../domain/ChangeEvent.ts"
 import { type Classification, classify, isOlder } from "../../domain/Classify.ts"
 import { diff } from "../../domain/Diff.ts"
 import { derivedRegistry } from "../../domain/Model.ts"
-import { type Observation, observe, parseRow, storableText } from "../../domain/Observation.ts"
+import { embeddedRow, type Observation, observe, storableText } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import type { Head } from "../../store/State.ts"
@@ -56,8 +56,8 @@ export interface ApplicationChange {
 }
 
 const copyIn = (processing: Processing, parent: string, content: JsonObject | null): ObservedCopy | null => {
-  const row = parseRow(processing, content?.[property])
-  return "id" in row ? { ...observe(processing, row), parent } : null
+  const row = embeddedRow(content?.[property])
+  return row === null ? null : { ...observe(processing, row), parent }
 }
 
 export const toApplicationChange = (

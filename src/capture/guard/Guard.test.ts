@@ -5,7 +5,8 @@ import * as Logger from "effect/Logger"
 import { type Rig, start } from "../../../test/support/capture/Rig.ts"
 import { refuse } from "../../../test/support/capture/ScriptedApi.ts"
 import { after, each, filled, hold, published, row, vanished } from "../../../test/support/capture/Waves.ts"
-import { Forbidden, type Page, type PageRequest, Transient } from "../../source/Source.ts"
+import type { ParsedPage } from "../../../test/support/source/Doubles.ts"
+import { Forbidden, type PageRequest, Transient } from "../../source/Source.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { releaseApprovedHolds } from "./ApprovedHolds.ts"
 
@@ -180,7 +181,7 @@ describe("Guard", () => {
     if (rejected) yield* rig.reject((yield* hold(rig)).id)
     yield* rig.wait("25 hours")
     const page = { results: [...[...rig.api.rows.values()].slice(1).map(({ row }) => row), older], next: null }
-    return (request: PageRequest, answer: Page) =>
+    return (request: PageRequest, answer: ParsedPage) =>
       Effect.succeed(request.ids === null ? { ...answer, ...page } : answer)
   })
 

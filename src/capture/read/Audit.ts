@@ -15,9 +15,10 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { canonicalHash } from "../../domain/Canonical.ts"
 import { diff } from "../../domain/Diff.ts"
-import { withoutForgotten } from "../../domain/Forgotten.ts"
+import { removalOf } from "../../domain/Forgotten.ts"
 import { streamName } from "../../domain/Model.ts"
 import { type Observation, observe, parseRow, type Row } from "../../domain/Observation.ts"
+import type { RawRow } from "../../domain/RawRow.ts"
 import type { Page, Source } from "../../source/Source.ts"
 import type { Head, PendingStatus, Run, StoredContent, StreamState } from "../../store/State.ts"
 import { Store, type StreamTx } from "../../store/Store.ts"
@@ -81,12 +82,14 @@ const compareRecord = (
 const compare = Effect.fnUntraced(function*(
   stream: Stream,
   tx: StreamTx,
-  results: ReadonlyArray<unknown>,
+  results: ReadonlyArray<RawRow>,
   auditRunId: number
 ) {
   const rows = new Map<string, Row>()
-  for (const value of withoutForgotten(stream.key.model, results, yield* tx.forgotten)) {
-    const row = parseRow(stream.processing, value)
+  const removal = removalOf(stream.key.model, yield* tx.forgotten)
+  for (const one of results) {
+    if (removal.isForgotten(one.id)) continue
+    const row = parseRow(stream.processing, one, removal)
     if ("id" in row) rows.set(row.id, row)
   }
   const ids = [...rows.keys()]

@@ -315,7 +315,7 @@ describe("Poll", () => {
       rig.api.intercept = (_, answer) =>
         Effect.succeed({
           ...answer,
-          results: [{ id: "b", custom_fields: nested(20_000) }, nested(20_000), ...answer.results]
+          results: [{ id: "b", custom_fields: nested(2_000) }, nested(2_000), ...answer.results]
         })
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])

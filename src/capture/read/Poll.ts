@@ -15,7 +15,6 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { pageSizeLimits } from "../../api/Lists.ts"
-import { isObject } from "../../domain/Canonical.ts"
 import { estimateWatermark, parseTime } from "../../domain/Watermark.ts"
 import type { Page, Source } from "../../source/Source.ts"
 import type { Run, StreamState } from "../../store/State.ts"
@@ -30,24 +29,31 @@ import { isCoveredByPolls, markLive } from "./SweepPasses.ts"
 
 const maxRestarts = 2
 
+/**
+ * `known`: the stream's state as this process last read or wrote it. Returns the new state if the poll read nothing and the stream has
+ * nothing pending, stale or held, so that no further work follows.
+ */
 export const poll = Effect.fn("Poll.run")(function*(
-  stream: Stream
-): Effect.fn.Return<void, RunError, Store | Source> {
+  stream: Stream,
+  known: StreamState | null = null
+): Effect.fn.Return<StreamState | null, RunError, Store | Source> {
   for (let attempt = 0;; attempt++) {
-    const ended = yield* attemptPoll(stream).pipe(
+    const ended = yield* attemptPoll(stream, attempt === 0 ? known : null).pipe(
       // P5: the API rejects an expired cursor; the poll starts again from its first page.
       Effect.catchIf(
         (error) => error._tag === "SourceError" && error.reason._tag === "Rejected" && attempt < maxRestarts,
         () => Effect.succeed(null)
       )
     )
-    if (ended !== null) return yield* resolveDisputes(stream, ended.id)
+    if (ended === null) continue
+    if (ended.quietState === null) yield* resolveDisputes(stream, ended.run.id)
+    return ended.quietState
   }
 })
 
-const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
+const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamState | null) {
   const store = yield* Store
-  const state = yield* store.stream(stream.key)
+  const state = known ?? (yield* store.stream(stream.key))
   if (state === null || state.previousWatermark === null) {
     return yield* new RunAborted({
       message: "the stream has no watermark yet; it can be polled once its backfill has started"
@@ -63,6 +69,7 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
     ...counts.readAgain > 0 ? { possibleGap: "change", mustRepeat: state.lastPoll?.mustRepeat !== true } : {}
   })
   let clockOffsets = state.clockOffsets
+  let quietState: StreamState | null = null
   const commit = Effect.fnUntraced(function*(run: Run, page: Page) {
     const isLast = page.next === null
     const estimate = run.watermark === null
@@ -91,8 +98,10 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
       run: read,
       isRefetch: false,
       endsRun: isLast,
+      known: state,
       after: (state, counts) => isLast ? endPoll(state, addPage(read, counts)) : state
     })
+    if (committed.isQuiet) quietState = committed.state
     const { pollsReturn } = committed.state
     if (pollsReturn !== committed.before.pollsReturn) yield* Metrics.pollFilterChanged(stream.key, pollsReturn)
     return addPage(read, committed)
@@ -107,12 +116,12 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream) {
   yield* Effect.logDebug(
     run.mustRepeat === true ? "poll may have skipped records; the changes are read again" : "poll complete"
   ).pipe(annotate(stream.key, { ...run.rowCounts }))
-  return run
+  return { run, quietState }
 })
 
 /** Rows with a `changed_at` before `updatedAfter`. Nested changes cause a few; an ignored filter returns all. */
 const countUnfilteredRows = ({ updatedAfter }: Run, page: Page): number =>
-  page.results.filter((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) < (updatedAfter ?? 0)).length
+  page.results.filter((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) < (updatedAfter ?? 0)).length
 
 /** For a list of one page, an ignored filter makes no difference. */
 const minRowsToJudge = pageSizeLimits.max

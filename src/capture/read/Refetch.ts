@@ -14,6 +14,7 @@
  */
 import * as Effect from "effect/Effect"
 import { parseRow } from "../../domain/Observation.ts"
+import type { RawRow } from "../../domain/RawRow.ts"
 import type { Page, Priority, Source, SourceError } from "../../source/Source.ts"
 import type { Pending, PendingStatus } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
@@ -36,7 +37,7 @@ export const isQueryable = (id: string): boolean => !id.includes(",")
 
 export interface RefetchResult {
   /** Rows of the requested records, without the controls. They are valid even if the result is inconclusive. */
-  readonly rows: ReadonlyArray<unknown>
+  readonly rows: ReadonlyArray<RawRow>
   /** Ids that were requested and are not in the response. */
   readonly absent: ReadonlyArray<string>
   /** Why absence does not count; null = it counts. */
@@ -87,17 +88,17 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   }
   const requested = [...controls.slice(0, -1), ...queryable, ...controls.slice(-1)]
   const missing = new Set(requested)
-  const rows: Array<unknown> = []
+  const rows: Array<RawRow> = []
   const cursors = new Set<string>()
   let cursor: string | null = null
   let broken: string | null = null
   do {
     const page: Page = yield* requestPage(stream, { priority, cursor, updatedAfter: null, ids: requested })
-    for (const value of page.results) {
-      const row = parseRow(stream.processing, value)
+    for (const one of page.results) {
+      const row = parseRow(stream.processing, one)
       if (!("id" in row)) broken = "a row of the response is unreadable"
       else if (!requested.includes(row.id)) broken = "the response contains records that were not requested"
-      else if (!controls.includes(row.id)) rows.push(value)
+      else if (!controls.includes(row.id)) rows.push(one)
       if ("id" in row) missing.delete(row.id)
     }
     cursor = page.next

@@ -20,7 +20,6 @@
  * - A sweep that starts again at the first page, because its cursor expired, is counted as one pass.
  */
 import * as Duration from "effect/Duration"
-import { isObject } from "../../domain/Canonical.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import type { Page } from "../../source/Source.ts"
 import type { Run, StreamState } from "../../store/State.ts"
@@ -49,7 +48,7 @@ const gapBefore = ({ lastPageAt, lastPageOwner, pages }: Run, owner: Owner, now:
 
 /** True if the page contains a record that changed, or may have changed, after the sweep's watermark. */
 const changedIn = ({ results }: Page, watermark: number): boolean =>
-  results.some((row) => isObject(row) && (parseTime(row["changed_at"]) ?? Infinity) > watermark)
+  results.some((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) > watermark)
 
 /**
  * Adds a page to the sweep. `watermark`: of the sweep's first response, ms; `now`: our clock, ms; `newest`: id of the

@@ -13,6 +13,7 @@ import * as Semaphore from "effect/Semaphore"
 import { streamName } from "../../domain/Model.ts"
 import type { Source } from "../../source/Source.ts"
 import { retryWhileStoreUnavailable, storePause } from "../../store/Recovery.ts"
+import type { StreamState } from "../../store/State.ts"
 import { Store, StoreError } from "../../store/Store.ts"
 import { backfillCandidates } from "../derived/CandidateBackfill.ts"
 import { releaseApprovedHolds } from "../guard/ApprovedHolds.ts"
@@ -40,6 +41,11 @@ export interface StreamWorker extends Stream, StepInput {
   hasApprovedHold: boolean
   /** Earliest time of the next attempt, our clock, ms. Not stored: the cause may have been repaired before a restart (C4). */
   retryAt: number
+  /**
+   * The stream's state as this loop last read or wrote it; null = it must be read. A poll commits only if it is still the stored one. Other
+   * steps read it again, and so does the first step after `wakeUp`.
+   */
+  known: StreamState | null
   pollRequested: StepInput["pollRequested"]
   lastTried: StepInput["lastTried"]
   refreshOutcome: StepInput["refreshOutcome"]
@@ -58,6 +64,7 @@ export const make = Effect.fnUntraced(function*(
     stopped: yield* Latch.make(false),
     pollRequested: false,
     hasApprovedHold: false,
+    known: null,
     retryAt: 0,
     lastTried: "sweep",
     refreshOutcome: "done",
@@ -114,24 +121,31 @@ const step = Effect.fnUntraced(function*(
   worker: StreamWorker,
   backpressure: Backpressure
 ): Effect.fn.Return<number, RunError, Store | Source> {
+  const known = worker.wakeUp.isOpen() ? null : worker.known
+  worker.known = null
   yield* worker.wakeUp.close
   if (worker.hasApprovedHold) {
     worker.hasApprovedHold = false
     yield* Effect.onError(releaseApprovedHolds(worker), () => Effect.sync(() => worker.hasApprovedHold = true))
   }
-  const state = yield* stateOf(worker)
+  const state = known ?? (yield* stateOf(worker))
   const now = yield* Clock.currentTimeMillis
   const rest = Math.max(state.paused ? now + pausedPause : 0, backoffUntil(state, worker, now))
   if (rest > now) return rest - now
   if (yield* backpressure.isTooFarBehind) return backpressurePause
   const next = nextStep(worker, state, now)
-  if (next.kind === "wait") return next.until - now
+  if (next.kind === "wait") {
+    worker.known = state
+    return next.until - now
+  }
   worker.pollRequested = false
   if (next.kind === "poll") {
     worker.lastTried = "poll"
-    yield* poll(worker)
-    yield* confirmAbsences(worker)
-    yield* runRefresh(worker, neverYield)
+    worker.known = yield* poll(worker, state)
+    if (worker.known === null) {
+      yield* confirmAbsences(worker)
+      yield* runRefresh(worker, neverYield)
+    } else worker.refreshOutcome = "done"
     worker.jitter = yield* Random.nextBetween(-0.1, 0.1)
   } else {
     const shouldYield = Effect.map(Clock.currentTimeMillis, (time) => worker.wakeUp.isOpen() || time >= next.until)
@@ -178,7 +192,7 @@ export const catchUp = Effect.fnUntraced(function*(worker: StreamWorker) {
 })
 
 export const pollNow = (worker: StreamWorker): Effect.Effect<void, RunError, Store | Source> =>
-  isSweepOnly(worker) ? Effect.asVoid(sweep(worker, neverYield)) : poll(worker)
+  isSweepOnly(worker) ? Effect.asVoid(sweep(worker, neverYield)) : Effect.asVoid(poll(worker))
 
 /** Runs the remaining passes of the backfill; one process needs at most four. One or two polls after them complete the backfill. */
 const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {

@@ -176,7 +176,7 @@ const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions
   const startedAt = yield* Clock.currentTimeMillis
   const moving = process.stdout.isTTY
   const look = Effect.gen(function*() {
-    const { items: streams } = yield* client.streams.streams()
+    const streams = yield* client.allStreams
     const live = streams.length > 0 && streams.every((view) => view.phase === "live" || view.blocked !== null)
     const elapsed = ((yield* Clock.currentTimeMillis) - startedAt) / 1000
     const line = progressLine("backfill", live ? total : readOf(streams, truth), total, elapsed)

@@ -168,8 +168,13 @@ const checkStore = (store: StoreLocation, inspected: Result.Result<Inspection, S
 const checkStoreAndAddress = Effect.fnUntraced(function*({ http, store }: DoctorInput) {
   const inspected = yield* Effect.result(Effect.flatMap(storeInspector(store), ({ inspect }) => inspect))
   const { own, results } = yield* checkAddress(http, Result.isSuccess(inspected) ? inspected.success.log : null)
-  const fleet = Result.isSuccess(inspected) ? inspected.success.fleet : null
-  return [checkStore(store, inspected, own), ...results, ...checkFleet(fleet)]
+  const { fleet, openCircuits } = Result.getOrElse(inspected, () => ({ fleet: null, openCircuits: [] }))
+  return [
+    checkStore(store, inspected, own),
+    ...results,
+    ...checkFleet(fleet),
+    ...PluginChecks.checkCircuits(openCircuits)
+  ]
 })
 
 const checkPermissions = (file: string): ReadonlyArray<CheckResult> =>

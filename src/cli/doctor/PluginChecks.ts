@@ -13,6 +13,7 @@ import { permissions } from "../../api/Permissions.ts"
 import type { ReadName } from "../../api/Reads.ts"
 import type * as Config from "../../config/Config.ts"
 import { Source } from "../../source/Source.ts"
+import type { HandlerName } from "../../store/Deliveries.ts"
 import { checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 
 /** The configured plugins, and the integrations in which each is on. */
@@ -37,6 +38,16 @@ const describeWritePermissions = ({ definition, name }: PluginInput["plugins"][n
 }
 
 /** The checks that send no request. */
+/** `open`: the handlers whose circuit is open in the store. */
+export const checkCircuits = (open: ReadonlyArray<HandlerName>): ReadonlyArray<CheckResult> =>
+  open.map(({ handler, plugin }) =>
+    warning(
+      `plugin ${plugin}`,
+      `the circuit of its handler "${handler}" is open: deliveries of ten records in a row have failed, so only one at a time is tried`,
+      "The log names the failure. Fix its cause; a restart tries the handler at once"
+    )
+  )
+
 export const checkConfigurations = ({ plugins, uses }: PluginInput): ReadonlyArray<CheckResult> => [
   ...uses.map(({ fault, integration, plugin }) => {
     const check = `plugin ${plugin} in ${integration}`

@@ -11,6 +11,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import { formatPosition, type LogIdentity } from "../../domain/ChangeEvent.ts"
 import { toDuration } from "../../domain/DurationText.ts"
+import * as HandlerCircuit from "../../domain/HandlerCircuit.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
@@ -53,7 +54,7 @@ interface AdminSnapshot {
 }
 
 const handlerView = (
-  { backlog, identity, newest, states, status }: AdminSnapshot,
+  { backlog, identity, newest, states }: AdminSnapshot,
   plugin: string,
   handler: string,
   trigger: HandlerView["trigger"]
@@ -62,9 +63,10 @@ const handlerView = (
     one.plugin === plugin && one.handler === handler
   const own = backlog.filter(is)
   const sum = (count: (one: Backlog) => number) => own.reduce((total, one) => total + count(one), 0)
-  const position = states.find(is)?.position ?? null
+  const state = states.find(is)
+  const position = state?.position ?? null
   const made = own.flatMap(({ oldest }) => oldest === null ? [] : [oldest])
-  const circuitOpen = status.handlers.find(is)?.circuitOpen ?? null
+  const { failed, until } = state?.circuit ?? HandlerCircuit.closed
   return {
     handler,
     trigger,
@@ -76,7 +78,7 @@ const handlerView = (
     due: sum(({ due }) => due),
     dead: sum(({ dead }) => dead),
     oldest_at: made.length === 0 ? null : formatTime(Math.min(...made)),
-    circuit_open: circuitOpen === null ? null : { ...circuitOpen, until: formatTime(circuitOpen.until) }
+    circuit_open: until === null ? null : { until: formatTime(until), failures: failed.length }
   }
 }
 

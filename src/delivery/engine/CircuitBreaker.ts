@@ -1,47 +1,34 @@
 /**
- * Opens the circuit of a handler that fails for one record after another. The fault is then in the handler, not in the
- * records, and running it would only use up the attempts of each record.
+ * A handler's circuit as this process knows it: the state that the processes share in the store, and the results of its own attempts
+ * that are not settled yet. So a process stops a failing handler at once, and the store stops it in all processes.
  */
-
-/** The circuit opens when this many different records have failed in a row. */
-const failuresUntilOpen = 10
-const firstOpenMillis = 30_000
-const longestOpenMillis = 600_000
-
-export interface OpenCircuit {
-  /** When the next delivery may be tried; our clock, ms. */
-  readonly until: number
-  readonly failures: number
-}
+import * as HandlerCircuit from "../../domain/HandlerCircuit.ts"
 
 /** Times are our clock, ms. */
 export const make = () => {
-  /** Ordering keys of the records that failed since the last success. */
-  const failedRecords = new Set<string>()
-  let openings = 0
-  let until: number | null = null
-  /** If the clock was set back, the open time counts as over: a handler must not wait until the clock has caught up   (W4). */
-  const isOpen = (now: number) => until !== null && now < until && until - now <= longestOpenMillis
+  let stored = HandlerCircuit.closed
+  let known = HandlerCircuit.closed
 
   return {
-    /** null while the circuit is closed. */
-    circuitOpen: (): OpenCircuit | null => until === null ? null : { until, failures: failedRecords.size },
-    /** How many more deliveries the handler may claim. Once the open time is over it may claim one, as a probe. */
-    capacity: (free: number, inFlight: number, now: number): number =>
-      until === null ? free : isOpen(now) || inFlight > 0 ? 0 : Math.min(free, 1),
-    succeeded: () => {
-      failedRecords.clear()
-      openings = 0
-      until = null
+    /** The result of an attempt that is not settled yet. `failed`: as in `HandlerCircuit.afterAttempt`. */
+    noteResult: (failed: string | null, now: number) => {
+      known = HandlerCircuit.afterAttempt(known, failed, now)
     },
-    failed: (orderingKey: string, now: number) => {
-      failedRecords.add(orderingKey)
-      if (failedRecords.size < failuresUntilOpen) return
-      // attempts that were running when the circuit opened do not count as probes
-      if (isOpen(now)) return
-      until = now + Math.min(longestOpenMillis, firstOpenMillis * 2 ** Math.min(openings, 10))
-      openings++
-    }
+    /** Takes the state of the store, which lacks the results in `unsettled`. Returns whether the circuit has opened in the store. */
+    update: (
+      next: HandlerCircuit.HandlerCircuit,
+      unsettled: ReadonlyArray<string | null>,
+      now: number
+    ): boolean => {
+      const hasOpened = stored.until === null && next.until !== null
+      stored = next
+      known = unsettled.reduce((circuit, failed) => HandlerCircuit.afterAttempt(circuit, failed, now), next)
+      return hasOpened
+    },
+    isClosed: () => known.until === null,
+    /** Whether claimed deliveries may start. While the circuit is not closed, only a trial may, and it runs alone. */
+    permits: (inFlight: number, now: number): boolean =>
+      known.until === null || (inFlight === 0 && !HandlerCircuit.isOpen(known, now))
   }
 }
 

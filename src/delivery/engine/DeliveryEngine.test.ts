@@ -246,11 +246,12 @@ describe("an attempt that fails", () => {
       for (let index = 0; index < 30; index++) yield* rig.append(`a${index}`)
       yield* rig.quiet(delivery)
       assert.strictEqual(received.length, 10)
-      const { handlers } = yield* delivery.status
-      assert.deepStrictEqual(handlers.map(({ handler, circuitOpen }) => [handler, circuitOpen?.failures]), [
-        ["broken", 10],
-        ["well", undefined]
-      ])
+      yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 0)
+      const handlers = yield* rig.deliveries.handlers
+      assert.deepStrictEqual(
+        handlers.map(({ circuit, handler }) => [handler, circuit.until, circuit.failed.length]).toSorted(),
+        [["broken", 30_000, 10], ["well", null, 0]]
+      )
       assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ handler }) => handler), ["broken"])
       yield* TestClock.adjust("29 seconds")
       assert.strictEqual(received.length, 10)

@@ -30,7 +30,6 @@ import { type ClaimResult, Deliveries, type HandlerState, type Switch } from "..
 import * as Recovery from "../../store/Recovery.ts"
 import { Fenced, type Owner, Store, StoreError } from "../../store/Store.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
-import type { OpenCircuit } from "./CircuitBreaker.ts"
 import * as Dispatching from "./Dispatching.ts"
 import * as EventCache from "./EventCache.ts"
 import * as Places from "./Places.ts"
@@ -45,8 +44,6 @@ export interface HandlerStatus {
   readonly position: number
   /** Attempts that are running. */
   readonly running: number
-  /** Set after too many different records have failed one after another: one delivery at a time is tried until one succeeds. */
-  readonly circuitOpen: OpenCircuit | null
 }
 
 /** `waiting`: the store is unavailable. `stopped`: the store cannot be used, or another process delivers. */
@@ -78,7 +75,7 @@ export interface Options {
 
 /** How often the engine checks whether a removed integration has been added again, ms. */
 const removedRecheckMillis = 60_000
-const nothing: ClaimResult = { claimed: [], next: null, isolatedDue: false, lost: [] }
+const nothing: ClaimResult = { claimed: [], next: null, isolatedDue: false, lost: [], circuits: new Map() }
 
 export class DeliveryEngine extends Context.Service<DeliveryEngine, {
   readonly status: Effect.Effect<DeliveryStatus>
@@ -231,8 +228,9 @@ const make = Effect.fnUntraced(function*(
     const ended = worker.outcomes("leaving")
     if (ended.length > 0) {
       const owners = worker.holds("leaving").map(({ owner }) => owner)
-      const { lost } = yield* deliveries.settleAndClaim(owners, ended.map(({ outcome }) => outcome), [])
+      const { circuits, lost } = yield* deliveries.settleAndClaim(owners, ended.map(({ outcome }) => outcome), [])
       worker.settled(ended)
+      yield* worker.updateCircuits(ended, circuits)
       yield* lose(lost)
     }
     for (const place of places.all()) {
@@ -284,12 +282,14 @@ const make = Effect.fnUntraced(function*(
       const outcomes = worker.outcomes("held")
       const holds = worker.holds("held")
       const plan = draining.isOpen() || !isReady || holds.length === 0 ? null : worker.planClaim(now, off, unavailable)
-      const { claimed, isolatedDue, lost, next } = holds.length === 0 ? nothing : yield* deliveries.settleAndClaim(
+      const result = holds.length === 0 ? nothing : yield* deliveries.settleAndClaim(
         holds.map(({ owner }) => owner),
         outcomes.map(({ outcome }) => outcome),
         plan?.requests ?? []
       )
+      const { circuits, claimed, isolatedDue, lost, next } = result
       worker.settled(outcomes)
+      yield* worker.updateCircuits(outcomes, circuits)
       yield* lose(lost)
       yield* worker.start(claimed, unavailable)
       const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)

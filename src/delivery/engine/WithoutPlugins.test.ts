@@ -38,7 +38,11 @@ describe("in a process without plugins", () => {
       yield* endRunningDeliveries
       const { hash } = yield* process.plan(ann)
       yield* Effect.forkChild(process.forget(ann, hash))
-      yield* TestClock.adjust("1 hour")
+      for (let minute = 0; minute < 60; minute++) {
+        yield* TestClock.adjust("1 minute")
+        // plans and commits also wait for events of Node
+        yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
+      }
       assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
     })))
 })

@@ -9,25 +9,19 @@
  * Gotchas
  * - The worker claims more deliveries than it runs at once, so that each store transaction settles and claims many.
  */
-import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { identity } from "effect/Function"
-import * as Metric from "effect/Metric"
-import type * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { deliveryScopes } from "../../domain/Shard.ts"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
-import { configurationOf, type IncompleteConfiguration } from "../../plugin/PluginConfiguration.ts"
 import {
-  type AttemptOutcome,
   type Claimed,
   type ClaimRequest,
   type Deliveries,
-  type Failure,
   isolateAfterCrashes,
   isSwitchedOff,
   type Switch
@@ -38,34 +32,21 @@ import { failureOf, isolatedWaitFailure, processEndedFailure, retryAfterOf } fro
 import type * as HandlerContext from "../handler/HandlerContext.ts"
 import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
 import * as Job from "../handler/Job.ts"
-import * as CircuitBreaker from "./CircuitBreaker.ts"
+import * as AttemptResults from "./AttemptResults.ts"
+import * as Circuits from "./Circuits.ts"
+import { claimRequestsOf, excludedIntegrations, maxHeldPerHandler } from "./ClaimRequests.ts"
+import * as Configurations from "./Configurations.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
+import * as EndedJobs from "./EndedJobs.ts"
+import type { HeldOutcome } from "./EndedJobs.ts"
 import type { EventCache } from "./EventCache.ts"
-import { maxDueAhead, outcomeOf } from "./Retry.ts"
+import * as HandlerQueue from "./HandlerQueue.ts"
+import type { HeldJob } from "./HandlerQueue.ts"
 import type { ShardHold } from "./ShardHold.ts"
 import * as ShardHolds from "./ShardHold.ts"
 import type { Subscription } from "./Subscription.ts"
 import { containUncaught } from "./UncaughtErrors.ts"
 import type { Watchdog } from "./Watchdog.ts"
-
-const defaultConcurrency = 4
-/** A plugin is switched off when this many of its deliveries are dead letters because the process ended while they ran. */
-const crashesUntilSwitchedOff = 3
-/** The most deliveries, queued or running, that a handler has claimed at once. */
-const maxHeldPerHandler = 256
-
-const deliveriesCounter = Metric.counter("rollcall_deliveries_total", {
-  description: "Deliveries that ended, by outcome: settled or dead",
-  incremental: true
-})
-const failedCounter = Metric.counter("rollcall_delivery_attempts_failed_total", {
-  description: "Failed attempts, by reason",
-  incremental: true
-})
-const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
-  description: "Seconds from the detection of a change to the end of its delivery",
-  boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
-})
 
 /** The next claim: a request for each handler that can take more deliveries. */
 interface ClaimPlan {
@@ -73,32 +54,9 @@ interface ClaimPlan {
   readonly requests: ReadonlyArray<ClaimRequest>
 }
 
-interface HeldJob extends Job.Job {
-  readonly hold: ShardHold
-}
-
 interface HeldClaim {
   readonly hold: ShardHold
   readonly claim: Claimed
-}
-
-interface HeldOutcome {
-  readonly hold: ShardHold
-  readonly outcome: AttemptOutcome
-}
-
-/** The claimed deliveries of one handler. */
-interface HandlerQueue extends Subscription {
-  readonly concurrency: number
-  readonly breaker: CircuitBreaker.CircuitBreaker
-  readonly queued: Array<HeldJob>
-  runners: number
-  /** Jobs that have no outcome yet, queued or running. */
-  inFlight: number
-  readonly metrics: {
-    readonly settled: Metric.Metric<number, unknown>
-    readonly delay: Metric.Metric<number, unknown>
-  }
 }
 
 export const make = (
@@ -107,29 +65,14 @@ export const make = (
   watchdog: Watchdog,
   scope: Scope.Scope
 ) => {
-  const queues = new Map<number, HandlerQueue>()
+  const queues = new Map<number, HandlerQueue.HandlerQueue>()
   const subscribe = (subscription: Subscription) => {
-    const { handler, key, plugin } = subscription
-    if (queues.has(key)) return
-    const labels = { plugin: plugin.name, handler: handler.name }
-    queues.set(key, {
-      ...subscription,
-      concurrency: handler.options.concurrency ?? defaultConcurrency,
-      breaker: CircuitBreaker.make(),
-      queued: [],
-      runners: 0,
-      inFlight: 0,
-      metrics: {
-        settled: Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "settled" }),
-        delay: Metric.withAttributes(delayHistogram, labels)
-      }
-    })
+    if (!queues.has(subscription.key)) queues.set(subscription.key, HandlerQueue.make(subscription))
   }
   const holds = ShardHolds.make()
-  let outcomes: Array<HeldOutcome> = []
-  /** By plugin and integration. */
-  const configurations = new Map<string, Result.Result<unknown, IncompleteConfiguration>>()
-  let ended = Deferred.makeUnsafe<void>()
+  const ended = EndedJobs.make()
+  const { push, release, releaseQueue, releaseQueued } = ended
+  const { configurationFor, unconfigured } = Configurations.make()
   let stopping = false
   const isolation = CrashIsolation.make()
   let draining = false
@@ -137,132 +80,12 @@ export const make = (
   const runningAttempts = new Map<Attempt.Attempt, ShardHold>()
 
   const isFree = () => [...queues.values()].every(({ inFlight }) => inFlight === 0)
-  const push = (hold: ShardHold, outcome: AttemptOutcome) => {
-    outcomes.push({ hold, outcome })
-    Deferred.doneUnsafe(ended, Exit.void)
-  }
-  const released = (members: ReadonlyArray<Claimed>): AttemptOutcome => ({
-    _tag: "Released",
-    deliveries: members.map(({ id }) => id)
-  })
-  const finishJob = (handlerQueue: HandlerQueue, { hold }: HeldJob, outcome: AttemptOutcome) => {
-    handlerQueue.inFlight--
-    hold.jobs--
-    push(hold, outcome)
-  }
-  const release = (handlerQueue: HandlerQueue, job: HeldJob) => finishJob(handlerQueue, job, released(job.members))
-  /** Releases the queued jobs for which this holds. */
-  const releaseQueued = (handlerQueue: HandlerQueue, isReleased: (job: HeldJob) => boolean) => {
-    for (const job of handlerQueue.queued.splice(0)) {
-      if (isReleased(job)) release(handlerQueue, job)
-      else handlerQueue.queued.push(job)
-    }
-  }
-  const releaseQueue = (handlerQueue: HandlerQueue) => releaseQueued(handlerQueue, () => true)
-
-  // ---- configuration
-
-  /** If the configuration is incomplete, the deliveries wait for a process with a complete one. */
-  const configurationFor = Effect.fnUntraced(function*({ plugin }: Subscription, integration: string) {
-    const key = `${plugin.name} in ${integration}`
-    const known = configurations.get(key)
-    if (known !== undefined) return known
-    const found = yield* Effect.result(configurationOf(plugin, integration))
-    configurations.set(key, found)
-    if (found._tag === "Failure") {
-      yield* Effect.logError("plugin configuration is incomplete: its deliveries in this integration wait").pipe(
-        Effect.annotateLogs({ plugin: plugin.name, integration, why: found.failure.message })
-      )
-    }
-    return found
-  })
-
-  const unconfigured = (): ReadonlyArray<IncompleteConfiguration> => Arr.getFailures(configurations.values())
 
   // ---- one attempt
 
-  const succeed = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: HeldJob, now: number) {
-    const { events, members } = job
-    handlerQueue.breaker.succeeded()
-    yield* Metric.update(handlerQueue.metrics.settled, members.length)
-    for (const { detectedAt } of events) {
-      yield* Metric.update(handlerQueue.metrics.delay, (now - detectedAt.getTime()) / 1000)
-    }
-    finishJob(handlerQueue, job, { _tag: "Settled", deliveries: members.map(({ id }) => id) })
-  })
+  const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
 
-  /** Switches off a plugin whose deliveries keep ending the process: each of its events would end it again. */
-  const switchOff = Effect.fnUntraced(
-    function*({ plugin }: HandlerQueue, at: number) {
-      const { deliveries } = services
-      const ended = yield* deliveries.deadLetters({
-        plugin: plugin.name,
-        reason: "ProcessEnded",
-        limit: crashesUntilSwitchedOff
-      })
-      // the current dead letter is not settled yet, so the store does not list it
-      if (ended.length + 1 < crashesUntilSwitchedOff) return
-      const detail = `the process ended while ${crashesUntilSwitchedOff} of its deliveries ran`
-      yield* deliveries.setSwitch(
-        { _tag: "Plugin", plugin: plugin.name, integration: null },
-        false,
-        { at, command: "plugins.off", target: plugin.name, detail }
-      )
-      yield* Effect.logError("plugin switched off: the process kept ending while its deliveries ran").pipe(
-        Effect.annotateLogs({
-          plugin: plugin.name,
-          hint: "fix the plugin, then run `rollcall plugins on` and redrive its dead letters"
-        })
-      )
-    },
-    Effect.catch((error) =>
-      Effect.annotateLogs(Effect.logWarning("plugin could not be switched off"), { why: error.message })
-    )
-  )
-
-  const fail = Effect.fnUntraced(function*(
-    handlerQueue: HandlerQueue,
-    job: HeldJob,
-    attempt: Attempt.Attempt,
-    startedAt: number,
-    failure: Failure,
-    retryAfter: number
-  ) {
-    const { handler, plugin } = handlerQueue
-    const { members } = job
-    const labels = { plugin: plugin.name, handler: handler.name }
-    const first = members[0]
-    const number = first.claim
-    const next = outcomeOf(
-      members,
-      { number, startedAt, failure, requests: attempt.requests },
-      handler.options,
-      retryAfter
-    )
-    const stopped = attempt.hasMetWriteStop() && failure.reason === "RateLimited"
-    const outcome = stopped && next._tag === "Retry" ? { ...next, stopped } : next
-    yield* Metric.update(Metric.withAttributes(failedCounter, { ...labels, reason: failure.reason }), 1)
-    if (outcome._tag === "Dead") {
-      yield* Metric.update(Metric.withAttributes(deliveriesCounter, { ...labels, outcome: "dead" }), members.length)
-      yield* Effect.logWarning("delivery became a dead letter").pipe(
-        Effect.annotateLogs({ ...labels, deadLetter: first.id, reason: failure.reason, why: failure.message })
-      )
-      if (failure.reason === "ProcessEnded") yield* switchOff(handlerQueue, failure.at)
-    }
-    if (failure.reason === "RateLimited") return finishJob(handlerQueue, job, outcome)
-    const wasOpen = handlerQueue.breaker.circuitOpen()
-    handlerQueue.breaker.failed(first.orderingKey, failure.at)
-    const openCircuit = handlerQueue.breaker.circuitOpen()
-    if (openCircuit !== null) releaseQueue(handlerQueue)
-    if (openCircuit !== null && wasOpen === null) {
-      yield* Effect.logWarning("handler circuit opened: it fails for one record after another").pipe(
-        Effect.annotateLogs({ ...labels, why: failure.message })
-      )
-    }
-    finishJob(handlerQueue, job, outcome)
-  })
-
-  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: HeldJob) {
+  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue.HandlerQueue, job: HeldJob) {
     const { hold } = job
     const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
@@ -314,7 +137,7 @@ export const make = (
   })
 
   /** Runs the queued jobs of a handler one after another. */
-  const runner = (handlerQueue: HandlerQueue) =>
+  const runner = (handlerQueue: HandlerQueue.HandlerQueue) =>
     Effect.uninterruptible(Effect.gen(function*() {
       for (let job = handlerQueue.queued.shift(); job !== undefined; job = handlerQueue.queued.shift()) {
         yield* runJob(handlerQueue, job)
@@ -353,7 +176,7 @@ export const make = (
     })
 
   const releaseClaims = (claimed: ReadonlyArray<HeldClaim>) => {
-    for (const { claim, hold } of claimed) push(hold, released([claim]))
+    for (const { claim, hold } of claimed) push(hold, EndedJobs.released([claim]))
   }
 
   const start = Effect.fnUntraced(function*(
@@ -374,7 +197,7 @@ export const make = (
       const handlerQueue = queues.get(key)
       const jobs = jobsOf(own, events)
       // the circuit may have opened while these deliveries were being claimed
-      if (handlerQueue === undefined || handlerQueue.breaker.capacity(jobs.length, handlerQueue.inFlight, now) === 0) {
+      if (handlerQueue?.breaker.permits(handlerQueue.inFlight, now) !== true) {
         releaseClaims(own)
         continue
       }
@@ -390,55 +213,15 @@ export const make = (
     }
   })
 
-  const exceptFor = (
-    off: ReadonlyArray<Switch>,
-    plugin: string,
-    { removed }: UnavailableIntegrations
-  ): ReadonlyArray<string> => [
-    ...removed,
-    ...off.flatMap((each) =>
-      each._tag === "Plugin" && each.plugin === plugin && each.integration !== null ? [each.integration] : []
-    ),
-    ...unconfigured().flatMap((one) => one.plugin === plugin ? [one.integration] : [])
-  ]
-
   /** Releases queued deliveries whose plugin has been switched off, or whose integration has been removed. */
   const releaseDisabled = (off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations) => {
     for (const handlerQueue of queues.values()) {
       const except = isSwitchedOff(off, handlerQueue.plugin.name, null)
         ? null
-        : new Set(exceptFor(off, handlerQueue.plugin.name, unavailable))
+        : new Set(excludedIntegrations(handlerQueue.plugin.name, { off, unavailable, unconfigured: unconfigured() }))
       releaseQueued(handlerQueue, ({ members }) => except === null || except.has(members[0].integration))
     }
   }
-
-  /** A claim request for each handler that can take more deliveries now. */
-  const claimRequestsOf = (
-    now: number,
-    off: ReadonlyArray<Switch>,
-    unavailable: UnavailableIntegrations,
-    mode: CrashIsolation.ClaimMode
-  ): ReadonlyArray<ClaimRequest> =>
-    [...queues.values()].flatMap((handlerQueue): ReadonlyArray<ClaimRequest> => {
-      const { breaker, concurrency, batchWindow, handler, inFlight, key, plugin } = handlerQueue
-      const size = handler.activation._tag === "Batch" ? handler.activation.size : null
-      const most = breaker.capacity(
-        (size === null ? Math.max(maxHeldPerHandler, concurrency) : concurrency) - inFlight,
-        inFlight,
-        now
-      )
-      if (most <= 0 || isSwitchedOff(off, plugin.name, null)) return []
-      return [{
-        handler: key,
-        most,
-        mostAfterCrash: Math.max(0, concurrency - inFlight),
-        isolated: mode === "isolated",
-        size,
-        concurrency,
-        excludedIntegrations: exceptFor(off, plugin.name, unavailable),
-        maxLead: maxDueAhead(handler.options, batchWindow)
-      }]
-    })
 
   /** Plans the next claim. While an isolated delivery waits for the others to end, nothing is claimed and all queues are released. */
   const planClaim = (now: number, off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations): ClaimPlan => {
@@ -447,7 +230,12 @@ export const make = (
     // other processes count queued deliveries as running
     if (ownedAll && !ownsAll) { for (const handlerQueue of queues.values()) releaseQueue(handlerQueue) }
     const mode = isolation.nextMode(now, isFree())
-    if (mode !== "nothing") return { mode, requests: claimRequestsOf(now, off, unavailable, mode) }
+    if (mode !== "nothing") {
+      return {
+        mode,
+        requests: claimRequestsOf(queues.values(), { off, unavailable, unconfigured: unconfigured() }, mode)
+      }
+    }
     for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
     return { mode, requests: [] }
   }
@@ -488,7 +276,7 @@ export const make = (
     /** Nothing of the shard runs, and everything is settled. */
     hasLeft: (shard: number): boolean => {
       const hold = holds.get(shard)
-      return hold === undefined || (hold.jobs === 0 && outcomes.every((outcome) => outcome.hold !== hold))
+      return hold === undefined || (hold.jobs === 0 && ended.all().every((outcome) => outcome.hold !== hold))
     },
     isHeld: (shard: number): boolean => holds.get(shard) !== undefined,
     /**
@@ -496,30 +284,14 @@ export const make = (
      * the store, but the end of a job leaves room for another.
      */
     outcomes: (state: ShardHold["state"]): ReadonlyArray<HeldOutcome> =>
-      outcomes.filter(({ hold }) => hold.state === state),
-    settled: (settled: ReadonlyArray<HeldOutcome>) => {
-      const done = new Set(settled)
-      outcomes = outcomes.filter((outcome) => !done.has(outcome))
-      if (outcomes.length === 0) ended = Deferred.makeUnsafe()
-    },
+      ended.all().filter(({ hold }) => hold.state === state),
+    updateCircuits: Circuits.make(queues, ended),
+    settled: ended.settled,
     /** Returns once there are outcomes and no further one follows immediately, so that one commit settles many. */
-    awaitEnd: Effect.gen(function*() {
-      yield* Deferred.await(ended)
-      for (let count = 0; outcomes.length > count && count < maxHeldPerHandler * queues.size;) {
-        count = outcomes.length
-        yield* Effect.yieldNow
-      }
-    }),
-    isIdle: () => outcomes.length === 0 && isFree(),
-    /** When the next open circuit may be probed, or isolation changes. A circuit that may already be probed waits for a delivery. */
-    wakeAt: (now: number): number =>
-      Math.min(
-        isolation.wakeAt(now),
-        ...[...queues.values()].flatMap(({ breaker, inFlight }) => {
-          const circuitOpen = breaker.circuitOpen()
-          return circuitOpen === null || inFlight > 0 || circuitOpen.until <= now ? [] : [circuitOpen.until]
-        })
-      ),
+    awaitEnd: Effect.suspend(() => ended.awaitSome(maxHeldPerHandler * queues.size)),
+    isIdle: () => ended.all().length === 0 && isFree(),
+    /** When isolation changes. */
+    wakeAt: isolation.wakeAt,
     /** Starts nothing more. Running attempts continue, unless they wait for a request slot. */
     drain: () => {
       draining = true
@@ -531,12 +303,11 @@ export const make = (
       stopping = true
     },
     status: () =>
-      [...queues.values()].map(({ breaker, handler, inFlight, key, plugin, queued }) => ({
+      [...queues.values()].map(({ handler, inFlight, key, plugin, queued }) => ({
         key,
         plugin: plugin.name,
         handler: handler.name,
-        running: inFlight - queued.length,
-        circuitOpen: breaker.circuitOpen()
+        running: inFlight - queued.length
       })),
     unconfigured
   }

@@ -6,7 +6,6 @@ import * as HttpClientError from "effect/http/HttpClientError"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
 import type { ReadName } from "../../api/Reads.ts"
 import { Empty, type WriteBody, type WriteData, type WriteName, writeNames, writeSchemas } from "../../api/Writes.ts"
-import { isObject } from "../../domain/Canonical.ts"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import {
@@ -23,7 +22,14 @@ import {
 import type { EventOf, RecordOf, Trigger } from "../../plugin/Event.ts"
 import { eventFor, unfiltered } from "../../plugin/EventMatching.ts"
 import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
-import { type Invalid, type ReadRequest, SlotWait, type Source, type SourceError } from "../../source/Source.ts"
+import {
+  type Invalid,
+  type Page,
+  type ReadRequest,
+  SlotWait,
+  type Source,
+  type SourceError
+} from "../../source/Source.ts"
 import type { Store } from "../../store/Store.ts"
 import { toPublishedEvent } from "../engine/EventCache.ts"
 import { type Attempt, CurrentStep } from "./Attempt.ts"
@@ -102,7 +108,7 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
       Effect.gen(function*() {
         let cursor: string | null = null
         do {
-          const page: { readonly results: ReadonlyArray<unknown>; readonly next: string | null } = yield* source.page({
+          const page: Pick<Page, "results" | "next"> = yield* source.page({
             account,
             integration,
             model,
@@ -111,9 +117,9 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
             updatedAfter: null,
             ids: [id]
           })
-          const found = page.results.find((row) => isObject(row) && row["id"] === id)
+          const found = page.results.find((row) => row.id === id)
           // not decoded: a record that does not match the schema is returned as the API shows it
-          if (found !== undefined) return found as RecordOf<M>
+          if (found !== undefined) return found.value as RecordOf<M>
           cursor = page.next
         } while (cursor !== null)
         return null

@@ -60,7 +60,6 @@ export const jobOf = (
     subject: events.length === 0
       ? { _tag: "Tick", scheduledAt: now, from, to }
       : { _tag: "Event", position: from },
-    dueAt: now,
     createdAt: now,
     attempts: 0,
     batch,

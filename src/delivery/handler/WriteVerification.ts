@@ -76,7 +76,7 @@ const applications = Effect.fnUntraced(function*(
       (error) => ErrorMapping.fromApi("checking whether a write took effect", error)
     )
     for (const row of response.results) {
-      const record = decode(row)
+      const record = decode(row.value)
       if (record._tag === "Some") found.push(record.value)
     }
     if (response.serverTime !== null) offset = response.serverTime - response.requestedAt

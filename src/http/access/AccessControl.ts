@@ -82,8 +82,8 @@ const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
 const isPublic = ({ method, url }: HttpServerRequest): boolean =>
   url.startsWith("/health/") || /^\/login(\?|$)/.test(url) || (method === "POST" && forms.includes(url))
 
-/** A page that reloads itself must not keep a session open forever. */
-const isActivity = (url: string): boolean => !url.endsWith("?refreshed")
+/** Requests that the console repeats by itself must not keep a session open forever. */
+const isActivity = ({ headers }: HttpServerRequest): boolean => headers["rollcall-refresh"] !== "automatic"
 
 const secretOf = (request: HttpServerRequest, own: OwnOrigin | null): string | undefined =>
   own === null ? undefined : request.cookies[cookieFor(own).name]
@@ -156,7 +156,7 @@ export const make = Effect.fnUntraced(function*(access: Reachability) {
     const sent = bearerOf(request.headers["authorization"])
     if (sent === null) {
       const secret = secretOf(request, own)
-      const caller = yield* sessions.find(secret, isActivity(request.url)).pipe(
+      const caller = yield* sessions.find(secret, isActivity(request)).pipe(
         // what is public needs no session
         Effect.catch((error) => isPublic(request) ? Effect.succeed(null) : Effect.flip(toStoreUnavailable(error)))
       )

@@ -48,6 +48,8 @@ export const HoldPage = Schema.Struct({
   next: Schema.NullOr(Schema.String)
 })
 
+export type HoldPage = typeof HoldPage.Type
+
 export const HoldPlanView = Schema.Struct({
   plan: Schema.String.annotate({ description: "Identifies exactly these records with their current content" }),
   hold: HoldView

@@ -33,8 +33,7 @@ export const localPath = (path: string | undefined): string =>
     : "/"
 
 /** Where a browser without a session is sent. */
-export const loginFor = (url: string) =>
-  redirectTo(`/login?to=${encodeURIComponent(localPath(url.replace(/[?&]refreshed$/, "")))}`)
+export const loginFor = (url: string) => redirectTo(`/login?to=${encodeURIComponent(localPath(url))}`)
 
 interface Form {
   readonly to: string

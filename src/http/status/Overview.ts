@@ -1,6 +1,6 @@
 /**
  * The state of the process, read from the store: every stream with its counts, every integration and open holds. The HTTP
- * API, the metrics, the status page and readiness all use this overview. Streams that are no
+ * API, the metrics, the console and readiness all use this overview. Streams that are no
  * longer configured and derived streams are left out: they are not read, so they must not raise an alert.
  *
  * Gotchas
@@ -10,9 +10,9 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { isReadable } from "../../capture/schedule/StreamLifecycle.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
-import { type StreamKey, streamName } from "../../domain/Model.ts"
+import { type StreamKey, streamModels, streamName } from "../../domain/Model.ts"
 import { completeTo, formatTime, knownOffset } from "../../domain/Watermark.ts"
-import type { IntegrationState, StreamState } from "../../store/State.ts"
+import type { IntegrationState, StreamCounts, StreamQuery, StreamState } from "../../store/State.ts"
 import { type ListedHold, type Outage, relayReader, Store } from "../../store/Store.ts"
 import type { IntegrationView } from "../Api.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
@@ -97,40 +97,77 @@ export const integrationView = (
 const freshnessOf = ({ clockOffsets, watermark }: StreamState, now: number): number | null =>
   watermark === null ? null : Math.max(0, (now + (knownOffset(clockOffsets) ?? 0) - watermark) / 1000)
 
+const noRows: StreamCounts = { live: 0, quarantined: 0, stale: 0, pending: {} }
+
+/** `position`: the newest one of the log when the state was read; `now`: our clock then, ms. */
+const streamView = (state: StreamState, counts: StreamCounts, position: string, now: number): StreamView => {
+  const { blocked, failing } = state
+  return {
+    ...state,
+    stream: streamName(state),
+    blocked: blocked && { ...blocked, since: formatTime(blocked.since) },
+    failing: failing && { ...failing, since: formatTime(failing.since) },
+    watermark: formatTimeOrNull(state.watermark),
+    complete_to: formatTimeOrNull(completeTo(state)),
+    position,
+    freshness_seconds: freshnessOf(state, now),
+    records_live: counts.live,
+    pending: { ...counts.pending },
+    quarantined: counts.quarantined,
+    stale_records: counts.stale,
+    polls_return: state.pollsReturn ?? "changes",
+    progress: progressOf(state, counts.live, now),
+    redacting: redactingOf(state),
+    last_poll_at: formatTimeOrNull(state.lastPoll?.endedAt),
+    last_sweep_at: formatTimeOrNull(state.lastSweep?.endedAt),
+    last_poll_started_at: formatTimeOrNull(state.lastPoll?.startedAt),
+    last_sweep_started_at: formatTimeOrNull(state.lastSweep?.startedAt),
+    sweep_repeats: state.lastSweep?.mustRepeat === true
+  }
+}
+
+const isShown = (state: StreamState): boolean => state.retired !== true && isReadable(state)
+
+/** A page of streams, in the order of their names. */
+export interface StreamPage {
+  readonly items: ReadonlyArray<StreamView>
+  /** The last stream that was read; null if no stream follows. A page can have fewer streams than its limit. */
+  readonly next: string | null
+}
+
+/** Reads some streams, without a look at the others. */
+export const streamPage = Effect.fnUntraced(function*(query: StreamQuery) {
+  const store = yield* Store
+  const now = yield* Clock.currentTimeMillis
+  const { chain, position, streams } = yield* store.streamPage({ ...query, models: query.models ?? streamModels })
+  const at = formatPosition(store.identity, position, chain)
+  const last = streams.at(-1)
+  return {
+    items: streams.filter(({ state }) => isShown(state)).map(({ counts, state }) => streamView(state, counts, at, now)),
+    next: last === undefined || streams.length < query.limit ? null : streamName(last.state)
+  } satisfies StreamPage
+})
+
+/** The same page of an overview that was read earlier. */
+export const pageOfOverview = ({ streams }: Overview, query: StreamQuery): StreamPage => {
+  const { after, integrations, limit, models } = query
+  const isAfter = ({ integration, model }: StreamView) =>
+    after === undefined || integration > after.integration || (integration === after.integration && model > after.model)
+  const found = streams.filter((view) =>
+    isAfter(view) && (integrations?.includes(view.integration) ?? true) && (models?.includes(view.model) ?? true)
+  )
+  const items = found.slice(0, limit)
+  return { items, next: found.length > limit ? items.at(-1)!.stream : null }
+}
+
 const read = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
   const snapshot = yield* store.streamsAtPosition
   const position = formatPosition(store.identity, snapshot.position, snapshot.chain)
-  const states = snapshot.streams.filter((state) => state.retired !== true && isReadable(state))
-  const streams = states.map((state): StreamView => {
-    const stream = streamName(state)
-    const count = counts.get(stream)
-    const { blocked, failing } = state
-    return {
-      ...state,
-      stream,
-      blocked: blocked && { ...blocked, since: formatTime(blocked.since) },
-      failing: failing && { ...failing, since: formatTime(failing.since) },
-      watermark: formatTimeOrNull(state.watermark),
-      complete_to: formatTimeOrNull(completeTo(state)),
-      position,
-      freshness_seconds: freshnessOf(state, now),
-      records_live: count?.live ?? 0,
-      pending: { ...count?.pending },
-      quarantined: count?.quarantined ?? 0,
-      stale_records: count?.stale ?? 0,
-      polls_return: state.pollsReturn ?? "changes",
-      progress: progressOf(state, count?.live ?? 0, now),
-      redacting: redactingOf(state),
-      last_poll_at: formatTimeOrNull(state.lastPoll?.endedAt),
-      last_sweep_at: formatTimeOrNull(state.lastSweep?.endedAt),
-      last_poll_started_at: formatTimeOrNull(state.lastPoll?.startedAt),
-      last_sweep_started_at: formatTimeOrNull(state.lastSweep?.startedAt),
-      sweep_repeats: state.lastSweep?.mustRepeat === true
-    }
-  })
+  const states = snapshot.streams.filter(isShown)
+  const streams = states.map((state) => streamView(state, counts.get(streamName(state)) ?? noRows, position, now))
   const redacting = snapshot.streams.flatMap((state) => {
     const progress = redactingOf(state)
     return progress === null ? [] : [{ integration: state.integration, model: state.model, share: progress.share }]

@@ -7,7 +7,7 @@ import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
 import { StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
-import { makeCachedRead, warmUp } from "./OverviewCache.ts"
+import { makeCachedRead, makeCachedReads, warmUp } from "./OverviewCache.ts"
 
 const failure = new StoreError({
   reason: new Unavailable({ operation: "overview", cause: new StoreFault("full", "here") })
@@ -142,5 +142,25 @@ describe("the cached overview of a store", () => {
       yield* TestClock.adjust("6 seconds")
       assert.match((yield* Effect.flip(yield* Fiber.join(fiber))).reason.hint, /does not answer/)
       assert.strictEqual(stuck.readings(), 1)
+    }))
+
+  it.effect("is read in part if a request needs only a part, which comes from the last value while the store fails", () =>
+    Effect.gen(function*() {
+      let broken = false
+      let wholes = 0
+      const { part, whole } = yield* makeCachedReads(Effect.sync(() => [++wholes, 20, 30]))
+      const second = part(
+        Effect.suspend(() => broken ? Effect.fail(failure) : Effect.succeed(21)),
+        (last) => last[1]!
+      )
+      assert.deepStrictEqual(yield* second, { value: 21, at: 0, stale: null })
+      assert.strictEqual(wholes, 0)
+      broken = true
+      assert.strictEqual(yield* Effect.flip(second), failure)
+      yield* whole
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(yield* second, { value: 20, at: 0, stale: failure })
+      broken = false
+      assert.deepStrictEqual(yield* second, { value: 21, at: 5_000, stale: null })
     }))
 })

@@ -23,11 +23,13 @@ import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { PluginAdmin as PluginControl } from "../../delivery/admin/PluginAdmin.ts"
 import { type FleetProcess, Processes } from "../../store/Processes.ts"
+import type { StreamQuery } from "../../store/State.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
 import * as PluginHandlers from "../plugins/PluginHandlers.ts"
-import { type Overview, overview } from "./Overview.ts"
+import type { StreamView } from "../streams/StreamApi.ts"
+import { type Overview, overview, pageOfOverview, type StreamPage, streamPage } from "./Overview.ts"
 
 /** How long a request waits for the store. */
 const readTimeout = Duration.millis(700)
@@ -51,44 +53,61 @@ const timedOut = new StoreError({
   reason: new Unavailable({ operation: "overview", cause: new StoreFault("silent", "the store") })
 })
 
-export const makeCachedRead = Effect.fnUntraced(function*<A, R>(read: Effect.Effect<A, StoreError, R>) {
+interface CachedReads<A, R> {
+  readonly whole: CachedRead<A>
+  /** Reads a part of the value. If the store does not answer, it is taken from the last value that was read as a whole. */
+  readonly part: <B>(read: Effect.Effect<B, StoreError, R>, ofLast: (last: A) => B) => CachedRead<B>
+}
+
+export const makeCachedReads = Effect.fnUntraced(function*<A, R>(
+  read: Effect.Effect<A, StoreError, R>
+): Effect.fn.Return<CachedReads<A, R>, never, R | Scope.Scope> {
   const scope = yield* Scope.Scope
   const context = yield* Effect.context<R>()
   /** Start times of the running reads; nanoseconds of the monotonic clock. */
   const running = new Set<{ readonly startedAt: bigint }>()
   let last: { readonly value: A; readonly at: number; readonly startedAt: bigint } | null = null
 
-  const start = (at: number, startedAt: bigint) => {
+  const start = <B>(read: Effect.Effect<B, StoreError, R>, startedAt: bigint) => {
     const one = { startedAt }
     running.add(one)
     return read.pipe(
       Effect.provideContext(context),
-      Effect.tap((value) =>
-        Effect.sync(() => {
-          if (last === null || last.startedAt <= startedAt) last = { value, at, startedAt }
-        })
-      ),
       Effect.ensuring(Effect.sync(() => running.delete(one))),
       Effect.forkIn(scope)
     )
   }
 
-  const orLast = (error: StoreError): CachedRead<A> =>
-    Effect.suspend(() =>
-      last === null ? Effect.fail(error) : Effect.succeed({ value: last.value, at: last.at, stale: error })
-    )
+  const attempt = <B>(
+    readAt: (at: number, startedAt: bigint) => Effect.Effect<B, StoreError, R>,
+    ofLast: (last: A) => B
+  ): CachedRead<B> =>
+    Effect.gen(function*() {
+      const orLast = (error: StoreError): CachedRead<B> =>
+        Effect.suspend(() =>
+          last === null ? Effect.fail(error) : Effect.succeed({ value: ofLast(last.value), at: last.at, stale: error })
+        )
+      const at = yield* Clock.currentTimeMillis
+      const now = yield* Clock.monotonicTimeNanos
+      if ([...running].some(({ startedAt }) => now - startedAt > readTimeoutNanos)) return yield* orLast(timedOut)
+      const result = yield* Effect.timeoutOption(Fiber.await(yield* start(readAt(at, now), now)), readTimeout)
+      if (Option.isNone(result)) return yield* orLast(timedOut)
+      if (Exit.isSuccess(result.value)) return { value: result.value.value, at, stale: null }
+      return yield* Effect.catch(Effect.failCause(result.value.cause), orLast)
+    })
 
-  const get: CachedRead<A> = Effect.gen(function*() {
-    const at = yield* Clock.currentTimeMillis
-    const now = yield* Clock.monotonicTimeNanos
-    if ([...running].some(({ startedAt }) => now - startedAt > readTimeoutNanos)) return yield* orLast(timedOut)
-    const result = yield* Effect.timeoutOption(Fiber.await(yield* start(at, now)), readTimeout)
-    if (Option.isNone(result)) return yield* orLast(timedOut)
-    if (Exit.isSuccess(result.value)) return { value: result.value.value, at, stale: null }
-    return yield* Effect.catch(Effect.failCause(result.value.cause), orLast)
-  })
-  return get
+  return {
+    whole: attempt((at, startedAt) =>
+      Effect.tap(read, (value) =>
+        Effect.sync(() => {
+          if (last === null || last.startedAt <= startedAt) last = { value, at, startedAt }
+        })), (value) => value),
+    part: (read, ofLast) => attempt(() => read, ofLast)
+  }
 })
+
+export const makeCachedRead = <A, R>(read: Effect.Effect<A, StoreError, R>) =>
+  Effect.map(makeCachedReads(read), ({ whole }) => whole)
 
 /** Returns `get` after its first read, or after 5 s, so that a slow first read is not reported as a store that does not answer. */
 export const warmUp = <A>(get: CachedRead<A>): Effect.Effect<CachedRead<A>> =>
@@ -98,33 +117,46 @@ export const warmUp = <A>(get: CachedRead<A>): Effect.Effect<CachedRead<A>> =>
     Effect.as(get)
   )
 
-/** Adds the age of a cached overview to the freshness of its streams, which grows while the watermark does not move. */
-const withCurrentFreshness = ({ streams, ...rest }: Overview, millis: number): Overview => ({
-  ...rest,
-  streams: streams.map((stream) => ({
+/** Adds the age of cached streams to their freshness, which grows while the watermark does not move. */
+const withCurrentFreshness = (streams: ReadonlyArray<StreamView>, millis: number): ReadonlyArray<StreamView> =>
+  millis === 0 ? streams : streams.map((stream) => ({
     ...stream,
     freshness_seconds: stream.freshness_seconds === null ? null : stream.freshness_seconds + millis / 1000
   }))
-})
+
+/** Changes a cached value by its age, ms. */
+const aged = <A>(read: CachedRead<A>, change: (value: A, millis: number) => A): CachedRead<A> =>
+  Effect.flatMap(read, (cached) =>
+    Effect.map(
+      Clock.currentTimeMillis,
+      (now) => ({ ...cached, value: change(cached.value, Math.max(0, now - cached.at)) })
+    ))
 
 export class OverviewCache extends Context.Service<OverviewCache, {
   readonly overview: CachedRead<Overview>
+  /** Streams without the rest of the overview, which would read all of them. */
+  readonly streams: (query: StreamQuery) => CachedRead<StreamPage>
   readonly plugins: CachedRead<PluginList>
   readonly processes: CachedRead<ReadonlyArray<FleetProcess>>
 }>()("rollcall/http/OverviewCache") {
   static readonly layer: Layer.Layer<OverviewCache, never, Store | Processes | PluginControl> = Layer.effect(
     OverviewCache,
     Effect.gen(function*() {
-      const read = yield* warmUp(yield* makeCachedRead(overview))
+      const { part, whole } = yield* makeCachedReads<Overview, Store>(overview)
+      const read = yield* warmUp(whole)
       return OverviewCache.of({
-        overview: Effect.flatMap(
-          read,
-          (cached) =>
-            Effect.map(
-              Clock.currentTimeMillis,
-              (now) => ({ ...cached, value: withCurrentFreshness(cached.value, Math.max(0, now - cached.at)) })
-            )
-        ),
+        overview: aged(read, ({ streams, ...rest }, millis) => ({
+          ...rest,
+          streams: withCurrentFreshness(streams, millis)
+        })),
+        streams: (query) =>
+          aged<StreamPage>(
+            part<StreamPage>(streamPage(query), (last) => pageOfOverview(last, query)),
+            ({ items, next }, millis) => ({
+              items: withCurrentFreshness(items, millis),
+              next
+            })
+          ),
         plugins: yield* warmUp(yield* makeCachedRead(PluginHandlers.list)),
         processes: yield* makeCachedRead(Effect.flatMap(Processes, ({ list }) => list))
       })

@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { streamCommands } from "../../capture/schedule/StreamCommands.ts"
 import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { callProblems, Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "../Problem.ts"
-import { Instant, Model, page } from "../Schemas.ts"
+import { Instant, Limit, Model, oneOrMore, page } from "../Schemas.ts"
 
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
@@ -70,6 +70,11 @@ export type StreamView = typeof StreamView.Type
 export const CommandView = Schema.Struct({ ...StreamView.fields, accepted_at: Schema.String })
 export type CommandView = typeof CommandView.Type
 
+/** `<integration>/<model>` in a query. */
+const StreamName = Schema.String.check(
+  Schema.isPattern(/^[^/]+\/[^/]+$/u, { expected: "`next` of the previous page, such as greenhouse:acme/ats.tag" })
+)
+
 /** `as_of`: when the list was read from the store. While the store does not answer, the last list that was read is returned. */
 const StreamList = Schema.Struct({ ...page(StreamView).fields, as_of: Schema.String })
 
@@ -90,7 +95,20 @@ export const AuditView = Schema.Struct({
 export type AuditView = typeof AuditView.Type
 
 export const streams = HttpApiGroup.make("streams").add(
-  HttpApiEndpoint.get("streams", "/v1/streams", { success: StreamList, error: StoreUnavailable }),
+  HttpApiEndpoint.get("streams", "/v1/streams", {
+    query: {
+      after: Schema.optionalKey(StreamName),
+      limit: Schema.optionalKey(Limit),
+      integration: Schema.optionalKey(oneOrMore(Schema.NonEmptyString)),
+      model: Schema.optionalKey(oneOrMore(Model))
+    },
+    success: StreamList,
+    error: StoreUnavailable
+  }).annotate(
+    OpenApi.Description,
+    "Lists the streams in the order of integration and model, each with its phase, its progress, what it waits for and why it is " +
+      "blocked. `next` is null on the last page; a page can have fewer streams than `limit`."
+  ),
   HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {
     params: { integration: Schema.String, model: Model },
     success: StreamView,

@@ -8,12 +8,17 @@ import { Commands } from "../../capture/command/Commands.ts"
 import type { StreamCommand } from "../../capture/schedule/StreamCommands.ts"
 import { derivedRegistry, isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
 import { formatTime } from "../../domain/Watermark.ts"
+import type { StreamQuery } from "../../store/State.ts"
+import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
-import { type Overview, overview } from "../status/Overview.ts"
+import { type StreamPage, streamPage } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
+import { type AccountUsage, detailOf } from "./StreamDetail.ts"
+
+const defaultLimit = 100
 
 const notFound = (key: StreamKey): NotFound => {
   const { integration, model } = key
@@ -28,18 +33,28 @@ const notFound = (key: StreamKey): NotFound => {
   })
 }
 
-const find = (key: StreamKey, { streams }: Overview) => {
-  const view = streams.find(({ stream }) => stream === streamName(key))
-  return view === undefined ? Effect.fail(notFound(key)) : Effect.succeed(view)
-}
+/** Selects one stream. */
+const only = ({ integration, model }: StreamKey): StreamQuery => ({
+  integrations: [integration],
+  models: [model],
+  limit: 1
+})
+
+const find = (key: StreamKey, { items: [view] }: StreamPage) =>
+  view === undefined ? Effect.fail(notFound(key)) : Effect.succeed(view)
 
 /** The current state of the stream. Fails within a second if the store does not answer. */
 const viewOf = (key: StreamKey) =>
-  Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
+  Effect.flatMap(OverviewCache, ({ streams }) => streams(only(key))).pipe(
     Effect.flatMap(({ stale, value }) => stale === null ? Effect.succeed(value) : Effect.fail(stale)),
     Effect.catchTag("StoreError", toStoreUnavailable),
-    Effect.flatMap((all) => find(key, all))
+    Effect.flatMap((page) => find(key, page))
   )
+
+const afterName = (name: string): StreamQuery["after"] => {
+  const [integration = "", model = ""] = name.split("/")
+  return { integration, model }
+}
 
 const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCommand) {
   const { execute } = yield* Commands
@@ -52,7 +67,7 @@ const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCo
       StoreError: toStoreUnavailable
     })
   )
-  const view = yield* find(key, yield* Effect.catchTag(overview, "StoreError", toStoreUnavailable))
+  const view = yield* find(key, yield* Effect.catchTag(streamPage(only(key)), "StoreError", toStoreUnavailable))
   return { ...view, accepted_at: formatTime(now) }
 })
 
@@ -60,12 +75,19 @@ const toSourceUnavailable = ({ message }: Error) => new SourceUnavailable({ deta
 
 const streams = HttpApiBuilder.group(Api, "streams", (handlers) =>
   handlers
-    .handle("streams", () =>
-      Effect.flatMap(OverviewCache, ({ overview }) => overview).pipe(
-        Effect.map(({ at, value: { streams } }) => ({ items: streams, next: null, as_of: formatTime(at) })),
-        Effect.catchTag("StoreError", toStoreUnavailable)
-      ))
-    .handle("stream", ({ params }) => viewOf(params)))
+    .handle("streams", ({ query: { after, integration, limit = defaultLimit, model } }) =>
+      Effect.flatMap(OverviewCache, ({ streams }) =>
+        streams({
+          integrations: integration,
+          models: model,
+          limit,
+          ...after === undefined ? {} : { after: afterName(after) }
+        })).pipe(
+          Effect.map(({ at, value: { items, next } }) => ({ items, next, as_of: formatTime(at) })),
+          Effect.catchTag("StoreError", toStoreUnavailable)
+        ))
+    .handle("stream", ({ params }) =>
+      viewOf(params)))
 
 const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
   handlers
@@ -88,4 +110,21 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
         return { stream: streamName(params), ...report }
       })))
 
-export const layer = Layer.merge(streams, commands)
+/** `usageOf`: null if this process does not use the account. */
+const detail = (usageOf: (account: string) => Effect.Effect<AccountUsage | null>) =>
+  HttpApiBuilder.group(
+    Api,
+    "streamDetail",
+    (handlers) =>
+      handlers.handle("detail", ({ params }) =>
+        Effect.gen(function*() {
+          const store = yield* Store
+          const view = yield* viewOf(params)
+          const state = (yield* store.stream(params)) ?? (yield* notFound(params))
+          const integration = (yield* store.integrations).find(({ id }) => id === params.integration)
+          return detailOf(view, state, (integration?.interval ?? 60_000) / 1_000, yield* usageOf(state.account))
+        }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+  )
+
+export const layer = (usageOf: (account: string) => Effect.Effect<AccountUsage | null>) =>
+  Layer.mergeAll(streams, commands, detail(usageOf))

@@ -19,7 +19,7 @@ import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
 import { refused, type SinkCheckpoint, type SinkError } from "../Sink.ts"
 import type { KafkaClient } from "./KafkaClient.ts"
-import { controlTopicOf, type KafkaMessage } from "./KafkaMessage.ts"
+import { controlTopicOf, type KafkaMessage, plainHeaders } from "./KafkaMessage.ts"
 import type { KafkaTopic } from "./KafkaTopics.ts"
 
 /** Segments are small because the newest one is never compacted, and `readControlTopic` reads all that remains. */
@@ -65,7 +65,7 @@ const message = (template: string, key: string, value: string): KafkaMessage => 
   topic: controlTopicOf(template),
   key,
   value: Buffer.from(value),
-  headers: { "content-type": "application/json" },
+  headers: plainHeaders,
   partition: 0
 })
 const topicKeys = (template: string) => `${template}/topics/`

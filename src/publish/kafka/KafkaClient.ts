@@ -1,6 +1,6 @@
 /**
- * A safe wrapper of kafkajs: exposes only the operations that Rollcall uses, works around its pitfalls and translates its
- * errors.
+ * A safe wrapper of kafkajs and of the driver that sends: exposes only the operations that Rollcall uses, works around pitfalls and
+ * translates errors.
  *
  * Invariants
  * 1. A producer has one send in flight. Its retries are limited by time, not by number
@@ -8,9 +8,8 @@
  *    idempotence. Its scope ends and a new producer is created
  *
  * Gotchas
- * - A second producer with the same transactional id fences the first one when it starts a transaction, not at `connect`.
- * - After a timeout kafkajs continues the abandoned send and reconnects on its own. The partitioner stops it.
- * - Without a short first retry, the first message after each commit would wait 300 ms.
+ * - Messages are read with kafkajs, whichever driver sends: of several aborted transactions of one producer in an answer,
+ *   @platformatic/kafka skips only the last, and the relay's producers all have the same id.
  * - A reader may never receive the message at the end offset of a topic, because commit markers and aborted messages have
  *   offsets too. kafkajs reports the offsets that it skips.
  */
@@ -21,22 +20,18 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { SinkError, Unreachable, unreachable } from "../Sink.ts"
-import { compressionTypes, type KafkaConnection, make as makeConnector, retry } from "./KafkaConnection.ts"
+import type { AppendedBatch, PlacedMessage } from "./driver/Driver.ts"
+import { retry } from "./driver/KafkaJsProducer.ts"
+import { partitionOf } from "./driver/Partitions.ts"
+import { type KafkaConnection, make as makeConnector } from "./KafkaConnection.ts"
 import { isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
 import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
 import * as Probe from "./TlsProbe.ts"
 
-/** Returns the number of partitions over which a topic's keys are spread; `existing`: how many partitions the topic has. */
-export type KeyedPartitions = (topic: string, existing: number) => number
+/** Returns the number of partitions over which a topic's keys are spread. */
+export type KeyedPartitions = (topic: string) => number
 
 type Sends = ReadonlyArray<ReadonlyArray<KafkaMessage>>
-
-/** The offset in a partition at which a sent batch begins. */
-export interface AppendedBatch {
-  readonly topic: string
-  readonly partition: number
-  readonly offset: number
-}
 
 export interface KafkaProducer {
   /**
@@ -73,8 +68,6 @@ const operationTimeoutMillis = Duration.toMillis(operationTimeout)
 const transactionTimeout = 45_000
 const disconnectTimeout = "3 seconds"
 
-const sendRetry = { ...retry, initialRetryTime: 20, retries: Number.MAX_SAFE_INTEGER }
-
 const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
   Effect.tryPromise({ try: run, catch: (error) => toSinkError(doing, error) })
 const callWithTimeout = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
@@ -103,16 +96,12 @@ const withTlsAdvice =
 const disconnect = (client: { readonly disconnect: () => Promise<void> }): Effect.Effect<void> =>
   Effect.tryPromise(() => client.disconnect()).pipe(Effect.timeout(disconnectTimeout), Effect.ignore)
 
-const byTopic = (messages: ReadonlyArray<KafkaMessage>): Array<kafkajs.TopicMessages> =>
-  Array.from(Map.groupBy(messages, (message) => message.topic), ([topic, messages]) => ({ topic, messages }))
-
-/** The offset may be missing: a broker that recognizes a repeated batch may no longer know where it began. */
-const appendedBatches = (
-  { baseOffset, partition, topicName }: kafkajs.RecordMetadata
-): ReadonlyArray<AppendedBatch> => {
-  const offset = Number(baseOffset ?? -1)
-  return offset < 0 ? [] : [{ topic: topicName, partition, offset }]
-}
+/** The messages with their partitions. */
+const placed = (messages: ReadonlyArray<KafkaMessage>, keys: KeyedPartitions): ReadonlyArray<PlacedMessage> =>
+  messages.map((message) => ({
+    ...message,
+    partition: message.partition ?? partitionOf(message.key, keys(message.topic))
+  }))
 
 const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessage => ({
   key: key?.toString(),
@@ -123,7 +112,6 @@ const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessag
 /** Makes a client that is not connected yet. */
 export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Effect.fn.Return<KafkaClient> {
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
-  const compression = compressionTypes[connection.compression ?? "none"]
   const connect = yield* makeConnector(connection)
   const advised = withTlsAdvice(connection)
 
@@ -143,60 +131,30 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
       )).pipe(retryWhileStarting, advised)
 
   const producer: KafkaClient["producer"] = Effect.fnUntraced(function*(transactionalId, keys) {
-    let usable = true
-    const { explain, kafka } = yield* connect
+    const { explain, producer: makeProducer } = yield* connect
     const call = <A>(doing: string, run: () => Promise<A>) => Effect.mapError(callWithTimeout(doing, run), explain)
     const producer = yield* Effect.acquireRelease(
-      Effect.sync(() =>
-        kafka.producer({
-          idempotent: true,
-          maxInFlightRequests: 1,
-          allowAutoTopicCreation: false,
-          transactionTimeout,
-          ...(transactionalId === null ? {} : { transactionalId }),
-          retry: sendRetry,
-          createPartitioner: () => {
-            const partition = kafkajs.Partitioners.DefaultPartitioner()
-            return (args) => {
-              if (!usable) throw Object.assign(new Error("the producer was closed"), { retriable: false })
-              const used = keys(args.topic, args.partitionMetadata.length)
-              return partition({
-                ...args,
-                partitionMetadata: args.partitionMetadata.filter(({ partitionId }) => partitionId < used)
-              })
-            }
-          }
-        })
-      ),
-      (producer) => {
-        usable = false
-        return disconnect(producer)
-      }
+      Effect.promise(() => makeProducer({ transactionalId, transactionTimeout })),
+      (producer) => disconnect({ disconnect: producer.close })
     )
-    yield* advised(call("connecting to Kafka", () => producer.connect()))
+    yield* advised(call("connecting to Kafka", producer.connect))
     return {
       send: (sends, closing = () => []) =>
         Effect.flatMap(
           call("publishing to Kafka", async () => {
-            const transaction = transactionalId === null ? null : await producer.transaction()
+            const transaction = await producer.begin()
             const appended: Array<AppendedBatch> = []
             const sendAll = async (sends: Sends) => {
-              for (const messages of sends) {
-                const sent = await (transaction ?? producer).sendBatch({
-                  compression,
-                  topicMessages: byTopic(messages)
-                })
-                appended.push(...sent.flatMap(appendedBatches))
-              }
+              for (const messages of sends) appended.push(...await transaction.send(placed(messages, keys)))
             }
             await sendAll(sends)
             const last = closing(appended)
             if (last instanceof SinkError) {
-              await transaction?.abort()
+              await transaction.abort()
               return last
             }
             await sendAll(last)
-            await transaction?.commit()
+            await transaction.commit()
             return null
           }),
           (error) => error === null ? Effect.void : Effect.fail(error)

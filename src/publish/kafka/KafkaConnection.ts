@@ -1,9 +1,9 @@
 /**
- * How to reach the brokers: addresses, encryption and login, and a kafkajs client made from them.
+ * How to reach the brokers: addresses, encryption and login, and the clients made from them: kafkajs, and a producer of the driver.
  *
  * Gotchas
  * - kafkajs keeps the certificates that it is made with. A client is therefore made for each producer, consumer and admin.
- * - A broker that refuses a token answers with a challenge (RFC 7628, section 3.2.3). kafkajs takes that for a success and fails
+ * - A broker that refuses a token answers with a challenge (RFC 7628, section 3.2.3). The drivers take that for a success and fail
  *   with the next request, which does not say why. Tokens are therefore sent by our own provider.
  * - After such a challenge a broker accepts no other login on the connection. kafkajs tries one and fails with that error, so `explain`
  *   brings back the first one.
@@ -14,25 +14,21 @@
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
-import { promisify } from "node:util"
-import { zstdCompress, zstdDecompress } from "node:zlib"
 import { SinkError } from "../Sink.ts"
+import type { Codec } from "./driver/Compression.ts"
+import {
+  clientId,
+  type DriverName,
+  type Endpoint,
+  type Exchange,
+  type Producer,
+  type ProducerOptions,
+  timeouts
+} from "./driver/Driver.ts"
+import * as KafkaJsProducer from "./driver/KafkaJsProducer.ts"
 import { toSinkError } from "./KafkaErrors.ts"
 import { readTls, type TlsOptions } from "./KafkaTls.ts"
 import * as OAuthToken from "./OAuthToken.ts"
-
-const { CompressionCodecs, CompressionTypes } = kafkajs
-
-/** kafkajs has its own gzip, and gets zstd from Node.js; others would need native packages. */
-CompressionCodecs[CompressionTypes.ZSTD] = () => ({
-  compress: ({ buffer }: { readonly buffer: Buffer }) => promisify(zstdCompress)(buffer),
-  decompress: (buffer: Buffer) => promisify(zstdDecompress)(buffer)
-})
-export const compressionTypes = {
-  none: CompressionTypes.None,
-  gzip: CompressionTypes.GZIP,
-  zstd: CompressionTypes.ZSTD
-} as const
 
 export interface PasswordLogin {
   readonly mechanism: "plain" | "scram-sha-256" | "scram-sha-512"
@@ -46,79 +42,82 @@ export interface KafkaConnection {
   /** Whether connections are encrypted, and with which certificates. */
   readonly ssl: boolean | TlsOptions
   readonly sasl?: PasswordLogin | OAuthToken.OAuthLogin | undefined
+  /** The library that sends messages; `kafkajs` by default. */
+  readonly driver?: DriverName
   /** How sent messages are compressed; `none` by default. */
-  readonly compression?: keyof typeof compressionTypes
+  readonly compression?: Codec
 }
 
 /** A client that is not connected yet. */
 export interface Connection {
   readonly kafka: kafkajs.Kafka
+  /** A producer of the configured driver, which is loaded here. */
+  readonly producer: (options: Omit<ProducerOptions, "codec">) => Promise<Producer>
   /** Replaces an error of this client with the refusal of the token that caused it. */
   readonly explain: (error: SinkError) => SinkError
 }
 
-export const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
-
 /** The result makes a client for each run; that fails if certificates cannot be read or a token cannot be obtained. */
 export const make = Effect.fnUntraced(
-  function*({ brokers, sasl, ssl }: KafkaConnection): Effect.fn.Return<Effect.Effect<Connection, SinkError>> {
+  function*(
+    { brokers, compression: codec = "none", driver = "kafkajs", sasl, ssl }: KafkaConnection
+  ): Effect.fn.Return<Effect.Effect<Connection, SinkError>> {
     const services = yield* Effect.context<never>()
     const fork = Effect.runForkWith(services)
     const run = Effect.runPromiseWith(services)
     const tokens = sasl?.mechanism === "oauthbearer" ? OAuthToken.make(sasl) : null
 
-    const tokenProvider = (
-      { login }: OAuthToken.TokenSource,
-      setRefusal: (refusal: SinkError | null) => void
-    ): kafkajs.Mechanism => ({
-      mechanism: "oauthbearer",
-      authenticationProvider: ({ saslAuthenticate }) => ({
-        authenticate: async () => {
-          setRefusal(null)
-          await run(Effect.tapError(
-            login((token) =>
-              Effect.tryPromise({
-                try: () =>
-                  saslAuthenticate({
-                    request: { encode: () => OAuthToken.encodeLogin(token) },
-                    response: { decode: (bytes) => bytes, parse: OAuthToken.requireSuccess }
-                  }),
-                catch: (error) => {
-                  const known = toSinkError("logging in to Kafka", error)
-                  return known.reason._tag === "Refused" ? known : error
-                }
-              })
-            ),
-            (error) => Effect.sync(() => setRefusal(error instanceof SinkError ? error : null))
-          ))
-        }
-      })
-    })
-    const passwordLogin = sasl === undefined || sasl.mechanism === "oauthbearer"
-      ? null
-      : { ...sasl, password: Redacted.value(sasl.password) } as kafkajs.SASLOptions
+    /** Sends a token, and keeps the reason if the broker refuses it. */
+    const logIn =
+      ({ login }: OAuthToken.TokenSource, setRefusal: (refusal: SinkError | null) => void) =>
+      async (exchange: Exchange): Promise<void> => {
+        setRefusal(null)
+        await run(Effect.tapError(
+          login((token) =>
+            Effect.tryPromise({
+              try: async () => OAuthToken.requireSuccess(await exchange(OAuthToken.encodeLogin(token))),
+              catch: (error) => {
+                const known = toSinkError("logging in to Kafka", error)
+                return known.reason._tag === "Refused" ? known : error
+              }
+            })
+          ),
+          (error) => Effect.sync(() => setRefusal(error instanceof SinkError ? error : null))
+        ))
+      }
 
     return Effect.gen(function*() {
       const tls = ssl === false ? false : yield* readTls(ssl === true ? {} : ssl)
       if (tokens !== null) yield* tokens.current
       /** Why this client's last login failed; null after a login. */
       let refusal: SinkError | null = null
-      const login = tokens === null ? passwordLogin : tokenProvider(tokens, (latest) => refusal = latest)
+      const login: Endpoint["login"] = tokens !== null
+        ? { mechanism: "oauthbearer", logIn: logIn(tokens, (latest) => refusal = latest) }
+        : sasl === undefined || sasl.mechanism === "oauthbearer"
+        ? null
+        : { ...sasl, password: Redacted.value(sasl.password) }
       const kafka = new kafkajs.Kafka({
-        clientId: "rollcall",
+        clientId,
         brokers: [...brokers],
         ssl: tls,
-        ...(login === null ? {} : { sasl: { ...login } }),
+        ...(login === null ? {} : { sasl: KafkaJsProducer.saslOf(login) }),
         reauthenticationThreshold: OAuthToken.loginMargin,
-        connectionTimeout: 3000,
-        requestTimeout: 10_000,
-        retry,
+        connectionTimeout: timeouts.connect,
+        requestTimeout: timeouts.request,
+        retry: KafkaJsProducer.retry,
         logLevel: kafkajs.logLevel.WARN,
         logCreator: () => ({ namespace, log }) => {
           fork(Effect.annotateLogs(Effect.logDebug(log.message), "kafkajs", namespace))
         }
       })
-      return { kafka, explain: (error) => error.reason._tag === "Fenced" ? error : refusal ?? error }
+      return {
+        kafka,
+        producer: async (options) =>
+          driver === "kafkajs"
+            ? KafkaJsProducer.make(kafka, { ...options, codec })
+            : (await import("./driver/PlatformaticProducer.ts")).make({ brokers, tls, login }, { ...options, codec }),
+        explain: (error) => error.reason._tag === "Fenced" ? error : refusal ?? error
+      }
     })
   }
 )

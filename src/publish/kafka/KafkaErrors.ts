@@ -1,8 +1,9 @@
 /**
- * Translates errors of kafkajs into what the relay must do: wait, or stop.
+ * Translates errors of the drivers into what the relay must do: wait, or stop.
  *
  * Gotchas
- * - kafkajs wraps errors: the broker's own error is somewhere in the chain of `cause`, or among `errors`.
+ * - The drivers wrap errors: the broker's own error is somewhere in the chain of `cause`, or among `errors`. kafkajs has the name of
+ *   the broker's error in `type`, @platformatic/kafka in `apiId`.
  * - An unknown error is treated as `Unreachable`: the relay keeps its position and retries, so no event is lost.
  */
 import { Fenced, refused, SinkError, Unreachable } from "../Sink.ts"
@@ -17,7 +18,7 @@ const topics = "correct ROLLCALL_TOPIC, or create the topics yourself according 
 const replicas =
   "the cluster has fewer brokers than a topic should have copies: lower kafka.replicationFactor, or create the topics yourself."
 const unreadable =
-  "set compression.type of this topic to producer, gzip or zstd: messages that are compressed in another way cannot be read."
+  "set compression.type of this topic to producer: its messages are compressed in a way that Rollcall does not know."
 const certificate =
   "The broker's certificate is not trusted: set KAFKA_SSL_CA_FILE to the certificate of the authority that signed it."
 const expired = "The broker's certificate has expired: renew it at the broker."
@@ -33,7 +34,9 @@ const coordinator =
 const transactions =
   "this broker does not support the transactions that Rollcall needs: set ROLLCALL_KAFKA_TRANSACTIONS=off."
 
-/** By kafkajs' name of the broker's error, or by the name of kafkajs' own error. */
+const oldBroker = "this broker is older than Kafka 2.4: set kafka.driver to kafkajs."
+
+/** By the name of the broker's error, by the name of kafkajs' own error, or by the code of @platformatic/kafka's own error. */
 const permanentErrorHints: Readonly<Record<string, string>> = {
   TOPIC_AUTHORIZATION_FAILED: permissions,
   GROUP_AUTHORIZATION_FAILED: permissions,
@@ -51,6 +54,7 @@ const permanentErrorHints: Readonly<Record<string, string>> = {
   UNSUPPORTED_VERSION: transactions,
   INVALID_TRANSACTION_TIMEOUT: transactions,
   KafkaJSServerDoesNotSupportApiKey: transactions,
+  PLT_KFK_UNSUPPORTED_API: oldBroker,
   KafkaJSNotImplemented: unreadable
 }
 /** Errors that may disappear without action but need an operator if they persist; by code, or by kafkajs' error name. */
@@ -64,7 +68,7 @@ const transientErrorHints: Readonly<Record<string, string>> = {
   ERR_TLS_CERT_ALTNAME_INVALID: otherName
 }
 /** 90 is PRODUCER_FENCED, which kafkajs does not know by name. */
-const fencingErrors: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", 90])
+const fencingErrors: ReadonlySet<unknown> = new Set(["INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", 90])
 const sizeErrors: ReadonlySet<unknown> = new Set(["MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE"])
 
 /** Errors of a broker in the first seconds after its start. */
@@ -83,6 +87,7 @@ const startupErrors: ReadonlySet<unknown> = new Set([
 interface ErrorLike {
   readonly name?: unknown
   readonly type?: unknown
+  readonly apiId?: unknown
   readonly code?: unknown
   readonly cause?: unknown
   readonly errors?: unknown
@@ -95,6 +100,9 @@ const chainOf = (error: unknown, depth = 0): ReadonlyArray<ErrorLike> => {
   const members = Array.isArray(fault.errors) ? fault.errors : []
   return [fault, ...[fault.cause, ...members].flatMap((inner) => chainOf(inner, depth + 1))]
 }
+
+/** The name of the broker's error. */
+const typeOf = ({ apiId, type }: ErrorLike): unknown => type ?? apiId
 
 /** A broker's answer in the handshake; which one depends on the version of TLS and on what is wrong. */
 const rejectsCertificate = /ALERT_(BAD_CERTIFICATE|CERTIFICATE_|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA)/
@@ -114,11 +122,12 @@ export const toSinkError = (doing: string, error: unknown): SinkError => {
   const own = chain.find((fault) => fault instanceof SinkError)
   if (own instanceof SinkError) return own
   const message = `${doing}: ${messageOf(error)}`
-  if (chain.some((fault) => fencingErrors.has(fault.type) || fencingErrors.has(fault.code))) {
+  if (chain.some((fault) => fencingErrors.has(typeOf(fault)) || fencingErrors.has(fault.code))) {
     return new SinkError({ reason: new Fenced({ message }) })
   }
   for (const fault of chain) {
-    const hint = permanentErrorHints[String(fault.type)] ?? permanentErrorHints[String(fault.name)]
+    const hint = permanentErrorHints[String(typeOf(fault))] ?? permanentErrorHints[String(fault.name)] ??
+      permanentErrorHints[String(fault.code)]
     if (hint !== undefined) return refused(message, hint)
   }
   const advice = chain.map(adviceFor).find(Boolean)
@@ -135,8 +144,8 @@ export const isConnectionClosed = ({ cause }: Unreachable): boolean =>
 
 /** The broker rejected the batch for its size; it may accept a smaller one. */
 export const isBatchTooLarge = ({ cause }: Unreachable): boolean =>
-  chainOf(cause).some(({ type }) => sizeErrors.has(type))
+  chainOf(cause).some((fault) => sizeErrors.has(typeOf(fault)))
 
 /** The broker is reachable but still starting. */
 export const isBrokerStarting = ({ reason }: SinkError): boolean =>
-  reason._tag === "Unreachable" && chainOf(reason.cause).some(({ type }) => startupErrors.has(type))
+  reason._tag === "Unreachable" && chainOf(reason.cause).some((fault) => startupErrors.has(typeOf(fault)))

@@ -1,10 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
+import { entry } from "../../../test/integration/publish/Entries.ts"
+import { attributesOf, type LogEntry } from "../../domain/ChangeEvent.ts"
 import { modelNames } from "../../domain/Model.ts"
+import * as Headers from "./Headers.ts"
 import {
   controlTopicOf,
   findTemplateError,
   type KafkaMessage,
+  makeEncoder,
   progressTopicOf,
   splitIntoSends,
   stateTopicOf,
@@ -22,10 +26,85 @@ const toMessage = ({ key, sizeBytes, topic }: typeof Message.Type): KafkaMessage
   topic,
   key,
   value: Buffer.alloc(sizeBytes),
-  headers: {}
+  headers: Headers.none
 })
 
+const Content = Schema.Struct({ id: Schema.String, text: Schema.String, numbers: Schema.Array(Schema.Int) })
+const Change = Schema.Struct({
+  position: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1e9 })),
+  id: Schema.String,
+  remoteId: Schema.NullOr(Schema.String),
+  version: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1e6 })),
+  generation: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 3 })),
+  integration: Schema.Literals(["greenhouse:acme", "a/b:é"]),
+  model: Schema.Literals(["ats.tag", "ats.offer"]),
+  kind: Schema.Literals(["created", "updated", "deleted"]),
+  origin: Schema.Literals(["backfill", "poll"]),
+  before: Schema.NullOr(Content),
+  after: Schema.NullOr(Content),
+  detectedAt: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4e12 })),
+  cause: Schema.NullOr(Content)
+})
+const textOf = (content: object | null): string | null => content === null ? null : JSON.stringify(content)
+const entryOf = (change: typeof Change.Type): LogEntry => ({
+  ...entry({ position: 1 }),
+  ...change,
+  before: textOf(change.before),
+  after: textOf(change.after),
+  cause: textOf(change.cause)
+})
+
+/** The event's value and headers, made by parsing the stored content. */
+const parsedForm = (entry: LogEntry) => {
+  const parse = (text: string | null): unknown => text === null ? null : JSON.parse(text)
+  const value = JSON.stringify({
+    integration: entry.integration,
+    model: entry.model,
+    id: entry.id,
+    remote_id: entry.remoteId,
+    generation: entry.generation,
+    version: entry.version,
+    kind: entry.kind,
+    origin: entry.origin,
+    before: parse(entry.before),
+    after: parse(entry.after),
+    changes: parse(entry.changes),
+    transitions: parse(entry.transitions),
+    reason: entry.reason,
+    restored: entry.restored,
+    changed_at: entry.changedAt,
+    detected_at: new Date(entry.detectedAt).toISOString(),
+    cause: parse(entry.cause)
+  })
+  const attributes = Object.entries(attributesOf(identity, entry))
+  const headers = attributes.map(([name, value]) => [
+    name === "datacontenttype" ? "content-type" : `ce_${name}`,
+    String(value)
+  ])
+  return { value, headers }
+}
+const identity = { store: "k3f9a2c1", generation: 1 }
+
 describe("KafkaMessage", () => {
+  it.prop(
+    "an event is encoded without parsing its content as it is with parsing, byte by byte",
+    [Schema.Array(Change)],
+    ([changes]) => {
+      const encode = makeEncoder({ identity, topic: "{model}", state: true, limitOf: () => 1_000_000 })
+      for (const entry of changes.map(entryOf)) {
+        const [event, state] = encode(entry).messages
+        const { headers, value } = parsedForm(entry)
+        assert.strictEqual(event!.value?.toString(), value)
+        assert.deepStrictEqual(Object.entries(Headers.toRecord(event!.headers)), headers)
+        assert.strictEqual(state!.value?.toString() ?? null, entry.after)
+        const ofState = headers.filter(([name]) => name !== "ce_dataschema").map(([name, value]) =>
+          name === "ce_type" ? [name, `rollcall.${entry.model}.state`] : [name, value]
+        )
+        assert.deepStrictEqual(Object.entries(Headers.toRecord(state!.headers)), ofState)
+      }
+    }
+  )
+
   it("a topic's name is the template with model and integration filled in", () => {
     const stream = { integration: "greenhouse:acme", model } as const
     assert.strictEqual(topicOf("rollcall.{model}", stream), "rollcall.ats.tag")

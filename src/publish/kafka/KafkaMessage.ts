@@ -17,21 +17,18 @@ import {
   type Json,
   type LogEntry,
   type LogIdentity,
+  ownAttributesOf,
   partitionKey,
   removalAttributesOf
 } from "../../domain/ChangeEvent.ts"
 import { isModel, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
 import { envelopeTextOf } from "./Debezium.ts"
+import type { PlacedMessage } from "./driver/Driver.ts"
+import * as Headers from "./Headers.ts"
 
-/** One message with its destination; `value` null deletes the key in a compacted topic. */
-export interface KafkaMessage {
-  readonly topic: string
-  readonly key: string
-  readonly value: Buffer | null
-  readonly headers: Readonly<Record<string, string>>
-  readonly partition?: number
-}
+/** One message with its destination; without a partition, the key decides. */
+export type KafkaMessage = Omit<PlacedMessage, "partition"> & { readonly partition?: number }
 
 export interface ReceivedMessage {
   readonly key: string | undefined
@@ -86,24 +83,27 @@ export const controlTopicOf = (template: string): string => ownTopicOf(template,
 /** The compacted topic with the latest content of a stream's records. */
 export const stateTopicOf = (template: string, stream: StreamKey): string => `${topicOf(template, stream)}.state`
 
-const headersOf = (attributes: Readonly<Record<string, string | number | undefined>>): Record<string, string> => {
-  const headers: Record<string, string> = {}
+/** Attributes of a CloudEvent as headers; null: each message has its own value. */
+const headersOf = <Value extends string | null>(
+  attributes: Readonly<Record<string, string | number | Value | undefined>>
+): Record<string, string | Value> => {
+  const headers: Record<string, string | Value> = {}
   for (const name in attributes) {
-    if (attributes[name] === undefined) continue
-    headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = String(attributes[name])
+    const value = attributes[name]
+    if (value === undefined) continue
+    headers[name === "datacontenttype" ? "content-type" : `ce_${name}`] = typeof value === "number"
+      ? String(value)
+      : value
   }
   return headers
 }
 
 /** For the Debezium format and for progress: JSON without the attributes of a CloudEvent. */
-const headersWithoutAttributes = { "content-type": "application/json" }
+export const plainHeaders = Headers.fixed({ "content-type": "application/json" })
 
 /** Upper bound of a message's size in its record batch (bytes), assuming the longest form of every length prefix. */
-const sizeOf = (message: KafkaMessage): number => {
-  let bytes = 40 + Buffer.byteLength(message.key) + (message.value?.length ?? 0)
-  for (const name in message.headers) bytes += 10 + name.length + Buffer.byteLength(message.headers[name] ?? "")
-  return bytes
-}
+export const sizeOf = ({ headers, key, value }: Omit<KafkaMessage, "topic" | "partition">): number =>
+  40 + Buffer.byteLength(key) + (value?.length ?? 0) + Headers.sizeOf(headers)
 const batchOverheadBytes = 128
 
 /** The path of Rollcall's HTTP API that returns only this event, in full. */
@@ -139,52 +139,91 @@ export interface Encoding {
 }
 
 /** The messages of one entry in order: the event and, if enabled, the record's state. `stubbed`: one of them is a stub. */
-export const messagesOf = (
-  encoding: Encoding,
-  entry: LogEntry
-): { readonly messages: ReadonlyArray<KafkaMessage>; readonly stubbed: boolean } => {
-  const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
-  const attributes = attributesOf(identity, entry)
-  const key = attributes.partitionkey
-  let stubbed = false
-  const fitting = (whole: KafkaMessage, stub: () => Json): KafkaMessage => {
-    if (sizeOf(whole) + batchOverheadBytes <= limitOf(whole.topic)) return whole
-    stubbed = true
-    const headers = "ce_id" in whole.headers ? { ...whole.headers, ce_stub: "true" } : whole.headers
-    return { ...whole, value: frame(whole.topic, stub()), headers }
-  }
+export interface EncodedEntry {
+  readonly messages: ReadonlyArray<KafkaMessage>
+  readonly stubbed: boolean
+}
 
-  const topic = topicOf(encoding.topic, entry)
-  const messages = format === "cloudevents"
-    ? [
-      fitting(
-        { topic, key, value: frame(topic, dataTextOf(entry)), headers: headersOf(attributes) },
-        () => stubTextOf(identity, entry)
-      )
-    ]
-    : [
-      fitting(
-        { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: headersWithoutAttributes },
-        () => envelopeTextOf(identity, entry, logUrlOf(identity, entry))
-      )
-    ]
-  if (format === "debezium" && tombstones && entry.kind === "deleted") {
-    messages.push({ topic, key, value: null, headers: {} })
+/** The parts that messages share if their events have the same stream, kind, origin and generation. */
+interface Shape {
+  readonly topic: string
+  readonly stateTopic: string
+  readonly event: Headers.HeaderTemplate
+  readonly eventStub: Headers.HeaderTemplate
+  readonly state: Headers.HeaderTemplate
+  readonly stateStub: Headers.HeaderTemplate
+}
+
+const shapeOf = ({ identity, topic }: Encoding, entry: LogEntry): Shape => {
+  const own = Object.fromEntries(Object.keys(ownAttributesOf(identity, entry)).map((name) => [name, null]))
+  const attributes = { ...attributesOf(identity, entry), ...own }
+  const event = headersOf(attributes)
+  // The value is the record itself, which the schema of events does not describe.
+  const state = headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined })
+  const stub = { ce_stub: "true" }
+  return {
+    topic: topicOf(topic, entry),
+    stateTopic: stateTopicOf(topic, entry),
+    event: Headers.template(event),
+    eventStub: Headers.template({ ...event, ...stub }),
+    state: Headers.template(state),
+    stateStub: Headers.template({ ...state, ...stub })
   }
-  if (encoding.state) {
-    const stateTopic = stateTopicOf(encoding.topic, entry)
-    messages.push(fitting(
-      {
-        topic: stateTopic,
-        key,
-        value: entry.after === null ? null : frame(stateTopic, entry.after),
-        // The value is the record itself, which the schema of events does not describe.
-        headers: headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined })
-      },
-      () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) })
-    ))
+}
+
+/** Encodes entries without parsing their contents. */
+export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEntry => {
+  const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
+  const shapes = new Map<string, Shape>()
+
+  return (entry) => {
+    const { generation, integration, kind, model, origin } = entry
+    const name = `${integration} ${model} ${kind} ${origin} ${generation}`
+    let shape = shapes.get(name)
+    if (shape === undefined) shapes.set(name, shape = shapeOf(encoding, entry))
+    const { stateTopic, topic } = shape
+    const attributes = ownAttributesOf(identity, entry)
+    const own = Object.values(attributes)
+    const key = attributes.partitionkey
+    let stubbed = false
+    const fitting = (whole: KafkaMessage, stub: () => Json, stubHeaders: Headers.Headers): KafkaMessage => {
+      if (sizeOf(whole) + batchOverheadBytes <= limitOf(whole.topic)) return whole
+      stubbed = true
+      return { ...whole, value: frame(whole.topic, stub()), headers: stubHeaders }
+    }
+
+    const messages = format === "cloudevents"
+      ? [
+        fitting(
+          { topic, key, value: frame(topic, dataTextOf(entry)), headers: { template: shape.event, own } },
+          () => stubTextOf(identity, entry),
+          { template: shape.eventStub, own }
+        )
+      ]
+      : [
+        fitting(
+          { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: plainHeaders },
+          () => envelopeTextOf(identity, entry, logUrlOf(identity, entry)),
+          plainHeaders
+        )
+      ]
+    if (format === "debezium" && tombstones && kind === "deleted") {
+      messages.push({ topic, key, value: null, headers: Headers.none })
+    }
+    if (encoding.state) {
+      messages.push(fitting(
+        {
+          topic: stateTopic,
+          key,
+          value: entry.after === null ? null : frame(stateTopic, entry.after),
+          headers: { template: shape.state, own }
+        },
+        () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) }),
+        { template: shape.stateStub, own }
+      ))
+    }
+    return { messages, stubbed }
   }
-  return { messages, stubbed }
 }
 
 /** Removes a record from a state topic (a message without a value), for a record that gets no event for its removal. */
@@ -192,7 +231,7 @@ export const stateRemoval = (identity: LogIdentity, topic: string, record: Recor
   topic,
   key: partitionKey(record),
   value: null,
-  headers: headersOf(removalAttributesOf(identity, record, now))
+  headers: Headers.fixed(headersOf<string>(removalAttributesOf(identity, record, now)))
 })
 
 /** The record in a message of a state topic; empty if the record was deleted or another program wrote the message. */
@@ -221,7 +260,7 @@ export const progressMessage = (
       at: new Date(progress.at).toISOString()
     })
   ),
-  headers: headersWithoutAttributes
+  headers: plainHeaders
 })
 
 /** Groups messages, in order, into sends in which each topic's messages fit into one record batch. */

@@ -13,7 +13,8 @@ import * as ScopedRef from "effect/ScopedRef"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
 import { type Refused, SinkError, unreachable } from "../Sink.ts"
 import * as Control from "./ControlTopic.ts"
-import type { AppendedBatch, KafkaClient, KafkaProducer } from "./KafkaClient.ts"
+import type { AppendedBatch } from "./driver/Driver.ts"
+import type { KafkaClient, KafkaProducer } from "./KafkaClient.ts"
 import { isBatchTooLarge } from "./KafkaErrors.ts"
 import { type KafkaMessage, progressTopicOf, splitIntoSends } from "./KafkaMessage.ts"
 import { ensureTopics, type KafkaTopic, type TopicInfo } from "./KafkaTopics.ts"
@@ -70,10 +71,9 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
     /** Topics with unused partitions: the number of all their partitions, and whether the warning was logged. */
     const unusedPartitions = new Map<string, { readonly partitions: number; readonly warned: boolean }>()
 
-    const usedPartitions = (topic: string, partitions: number) => {
-      const used = checkpoints.get(topic)?.partitions ?? partitions
-      if (used < partitions && !unusedPartitions.has(topic)) unusedPartitions.set(topic, { partitions, warned: false })
-      return used
+    const usedPartitions = (topic: string) => checkpoints.get(topic)?.partitions ?? topics.get(topic)?.partitions ?? 1
+    const noteUnused = (topic: string, { partitions }: TopicInfo) => {
+      if (usedPartitions(topic) < partitions) unusedPartitions.set(topic, { partitions, warned: false })
     }
     const producer = yield* Effect.interruptible(client.producer(transactionalId, usedPartitions))
     /** When the ends of all topics were last compared; first by `open`. Monotonic ns. */
@@ -139,6 +139,7 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
         topics.set(name, info)
         const known = checkpoints.get(name)
         const { form } = unchecked.get(name) ?? {}
+        noteUnused(name, info)
         const kept = known !== undefined && known.partitions <= info.partitions ? known : null
         if (kept !== null && kept.form === form) continue
         const checkpoint = { ...kept ?? TopicIntegrity.emptyCheckpoint(info.partitions), form }

@@ -21,6 +21,7 @@ import * as Metric from "effect/Metric"
 import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import type { LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
+import { streamName } from "../../domain/Model.ts"
 import {
   type Checkpoint,
   checkpointOf,
@@ -36,7 +37,7 @@ import { make as makeClient } from "./KafkaClient.ts"
 import type { KafkaConnection } from "./KafkaConnection.ts"
 import {
   findTemplateError,
-  messagesOf,
+  makeEncoder,
   progressMessage,
   progressTopicOf,
   recordOf,
@@ -117,14 +118,20 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   ): Effect.fn.Return<void, SinkError> {
     if (checkpoint === undefined) return
     const session = yield* sessions.current
-    yield* registry.register(batch.flatMap((entry) => streamSchemas(options, entry)))
-    yield* session.ensure(batch.flatMap((entry) => streamTopics(options, entry)))
+    const streams = [...Map.groupBy(batch, streamName).values()].flatMap((entries) =>
+      entries[0] === undefined ? [] : [{ stream: entries[0], entries }]
+    )
+    yield* registry.register(streams.flatMap(({ stream }) => streamSchemas(options, stream)))
+    yield* session.ensure(streams.flatMap(({ stream }) => streamTopics(options, stream)))
     const { limitOf } = session
     const { format = "cloudevents", state = false, tombstones = true, topic } = options
-    const encoding = { identity, topic, state, format, tombstones, limitOf, frame: registry.frame }
-    const encoded = batch.map((entry) => messagesOf(encoding, entry))
+    const encode = makeEncoder({ identity, topic, state, format, tombstones, limitOf, frame: registry.frame })
+    const encoded = batch.map(encode)
+    const positions = streams.flatMap(({ entries, stream }) =>
+      streamTopics(options, stream).flatMap(({ name }) => entries.map(({ position }) => ({ name, position })))
+    )
     const published = Map.groupBy(
-      batch.flatMap((entry) => streamTopics(options, entry).map(({ name }) => ({ name, position: entry.position }))),
+      positions.sort((one, other) => one.position - other.position),
       ({ name }) => name
     )
     yield* session.sendEvents(

@@ -183,15 +183,9 @@ export const make = ({ endpoint, token }: OAuthLogin): TokenSource => {
 
 // ---- the login at a broker ----------------------------------------------------------------------------------------
 
-const withLength = (bytes: Buffer): Buffer => {
-  const length = Buffer.alloc(4)
-  length.writeInt32BE(bytes.length)
-  return Buffer.concat([length, bytes])
-}
-
-/** The client's message (RFC 7628, section 3.1), with its length before it, as kafkajs expects it. */
+/** The client's message (RFC 7628, section 3.1). */
 export const encodeLogin = (token: Redacted.Redacted): Buffer =>
-  withLength(Buffer.from(`n,,\u0001auth=Bearer ${Redacted.value(token)}\u0001\u0001`))
+  Buffer.from(`n,,\u0001auth=Bearer ${Redacted.value(token)}\u0001\u0001`)
 
 /** A broker that accepts the token answers with nothing; otherwise with JSON that says why not. */
 export const requireSuccess = (answer: Buffer): void => {

@@ -2,7 +2,15 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspection.ts"
+import type { HandlerName } from "../Deliveries.ts"
+import {
+  chainQuery,
+  type Inspection,
+  logQuery,
+  openCircuitsQuery,
+  type StoredLog,
+  withCircuits
+} from "../Inspection.ts"
 import type { FleetInspection } from "../Processes.ts"
 import * as DatabaseTime from "../sql/DatabaseTime.ts"
 import { Observed } from "../sql/Health.ts"
@@ -42,6 +50,11 @@ const readFleet = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   return fleet
 })
 
+const readOpenCircuits = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
+  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
+  return (newest?.id ?? 0) < withCircuits ? [] : yield* sql.unsafe<HandlerName>(openCircuitsQuery)
+})
+
 /** Runs `use` in one read-only transaction. */
 const withReadOnly = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.withTransaction(use(sql))).pipe(
@@ -59,7 +72,8 @@ export const inspect = (options: Options): Effect.Effect<Inspection, StoreError>
         exists: storeExists,
         locked: false,
         log: storeExists ? yield* readLog(sql) : null,
-        fleet: storeExists ? yield* readFleet(sql) : null
+        fleet: storeExists ? yield* readFleet(sql) : null,
+        openCircuits: storeExists ? yield* readOpenCircuits(sql) : []
       }
     }))
 

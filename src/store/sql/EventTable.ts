@@ -27,7 +27,16 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import type { Head } from "../State.ts"
-import type { LogContent, LogQuery, RecordWrite, RewrittenContent, Store, StoreError } from "../Store.ts"
+import type {
+  LogContent,
+  LogFilter,
+  LogQuery,
+  LogSearch,
+  RecordWrite,
+  RewrittenContent,
+  Store,
+  StoreError
+} from "../Store.ts"
 import * as Checksum from "./Checksum.ts"
 import { contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"
@@ -155,15 +164,18 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       WHERE e.position IN ${positions}
       ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
 
-  // selects the positions first, from a narrow index, so that a filter does not read the content of skipped rows
-  const log = Effect.fnUntraced(function*({ after, integrations, kinds, limit, models, transitions, upTo }: LogQuery) {
-    const { pruned } = yield* counter
-    const isOneOf = (column: string, values: ReadonlyArray<string> | undefined) =>
-      values === undefined ? [] : [values.length === 0 ? sql.literal("1 = 0") : sql.in(column, values)]
-    const streams = [...isOneOf("integration", integrations), ...isOneOf("model", models)]
-    const filter = [
-      sql`position > ${Math.max(after, pruned)}`,
-      ...upTo === undefined ? [] : [sql`position <= ${upTo}`],
+  const isOneOf = (column: string, values: ReadonlyArray<string> | undefined) =>
+    values === undefined ? [] : [values.length === 0 ? sql.literal("1 = 0") : sql.in(column, values)]
+
+  const streamsOf = ({ integrations, models }: LogFilter) => [
+    ...isOneOf("integration", integrations),
+    ...isOneOf("model", models)
+  ]
+
+  const conditionsOf = (query: LogFilter) => {
+    const { kinds, transitions } = query
+    const streams = streamsOf(query)
+    return [
       "silent = 0",
       ...streams.length === 0 ? [] : [sql`stream IN (SELECT key FROM streams WHERE ${sql.and(streams)})`],
       ...isOneOf("kind", kinds),
@@ -172,10 +184,58 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         ? []
         : [sql.or(transitions.map((name) => sql`transitions LIKE ${`%"name":${JSON.stringify(name)}%`}`))]
     ]
+  }
+
+  // selects the positions first, from a narrow index, so that a filter does not read the content of skipped rows
+  const log = Effect.fnUntraced(function*({ after, limit, upTo, ...query }: LogQuery) {
+    const { pruned } = yield* counter
+    const filter = [
+      sql`position > ${Math.max(after, pruned)}`,
+      ...upTo === undefined ? [] : [sql`position <= ${upTo}`],
+      ...conditionsOf(query)
+    ]
     const rows = yield* eventsAt(sql`(
       SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position LIMIT ${limit})`)
     return rows.map(toLogEntry)
   })
+
+  /** The positions of a record's events in the streams of the query: from its newest row to its oldest. */
+  const positionsOfRecord = (id: string, query: LogFilter) => {
+    const streams = streamsOf(query)
+    return sql`(
+      WITH RECURSIVE past (position, previous) AS (
+        SELECT e.position, e.previous FROM heads h JOIN events e ON e.position = h.position
+        WHERE h.id = ${id} AND h.stream IN (
+          SELECT key FROM streams WHERE ${streams.length === 0 ? sql.literal("1 = 1") : sql.and(streams)})
+        UNION ALL
+        SELECT e.position, e.previous FROM past JOIN events e ON e.position = past.previous
+      ) SELECT position FROM past)`
+  }
+
+  const search = Effect.fnUntraced(function*({ before, id, limit, positions, ...query }: LogSearch) {
+    const { newest, pruned } = yield* counter
+    const end = Math.min(before ?? newest + 1, newest + 1)
+    const floor = id === undefined ? Math.max(pruned, end - 1 - positions) : pruned
+    const filter = [
+      sql`position > ${floor}`,
+      sql`position < ${end}`,
+      ...id === undefined ? [] : [sql`position IN ${positionsOfRecord(id, query)}`],
+      ...conditionsOf(query)
+    ]
+    const rows = yield* eventsAt(sql`(
+      SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position DESC LIMIT ${limit})`)
+    const entries = rows.map(toLogEntry).toReversed()
+    const reached = entries.length < limit ? floor + 1 : entries.at(-1)!.position
+    return { entries, next: reached > pruned + 1 ? reached : null }
+  })
+
+  const echoesOf: Store["Service"]["echoesOf"] = ({ after, delivery, positions }) =>
+    Effect.map(
+      eventsAt(sql`(
+        SELECT position FROM events WHERE position > ${after} AND position <= ${after + positions} AND silent = 0
+          AND cause LIKE ${`%"delivery":"${delivery}"%`} ORDER BY position LIMIT 10)`),
+      Arr.map(toLogEntry)
+    ).pipe(toStoreError("echoes"))
 
   /** Rows at these positions, however old; rows that were emptied are missing. */
   const at = (positions: ReadonlyArray<number>) =>
@@ -389,6 +449,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   return {
     append,
     log,
+    search,
+    echoesOf,
     at,
     range,
     chains,

@@ -27,6 +27,8 @@ import { deliveryShards } from "./migrations/0014_delivery_shards.ts"
 import { calls } from "./migrations/0015_calls.ts"
 import { requestLeases } from "./migrations/0016_request_leases.ts"
 import { requiredSchema } from "./migrations/0017_required_schema.ts"
+import { history } from "./migrations/0018_history.ts"
+import { handlerCircuits } from "./migrations/0019_handler_circuits.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -48,7 +50,9 @@ export const migrations = {
   "0014_delivery_shards": deliveryShards,
   "0015_calls": calls,
   "0016_request_leases": requestLeases,
-  "0017_required_schema": requiredSchema
+  "0017_required_schema": requiredSchema,
+  "0018_history": history,
+  "0019_handler_circuits": handlerCircuits
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -13,7 +13,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import { Processes } from "../Processes.ts"
-import type { PendingStatus } from "../State.ts"
+import type { PendingStatus, StreamCounts, StreamState } from "../State.ts"
 import {
   incompatible,
   type LiveRecord,
@@ -34,6 +34,7 @@ import * as EventTable from "./EventTable.ts"
 import * as Fencing from "./Fencing.ts"
 import * as ForgottenTable from "./ForgottenTable.ts"
 import { Health } from "./Health.ts"
+import * as HistoryTable from "./HistoryTable.ts"
 import * as Locks from "./Locks.ts"
 import { checkVersion, migrate } from "./Migrations.ts"
 import * as ProcessTable from "./ProcessTable.ts"
@@ -70,6 +71,32 @@ const missing = ({ integration, model }: StreamKey) =>
 
 const idsOf = Arr.map(({ id }: { readonly id: string }) => id)
 
+type Nullable<A> = { readonly [K in keyof A]: A[K] | null }
+
+interface CountRow {
+  readonly key: number
+  readonly live: number
+  readonly quarantined: number
+  readonly stale: number
+}
+
+interface PendingCount {
+  readonly stream: number
+  readonly status: PendingStatus
+  readonly count: number
+}
+
+/** The counts of a stream's rows, given the counts of the pending rows of several streams. */
+const withPending = (pending: ReadonlyArray<PendingCount>) => {
+  const byStream = Map.groupBy(pending, ({ stream }) => Number(stream))
+  return ({ key, live, quarantined, stale }: CountRow): StreamCounts => ({
+    live: Number(live),
+    quarantined: Number(quarantined),
+    stale: Number(stale),
+    pending: Object.fromEntries((byStream.get(Number(key)) ?? []).map(({ count, status }) => [status, Number(count)]))
+  })
+}
+
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
   const { outage } = yield* Health
@@ -82,9 +109,15 @@ const make = Effect.gen(function*() {
   const log = EventTable.make(sql, cipher)
   const { checked } = Checksum.make(cipher)
   const audit = AuditTable.make(sql)
+  const samples = HistoryTable.make(sql)
   const { fence } = Fencing.make(sql)
   const locks = Locks.make(sql)
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
+  // these counts use narrow indexes only and read no rows
+  const rowCounts = sql`s.key,
+    (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
+    (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
+    (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale`
   const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
 
   const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
@@ -150,6 +183,19 @@ const make = Effect.gen(function*() {
         sql.withTransaction,
         withRetry("transact")
       ),
+    replaceQuietState: (owner: Owner, before: StreamState, after: StreamState) =>
+      sql`
+        UPDATE streams SET state = ${JSON.stringify(after)}
+        WHERE ${is(before)} AND state = ${JSON.stringify(before)}
+          AND EXISTS (SELECT 1 FROM ownership WHERE scope = ${owner.scope} AND epoch = ${owner.epoch} ${locks.shared})
+          AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.stream = streams.key)
+          AND NOT EXISTS (SELECT 1 FROM stale_records r WHERE r.stream = streams.key)
+          AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.stream = streams.key AND ${sql.literal(HoldTable.isUndecided)})
+        RETURNING key`.pipe(
+        sql.withTransaction,
+        Effect.map((rows) => rows.length > 0),
+        toStoreError("replaceQuietState")
+      ),
     eraseStream: Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
       while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
     }),
@@ -176,6 +222,8 @@ const make = Effect.gen(function*() {
     checkVersion: checkVersion(sql),
     unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
     readLog: log.log,
+    searchLog: log.search,
+    echoesOf: log.echoesOf,
     logRange: log.range,
     chains: log.chains,
     positionBefore: log.positionBefore,
@@ -196,6 +244,8 @@ const make = Effect.gen(function*() {
     recordReads: audit.recordReads,
     auditedReads: audit.reads,
     pruneReads: audit.pruneReads,
+    recordSample: samples.record,
+    history: samples.since,
 
     ensureStreams: (streams) =>
       inBatches(streams, (some) =>
@@ -282,25 +332,44 @@ const make = Effect.gen(function*() {
         Effect.map(Arr.map(listedPendings.fromRow))
       )
     },
-    // these counts use narrow indexes only and read no rows
     counts: Effect.gen(function*() {
-      const streams = yield* sql<StreamKey & { live: number; quarantined: number; stale: number }>`
-        SELECT s.integration, s.model,
-          (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
-          (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
-          (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale
-        FROM streams s ORDER BY s.integration, s.model`
-      const pending = yield* sql<StreamKey & { status: PendingStatus; count: number }>`
-        SELECT s.integration, s.model, p.status, count(*) AS count
-        FROM pending p JOIN streams s ON s.key = p.stream GROUP BY s.integration, s.model, p.status`
-      return streams.map((stream) => ({
-        ...stream,
-        pending: Object.fromEntries(
-          pending.filter((row) => row.integration === stream.integration && row.model === stream.model)
-            .map((row) => [row.status, row.count])
-        )
-      }))
+      const streams = yield* sql<StreamKey & CountRow>`
+        SELECT s.integration, s.model, ${rowCounts} FROM streams s ORDER BY s.integration, s.model`
+      const pending = yield* sql<
+        PendingCount
+      >`SELECT stream, status, count(*) AS count FROM pending GROUP BY stream, status`
+      const counts = withPending(pending)
+      return streams.map((row) => ({ integration: row.integration, model: row.model, ...counts(row) }))
     }),
+    streamPage: ({ after, integrations, limit, models }) =>
+      Effect.gen(function*() {
+        const conditions = [
+          sql`TRUE`,
+          ...integrations === undefined ? [] : [sql`s.integration IN ${sql.in(integrations)}`],
+          ...models === undefined ? [] : [sql`s.model IN ${sql.in(models)}`],
+          ...after === undefined ? [] : [sql`(s.integration, s.model) > (${after.integration}, ${after.model})`]
+        ]
+        // the outer join gives a row with the position even if no stream matches
+        const rows = yield* sql<Nullable<StreamRow & CountRow> & { newest: number; chain: string }>`
+          SELECT c.position AS newest, c.chain, s.*
+          FROM log_counter c LEFT JOIN (
+            SELECT s.integration, s.model, s.state, ${rowCounts} FROM streams s
+            WHERE ${sql.and(conditions)} ORDER BY s.integration, s.model LIMIT ${limit}
+          ) s ON TRUE ORDER BY s.integration, s.model`
+        const found = rows.filter((row): row is StreamRow & CountRow & { newest: number; chain: string } =>
+          row.key !== null
+        )
+        const pending = found.length === 0 ? [] : yield* sql<PendingCount>`
+          SELECT stream, status, count(*) AS count FROM pending
+          WHERE stream IN ${sql.in(found.map(({ key }) => key))} GROUP BY stream, status`
+        const counts = withPending(pending)
+        return {
+          position: Number(rows[0]?.newest),
+          chain: rows[0]?.chain ?? genesis,
+          streams: yield* Effect.forEach(found, (row) =>
+            Effect.map(toState(row), (state) => ({ state, counts: counts(row) })))
+        }
+      }).pipe(sql.withTransaction),
 
     pruneQuarantine: (before) =>
       sql`DELETE FROM quarantine WHERE last_at < ${before} RETURNING stream`.pipe(Effect.map((rows) => rows.length)),

@@ -37,6 +37,18 @@ describe("the inspection of a SQLite store", () => {
       assert.deepStrictEqual(contents(path), before)
     }))
 
+  it.effect("finds the configured handlers whose circuit is open", () =>
+    Effect.gen(function*() {
+      const file = join(yield* directory, "rollcall.db")
+      yield* Effect.scoped(opened(file))
+      const database = new DatabaseSync(file)
+      database.exec(`INSERT INTO handlers (key, plugin, handler, position, active, skips_dead, scheduled)
+        VALUES (1, 'p', 'open', 0, 1, 0, 0), (2, 'p', 'closed', 0, 1, 0, 0), (3, 'p', 'gone', 0, 0, 0, 0)`)
+      database.exec("INSERT INTO handler_circuits VALUES (1, '[]', 1, 5), (2, '[]', 0, NULL), (3, '[]', 1, 5)")
+      database.close()
+      assert.deepStrictEqual((yield* inspect(file)).openCircuits, [{ plugin: "p", handler: "open" }])
+    }))
+
   it.effect("leaves the files of a killed process unchanged", () =>
     Effect.gen(function*() {
       const path = yield* directory

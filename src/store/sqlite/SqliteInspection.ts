@@ -13,7 +13,15 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
-import { chainQuery, type Inspection, logQuery, type StoredLog } from "../Inspection.ts"
+import type { HandlerName } from "../Deliveries.ts"
+import {
+  chainQuery,
+  type Inspection,
+  logQuery,
+  openCircuitsQuery,
+  type StoredLog,
+  withCircuits
+} from "../Inspection.ts"
 import { checkRequired, newestKnown, requiredSchemaQuery, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
@@ -76,18 +84,23 @@ const readStore = (path: string) => {
     if (isDanglingLink(file)) throw Object.assign(new Error("a link to nothing"), { errcode: codes.cannotOpen })
     if (existsSync(directory)) requireWritable(file, [directory])
     else throw Object.assign(new Error("no directory"), { errcode: codes.cannotOpen })
-    return { exists: false, required: 0, log: null, locked: false }
+    return { exists: false, required: 0, log: null, locked: false, openCircuits: [] }
   }
   requireWritable(file, [file, directory])
   return withReader(file, (reader, inUse) => {
     const isEmpty = valueOf(reader, "SELECT count(*) FROM sqlite_master") === 0
     if (valueOf(reader, "PRAGMA application_id") !== applicationId && !isEmpty) throw foreign(file)
-    const isNewer = !isEmpty && Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`)) > newestKnown
+    const newest = isEmpty ? 0 : Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`))
+    const found = newest < withCircuits ? [] : reader.prepare(openCircuitsQuery).all()
     return {
       exists: !isEmpty,
-      required: isNewer ? Number(valueOf(reader, requiredSchemaQuery)) : 0,
+      required: newest > newestKnown ? Number(valueOf(reader, requiredSchemaQuery)) : 0,
       log: isEmpty ? null : { ...reader.prepare(logQuery).get() } as unknown as StoredLog,
-      locked: inUse && isLocked(file)
+      locked: inUse && isLocked(file),
+      openCircuits: found.map((row): HandlerName => ({
+        plugin: String(row["plugin"]),
+        handler: String(row["handler"])
+      }))
     }
   })
 }
@@ -95,12 +108,12 @@ const readStore = (path: string) => {
 /** Fails as opening the store would. */
 export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
   Effect.gen(function*() {
-    const { exists, locked, log, required } = yield* Effect.try({
+    const { exists, locked, log, openCircuits, required } = yield* Effect.try({
       try: () => readStore(file),
       catch: toOpenError(file)
     })
     yield* checkRequired(required)
-    return { exists, locked, log, fleet: null }
+    return { exists, locked, log, fleet: null, openCircuits }
   }).pipe(withRetry("inspect"))
 
 /** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */

@@ -1,4 +1,5 @@
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
 import { modelNames } from "../../../src/domain/Model.ts"
@@ -9,15 +10,29 @@ import { seed } from "../kill/Home.ts"
 import { until } from "../kill/Patience.ts"
 import * as Storm from "./Storm.ts"
 
-/** Each can be raised for a longer run: `FLEET_TROUBLES='{"kill":100}'`. */
-const troubles: Storm.Troubles = {
-  kill: 6,
-  stop: 2,
-  freeze: 3,
-  cut: 3,
-  restart: 1,
-  ...JSON.parse(process.env["FLEET_TROUBLES"] ?? "{}")
+const small: Omit<Storm.Options, "processes"> = {
+  integrations: 24,
+  models: ["ats.application", "ats.tag", "hris.absence_type"],
+  records: 30,
+  speed: 600,
+  troubles: { kill: 6, stop: 2, freeze: 3, cut: 3, restart: 1 },
+  patience: { limit: Duration.minutes(5), every: Duration.millis(200) }
 }
+
+/** About an hour: `FLEET=large npx vitest run --project long test/fault/fleet`. */
+const large: typeof small = {
+  integrations: 300,
+  records: 20,
+  speed: 60,
+  troubles: { kill: 100, stop: 20, freeze: 30, cut: 20, restart: 5 },
+  settings: {
+    ROLLCALL_INTERVAL: "40 seconds",
+    ROLLCALL_SWEEP_INTERVAL: "2 minutes",
+    ROLLCALL_CONFIRM_INTERVAL: "5 seconds"
+  },
+  patience: { limit: Duration.minutes(15), every: Duration.seconds(1) }
+}
+const size = process.env["FLEET"] === "large" ? large : small
 const missing = ownMissing ?? Broker.missing ?? Kcat.missing
 
 describe.skipIf(missing !== null)(
@@ -38,15 +53,15 @@ describe.skipIf(missing !== null)(
               return (yield* Effect.forEach(topics, (name) => Kcat.read(brokers, name))).flat()
             })
             const { exitCodes, judged, takeovers } = yield* Storm.run({
+              ...size,
               processes: 3,
-              integrations: 24,
-              models: ["ats.application", "ats.tag", "hris.absence_type"],
-              troubles,
-              speed: 600,
-              settings: { KAFKA_BROKERS: brokers.join(), ROLLCALL_TOPIC: `${topic}.{model}` }
+              settings: { ...size.settings, KAFKA_BROKERS: brokers.join(), ROLLCALL_TOPIC: `${topic}.{model}` }
             }, (events) =>
               Effect.asVoid(
-                until("everything to be published", published, (messages) => messages.length >= events.length)
+                until("everything to be published", published, (messages) => messages.length >= events.length, {
+                  limit: Duration.minutes(2),
+                  every: Duration.seconds(1)
+                })
               ))
             const { differences, events, oracle } = judged
             assert.deepStrictEqual([differences.slice(0, 5), oracle.breaches.slice(0, 5)], [[], []])
@@ -65,7 +80,7 @@ describe.skipIf(missing !== null)(
             )
             process.stderr.write(`${Storm.describe(takeovers)}\n`)
           }),
-        1_200_000
+        7_200_000
       )
     })
   }

@@ -10,9 +10,9 @@ import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import { restartable, say } from "../../integration/postgres/Server.ts"
 import type { Event } from "../kill/Follower.ts"
 import { seed } from "../kill/Home.ts"
-import { contentsOf, judge, mildFaults, quiet } from "../kill/Lives.ts"
-import { until } from "../kill/Patience.ts"
-import { launch, type Service } from "../kill/Service.ts"
+import { contentsOf, judge, mildFaults, quiet, undecided } from "../kill/Lives.ts"
+import { until, type Waiting } from "../kill/Patience.ts"
+import { approveAll, launch, type Service } from "../kill/Service.ts"
 
 /** How often each trouble happens, in random order. */
 export interface Troubles {
@@ -26,11 +26,15 @@ export interface Troubles {
 export interface Options {
   readonly processes: number
   readonly integrations: number
-  readonly models: ReadonlyArray<StreamModel>
+  /** Omitted = every model of each integration. */
+  readonly models?: ReadonlyArray<StreamModel>
+  readonly records: number
   readonly troubles: Troubles
   /** Activity of the world. */
   readonly speed: number
   readonly settings?: Readonly<Record<string, string>>
+  /** For the first backfills, and for three polls and two sweeps of every stream at the end. */
+  readonly patience?: Waiting
 }
 
 /** Time until all shards are owned by living processes again, ms, by kind of trouble. */
@@ -70,7 +74,7 @@ export const describe = (takeovers: Takeovers): string =>
 
 /** `last` runs at the end of the quiet phase, while the processes still run. */
 export const run = Effect.fnUntraced(function*(
-  { integrations, models, processes, settings, speed, troubles }: Options,
+  { integrations, models, patience, processes, records, settings, speed, troubles }: Options,
   last: (events: ReadonlyArray<Event>) => Effect.Effect<void, unknown>
 ): Effect.fn.Return<
   {
@@ -83,13 +87,13 @@ export const run = Effect.fnUntraced(function*(
 > {
   const random = new SeededRandom(seed)
   const server = yield* restartable
-  const sandbox = yield* Sandbox.serve({ seed, integrations, records: 30, speed })
+  const sandbox = yield* Sandbox.serve({ seed, integrations, records, speed })
   const environment = {
     ROLLCALL_API_URL: sandbox.url,
     ROLLCALL_API_KEY: sandbox.key,
     DATABASE_URL: server.url,
     ROLLCALL_INTEGRATIONS: sandbox.integrations.join(),
-    ROLLCALL_MODELS: models.join(),
+    ...models !== undefined && { ROLLCALL_MODELS: models.join() },
     ROLLCALL_INTERVAL: "1 second",
     ROLLCALL_SWEEP_INTERVAL: "3 seconds",
     ROLLCALL_CONFIRM_INTERVAL: "1 second",
@@ -101,11 +105,12 @@ export const run = Effect.fnUntraced(function*(
   let members: Array<Service> = []
   for (let count = 0; count < processes; count++) members.push(yield* launch(environment))
   const logs = () => members.map((member) => `process ${member.pid}:\n${member.log()}`).join("\n\n")
-  const shared = (among: ReadonlyArray<Service>) =>
+  const shared = (among: ReadonlyArray<Service>, waiting?: Waiting) =>
     until(
       `${among.length} processes to own all shards`,
       shardsOf(server.url),
-      (shards) => owned(shards, among) === shardCount && among.every(({ pid }) => (shards.get(pid) ?? 0) > 0)
+      (shards) => owned(shards, among) === shardCount && among.every(({ pid }) => (shards.get(pid) ?? 0) > 0),
+      waiting
     ).pipe(Effect.tapDefect(() => Effect.sync(() => process.stderr.write(logs()))))
   const balanced = Effect.suspend(() =>
     until(
@@ -152,7 +157,8 @@ export const run = Effect.fnUntraced(function*(
     })
   }
 
-  yield* shared(members)
+  // the first process starts with the backfills of all streams
+  yield* shared(members, patience)
   const agenda = random.shuffled(
     (Object.keys(troubles) as ReadonlyArray<keyof Troubles>).flatMap((kind) =>
       Array.from({ length: troubles[kind] }, () => kind)
@@ -170,8 +176,14 @@ export const run = Effect.fnUntraced(function*(
   yield* sandbox.setFaults({})
   yield* sandbox.freeze
   const url = yield* members[0]!.url
-  yield* quiet(url)
-  const judged = yield* judge(url, contentsOf(sandbox, models))
+  do yield* quiet(url, patience)
+  while (yield* approveAll(url))
+  const judged = yield* judge(
+    url,
+    contentsOf(sandbox, models),
+    true,
+    (published) => models === undefined ? new Set(undecided(sandbox, published, new Set())) : new Set()
+  )
   yield* last(judged.events)
   for (const member of members) exitCodes.push(yield* member.end("SIGTERM"))
   return { takeovers, judged, exitCodes }

@@ -23,7 +23,7 @@ import { Claims } from "./Claims.ts"
 import { digest, type Event, Follower } from "./Follower.ts"
 import { folder, seed } from "./Home.ts"
 import { type Contents, keyOf, Oracle } from "./Oracle.ts"
-import { patience, timely, until } from "./Patience.ts"
+import { patience, timely, until, type Waiting } from "./Patience.ts"
 import { approveAll, ask, launch, type Service, streams } from "./Service.ts"
 
 /** One response in thirty has a fault, and none takes long: a life lasts about a second. */
@@ -253,7 +253,7 @@ const untilSeen = async (follower: Follower, count: number) => {
 }
 
 /** Waits until every stream that is not blocked was polled three times and swept twice; then two polls and one sweep are complete. */
-export const quiet = Effect.fnUntraced(function*(url: string) {
+export const quiet = Effect.fnUntraced(function*(url: string, waiting?: Waiting) {
   const marks = new Map<string, { readonly polls: Set<string | null>; readonly sweeps: Set<string | null> }>()
   const look = Effect.map(streams(url), (views) => {
     // a process of a fleet answers before its streams are placed in it
@@ -269,7 +269,7 @@ export const quiet = Effect.fnUntraced(function*(url: string) {
     }
     return open
   })
-  yield* until("every stream to be polled three times and swept twice", look, (open) => open.length === 0)
+  yield* until("every stream to be polled three times and swept twice", look, (open) => open.length === 0, waiting)
 })
 
 export const wholeLog = Effect.fnUntraced(function*(url: string) {
@@ -308,7 +308,7 @@ const candidatesOf = ({ integrations, world }: Sandbox.SandboxHandle) => {
 }
 
 /** Candidates that no live application shows keep their state (N6); others may be pending with their applications. */
-const undecided = (sandbox: Sandbox.SandboxHandle, published: Contents, pending: ReadonlySet<string>) => {
+export const undecided = (sandbox: Sandbox.SandboxHandle, published: Contents, pending: ReadonlySet<string>) => {
   const shown = candidatesOf(sandbox)
   const unshown = [...published.keys()].filter((key) => key.includes("/ats.candidate/") && !shown.has(key))
   return [...unshown, ...[...shown].flatMap(([key, { by }]) => by.some((parent) => pending.has(parent)) ? [key] : [])]
@@ -337,10 +337,15 @@ const recordsOf = (
     )
   )
 
-/** Compares the whole log with a world in which nothing is pending. */
-export const judge = Effect.fnUntraced(function*(url: string, world: Contents, gapless = true) {
+/** Compares the whole log with a world in which nothing is pending. `exempt`: keys that may differ. */
+export const judge = Effect.fnUntraced(function*(
+  url: string,
+  world: Contents,
+  gapless = true,
+  exempt: (published: Contents) => ReadonlySet<string> = () => new Set()
+) {
   const { digests, events } = yield* wholeLog(url)
   const oracle = new Oracle({ gapless })
   for (const event of events) oracle.add(event)
-  return { digests, events, oracle, differences: oracle.differences(world, new Set()) }
+  return { digests, events, oracle, differences: oracle.differences(world, exempt(oracle.contents)) }
 })

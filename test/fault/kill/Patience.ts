@@ -11,8 +11,8 @@ import * as Schedule from "effect/Schedule"
 /** Longer than any step takes on a busy machine, shorter than the limit of a test. */
 export const patience = Duration.seconds(60)
 
-const timeoutError = (what: string, detail: string): Error =>
-  new Error(`waited ${Duration.format(patience)} for ${what}${detail === "" ? "" : `\n${detail}`}`)
+const timeoutError = (what: string, detail: string, limit = patience): Error =>
+  new Error(`waited ${Duration.format(limit)} for ${what}${detail === "" ? "" : `\n${detail}`}`)
 
 const nothing = () => ""
 
@@ -27,20 +27,31 @@ export const timely = async <A>(promise: Promise<A>, what: string, detail = noth
   }
 }
 
+/** How often to look, and for how long. */
+export interface Waiting {
+  readonly limit: Duration.Duration
+  readonly every: Duration.Duration
+}
+
+const usual: Waiting = { limit: patience, every: Duration.millis(50) }
+
 /** Repeats `look` until the condition holds; dies with the last value if it never does. */
 export const until = <A, E, R>(
   what: string,
   look: Effect.Effect<A, E, R>,
-  holds: (seen: A) => boolean
+  holds: (seen: A) => boolean,
+  { every, limit }: Waiting = usual
 ): Effect.Effect<A, E, R> => {
   let last: A | null = null
   return look.pipe(
     Effect.tap((seen) => Effect.sync(() => last = seen)),
-    Effect.repeat({ until: holds, schedule: Schedule.spaced("50 millis") }),
+    Effect.repeat({ until: holds, schedule: Schedule.spaced(every) }),
     Effect.timeoutOrElse({
-      duration: patience,
-      orElse: () =>
-        Effect.die(timeoutError(what, `last value: ${typeof last === "string" ? last : JSON.stringify(last)}`))
+      duration: limit,
+      orElse: () => {
+        const value = typeof last === "string" ? last : JSON.stringify(last)
+        return Effect.die(timeoutError(what, `last value: ${value.slice(0, 20_000)}`, limit))
+      }
     })
   )
 }

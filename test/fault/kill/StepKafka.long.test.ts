@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
+import { type DriverName, drivers } from "../../../src/publish/kafka/driver/Driver.ts"
 import * as Broker from "../../integration/kafka/Broker.ts"
 import * as Kcat from "../../integration/kafka/Kcat.ts"
 import type { Doom } from "./Doom.ts"
@@ -16,11 +17,16 @@ import { ask, launch, type Service, streams } from "./Service.ts"
 
 const missing = Broker.missing ?? Kcat.missing
 
-const home = Effect.fnUntraced(function*() {
+const home = Effect.fnUntraced(function*(driver: DriverName) {
   const { brokers } = yield* Broker.Broker
   const { file, sandbox, settings } = yield* Home.make({ speed: 400 })
   const topic = `step-${randomUUID()}`
-  const kafka = { ...settings, KAFKA_BROKERS: brokers.join(), ROLLCALL_TOPIC: `${topic}.{model}` }
+  const kafka = {
+    ...settings,
+    KAFKA_BROKERS: brokers.join(),
+    ROLLCALL_KAFKA_DRIVER: driver,
+    ROLLCALL_TOPIC: `${topic}.{model}`
+  }
   return { brokers, file, sandbox, settings: kafka, topic }
 })
 type Home = Effect.Success<ReturnType<typeof home>>
@@ -87,87 +93,89 @@ const kills: ReadonlyArray<Omit<Doom, "of" | "signal">> = [
   { n: 2, side: "after" }
 ]
 
-describe.skipIf(missing !== null)(
-  `the sink's commit (seed ${Home.seed}${missing === null ? "" : `, skipped: ${missing}`})`,
-  () => {
-    layer(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
-      it.effect(
-        "a read_committed reader sees every event once although the relay is killed before and after the commit (X4)",
-        () =>
-          Effect.gen(function*() {
-            const own = yield* home()
-            for (const doom of kills) {
-              const doomed = yield* launch(own.settings, { doom: { ...doom, of: "sink", signal: "SIGKILL" } })
-              assert.strictEqual(yield* doomed.doomed, "sink")
-              yield* doomed.ended
-            }
-            yield* assertConsistent(own, yield* launch(own.settings))
-          }),
-        90_000
-      )
+for (const driver of drivers) {
+  describe.skipIf(missing !== null)(
+    `the sink's commit with ${driver} (seed ${Home.seed}${missing === null ? "" : `, skipped: ${missing}`})`,
+    () => {
+      layer(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+        it.effect(
+          "a read_committed reader sees every event once although the relay is killed before and after the commit (X4)",
+          () =>
+            Effect.gen(function*() {
+              const own = yield* home(driver)
+              for (const doom of kills) {
+                const doomed = yield* launch(own.settings, { doom: { ...doom, of: "sink", signal: "SIGKILL" } })
+                assert.strictEqual(yield* doomed.doomed, "sink")
+                yield* doomed.ended
+              }
+              yield* assertConsistent(own, yield* launch(own.settings))
+            }),
+          90_000
+        )
 
-      it.effect(
-        "a relay that is frozen before its commit wakes up fenced after a takeover, logs it and exits (X15)",
-        () =>
-          Effect.gen(function*() {
-            const own = yield* home()
-            const frozen = yield* launch(own.settings, {
-              doom: { of: "sink", n: 3, side: "before", signal: "SIGSTOP" }
-            })
-            assert.strictEqual(yield* frozen.doomed, "sink")
-            const successor = yield* launch(own.settings)
-            const url = yield* successor.url
-            const position = Effect.map(ask(url, "/metrics"), positionIn)
-            yield* until("the relay to publish something", position, (position) => position > 0)
-            yield* frozen.signal("SIGCONT")
-            assert.strictEqual(yield* frozen.ended, 1)
-            assert.include(frozen.log(), "another process owns")
-            yield* assertConsistent(own, successor)
-          }),
-        90_000
-      )
+        it.effect(
+          "a relay that is frozen before its commit wakes up fenced after a takeover, logs it and exits (X15)",
+          () =>
+            Effect.gen(function*() {
+              const own = yield* home(driver)
+              const frozen = yield* launch(own.settings, {
+                doom: { of: "sink", n: 3, side: "before", signal: "SIGSTOP" }
+              })
+              assert.strictEqual(yield* frozen.doomed, "sink")
+              const successor = yield* launch(own.settings)
+              const url = yield* successor.url
+              const position = Effect.map(ask(url, "/metrics"), positionIn)
+              yield* until("the relay to publish something", position, (position) => position > 0)
+              yield* frozen.signal("SIGCONT")
+              assert.strictEqual(yield* frozen.ended, 1)
+              assert.include(frozen.log(), "another process owns")
+              yield* assertConsistent(own, successor)
+            }),
+          90_000
+        )
 
-      it.effect.skipIf(Broker.separateMissing !== null)(
-        "after a broker restart, events, state and progress are complete and none goes back (K2, X10)",
-        () =>
-          Effect.gen(function*() {
-            const own = yield* home()
-            const config = join(dirname(own.file), "rollcall.config.ts")
-            yield* Effect.promise(() =>
-              writeFile(
-                config,
-                `import { defineConfig } from "rollcall"\nexport default defineConfig({ kafka: { state: true } })\n`
+        it.effect.skipIf(Broker.separateMissing !== null)(
+          "after a broker restart, events, state and progress are complete and none goes back (K2, X10)",
+          () =>
+            Effect.gen(function*() {
+              const own = yield* home(driver)
+              const config = join(dirname(own.file), "rollcall.config.ts")
+              yield* Effect.promise(() =>
+                writeFile(
+                  config,
+                  `import { defineConfig } from "rollcall"\nexport default defineConfig({ kafka: { state: true } })\n`
+                )
               )
-            )
-            const service = yield* launch(own.settings, { command: ["start", "--config", config] })
-            const url = yield* service.url
-            yield* quiet(url)
-            const broker = yield* Broker.Broker
-            yield* broker.stop()
-            yield* Effect.sleep("2 seconds")
-            yield* broker.start
-            const backAt = Date.now()
-            const events = yield* assertConsistent(own, service)
-            yield* statesAgree(own, events)
-            // reported every ten seconds
-            const isReported = (reports: Effect.Success<ReturnType<typeof progressOf>>) => (model: string) =>
-              reports.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
-            const progress = yield* until(
-              "progress since then",
-              progressOf(own),
-              (reports) => Home.models.every(isReported(reports))
-            )
-            for (const reports of Map.groupBy(progress, ({ key }) => key).values()) {
-              const times = reports.map(({ completeTo }) => completeTo)
-              assert.deepStrictEqual(times, times.toSorted((one, other) => one - other))
-            }
-            assert.isAtMost(Math.max(...progress.map(({ position }) => position)), events.length)
-            const views = yield* streams(url)
-            assert.isTrue(views.every(({ blocked, failing }) => blocked === null && failing === null))
-            assert.strictEqual(yield* service.end("SIGTERM"), 0)
-          }).pipe(Effect.provide(Broker.separate())),
-        90_000
-      )
-    })
-  }
-)
+              const service = yield* launch(own.settings, { command: ["start", "--config", config] })
+              const url = yield* service.url
+              yield* quiet(url)
+              const broker = yield* Broker.Broker
+              yield* broker.stop()
+              yield* Effect.sleep("2 seconds")
+              yield* broker.start
+              const backAt = Date.now()
+              const events = yield* assertConsistent(own, service)
+              yield* statesAgree(own, events)
+              // reported every ten seconds
+              const isReported = (reports: Effect.Success<ReturnType<typeof progressOf>>) => (model: string) =>
+                reports.some(({ completeTo, key }) => key.endsWith(model) && completeTo > backAt - 3000)
+              const progress = yield* until(
+                "progress since then",
+                progressOf(own),
+                (reports) => Home.models.every(isReported(reports))
+              )
+              for (const reports of Map.groupBy(progress, ({ key }) => key).values()) {
+                const times = reports.map(({ completeTo }) => completeTo)
+                assert.deepStrictEqual(times, times.toSorted((one, other) => one - other))
+              }
+              assert.isAtMost(Math.max(...progress.map(({ position }) => position)), events.length)
+              const views = yield* streams(url)
+              assert.isTrue(views.every(({ blocked, failing }) => blocked === null && failing === null))
+              assert.strictEqual(yield* service.end("SIGTERM"), 0)
+            }).pipe(Effect.provide(Broker.separate())),
+          90_000
+        )
+      })
+    }
+  )
+}

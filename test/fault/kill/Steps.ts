@@ -177,23 +177,34 @@ const storeIdle = async (): Promise<void> => {
   probe.close()
 }
 
-if (process.env["KAFKA_BROKERS"] !== undefined) {
+interface Committing {
+  commit: () => Promise<void>
+}
+const withSteps = <Transaction extends Committing>(transaction: Transaction): Transaction => {
+  const commit = transaction.commit.bind(transaction)
+  transaction.commit = async () => {
+    await storeIdle()
+    const done = around("sink")
+    await commit()
+    done()
+  }
+  return transaction
+}
+
+if (process.env["ROLLCALL_KAFKA_DRIVER"] === "platformatic") {
+  const { Producer } = await import("@platformatic/kafka")
+  const beginning = Producer.prototype as unknown as { beginTransaction: () => Promise<Committing> }
+  const begin = beginning.beginTransaction
+  beginning.beginTransaction = async function() {
+    return withSteps(await begin.call(this))
+  }
+} else if (process.env["KAFKA_BROKERS"] !== undefined) {
   const library: { readonly Kafka: { readonly prototype: Client } } = createRequire(import.meta.url)("kafkajs")
   const make = library.Kafka.prototype.producer
   library.Kafka.prototype.producer = function(...options) {
     const producer = make.call(this, ...options)
     const begin = producer.transaction.bind(producer)
-    producer.transaction = async () => {
-      const transaction = await begin()
-      const commit = transaction.commit.bind(transaction)
-      transaction.commit = async () => {
-        await storeIdle()
-        const done = around("sink")
-        await commit()
-        done()
-      }
-      return transaction
-    }
+    producer.transaction = async () => withSteps(await begin())
     return producer
   }
 }

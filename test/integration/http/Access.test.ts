@@ -113,7 +113,7 @@ describe("a page of another origin", () => {
       assert.isTrue(yield* isAdded)
     }).pipe(using(secret === undefined ? {} : { token: secret })))
 
-  it.live("gets no answer to a GET, but a link from it opens the status page", () =>
+  it.live("gets no answer to a GET, but a link from it opens the console", () =>
     Effect.gen(function*() {
       yield* stream()
       const host = { host: "localhost:8477" }

@@ -87,10 +87,16 @@ describe("GET /v1/holds", () => {
       assert.strictEqual((yield* ask("/v1/holds?after=1.5")).status, 400)
     }).pipe(using()))
 
-  it.live("the status page and the metrics show open holds, and readiness ignores them", () =>
+  it.live("the overview and the metrics show open holds, and readiness ignores them", () =>
     Effect.gen(function*() {
       const { deletes } = yield* held
-      assert.include((yield* ask("/")).text, `hold ${deletes}</a> · greenhouse:acme/ats.tag · 3 records`)
+      const { matters } = (yield* ask("/v1/overview")).body
+      const ofDeletes = matters.find(({ id }: { id: string }) => id === `hold/${deletes}`)
+      assert.deepInclude(ofDeletes, {
+        title: "3 changes of ats.tag held back: deletes",
+        integrations: ["greenhouse:acme"],
+        link: `/holds/${deletes}`
+      })
       const metrics = (yield* ask("/metrics")).text
       assert.match(metrics, /^rollcall_holds_open\{.*\} 2$/m)
       assert.match(metrics, /^rollcall_pending_changes\{.*reason="held".*\} 4$/m)

@@ -108,7 +108,7 @@ describe("GET /v1/plugins", () => {
       ]
     })))
 
-  it.live("the metrics and the status page show plugins and dead letters", () =>
+  it.live("the metrics and the overview show plugins and dead letters", () =>
     Effect.gen(function*() {
       yield* died
       const metrics = (yield* ask("/metrics")).text
@@ -119,15 +119,15 @@ describe("GET /v1/plugins", () => {
       assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="settled".*\} \d+$/m)
       assert.match(metrics, /^rollcall_deliveries_total\{.*outcome="dead".*\} \d+$/m)
       assert.notInclude(metrics, "bad1")
-      const page = (yield* ask("/")).text
-      assert.match(page, /<h2>Plugins<\/h2>/)
-      assert.match(
-        page,
-        /<td>picky<\/td><td>ats.tag.created<\/td><td>on<\/td>(<td class="n">0<\/td>){4}<td class="n">2</
+      const { matters } = (yield* ask("/v1/overview")).body
+      assert.deepStrictEqual(
+        matters.map(({ link, title }: { link: string; title: string }) => [title, link]),
+        [["2 dead letters of picky (ats.tag.created)", "/dead-letters?plugin=picky&handler=ats.tag.created"]]
       )
       yield* post("/v1/plugins/writes/stop")
       assert.match((yield* ask("/metrics")).text, /^rollcall_plugin_writes_stopped 1$/m)
-      assert.include((yield* ask("/")).text, "writes of all plugins are stopped")
+      const stopped = yield* ask("/v1/overview", { "cache-control": "no-cache" })
+      assert.include(stopped.text, "An operator has stopped the writes of all plugins")
     }).pipe(using({ plugins: [picky()] })))
 })
 

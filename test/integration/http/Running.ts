@@ -112,6 +112,9 @@ export const server = (
     readToken: sourceOf(readToken),
     dependencies,
     publishes,
+    storeFolder: null,
+    samples: false,
+    usageOf: () => Effect.succeed(null),
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(
     Layer.provideMerge(control(api, calls)),

@@ -7,6 +7,7 @@ import { once } from "node:events"
 import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { Api } from "../../../src/http/Api.ts"
+import { assetPaths, consolePaths } from "../../../src/http/console/ConsolePaths.ts"
 import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Run } from "../../../src/store/State.ts"
@@ -256,28 +257,104 @@ describe("the overview", () => {
       assert.closeTo(again.seconds_left, 20, 4)
     }).pipe(using()))
 
-  it.live("the page at / shows each stream and escapes text of the API", () =>
+  it.live("every path of the console is the same page, whose script and style sheet are files of this server", () =>
     Effect.gen(function*() {
-      yield* stream({ blocked: { reason: "inactive", code: null, message: "<b>gone</b>", since: 0 } })
       const { text, type } = yield* ask("/")
       assert.include(type, "text/html")
-      assert.include(text, "ats.tag")
-      assert.notInclude(text, "<b>gone</b>")
+      for (const path of consolePaths) {
+        const found = yield* ask(path.replaceAll(/:\w+/g, "x"))
+        assert.deepStrictEqual([found.status, found.text], [200, text], path)
+      }
+      const files = [...text.matchAll(/(?:href|src)="([^"]+)"/g)].map(([, path = ""]) => path)
+      assert.sameMembers(files.filter((path) => path !== "/docs"), [
+        "/console/icon.svg",
+        "/console/console.css",
+        "/console/console.js"
+      ])
+      for (const path of assetPaths) {
+        const plain = yield* send("GET", path)
+        const zipped = yield* send("GET", path, { "accept-encoding": "gzip" })
+        assert.deepStrictEqual([plain.status, zipped.headers["content-encoding"]], [200, "gzip"], path)
+        assert.isAbove(Number(plain.headers["content-length"]), 0, path)
+        assert.isBelow(Number(zipped.headers["content-length"]), 100 * 1024, path)
+      }
     }).pipe(using()))
 
-  it.live("the page at / shows a broken integration as one row with the cause", () =>
+  it.live("a broken integration is one matter of the overview, with the cause and the number of its streams", () =>
     Effect.gen(function*() {
       const blocked = { reason: "inactive", code: null, message: "reconnect it", since: 0 } as const
       for (const model of ["ats.tag", "ats.offer", "hris.skill"] as const) {
         yield* stream({ blocked }, { integration: "lever:acme", model })
       }
-      const { text } = yield* ask("/")
-      assert.lengthOf(text.match(/reconnect it/g) ?? [], 1)
-      assert.match(
-        text,
-        /<td>lever:acme<\/td><td>3 models<\/td><td>blocked \(inactive\) since 1970-01-01 00:00Z: reconnect/
-      )
+      const { matters, streams } = (yield* ask("/v1/overview")).body
+      assert.lengthOf(matters, 1)
+      assert.deepInclude(matters[0], {
+        kind: "blocked",
+        detail: "reconnect it",
+        since: "1970-01-01T00:00:00.000Z",
+        integrations: ["lever:acme"],
+        stream_count: 3,
+        link: "/integrations/lever%3Aacme"
+      })
+      assert.deepInclude(streams, { total: 3, blocked: 3, live: 0 })
       assert.lengthOf((yield* ask("/v1/streams")).body.items, 3)
+    }).pipe(using()))
+
+  it.live("the rows of the streams are filtered, sorted and counted by the server", () =>
+    Effect.gen(function*() {
+      const blocked = { reason: "inactive", code: null, message: "reconnect it", since: 0 } as const
+      yield* stream({ phase: "live" }, { integration: "greenhouse:acme", model: "ats.tag" })
+      yield* stream({ blocked }, { integration: "lever:acme", model: "ats.tag" })
+      yield* stream({ paused: true }, { integration: "lever:acme", model: "ats.offer" })
+      const rows = Effect.fnUntraced(function*(query: string) {
+        const { items, next, total } = (yield* ask(`/v1/overview/streams${query}`)).body
+        return [items.map((row: { stream: string; state: string }) => `${row.stream} ${row.state}`), total, next]
+      })
+      const all = ["lever:acme/ats.tag blocked", "lever:acme/ats.offer paused", "greenhouse:acme/ats.tag ok"]
+      assert.deepStrictEqual(yield* rows(""), [all, 3, null])
+      assert.deepStrictEqual(yield* rows("?limit=2"), [all.slice(0, 2), 3, "2"])
+      assert.deepStrictEqual(yield* rows("?limit=2&after=2"), [all.slice(2), 3, null])
+      assert.deepStrictEqual(yield* rows("?search=LEVER+tag"), [all.slice(0, 1), 1, null])
+      assert.deepStrictEqual(yield* rows("?search=reconnect"), [all.slice(0, 1), 1, null])
+      assert.deepStrictEqual(yield* rows("?state=paused"), [all.slice(1, 2), 1, null])
+      assert.deepStrictEqual(yield* rows("?order=stream"), [[all[2], all[1], all[0]], 3, null])
+      assert.strictEqual((yield* ask("/v1/overview/streams?order=name")).status, 400)
+    }).pipe(using()))
+
+  it.live("a stream in detail says its state in a sentence, and whether the rows of its runs add up", () =>
+    Effect.gen(function*() {
+      const rowCounts = {
+        read: 3,
+        unchanged: 2,
+        equivalent: 0,
+        changed: 1,
+        tombstones: 0,
+        duplicates: 0,
+        pending: 0,
+        quarantined: 0
+      }
+      const run = {
+        id: 7,
+        kind: "poll",
+        backfill: false,
+        updatedAfter: null,
+        cursor: null,
+        phase: "pages",
+        pages: 1,
+        startedAt: 0,
+        endedAt: 1_000,
+        watermark: null
+      } as const
+      const lastSweep = { ...run, id: 6, kind: "sweep", rowCounts: { ...rowCounts, read: 4 } } as const
+      yield* stream({ phase: "live", paused: true, lastPoll: { ...run, rowCounts }, lastSweep })
+      const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
+      assert.deepInclude(body, { state: "paused", target_seconds: 180 })
+      assert.strictEqual(body.sentence, "Paused by an operator: it is not read until it is resumed.")
+      assert.deepStrictEqual(
+        body.runs.map((one: { kind: string; balanced: boolean }) => [one.kind, one.balanced]),
+        [["poll", true], ["sweep", false]]
+      )
+      assert.strictEqual((yield* ask("/v1/streams/greenhouse:acme/ats.offer/detail")).status, 404)
     }).pipe(using()))
 
   it.live("an unknown query parameter is a 400 problem on every endpoint, before the handler runs", () =>
@@ -329,10 +406,14 @@ describe("the overview", () => {
       assert.deepStrictEqual(Object.keys(body.paths), [
         "/v1/events",
         "/v1/records",
+        "/v1/changes",
+        "/v1/changes/{position}",
+        "/v1/changes/{position}/content",
         "/schemas",
         "/schemas/{name}/{version}",
         "/v1/streams",
         "/v1/streams/{integration}/{model}",
+        "/v1/streams/{integration}/{model}/detail",
         "/v1/integrations",
         "/v1/integrations/{id}/remove",
         "/v1/streams/{integration}/{model}/{command}",
@@ -365,6 +446,9 @@ describe("the overview", () => {
         "/v1/sessions",
         "/v1/sessions/{id}",
         "/v1/fleet",
+        "/v1/overview",
+        "/v1/overview/streams",
+        "/v1/overview/history",
         "/health/live",
         "/health/ready"
       ])

@@ -120,7 +120,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         const port = yield* portOf
         const ask = (host: string, certFile: string | null, caFile: string | null) =>
           connectTo({ host, port, token: Redacted.make(token), tls: { certFile, caFile, client: null } }).pipe(
-            Effect.flatMap((client) => client.streams.streams()),
+            Effect.flatMap((client) => client.allStreams),
             Effect.match({
               onSuccess: () => "answered",
               onFailure: (error) => "message" in error ? String(error.message) : "other"
@@ -145,7 +145,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
       yield* Effect.gen(function*() {
         const tls = { certFile: null, caFile: path("ca.pem"), client: null }
         const client = yield* connectTo({ host: "127.0.0.1", port: yield* portOf, token: null, tls })
-        const error = yield* Effect.flip(client.streams.streams())
+        const error = yield* Effect.flip(client.allStreams)
         assert.match(String("message" in error && error.message), /does not use TLS/)
       }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), Running.using())
     }).pipe(Effect.scoped))
@@ -312,7 +312,7 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
               client: name === null ? null : { certFile: path(`${name}.pem`), keyFile: path(`${keyName}.key`) }
             }
           }).pipe(
-            Effect.flatMap((client) => client.streams.streams()),
+            Effect.flatMap((client) => client.allStreams),
             Effect.match({
               onSuccess: () => "answered",
               onFailure: (error) => "hint" in error ? `${error.message}; ${error.hint}` : "other"

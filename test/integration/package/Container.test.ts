@@ -84,7 +84,7 @@ describe("the image", () => {
     const base = argument.replace("NODE_IMAGE=", "")
     assert.match(base, digest)
     assert.include(base, `node:${JSON.parse(read("package.json")).devDependencies.node}-slim@`)
-    assert.deepStrictEqual(argumentsOf("FROM"), ["${NODE_IMAGE}"])
+    assert.deepStrictEqual(argumentsOf("FROM"), ["${NODE_IMAGE} AS console", "${NODE_IMAGE}"])
   })
 
   it("runs as a user that is not root, given as a number, after the last instruction that needs root", () => {
@@ -98,9 +98,12 @@ describe("the image", () => {
     const allowed = read(".dockerignore").split("\n").filter((line) => line.startsWith("!")).map((line) =>
       line.slice(1)
     )
-    const copied = argumentsOf("COPY").flatMap((text) => text.split(" ").slice(0, -1))
+    const copied = argumentsOf("COPY").filter((text) => !text.startsWith("--from="))
+      .flatMap((text) => text.split(" ").slice(0, -1))
     for (const path of copied) assert.isTrue(existsSync(join(root, path)), path)
-    assert.sameMembers([...copied], allowed)
+    assert.sameMembers([...new Set(copied)], allowed)
+    // where the process looks for the built console
+    assert.include(argumentsOf("COPY"), "--from=console /app/dist/console ./dist/console")
   })
 
   const healthCheck = (): ReadonlyArray<string> => {

@@ -3,6 +3,7 @@ import { execFileSync } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
+import { bundledPackages } from "../../../console/Build.ts"
 
 interface Component {
   readonly "bom-ref": string
@@ -36,15 +37,22 @@ describe("the SBOM", () => {
     assert.deepStrictEqual([subject.name, subject.version, subject.purl], [name, version, `pkg:npm/${name}@${version}`])
   })
 
-  it("has every package that an installation without development dependencies has, and no other", () => {
+  it("has every package that an installation without development dependencies has, or whose code is in the console, and no other", () => {
     const packages: Readonly<Record<string, { readonly version: string; readonly dev?: boolean }>> =
       json("package-lock.json").packages
-    const installed = Object.entries(packages).filter(([path, { dev }]) => path !== "" && dev !== true)
+    const isBundled = (path: string) => bundledPackages.some((name) => path === `node_modules/${name}`)
+    const installed = Object.entries(packages)
+      .filter(([path, { dev }]) => path !== "" && (dev !== true || isBundled(path)))
       .map(([path, { version }]) =>
         `${path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length)}@${version}`
       )
     assert.sameMembers(bom.components.map(({ name, version }) => `${name}@${version}`), installed)
-    assert.includeMembers(installed.map((name) => name.replace(/@[^@]*$/, "")), ["effect", "kafkajs", "undici"])
+    assert.includeMembers(installed.map((name) => name.replace(/@[^@]*$/, "")), [
+      "effect",
+      "kafkajs",
+      "preact",
+      "undici"
+    ])
   })
 
   it("has a purl, a hash and a license of every package, and each dependency refers to one of them", () => {

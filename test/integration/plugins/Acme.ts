@@ -21,6 +21,7 @@ import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { Model } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
+import { RawRow } from "../../../src/domain/RawRow.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
@@ -106,7 +107,10 @@ export const make = Effect.gen(function*() {
           (page) =>
             lagging === null || request.priority !== "write" || request.model !== "ats.application"
               ? page
-              : { ...page, results: lagging.filter(({ id }) => request.ids?.includes(String(id))) }
+              : {
+                ...page,
+                results: lagging.filter(({ id }) => request.ids?.includes(String(id))).map((row) => RawRow.of(row))
+              }
         )
     })
 

@@ -1,4 +1,4 @@
-import { assert, describe, layer as suite } from "@effect/vitest"
+import { assert, layer as suite } from "@effect/vitest"
 import { Ajv } from "ajv"
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
@@ -13,6 +13,7 @@ import { progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kaf
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
+import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { login, type TestRegistry, testRegistry } from "../kafka/TestRegistry.ts"
 import { entries, entry } from "./Entries.ts"
@@ -29,7 +30,14 @@ type Options = Partial<KafkaSink.KafkaOptions> & { readonly topic: string }
 const complete = (options: Options) =>
   Effect.map(
     Broker.Broker,
-    ({ brokers }) => ({ brokers, ssl: false, transactions: true, streams: [stream], ...options })
+    ({ brokers }) => ({
+      brokers,
+      ssl: false,
+      transactions: true,
+      driver: currentDriver(),
+      streams: [stream],
+      ...options
+    })
   )
 const sinkOf = (options: Options) =>
   Effect.flatMap(
@@ -55,7 +63,7 @@ const unframed = (payload: string | null) => {
   return { id: payload.charCodeAt(4), value: JSON.parse(payload.slice(5)) }
 }
 
-describe.skipIf(missing !== null)(`the form of values${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+describeWithDrivers("the form of values", missing, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     it.effect("debezium: every change is an envelope with its operation, and a deleted record's key gets a tombstone", () =>
       Effect.gen(function*() {

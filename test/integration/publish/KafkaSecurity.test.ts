@@ -1,4 +1,4 @@
-import { assert, describe, layer as suite } from "@effect/vitest"
+import { assert, layer as suite } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -11,6 +11,7 @@ import { Sink } from "../../../src/publish/Sink.ts"
 import { inDirectory, runCommand } from "../cli/Program.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { type Certificates, certificates, missing as noCertificates } from "../kafka/Certificates.ts"
+import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import { client, type TokenIssuer, tokenIssuer } from "../kafka/TokenIssuer.ts"
 import { entry } from "./Entries.ts"
 
@@ -62,7 +63,13 @@ type Port = "sasl" | "spare"
 const published = Effect.fnUntraced(function*(port: Port, security: Pick<KafkaConnection, "ssl" | "sasl">) {
   const broker = yield* Broker.Broker
   const brokers = broker[port] ?? []
-  const options = { brokers, transactions: true, topic: `secure-${randomUUID()}.{model}`, ...security }
+  const options = {
+    brokers,
+    driver: currentDriver(),
+    transactions: true,
+    topic: `secure-${randomUUID()}.{model}`,
+    ...security
+  }
   const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
   const identity = { store: randomUUID().replaceAll("-", ""), generation: 1 }
   yield* sink.open(identity)
@@ -87,7 +94,7 @@ const endpointOf = (url: string, clientSecret = client.clientSecret) =>
     endpoint: { url, clientId: client.clientId, clientSecret: Redacted.make(clientSecret), scope: "kafka" }
   }) as const
 
-describe.skipIf(missing !== null)(`a secured Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+describeWithDrivers("a secured Kafka", missing, () => {
   suite(services, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     for (const mechanism of ["plain", "scram-sha-256", "scram-sha-512"] as const) {
       it.effect(`accepts events over TLS with ${mechanism}, and a wrong password is reported without the password`, () =>
@@ -163,7 +170,7 @@ describe.skipIf(missing !== null)(`a secured Kafka${missing === null ? "" : ` (s
         const ssl = { caFile: path("ca.pem"), certFile: path("mounted.pem"), keyFile: path("mounted.key") }
         const { spare } = yield* Broker.Broker
         const topic = `secure-${randomUUID()}.{model}`
-        const options = { brokers: spare ?? [], ssl, transactions: true, topic }
+        const options = { brokers: spare ?? [], ssl, transactions: true, topic, driver: currentDriver() }
         const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
         const identity = { store: "k3f9a2c1", generation: 1 }
         yield* use("expired")
@@ -215,10 +222,14 @@ describe.skipIf(missing !== null)(`a secured Kafka${missing === null ? "" : ` (s
         yield* stop()
         yield* Effect.promise(() => writeFile(path("jwks.json"), issuer.jwks))
         yield* start
-        const { message } = yield* Effect.flip(sink.publish(identity, [entry({ position: 2 })]))
-        assert.include(message, "the brokers refused the token (invalid_token)")
-        assert.strictEqual((yield* sink.open(identity))?.position, 1)
+        // @platformatic/kafka logs in again within the send, with another token
+        if (currentDriver() === "kafkajs") {
+          const { message } = yield* Effect.flip(sink.publish(identity, [entry({ position: 2 })]))
+          assert.include(message, "the brokers refused the token (invalid_token)")
+          assert.strictEqual((yield* sink.open(identity))?.position, 1)
+        }
         yield* sink.publish(identity, [entry({ position: 2 })])
+        assert.strictEqual((yield* sink.open(identity))?.position, 2)
       }))
 
     it.effect("is not contacted without a token: the endpoint's refusal, or its silence, is reported", () =>
@@ -247,6 +258,7 @@ describe.skipIf(missing !== null)(`a secured Kafka${missing === null ? "" : ` (s
             ROLLCALL_API_URL: "http://127.0.0.1:1/v1",
             ROLLCALL_API_KEY: "k",
             KAFKA_BROKERS: (sasl ?? []).join(),
+            ROLLCALL_KAFKA_DRIVER: currentDriver(),
             KAFKA_SSL_CA_FILE: path("ca.pem")
           }
           const kafkaChecks = (own: Readonly<Record<string, string>>) =>

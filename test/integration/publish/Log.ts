@@ -6,7 +6,7 @@ import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
 import type { Head, StreamState } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
-import { entries } from "./Entries.ts"
+import { entries, type Hand } from "./Entries.ts"
 
 const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
 
@@ -42,15 +42,23 @@ const headOf = (event: NewEvent, position: number | null): Head => ({
   lastSeenRunId: 1
 })
 
-/** Appends `count` events: ten records, created and then updated in turn. Event ids contain `mark`; `silent`: no reader gets them. */
+/**
+ * Appends `count` events: ten records, created and then updated in turn. Event ids contain `mark`; `silent`: no reader gets them;
+ * `hand`: fields of all of them.
+ */
 export const append = Effect.fnUntraced(
-  function*(count: number, mark = "event", silent = false): Effect.fn.Return<void, StoreError, Store> {
+  function*(
+    count: number,
+    mark = "event",
+    silent = false,
+    hand: Omit<Hand, "position"> = {}
+  ): Effect.fn.Return<void, StoreError, Store> {
     const store = yield* Store
     yield* store.ensureStreams([stream])
     const owner = yield* store.takeOwnership("capture")
     const { newest } = yield* store.logRange
     for (let first = newest + 1; first <= newest + count; first += 10) {
-      const batch = entries(first, Math.min(first + 9, newest + count))
+      const batch = entries(first, Math.min(first + 9, newest + count), hand)
       yield* store.transact(owner, key, (tx) =>
         Effect.gen(function*() {
           const heads = yield* tx.heads(batch.map((one) => one.id))

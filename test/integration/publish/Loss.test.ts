@@ -1,4 +1,4 @@
-import { assert, describe, layer as suite } from "@effect/vitest"
+import { assert, layer as suite } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -20,6 +20,7 @@ import { Sink } from "../../../src/publish/Sink.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Broker from "../kafka/Broker.ts"
+import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { entries } from "./Entries.ts"
 import { append } from "./Log.ts"
@@ -51,7 +52,7 @@ const exists = (topic: string) => admin(async (admin) => (await admin.listTopics
 
 const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<KafkaSink.KafkaOptions> = {}) {
   const { brokers } = yield* Broker.Broker
-  return { brokers, ssl: false, topic, transactions: true, streams: [tags], ...options }
+  return { brokers, ssl: false, topic, transactions: true, driver: currentDriver(), streams: [tags], ...options }
 })
 
 /** Starts a relay of the current store; closing its scope ends it. */
@@ -94,7 +95,7 @@ const file = Effect.acquireRelease(
 
 const memory = Sqlite.layer({ file: ":memory:" })
 
-describe.skipIf(missing !== null)(`a lost topic${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+describeWithDrivers("a lost topic", missing, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     it.effect(
       "that was deleted while Rollcall runs stops the relay, is not created on restart, and is published again by store adopt (K3)",

@@ -1,4 +1,4 @@
-import { assert, describe, layer as suite } from "@effect/vitest"
+import { assert, layer as suite } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -12,6 +12,7 @@ import * as SchemaRegistry from "../../../src/publish/kafka/SchemaRegistry.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import { type Apicurio, apicurio, login, missing as noRegistry } from "../kafka/Apicurio.ts"
 import * as Broker from "../kafka/Broker.ts"
+import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import { entries, entry } from "./Entries.ts"
 
 const missing = Broker.missing ?? noRegistry
@@ -25,14 +26,23 @@ const optionsOf = Effect.fnUntraced(function*(topic: string, password = login.pa
   const { brokers } = yield* Broker.Broker
   const { url } = yield* Registry
   const schemaRegistry = { url, login: { username: login.username, password: Redacted.make(password) } }
-  return { brokers, ssl: false, transactions: true, streams: [stream], state: true, topic, schemaRegistry } as const
+  return {
+    brokers,
+    ssl: false,
+    transactions: true,
+    driver: currentDriver(),
+    streams: [stream],
+    state: true,
+    topic,
+    schemaRegistry
+  } as const
 })
 const sinkOf = (options: KafkaSink.KafkaOptions) =>
   Effect.map(Layer.build(KafkaSink.layer(options)), (context) => Context.get(context, Sink))
 
 const compatibility = (rule: string) => ({ compatibility: rule })
 
-describe.skipIf(missing !== null)(`Apicurio Registry${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+describeWithDrivers("Apicurio Registry", missing, () => {
   suite(Layer.merge(Broker.layer, Layer.effect(Registry, apicurio)), {
     excludeTestServices: true,
     timeout: "4 minutes"

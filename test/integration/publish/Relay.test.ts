@@ -1,4 +1,4 @@
-import { assert, describe, layer as suite } from "@effect/vitest"
+import { assert, layer as suite } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -20,6 +20,7 @@ import { Relay } from "../../../src/publish/Relay.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Broker from "../kafka/Broker.ts"
+import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import { append } from "./Log.ts"
 
@@ -38,7 +39,7 @@ const start = Effect.fnUntraced(function*(topic: string, transactions = true) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const context = yield* Layer.buildWithScope(
     Layer.fresh(Relay.layer).pipe(
-      Layer.provide(KafkaSink.layer({ brokers, ssl: false, topic, transactions })),
+      Layer.provide(KafkaSink.layer({ brokers, ssl: false, topic, transactions, driver: currentDriver() })),
       Layer.provide(Layer.succeed(Store, store))
     ),
     scope
@@ -83,7 +84,7 @@ const folder = Effect.acquireRelease(
   (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
 )
 
-describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+describeWithDrivers("Relay on Kafka", missing, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
     it.effect.skipIf(Broker.separateMissing !== null)(
       "no event is lost or repeated when the broker restarts in the middle (K2)",
@@ -169,7 +170,9 @@ describe.skipIf(missing !== null)(`Relay on Kafka${missing === null ? "" : ` (sk
     const spawned = Effect.fnUntraced(function*(file: string, topic: string) {
       const { brokers } = yield* Broker.Broker
       const program = join(import.meta.dirname, "RelayProcess.ts")
-      const child = spawn(process.execPath, [program, file, brokers.join(","), topic], { stdio: "ignore" })
+      const child = spawn(process.execPath, [program, file, brokers.join(","), topic, currentDriver()], {
+        stdio: "ignore"
+      })
       const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
       yield* Effect.addFinalizer(() =>
         Effect.promise(() => {

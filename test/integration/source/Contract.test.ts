@@ -14,6 +14,7 @@ import { Authorization, Lists } from "../../../src/api/UnifiedHttpApi.ts"
 import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import { valuesOf } from "../../support/source/Doubles.ts"
 
 interface Understood {
   readonly model: string
@@ -82,7 +83,7 @@ it.live("a server of the contract accepts every list request of the client", () 
           updatedAfter: Date.UTC(2024, 4, 1, 10, 0, 0, 7),
           ids: ["a", "b"]
         })
-        assert.deepStrictEqual(page.results, [{ id: model }])
+        assert.deepStrictEqual(valuesOf(page), [{ id: model }])
       }
     }).pipe(Effect.provide(client))
 

@@ -198,7 +198,7 @@ describe("an upstream that", () => {
       }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
       const { results } = yield* Effect.provide(read("a:1"), client)
       assert.strictEqual(results.length, 2)
-      assert.deepStrictEqual(results[0], { id: "1" })
+      assert.deepStrictEqual(results[0]?.value, { id: "1" })
     }))
 
   it.live("sends a gibibyte is cut off at the default limit of 32 MiB", () =>

@@ -6,6 +6,7 @@ import { gzipSync } from "node:zlib"
 import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { type PageRequest, Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import { valuesOf } from "../../support/source/Doubles.ts"
 import { json, Loopback } from "./Loopback.ts"
 
 const request: PageRequest = {
@@ -37,8 +38,9 @@ describe("the API over a real connection", () => {
     Effect.gen(function*() {
       const server = yield* Loopback.serving((_, response) => json(response, page))
       const pages = yield* Effect.all(Array.from({ length: 5 }, () => read)).pipe(Effect.provide(source(server.url)))
-      for (const { duration, next, requestedAt, results: got, serverTime } of pages) {
-        assert.deepStrictEqual(got, results)
+      for (const page of pages) {
+        const { duration, next, requestedAt, serverTime } = page
+        assert.deepStrictEqual(valuesOf(page), results)
         assert.strictEqual(next, "more")
         assert.isAtMost(Math.abs((serverTime ?? 0) - requestedAt), 60_000)
         assert.isAtLeast(duration, 0)
@@ -52,7 +54,7 @@ describe("the API over a real connection", () => {
         assert.strictEqual(incoming.headers["accept-encoding"], "gzip")
         response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(gzipSync(page))
       })
-      assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
+      assert.deepStrictEqual(valuesOf(yield* read.pipe(Effect.provide(source(server.url)))), results)
     }))
 
   it.live("a wrong key is reported as Unauthorized, and the hint states what to check", () =>
@@ -126,7 +128,7 @@ describe("the API over a real connection", () => {
         response.writeHead(200, { "content-length": page.length })
         response.write(page.slice(0, 20), () => response.socket?.resetAndDestroy())
       })
-      assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
+      assert.deepStrictEqual(valuesOf(yield* read.pipe(Effect.provide(source(server.url)))), results)
       assert.strictEqual(tries, 3)
     }))
 
@@ -138,7 +140,7 @@ describe("the API over a real connection", () => {
         response.writeHead(429, { "content-length": 100 })
         response.write("{", () => response.socket?.resetAndDestroy())
       })
-      assert.deepStrictEqual((yield* read.pipe(Effect.provide(source(server.url)))).results, results)
+      assert.deepStrictEqual(valuesOf(yield* read.pipe(Effect.provide(source(server.url)))), results)
     }))
 
   it.live("a page of 40 MB is cut off at the limit, which the message names", () =>

@@ -60,7 +60,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    const { watermark } = estimate\n",
     `    let watermark = estimate.watermark
     for (const row of page.results) {
-      watermark = Math.max(watermark, Date.parse((row as { changed_at: string }).changed_at) || 0)
+      watermark = Math.max(watermark, Date.parse(String(row.changedAt)) || 0)
     }
 `
   ]),
@@ -73,6 +73,15 @@ export const mutants: ReadonlyArray<Mutant> = [
     "capture/read/Poll.ts",
     "const estimate = run.watermark === null\n",
     "const estimate = page.results.length >= 0\n"
+  ]),
+  mutant("outdated-state", "an empty poll is committed only if nothing else has changed the stream's state", [
+    "store/sql/SqlStore.ts",
+    "WHERE ${is(before)} AND state = ${JSON.stringify(before)}\n",
+    "WHERE ${is(before)}\n"
+  ], [
+    "capture/schedule/StreamWorker.ts",
+    "  const known = worker.wakeUp.isOpen() ? null : worker.known\n",
+    "  const known = worker.known\n"
   ]),
   mutant("watermark-apart", "the watermark moves in the transaction of the last page", [
     "capture/read/Poll.ts",
@@ -115,6 +124,26 @@ export const mutants: ReadonlyArray<Mutant> = [
     "capture/read/Refetch.ts",
     'if (!("id" in row)) broken = "a row of the response is unreadable"',
     'if (!("id" in row)) continue'
+  ]),
+  mutant("hash-without-removal", "the hash of a row covers which copies of forgotten records are removed from it", [
+    "domain/Processing.ts",
+    "hashOf(secret + fingerprint + removal, bytes)",
+    "hashOf(secret + fingerprint + removal.slice(0, 0), bytes)"
+  ]),
+  mutant("hash-of-beginning", "the hash of a row covers all of its bytes", [
+    "domain/Processing.ts",
+    "hashOf(secret + fingerprint + removal, bytes)",
+    "hashOf(secret + fingerprint + removal, bytes.subarray(0, 100))"
+  ]),
+  mutant("scan-without-escapes", "a quote after a backslash does not end a text", [
+    "domain/JsonScan.ts",
+    "    next = endOfEscape(bytes, next)\n",
+    "    next = Math.min(endOfEscape(bytes, next), next + 1)\n"
+  ]),
+  mutant("first-property-counts", "of two properties with the same name the last one counts", [
+    "domain/JsonScan.ts",
+    '        if (property === "id") id = { from, to: next }\n',
+    '        if (property === "id") id ??= { from, to: next }\n'
   ]),
   mutant("no-staging", "deletes are staged until the run is complete", [
     "capture/commit/Ingest.ts",
@@ -263,8 +292,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("margin-never-widened", "polls look back as far as late changes require", [
     "capture/commit/PageCommit.ts",
-    "overlap: widenOverlap(before, ingested.lag, stream.settings.interval)",
-    "overlap: Math.max(before.overlap, 0 * widenOverlap(before, ingested.lag, stream.settings.interval))"
+    "overlap: widenOverlap(before, rows.lag, stream.settings.interval)",
+    "overlap: Math.max(before.overlap, 0 * widenOverlap(before, rows.lag, stream.settings.interval))"
   ]),
   mutant("unseen-silent", "a record that came and went between two runs is published", [
     "domain/Classify.ts",
@@ -360,8 +389,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (position < 0) return `the sink holds"
   ], [
     "publish/Relay.ts",
-    "if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain } }",
-    'if (read !== undefined) return { batch, checkpoint: { position: upTo, chain: chain ?? "" } }'
+    "if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain }, more }",
+    'if (read !== undefined) return { batch, checkpoint: { position: upTo, chain: chain ?? "" }, more }'
   ]),
   mutant("failover-unnoticed", "a running process uses no database that lacks its commits", [
     "store/postgres/CommitTracker.ts",

@@ -352,7 +352,8 @@ export class Process {
         this.#changing("allowed", record, store.allowForgotten(owner, record, action)),
       // The store checks every second whether another process appended; in virtual time that would be a day of checks.
       awaitLog: (after) => this.whileAlive(this.#awaitLog(after)),
-      transact: (owner, key, body) => this.whileAlive(this.#transact(owner, key, body))
+      transact: (owner, key, body) => this.whileAlive(this.#transact(owner, key, body)),
+      replaceQuietState: (owner, before, after) => this.whileAlive(this.#replaceQuietState(owner, before, after))
     }
   }
 
@@ -480,23 +481,42 @@ export class Process {
         )
     })
   }
+
+  /** The oracle compares with the state that is stored, not with the one that the process has in memory. */
+  #replaceQuietState(owner: Owner, before: StreamState, after: StreamState): Effect.Effect<boolean, StoreError> {
+    const store = this.#ownStore
+    const { observer } = this.#environment
+    let written: CommittedTransaction | null = null
+    const watched = store.batchReads(Effect.gen(function*() {
+      const stored = yield* store.stream(before)
+      const owned = observer.isLatestOwner(owner)
+      const isReplaced = yield* store.replaceQuietState(owner, before, after)
+      if (isReplaced && stored !== null) written = { ...emptyTransaction(owner, before, stored), after, owned }
+      return isReplaced
+    }))
+    return this.#withFailures(
+      Effect.tap(watched, () => Effect.sync(() => written !== null && observer.committed(this, written)))
+    )
+  }
 }
 
+const emptyTransaction = (owner: Owner, key: StreamKey, before: StreamState): CommittedTransaction => ({
+  key,
+  owner,
+  owned: true,
+  before,
+  after: before,
+  events: [],
+  log: [],
+  pending: new Map(),
+  quarantined: 0,
+  holds: [],
+  refreshed: [],
+  forgotten: nothingForgotten
+})
+
 const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
-  const written: CommittedTransaction = {
-    key,
-    owner,
-    owned: true,
-    before: tx.state,
-    after: tx.state,
-    events: [],
-    log: [],
-    pending: new Map(),
-    quarantined: 0,
-    holds: [],
-    refreshed: [],
-    forgotten: nothingForgotten
-  }
+  const written = emptyTransaction(owner, key, tx.state)
   const writing = (model: string, { write }: StreamTx): StreamTx["write"] => (records) => {
     for (const { events } of records) for (const event of events) written.log.push({ model, event })
     return write(records)

@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import { type WriteBody, type WriteData, type WriteName, writes } from "../../../src/api/Writes.ts"
 import { hash, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
+import { parseList } from "../../../src/source/ApiResponse.ts"
 import { toWriteError } from "../../../src/source/Failures.ts"
 import * as SendAttempt from "../../../src/source/SendAttempt.ts"
 import {
@@ -30,6 +31,7 @@ import {
   type WriteRequest
 } from "../../../src/source/Source.ts"
 import { listsOnly } from "../../support/source/Doubles.ts"
+import { spell, type Spelling } from "../../support/source/Spelling.ts"
 import type { Fault, FaultKind, Plan, WorldSettings, WriteFault } from "../plan/Plan.ts"
 import type { VirtualTime } from "./VirtualTime.ts"
 import type { JsonObject, Row, Table, World } from "./World.ts"
@@ -123,6 +125,8 @@ export interface WritingProcess {
 const anyProcess: WritingProcess = { kill: () => {}, onSent: () => {}, alive: Effect.void }
 const dateFaults: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateWrong", "dateCached"])
 
+const otherSpelling: Spelling = { space: 0.05, escapes: 0.02, numbers: 0.3, order: 0.2, repeated: 0.02 }
+
 interface Active extends Fault {
   left: number
 }
@@ -132,6 +136,10 @@ export class FaultyApi {
   readonly #time: VirtualTime
   readonly #setting: WorldSettings
   readonly #random: SeededRandom
+  /** A stream of its own, so that the worlds of a seed stay the same. */
+  readonly #spelling: SeededRandom
+  /** The share of responses that are spelled in another way. */
+  readonly #respelled: number
   #faults: Array<Active> = []
   /** How many requests had each kind of fault. */
   readonly faultCounts = new Map<FaultKind, number>()
@@ -158,6 +166,8 @@ export class FaultyApi {
     this.#time = time
     this.#setting = setting
     this.#random = new SeededRandom(hash(`answers ${seed}`))
+    this.#spelling = new SeededRandom(hash(`spelling ${seed}`))
+    this.#respelled = this.#spelling.pick([0, 0.05, 0.3, 0.9])
   }
 
   addFault(fault: Fault): void {
@@ -284,7 +294,8 @@ export class FaultyApi {
       const draft = this.#answer(table, request, activeFaults)
       if (draft === null) return yield* new SourceError({ reason: new Rejected(detail) })
       const serverTime = this.#date(activeFaults)
-      const results = draft.copies.map((copy) => serialized(copy))
+      const results = this.#respond(draft.copies.map((copy) => serialized(copy)))
+      if (results === undefined) return yield* new SourceError({ reason: new Unreadable(detail) })
       const late = activeFaults.find((fault) => fault.fault === "late")
       yield* this.#time.sleep(takes / 2 + (late === undefined ? 0 : Math.floor(late.value * 600_000)))
       delivered({
@@ -305,6 +316,14 @@ export class FaultyApi {
       }
       return page
     }))
+  }
+
+  /** The rows as the service reads them from a response, whose spelling may differ from that of the previous response. */
+  #respond(rows: ReadonlyArray<JsonObject>): Page["results"] | undefined {
+    const response = { status: "success", data: { results: rows }, warnings: [] }
+    const isOther = this.#spelling.boolean(this.#respelled)
+    const text = isOther ? spell(response, this.#spelling, otherSpelling) : JSON.stringify(response)
+    return parseList(Buffer.from(text), "results")?.rows
   }
 
   #matchFaults(table: Table, request: PageRequest): ReadonlyArray<Active> {

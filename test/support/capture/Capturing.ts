@@ -36,10 +36,15 @@ export const running = <A, E>(
   test: (
     api: Scripted.ScriptedApi,
     started: Fiber.Fiber<never, StoreError>
-  ) => Effect.Effect<A, E, Capture | Store | Source>
+  ) => Effect.Effect<A, E, Capture | Store | Source>,
+  /** Replaces operations of the store, for example to observe them. */
+  replace: (store: Store["Service"]) => Partial<Store["Service"]> = () => ({})
 ) => {
   const api = Scripted.make()
-  const infrastructure = Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))
+  const store = Layer.effect(Store, Effect.map(Store, (store) => ({ ...store, ...replace(store) }))).pipe(
+    Layer.provide(Sqlite.layer({ file: ":memory:" }))
+  )
+  const infrastructure = Layer.merge(Scripted.layer(api), store)
   return Effect.gen(function*() {
     yield* TestClock.setTime(start)
     api.put(start, { id: "a", title: "x" })

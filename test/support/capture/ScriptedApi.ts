@@ -5,8 +5,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Page, type PageRequest, Source, SourceError } from "../../../src/source/Source.ts"
-import { listsOnly } from "../source/Doubles.ts"
+import { type PageRequest, Source, SourceError } from "../../../src/source/Source.ts"
+import { listsOnly, type ParsedPage, toPage } from "../source/Doubles.ts"
 
 export type Row = { readonly id: string } & Record<string, unknown>
 
@@ -26,7 +26,7 @@ export interface ScriptedApi {
   /** Server clock − our clock, ms. */
   skew: number
   /** May replace the response to a request, or fail the request. */
-  intercept: (request: PageRequest, answer: Page) => Effect.Effect<Page, SourceError>
+  intercept: (request: PageRequest, answer: ParsedPage) => Effect.Effect<ParsedPage, SourceError>
   /** Called before each response: a test changes the rows between the pages of a run. */
   meanwhile: (request: PageRequest, count: number) => void
   readonly put: (now: number, row: Row, options?: { readonly visibleAfter?: number; readonly silent?: boolean }) => void
@@ -69,7 +69,7 @@ export const make = (): ScriptedApi => {
   }
 }
 
-const answer = (api: ScriptedApi, request: PageRequest, now: number): Page => {
+const answer = (api: ScriptedApi, request: PageRequest, now: number): ParsedPage => {
   const matching = [...api.rows.values()].filter((held) =>
     held.visibleAt <= now &&
     (request.updatedAfter === null || held.matchedAt >= request.updatedAfter) &&
@@ -90,7 +90,7 @@ const serve = Effect.fnUntraced(function*(api: ScriptedApi, request: PageRequest
   const now = (yield* Clock.currentTimeMillis) + api.skew
   api.requests.push(request)
   api.meanwhile(request, api.requests.length)
-  return yield* api.intercept(request, answer(api, request, now))
+  return toPage(yield* api.intercept(request, answer(api, request, now)))
 })
 
 /** The same list for every model. */

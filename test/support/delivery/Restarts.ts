@@ -21,6 +21,7 @@ import * as TestClock from "effect/testing/TestClock"
 import type { WriteName } from "../../../src/api/Writes.ts"
 import * as UnknownOutcomes from "../../../src/delivery/admin/UnknownOutcomes.ts"
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
+import { RawRow } from "../../../src/domain/RawRow.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
@@ -208,13 +209,15 @@ const sourceOf = (random: SeededRandom, effects: Effects): SourcePort.Source["Se
   return SourcePort.Source.of({
     page: ({ ids, integration }) =>
       Effect.sync(() => ({
-        results: (ids ?? []).map((id) => ({
-          id,
-          candidate: {
-            id: `c-${id}`,
-            tags: (effects.tags.get(`${integration}/c-${id}`) ?? []).map((name) => ({ name }))
-          }
-        })),
+        results: (ids ?? []).map((id) =>
+          RawRow.of({
+            id,
+            candidate: {
+              id: `c-${id}`,
+              tags: (effects.tags.get(`${integration}/c-${id}`) ?? []).map((name) => ({ name }))
+            }
+          })
+        ),
         next: null,
         serverTime: null,
         requestedAt: 0,

@@ -15,6 +15,7 @@ import * as PluginAdminLayer from "../../../src/delivery/admin/PluginAdminLayer.
 import { DeliveryEngine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Model, StreamKey } from "../../../src/domain/Model.ts"
+import { RawRow } from "../../../src/domain/RawRow.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source, WriteError } from "../../../src/source/Source.ts"
@@ -70,7 +71,7 @@ const fakes = (script: Script, sent: Array<Sent>, reads: Array<string>, source: 
             reads.push("page")
             const serverTime = script.offset === null ? null : now + script.offset
             return {
-              results: updatedAfter !== null && script.mute === true ? [] : script.rows,
+              results: (updatedAfter !== null && script.mute === true ? [] : script.rows).map((row) => RawRow.of(row)),
               next: null,
               serverTime,
               requestedAt: now,

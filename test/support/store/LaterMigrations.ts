@@ -19,7 +19,9 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "CREATE INDEX deliveries_due ON deliveries (handler, due_at, id) WHERE state = 'due'",
   "ALTER TABLE deliveries DROP COLUMN shard",
   "DROP TABLE calls",
-  "ALTER TABLE meta DROP COLUMN required_schema"
+  "ALTER TABLE meta DROP COLUMN required_schema",
+  "DROP TABLE history",
+  "DROP TABLE handler_circuits"
 ]
 
 /** The number of a migration that no version has. */

@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import { deliveryScopes } from "../../../domain/Shard.ts"
+import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import {
   batchNameOf,
   type Claimed,
@@ -18,23 +18,12 @@ import {
 } from "../../Deliveries.ts"
 import { type Integer } from "../Rows.ts"
 import type { BatchTable } from "./BatchTable.ts"
+import * as ClaimLimits from "./ClaimLimits.ts"
+import type { DueShard, Shards } from "./ClaimLimits.ts"
 import { type DeliveryRow, toClaimed } from "./DeliveryRows.ts"
 
-type Shards = ReadonlyArray<number>
-
-/** When to look again if other processes use up the handler's concurrency, ms. */
-const pollMillis = 250
-
-/** The due deliveries of a handler in one shard; times are our clock, ms. */
-interface DueShard {
-  readonly shard: number
-  readonly first: number
-  readonly last: number
-}
-
 export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
-  const excluding = ({ excludedIntegrations }: ClaimRequest) =>
-    excludedIntegrations.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
+  const { crashSuspects, excluding, freeSlots, permitted } = ClaimLimits.make(sql)
 
   const matchesIsolation = ({ isolated }: ClaimRequest) =>
     isolated === true ? sql`crashes >= ${isolateAfterCrashes}` : sql`crashes <> ${isolateAfterCrashes}`
@@ -129,19 +118,6 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
     return { claimed, count: want.most - capacity }
   })
 
-  /**
-   * Looks for deliveries of the handler that were running during a crash. `some`: one of them is due or running. `isolatedDue`: one of
-   * them is due and must run alone.
-   */
-  const crashSuspects = Effect.fnUntraced(function*(want: ClaimRequest, shards: Shards, now: number) {
-    const [found] = yield* sql<{ some: Integer; isolated: Integer | null }>`
-      SELECT count(*) AS some, sum(CASE WHEN crashes = ${isolateAfterCrashes} AND state = 'due' THEN 1 ELSE 0 END) AS isolated
-      FROM deliveries
-      WHERE handler = ${want.handler} AND crashes > 0 AND (state = 'running' OR (state = 'due' AND due_at <= ${now}))
-        AND shard IN ${sql.in(shards)} ${excluding(want)}`
-    return { some: Number(found?.some) > 0, isolatedDue: Number(found?.isolated ?? 0) > 0 }
-  })
-
   /** When the next delivery that was not claimed will be due. */
   const nextDue = (want: ClaimRequest, shards: Shards, now: number) => {
     if (shards.length === 0) return Effect.succeed(Infinity)
@@ -155,7 +131,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
     )
   }
 
-  /** Our clock was set back: deliveries that are due too far ahead become due now. Returns the shards as they are afterwards. */
+  /** The clock was set back: deliveries that are due too far ahead become due now. Returns the shards as they are afterwards. */
   const bringForward = Effect.fnUntraced(function*(
     { handler, maxLead }: ClaimRequest,
     found: ReadonlyArray<DueShard>,
@@ -170,51 +146,36 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
     return found.map((each) => each.last <= latest ? each : { ...each, first: Math.min(each.first, now) })
   })
 
-  /** How many deliveries, or batches, the handler may still claim while other processes own shards too. */
-  const freeSlots = Effect.fnUntraced(function*(
-    want: ClaimRequest,
+  /** Inside a transaction that holds the lock of deliveries. Times are the database's clock, ms. */
+  const claim = Effect.fnUntraced(function*(
+    requests: ReadonlyArray<ClaimRequest>,
     shards: Shards,
-    found: ReadonlyArray<DueShard>,
+    circuits: ReadonlyMap<number, HandlerCircuit.HandlerCircuit>,
     now: number
   ) {
-    const { concurrency, handler } = want
-    if (concurrency === undefined || shards.length === deliveryScopes.length) return Infinity
-    const [running] = yield* sql<{ batches: Integer; single: Integer | null }>`
-      SELECT count(DISTINCT batch) AS batches, sum(CASE WHEN batch IS NULL THEN 1 ELSE 0 END) AS single
-      FROM deliveries WHERE handler = ${handler} AND state = 'running'`
-    const free = concurrency - Number(running?.batches ?? 0) - Number(running?.single ?? 0)
-    // The process that frees the last slot would always be the next to take it. In one second of four it leaves the slot to the process
-    // of the earliest delivery.
-    if (free !== 1 || Math.floor(now / 1000) % 4 > 0) return Math.max(0, free)
-    const [earliest] = found.filter(({ shard }) => shards.includes(shard)).sort((a, b) =>
-      a.first - b.first || a.shard - b.shard
-    )
-    if (earliest === undefined) return free
-    const { first, shard } = earliest
-    const [earlier] = yield* sql`
-      SELECT id FROM deliveries
-      WHERE handler = ${handler} AND shard NOT IN ${sql.in(shards)} AND state = 'due'
-        AND (due_at < ${first} OR (due_at = ${first} AND shard < ${shard})) ${excluding(want)} LIMIT 1`
-    return earlier === undefined ? free : 0
-  })
-
-  /** Inside a transaction that holds the lock of deliveries. */
-  const claim = Effect.fnUntraced(function*(requests: ReadonlyArray<ClaimRequest>, shards: Shards, now: number) {
     const claimed: Array<Claimed> = []
     let next = Infinity
     let isolatedDue = false
     for (const request of shards.length === 0 ? [] : requests) {
       const { handler, size } = request
       if (request.isolated === true && claimed.length > 0) break
+      const circuit = circuits.get(handler) ?? HandlerCircuit.closed
+      const { lookAt, permits } = yield* permitted(handler, circuit, shards, now)
+      if (permits === 0) {
+        next = Math.min(next, lookAt)
+        continue
+      }
       const suspects = yield* crashSuspects(request, shards, now)
       const most = suspects.some ? Math.min(request.most, request.mostAfterCrash ?? request.most) : request.most
       const due = yield* dueShards(handler)
       const found = yield* bringForward(request, due.filter(({ shard }) => shards.includes(shard)), now)
-      const free = found.length === 0 ? 0 : yield* freeSlots(request, shards, due, now)
+      const free = found.length === 0 ? 0 : Math.min(permits, yield* freeSlots(request, shards, due, now))
       // an isolated delivery that has no slot is not due: no other delivery waits for it
       if (request.isolated !== true && suspects.isolatedDue && free > 0) isolatedDue = true
       const want = { ...request, most: Math.min(request.isolated === true ? 1 : most, free) }
-      const pollAt = free < most && found.length > 0 ? now + pollMillis : Infinity
+      const pollAt = free < most && found.length > 0 && !ClaimLimits.areAll(shards)
+        ? now + ClaimLimits.pollMillis
+        : Infinity
       if (want.most === 0) {
         next = Math.min(next, pollAt)
         continue
@@ -230,7 +191,10 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
       next = Math.min(next, count < want.most ? yield* nextDue(want, all, now) : pollAt)
     }
     claimed.sort((a, b) => a.id - b.id)
-    return { claimed, next: next === Infinity ? null : next, isolatedDue } satisfies Omit<ClaimResult, "lost">
+    return { claimed, next: next === Infinity ? null : next, isolatedDue } satisfies Omit<
+      ClaimResult,
+      "lost" | "circuits"
+    >
   })
 
   return { claim }

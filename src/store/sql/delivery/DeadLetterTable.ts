@@ -6,7 +6,6 @@
  * 2. A command's audit entry is committed together with its effect   (I2)
  */
 import * as Arr from "effect/Array"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
@@ -16,6 +15,7 @@ import type { Model } from "../../../domain/Model.ts"
 import { type Backlog, type DeadLetter, dedupKeysOf, type Deliveries, type Switch } from "../../Deliveries.ts"
 import type { OperatorAction } from "../../State.ts"
 import * as AuditTable from "../AuditTable.ts"
+import * as DatabaseTime from "../DatabaseTime.ts"
 import * as Locks from "../Locks.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
 import type { Signals } from "../Signals.ts"
@@ -93,7 +93,7 @@ export const make = (
       }))),
       withRetry("backlog")
     )
-  const backlog = Effect.flatMap(Clock.currentTimeMillis, backlogAt)
+  const backlog = Effect.flatMap(withRetry("backlog")(DatabaseTime.read(sql)), ({ now }) => backlogAt(now))
 
   const dead = (condition: Fragment, limit: number) =>
     sql<DeadRow>`
@@ -178,10 +178,13 @@ export const make = (
   }, locks.deliveries)
 
   const revive = (ids: ReadonlyArray<number>, dueAt: number, fresh: string | null) =>
-    sql<OrderingKey>`
-      UPDATE deliveries SET state = 'waiting', due_at = ${dueAt}, attempts = 0, failure = NULL, died_at = NULL,
-        fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
-      WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, ordering_key`
+    Effect.flatMap(DatabaseTime.read(sql), ({ ahead }) =>
+      sql<OrderingKey>`
+        UPDATE deliveries SET state = 'waiting', due_at = ${
+        dueAt + ahead
+      }, attempts = 0, failure = NULL, died_at = NULL,
+          fresh = ${fresh === null ? sql`fresh` : fresh}, batch = NULL
+        WHERE id IN ${sql.in(ids)} AND state = 'dead' RETURNING handler, ordering_key`)
 
   const redrive: Deliveries["Service"]["redrive"] = (ids, { died, dueAt, fresh }, action) =>
     changeDeadLetters(ids, died, action, (some) => revive(some, dueAt, fresh)).pipe(withRetry("redrive"))
@@ -215,8 +218,8 @@ export const make = (
     const key = fromSwitch(which)
     const resumed = on && which._tag === "Writes"
       ? Effect.flatMap(
-        Clock.currentTimeMillis,
-        (now) => sql`UPDATE deliveries SET due_at = ${now}, stopped = 0 WHERE stopped = 1`
+        DatabaseTime.read(sql),
+        ({ now }) => sql`UPDATE deliveries SET due_at = ${now}, stopped = 0 WHERE stopped = 1`
       )
       : Effect.void
     const change = on

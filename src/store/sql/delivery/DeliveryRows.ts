@@ -41,7 +41,6 @@ export const toDelivery = (row: DeliveryRow): Delivery => ({
   integration: row.integration,
   orderingKey: row.ordering_key,
   subject: toSubject(row),
-  dueAt: Number(row.due_at),
   createdAt: Number(row.created_at),
   attempts: Number(row.attempts),
   batch: row.batch,
@@ -61,7 +60,12 @@ export const fromFailure = ({ reason, ...failure }: Failure): string => JSON.str
 
 export const fromDelivery = (
   { dead, dueAt, fresh, handler, integration, orderingKey, subject }: NewDelivery,
-  { createdAt, state }: { readonly state: "waiting" | "due" | "dead"; readonly createdAt: number }
+  /** `ahead`: how far the database's clock is ahead of ours, ms. */
+  { ahead, createdAt, state }: {
+    readonly state: "waiting" | "due" | "dead"
+    readonly createdAt: number
+    readonly ahead: number
+  }
 ) => {
   const tick = subject._tag === "Tick" ? subject : null
   return {
@@ -74,7 +78,7 @@ export const fromDelivery = (
     from_position: tick?.from ?? null,
     to_position: tick?.to ?? null,
     state,
-    due_at: dueAt,
+    due_at: dueAt + ahead,
     created_at: createdAt,
     attempts: 0,
     claims: 0,

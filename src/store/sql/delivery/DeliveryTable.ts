@@ -10,9 +10,9 @@
  * - The members of a batch always have the same state, due time and attempts.
  */
 import * as Arr from "effect/Array"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import { shardOfScope } from "../../../domain/Shard.ts"
 import {
   type AttemptOutcome,
@@ -26,12 +26,14 @@ import {
   type NewDelivery
 } from "../../Deliveries.ts"
 import type { Owner } from "../../Store.ts"
+import * as DatabaseTime from "../DatabaseTime.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, type Integer, rowsPerStatement } from "../Rows.ts"
 import { toStoreError, withRetry } from "../SqlRetry.ts"
 import * as BatchTable from "./BatchTable.ts"
+import * as CircuitTable from "./CircuitTable.ts"
 import * as ClaimTable from "./ClaimTable.ts"
 import { assignShards, fromDelivery, fromFailure } from "./DeliveryRows.ts"
 import * as TickTable from "./TickTable.ts"
@@ -48,6 +50,7 @@ export const make = (
   const locks = Locks.make(sql)
   const members = BatchTable.make(sql)
   const claims = ClaimTable.make(sql, members)
+  const circuitTable = CircuitTable.make(sql)
   const newest = Effect.map(
     sql<{ position: Integer }>`SELECT position FROM log_counter`,
     ([row]) => Number(row?.position ?? 0)
@@ -101,7 +104,7 @@ export const make = (
   /** Inside a transaction: adds deliveries, in their order. */
   const insert = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
     const deliveries = yield* withoutEmptied(all)
-    const now = yield* Clock.currentTimeMillis
+    const { ahead, now } = yield* DatabaseTime.read(sql)
     const rows: Array<ReturnType<typeof fromDelivery>> = []
     for (const [handler, own] of Map.groupBy(deliveries, (delivery) => delivery.handler)) {
       const blocking = ["waiting", "due", "running", ...(yield* skips(handler)) ? [] : ["dead"]]
@@ -114,7 +117,7 @@ export const make = (
       }
       for (const delivery of own) {
         const state = delivery.dead !== null ? "dead" : blocked.has(delivery.orderingKey) ? "waiting" : "due"
-        rows.push(fromDelivery(delivery, { state, createdAt: now }))
+        rows.push(fromDelivery(delivery, { state, createdAt: now - ahead, ahead }))
         if (blocking.includes(state)) blocked.add(delivery.orderingKey)
       }
     }
@@ -144,15 +147,18 @@ export const make = (
     ) WHERE TRUE
     ON CONFLICT (name) DO UPDATE SET position = excluded.position`
 
-  const handlers = sql<{ key: Integer; plugin: string; handler: string; position: Integer; active: Integer }>`
-    SELECT key, plugin, handler, position, active FROM handlers ORDER BY key`.pipe(
-    Effect.map(Arr.map((row): HandlerState => ({
+  const handlers = Effect.gen(function*() {
+    const found = CircuitTable.inOurTime(yield* circuitTable.read)
+    const rows = yield* sql<{ key: Integer; plugin: string; handler: string; position: Integer; active: Integer }>`
+      SELECT key, plugin, handler, position, active FROM handlers ORDER BY key`
+    return rows.map((row): HandlerState => ({
       ...row,
       key: Number(row.key),
       position: Number(row.position),
-      active: Number(row.active) === 1
-    })))
-  )
+      active: Number(row.active) === 1,
+      circuit: found.get(Number(row.key)) ?? HandlerCircuit.closed
+    }))
+  })
 
   const registerHandlers: Deliveries["Service"]["registerHandlers"] = Effect.fnUntraced(
     function*(owner, configured) {
@@ -174,6 +180,7 @@ export const make = (
       yield* noteReader
       // a process of an earlier version may have replayed events during the upgrade
       yield* assignShards(sql)
+      yield* circuitTable.bringForward
       const parked = yield* sql<
         OrderingKey
       >`SELECT DISTINCT handler, ordering_key FROM deliveries WHERE state = 'waiting'`
@@ -224,7 +231,10 @@ export const make = (
   /** For a delivery that is dead because its process ended: it runs alone again after a redrive or after its batch is halved. */
   const cappedCrashes = sql`CASE WHEN crashes > ${isolateAfterCrashes} THEN ${isolateAfterCrashes} ELSE crashes END`
 
-  const settle = Effect.fnUntraced(function*(outcome: Exclude<AttemptOutcome, { readonly _tag: "Settled" }>) {
+  const settle = Effect.fnUntraced(function*(
+    outcome: Exclude<AttemptOutcome, { readonly _tag: "Settled" }>,
+    { ahead, now }: DatabaseTime.DatabaseClock
+  ) {
     const { deliveries } = outcome
     for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
       const ours = sql`id IN ${sql.in(some)} AND state = 'running'`
@@ -236,7 +246,7 @@ export const make = (
           const [off] = outcome.stopped === true ? yield* sql`${writesOff}` : []
           // writes were resumed after this write was refused, so no later resume would make it due
           const isResumed = outcome.stopped === true && off === undefined
-          const dueAt = isResumed ? yield* Clock.currentTimeMillis : outcome.dueAt
+          const dueAt = isResumed ? now : outcome.dueAt + ahead
           yield* sql`
             UPDATE deliveries SET state = 'due', due_at = ${dueAt}, attempts = ${outcome.attempts},
               stopped = ${off === undefined ? 0 : 1}
@@ -260,7 +270,7 @@ export const make = (
       for (const { batch, members } of halvesOf(outcome.batch, deliveries)) {
         for (const some of Arr.chunksOf(members, rowsPerStatement)) {
           yield* sql`
-            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt}, attempts = 0,
+            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt + ahead}, attempts = 0,
               batch = ${batch}, crashes = ${cappedCrashes}
             WHERE id IN ${sql.in(some)} AND state = 'running'`
         }
@@ -305,10 +315,19 @@ export const make = (
     function*(owners, outcomes, requests) {
       const lost = yield* replaced(owners)
       const ours = yield* withoutLost(outcomes, lost)
+      const before = yield* circuitTable.read
       yield* settleAll(ours.flatMap(({ _tag, deliveries }) => _tag === "Settled" ? deliveries : []))
-      for (const outcome of ours) if (outcome._tag !== "Settled") yield* settle(outcome)
+      for (const outcome of ours) if (outcome._tag !== "Settled") yield* settle(outcome, before)
       const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
-      return { ...yield* claims.claim(requests, shards, yield* Clock.currentTimeMillis), lost }
+      const state = yield* circuitTable.apply(before, ours)
+      const { claimed, isolatedDue, next } = yield* claims.claim(requests, shards, state.circuits, state.now)
+      return {
+        claimed,
+        isolatedDue,
+        next: next === null ? null : next - state.ahead,
+        lost,
+        circuits: CircuitTable.inOurTime(state)
+      }
     },
     locks.deliveries,
     withRetry("settleAndClaim")

@@ -28,6 +28,7 @@ import * as DeliveryTable from "./DeliveryTable.ts"
 import * as ForgetTable from "./ForgetTable.ts"
 import * as JournalTable from "./JournalTable.ts"
 import * as ResolutionTable from "./ResolutionTable.ts"
+import * as TraceTable from "./TraceTable.ts"
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
@@ -63,6 +64,7 @@ const make = Effect.gen(function*() {
     ...JournalTable.make(sql, cipher, ownership, expectations),
     ...ResolutionTable.make(sql, cipher, deadLetters, expectations),
     ...deadLetters.service,
+    ...TraceTable.make(sql),
     ...ForgetTable.make(sql, cipher, log, { unblock }),
     content,
     applicationsOf

@@ -9,11 +9,11 @@
  * - While an integration is not active or the handler is off, the row stays, but the log is not kept for it.
  */
 import * as Arr from "effect/Array"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Deliveries, Tick } from "../../Deliveries.ts"
+import * as DatabaseTime from "../DatabaseTime.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
@@ -69,6 +69,7 @@ export const make = (
         yield* sql`INSERT INTO ticks ${sql.insert(some)}
           ON CONFLICT (handler, integration) DO UPDATE SET state = excluded.state`
       }
+      const { ahead, now } = due.length === 0 ? { ahead: 0, now: 0 } : yield* DatabaseTime.read(sql)
       const deferred: Array<Tick> = []
       for (const each of due) {
         const { handler, integration, scheduledAt } = each
@@ -92,7 +93,7 @@ export const make = (
           dueAt: scheduledAt,
           dead: null,
           fresh: null
-        }, { state: "due", createdAt: yield* Clock.currentTimeMillis })
+        }, { state: "due", createdAt: now - ahead, ahead })
         yield* sql`INSERT INTO deliveries ${sql.insert(row)}`
       }
       yield* noteReader

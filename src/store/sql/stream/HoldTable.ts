@@ -22,7 +22,7 @@ import type { Signals } from "../Signals.ts"
 import type { Raw } from "../SqlRetry.ts"
 
 /** The same text as in the index `holds_undecided`. */
-const isUndecided = "h.state IN ('open', 'rejected', 'approving')"
+export const isUndecided = "h.state IN ('open', 'rejected', 'approving')"
 
 /** The operations of the stream's owner. */
 export const streamHolds = (

@@ -1,0 +1,52 @@
+/** A section of `docs/benchmarks.md`: how it is measured, and how its results are shown. */
+import type { Kafka } from "./Kafka.ts"
+import type { Postgres } from "./Postgres.ts"
+
+/** Measured values of one run by name, in the units of their names. */
+export type Run = Readonly<Record<string, number>>
+
+/** A share of the processor time by group of functions, largest first. */
+export interface Profile {
+  readonly title: string
+  readonly groups: ReadonlyArray<readonly [group: string, share: number]>
+}
+
+export interface Measured {
+  readonly runs: ReadonlyArray<Run>
+  readonly profiles?: ReadonlyArray<Profile>
+}
+
+export interface Options {
+  /** Instead of the section's own number. */
+  readonly records?: number
+  readonly runs?: number
+  /** Whether to profile an additional run, which is not counted. */
+  readonly profile: boolean
+  /** The broker; it starts with the first call. */
+  readonly kafka: () => Promise<Kafka>
+  /** The database server; it starts with the first call. */
+  readonly postgres: () => Promise<Postgres>
+}
+
+/** A value with a limit that it must not exceed, or must reach. */
+export interface Goal {
+  readonly name: string
+  /** The value of the baseline commit. */
+  readonly before: number
+  readonly goal: { readonly atMost: number } | { readonly atLeast: number }
+  readonly unit: string
+  readonly digits: number
+  readonly value: (runs: ReadonlyArray<Run>) => number
+}
+
+export interface Section {
+  /** Its name for `--only`. */
+  readonly name: string
+  readonly title: string
+  /** Markdown below the tables: what was measured, and how. */
+  readonly explanation: string
+  readonly goals?: ReadonlyArray<Goal>
+  readonly table: (runs: ReadonlyArray<Run>) => string
+  /** Sections with the same function are measured together; `wanted` has the names of those that were selected. */
+  readonly measure: (options: Options, wanted: ReadonlySet<string>) => Promise<Readonly<Record<string, Measured>>>
+}

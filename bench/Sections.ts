@@ -1,0 +1,33 @@
+/** All sections, in the order of the page. */
+import type { Section } from "./Section.ts"
+import { commits } from "./sections/Commits.ts"
+import { deliveries } from "./sections/Deliveries.ts"
+import { encryption } from "./sections/Encryption.ts"
+import { events } from "./sections/Events.ts"
+import { fleet } from "./sections/Fleet.ts"
+import { latency } from "./sections/Latency.ts"
+import { memory, million } from "./sections/Memory.ts"
+import { postgres } from "./sections/Postgres.ts"
+import { changes, first, unchanged } from "./sections/Reading.ts"
+import { relay } from "./sections/Relay.ts"
+import { streams, streamsOnPostgres } from "./sections/Streams.ts"
+import { year } from "./sections/Year.ts"
+
+export const sections: ReadonlyArray<Section> = [
+  first,
+  unchanged,
+  changes,
+  postgres,
+  relay,
+  latency,
+  memory,
+  million,
+  events,
+  streams,
+  streamsOnPostgres,
+  fleet,
+  deliveries,
+  encryption,
+  commits,
+  year
+]

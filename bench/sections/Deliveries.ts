@@ -1,0 +1,46 @@
+/** Deliveries to plugins. */
+import { runProgram } from "../programs/Programs.ts"
+import type { Options, Run, Section } from "../Section.ts"
+import {
+  cpuColumn,
+  cpuRatioColumn,
+  formatted,
+  medianOf,
+  rateColumn,
+  rateRatioColumn,
+  rowsTable,
+  valueOf
+} from "../Table.ts"
+
+const measure = async ({ records = 20_000, runs = 3 }: Options) => {
+  const measured: Array<Run> = []
+  for (let run = 0; run < runs; run++) measured.push(await runProgram("Deliveries", records))
+  return { deliveries: { runs: measured } }
+}
+
+const delays = (runs: ReadonlyArray<Run>, prefix: string): string =>
+  `p50 ${formatted(medianOf(runs, valueOf(`${prefix}.p50`)))} ms, p99 ${
+    formatted(medianOf(runs, valueOf(`${prefix}.p99`)))
+  } ms`
+
+export const deliveries: Section = {
+  name: "deliveries",
+  title: "Deliveries",
+  measure,
+  table: (runs) =>
+    `${
+      rowsTable(runs, "", { read: "log and `JSON.parse`", one: "one handler", five: "five handlers" }, [
+        rateColumn("deliveries"),
+        rateRatioColumn("read", "read"),
+        cpuColumn,
+        cpuRatioColumn("read", "read")
+      ])
+    }
+
+Delay of two plugins without others: ${delays(runs, "alone")}; beside a plugin that sleeps 30 s for each event: ${
+      delays(runs, "beside")
+    }.`,
+  explanation: `
+Events of 2.2 KB go to empty handlers on a SQLite file, compared with reading the log and parsing its rows. The start of the process does not
+count. The delays are measured at 500 events/s.`
+}

@@ -1,0 +1,72 @@
+/** The same work by one, two and three processes on one PostgreSQL database. */
+import { setTimeout } from "node:timers/promises"
+import { RunningOrigin } from "../origin/RunningOrigin.ts"
+import type { Postgres } from "../Postgres.ts"
+import type { Options, Run, Section } from "../Section.ts"
+import { Service, settingsFor } from "../Service.ts"
+import { column, cpuColumn, cpuRatioColumn, named, ratioOf, rowsTable, valueOf } from "../Table.ts"
+
+const integrations = 24
+
+/** `records`: of all integrations together. All processes start at the same time. Their cost is summed. */
+const readBy = async (processes: number, records: number, origin: RunningOrigin, postgres: Postgres): Promise<Run> => {
+  await origin.resetCounts()
+  const settings = {
+    ...settingsFor(await postgres.database(), origin.url),
+    ROLLCALL_INTEGRATIONS: Array.from({ length: integrations }, (_, index) => `greenhouse:bench-${index}`).join()
+  }
+  await using services = new AsyncDisposableStack()
+  const fleet = await Promise.all(
+    Array.from({ length: processes }, async () => services.use(await Service.start(settings)))
+  )
+  const completed = () => fleet.reduce((sum, { process }) => sum + process.count(`"backfill complete"`), 0)
+  while (completed() < integrations) await setTimeout(100)
+  const sumOf = (value: (service: Service) => number) => fleet.reduce((sum, service) => sum + value(service), 0)
+  const { records: read, requests } = await origin.counts()
+  return {
+    records,
+    read,
+    requests,
+    cpuSeconds: sumOf(({ process }) => process.cpuSeconds),
+    peakMegabytes: sumOf(({ process }) => process.peakMegabytes)
+  }
+}
+
+const measure = async (options: Options) => {
+  const { records = 48_000, runs = 1 } = options
+  const postgres = await options.postgres()
+  const perIntegration = Math.ceil(records / integrations)
+  await using origin = await RunningOrigin.start(perIntegration)
+  const measured: Array<Run> = []
+  for (let run = 0; run < runs; run++) {
+    const values: Array<Run> = []
+    for (const [index, name] of ["one", "two", "three"].entries()) {
+      values.push(named(name, await readBy(index + 1, integrations * perIntegration, origin, postgres)))
+      await postgres.dropDatabases()
+    }
+    measured.push(Object.assign({}, ...values))
+  }
+  return { fleet: { runs: measured } }
+}
+
+export const fleet: Section = {
+  name: "fleet",
+  title: "A fleet",
+  measure,
+  table: (runs) =>
+    rowsTable(runs, "", { one: "one process", two: "two processes", three: "three processes" }, [
+      column("records", "records"),
+      column("records read", "read"),
+      cpuColumn,
+      cpuRatioColumn("one", "one process"),
+      {
+        title: "requests per 100k",
+        value: (prefix) => ratioOf((run) => valueOf(`${prefix}.requests`)(run) * 100_000, valueOf(`${prefix}.records`))
+      },
+      column("peak memory of all, MB", "peakMegabytes")
+    ]),
+  explanation: `
+The first read of ${integrations} integrations without Kafka. The table shows what it costs to divide the work, not how much faster it becomes:
+the processes, the origin and PostgreSQL share two cores. The processor time is the sum of all processes, each with its start. A shard that moves
+to a process that has just started continues after its last committed page, and a page that was read but not committed is read again.`
+}

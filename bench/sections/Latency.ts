@@ -1,0 +1,42 @@
+/** The time from a change to Kafka. */
+import { runProgram } from "../programs/Programs.ts"
+import type { Options, Run, Section } from "../Section.ts"
+import { formatted, medianOf, table, valueOf } from "../Table.ts"
+
+const rate = 200
+
+/** `records` is the number of changes. */
+const measure = async ({ kafka: start, records = 60 * rate, runs = 1 }: Options) => {
+  const kafka = await start()
+  const measured: Array<Run> = []
+  for (let run = 0; run < runs; run++) {
+    measured.push(await runProgram("Latency", kafka.brokers, await kafka.topic(), rate, Math.ceil(records / rate)))
+    await kafka.deleteTopics()
+  }
+  return { latency: { runs: measured } }
+}
+
+export const latency: Section = {
+  name: "latency",
+  title: "From a change to Kafka",
+  measure,
+  goals: [{
+    name: `visible change until it is in Kafka, ${rate} changes/s, interval 1 s, p99`,
+    before: NaN,
+    goal: { atMost: 1500 },
+    unit: "ms",
+    digits: 0,
+    value: (runs) => medianOf(runs, valueOf("p99"))
+  }],
+  table: (runs) => {
+    const names = ["changes", "replaced", "p50", "p90", "p99", "max"]
+    return table(["", ...names.map((name) => /^[pm]/.test(name) ? `${name}, ms` : name)], [
+      [`${rate} changes/s`, ...names.map((name) => formatted(medianOf(runs, valueOf(name))))]
+    ])
+  },
+  explanation: `
+From the moment when the API shows a change until a consumer that reads only committed messages has it; the stream is polled every
+second, so a change waits for half a second on average, even if everything else took no time. All changes arrived, except those that the next change of the same record replaced before a poll
+read them. This is the only section whose result
+is a time: other work on the machine is included.`
+}

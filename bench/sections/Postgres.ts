@@ -1,0 +1,67 @@
+/** The first read on PostgreSQL, compared with the script on PostgreSQL. */
+import { runScript } from "../contenders/Contenders.ts"
+import { RunningOrigin } from "../origin/RunningOrigin.ts"
+import type { Options, Run, Section } from "../Section.ts"
+import { Service, settingsFor } from "../Service.ts"
+import {
+  column,
+  cpuColumn,
+  cpuRatio,
+  cpuRatioColumn,
+  medianOf,
+  named,
+  rateColumn,
+  rateRatioColumn,
+  rowsTable
+} from "../Table.ts"
+import { untilInKafka } from "./Reading.ts"
+
+const measure = async (options: Options) => {
+  const { records = 50_000, runs = 3 } = options
+  const [kafka, postgres] = [await options.kafka(), await options.postgres()]
+  await using origin = await RunningOrigin.start(records)
+  const measured: Array<Run> = []
+  for (let run = 0; run < runs; run++) {
+    const places = { brokers: kafka.brokers, topic: await kafka.topic(), store: await postgres.database() }
+    const script = await runScript(origin, places, "full")
+    await origin.resetCounts()
+    const topic = await kafka.topic()
+    {
+      await using service = await Service.start({
+        ...settingsFor(await postgres.database(), origin.url),
+        KAFKA_BROKERS: kafka.brokers,
+        ROLLCALL_TOPIC: topic
+      })
+      const read = await untilInKafka(origin, service, kafka, topic, records)
+      measured.push({ ...named("script", script), ...named("service", read) })
+    }
+    await kafka.deleteTopics()
+    await postgres.dropDatabases()
+  }
+  return { postgres: { runs: measured } }
+}
+
+export const postgres: Section = {
+  name: "postgres",
+  title: "First read on PostgreSQL",
+  measure,
+  goals: [{
+    name: "first read to Kafka on PostgreSQL, CPU relative to the script on PostgreSQL",
+    before: NaN,
+    goal: { atMost: 1 },
+    unit: "×",
+    digits: 2,
+    value: (runs) => medianOf(runs, cpuRatio("service", "script"))
+  }],
+  table: (runs) =>
+    rowsTable(runs, "", { script: "the script", service: "the service" }, [
+      rateColumn("records"),
+      rateRatioColumn("script", "script"),
+      cpuColumn,
+      cpuRatioColumn("script", "script"),
+      column("peak memory, MB", "peakMegabytes")
+    ]),
+  explanation: `
+As in [First read](#first-read), on one PostgreSQL server that waits for the disk at each commit. The script reads and writes its snapshots with
+two statements per page. The processor time of the server does not count.`
+}

@@ -1,0 +1,296 @@
+/** The first read, a read without changes and a read of few changes, compared with the least work and with the script. */
+import { rm } from "node:fs/promises"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { costUntil, readOnly, readWithoutKafka, runScript, type ScriptPlaces } from "../contenders/Contenders.ts"
+import type { Kafka } from "../Kafka.ts"
+import { RunningOrigin } from "../origin/RunningOrigin.ts"
+import { readProfiles } from "../Profile.ts"
+import type { Options, Profile, Run, Section } from "../Section.ts"
+import { Folder, Service, settingsFor } from "../Service.ts"
+import {
+  column,
+  cpuColumn,
+  cpuRatio,
+  cpuRatioColumn,
+  medianOf,
+  named,
+  rateColumn,
+  rateRatio,
+  rateRatioColumn,
+  rowsTable,
+  valueOf
+} from "../Table.ts"
+
+/** Values of one run by section. */
+type Runs = Record<"first" | "unchanged" | "changes", Run>
+
+/** Waits until the service has published all events up to this position. Each look costs the service processor time. */
+export const untilPublished = async (
+  service: Service,
+  position: number,
+  limitSeconds = 600,
+  everyMillis = 250
+): Promise<number> => {
+  const limit = Date.now() + limitSeconds * 1000
+  for (;;) {
+    const reached = await service.gauge("rollcall_relay_position")
+    if (reached >= position || Date.now() > limit) return reached
+    await setTimeout(everyMillis)
+  }
+}
+
+/** The cost of the service until its topic has all records. The markers of transactions count as messages, so the position of the relay decides. */
+export const untilInKafka = async (
+  origin: RunningOrigin,
+  service: Service,
+  kafka: Kafka,
+  topic: string,
+  records: number
+): Promise<Run> => {
+  await kafka.untilSize(topic, records)
+  await untilPublished(service, records)
+  const cost = await costUntil(origin, service, { text: "", at: Date.now(), cpuSeconds: service.process.cpuSeconds })
+  return { ...cost, records }
+}
+
+/** Changes 1 % of the records, deletes 0.1 % and changes 0.1 % silently; returns how many events show all of that. */
+const change = async (origin: RunningOrigin, records: number, seed: number) => {
+  const updated = await origin.change(Math.ceil(records / 100), "update", seed)
+  const deleted = await origin.change(Math.ceil(records / 1000), "delete", seed + 1)
+  const silent = await origin.change(Math.ceil(records / 1000), "silent", seed + 2)
+  return { visible: updated + deleted + silent / 50, silent }
+}
+
+const runOfScript = async (origin: RunningOrigin, places: ScriptPlaces, records: number): Promise<Runs> => {
+  await rm(places.store, { force: true })
+  const first = await runScript(origin, places, "full")
+  const unchanged = await runScript(origin, places, "full")
+  const { silent, visible } = await change(origin, records, 11)
+  const {
+    cpuSeconds = NaN,
+    created = 0,
+    deleted = 0,
+    peakMegabytes = NaN,
+    records: read = NaN,
+    seconds = NaN,
+    updated = 0
+  } = await runScript(origin, places, "incremental")
+  const found = created + updated + deleted
+  return {
+    first: named("script", first),
+    unchanged: named("script", unchanged),
+    changes: named("script", {
+      records: read,
+      seconds,
+      cpuSeconds,
+      peakMegabytes,
+      visible: Math.min(found, visible),
+      silent: Math.max(0, found - visible),
+      changed: visible + silent
+    })
+  }
+}
+
+const runOfService = async (origin: RunningOrigin, kafka: Kafka, folder: Folder, records: number): Promise<Runs> => {
+  await origin.resetCounts()
+  const topic = await kafka.topic()
+  const settings = { ...settingsFor(folder, origin.url), KAFKA_BROKERS: kafka.brokers, ROLLCALL_TOPIC: topic }
+  await using service = await Service.start(settings)
+  const first = await untilInKafka(origin, service, kafka, topic, records)
+  await setTimeout(2000)
+
+  await origin.resetCounts()
+  const before = service.process.cpuSeconds
+  await service.command("sweep")
+  const swept = await costUntil(origin, service, await service.logged("sweep complete"))
+
+  const { silent, visible } = await change(origin, records, 11)
+  await origin.resetCounts()
+  const startedAt = Date.now()
+  const cpu = service.process.cpuSeconds
+  await service.command("poll")
+  const seen = await untilPublished(service, records + visible, 30, 20)
+  const visibleAt = Date.now()
+  const found = Math.max(seen, await untilPublished(service, records + visible + silent, 30, 20)) - records
+  return {
+    first: named("service", first),
+    unchanged: named("service", { ...swept, cpuSeconds: swept["cpuSeconds"]! - before }),
+    changes: named("service", {
+      records: (await origin.counts()).records,
+      seconds: (Date.now() - startedAt) / 1000,
+      visibleSeconds: (visibleAt - startedAt) / 1000,
+      cpuSeconds: service.process.cpuSeconds - cpu,
+      peakMegabytes: service.process.peakMegabytes,
+      visible: Math.min(found, visible),
+      silent: Math.max(0, found - visible),
+      changed: visible + silent
+    })
+  }
+}
+
+/** Where the time goes: the first read to Kafka by one process, an unchanged sweep by the next one. */
+const profiles = async (origin: RunningOrigin, kafka: Kafka, records: number) => {
+  await using folder = await Folder.make()
+  const topic = await kafka.topic()
+  const settings = { ...settingsFor(folder, origin.url), KAFKA_BROKERS: kafka.brokers, ROLLCALL_TOPIC: topic }
+  const [ofFirst, ofUnchanged] = [join(folder.path, "first"), join(folder.path, "unchanged")]
+  {
+    await using service = await Service.start(settings, ofFirst)
+    await untilInKafka(origin, service, kafka, topic, records)
+  }
+  {
+    await using service = await Service.start(settings, ofUnchanged)
+    await service.command("sweep")
+    await service.logged("sweep complete")
+  }
+  return {
+    first: readProfiles(ofFirst, "first read to Kafka"),
+    unchanged: readProfiles(ofUnchanged, "unchanged sweep")
+  }
+}
+
+const measure = async (options: Options) => {
+  const { profile, records = 50_000, runs = 3 } = options
+  const kafka = await options.kafka()
+  await using origin = await RunningOrigin.start(records)
+  const measured: Record<keyof Runs, Array<Run>> = { first: [], unchanged: [], changes: [] }
+  for (let run = 0; run < runs; run++) {
+    await using folder = await Folder.make()
+    await using withoutKafka = await Folder.make()
+    const read = named("read", await readOnly(origin))
+    const places = { brokers: kafka.brokers, topic: await kafka.topic(), store: join(folder.path, "script.db") }
+    const script = await runOfScript(origin, places, records)
+    await origin.reset()
+    const log = named("log", await readWithoutKafka(origin, withoutKafka))
+    const service = await runOfService(origin, kafka, folder, records)
+    measured.first.push({ ...read, ...script.first, ...log, ...service.first })
+    measured.unchanged.push({ ...read, ...script.unchanged, ...service.unchanged })
+    measured.changes.push({ ...script.changes, ...service.changes })
+    await origin.reset()
+    await kafka.deleteTopics()
+  }
+  const profiled = profile ? await profiles(origin, kafka, records) : null
+  const shown = (found: Profile | undefined) => found === undefined ? {} : { profiles: [found] }
+  return {
+    first: { runs: measured.first, ...shown(profiled?.first) },
+    unchanged: { runs: measured.unchanged, ...shown(profiled?.unchanged) },
+    changes: { runs: measured.changes }
+  }
+}
+
+const names = {
+  read: "`fetch` and `JSON.parse`",
+  script: "the script",
+  log: "the service, without Kafka",
+  service: "the service"
+}
+
+export const first: Section = {
+  name: "first",
+  title: "First read",
+  measure,
+  goals: [
+    {
+      name: "first read to Kafka, CPU relative to the script",
+      before: 2.7,
+      goal: { atMost: 1 },
+      unit: "×",
+      digits: 2,
+      value: (runs) => medianOf(runs, cpuRatio("service", "script"))
+    },
+    {
+      name: "first read without Kafka, CPU relative to `fetch` and `JSON.parse`",
+      before: 8,
+      goal: { atMost: 4 },
+      unit: "×",
+      digits: 2,
+      value: (runs) => medianOf(runs, cpuRatio("log", "read"))
+    },
+    {
+      name: "peak memory of a first read to Kafka, 50,000 records",
+      before: 518,
+      goal: { atMost: 250 },
+      unit: "MB",
+      digits: 0,
+      value: (runs) => medianOf(runs, valueOf("service.peakMegabytes"))
+    }
+  ],
+  table: (runs) =>
+    rowsTable(runs, "", names, [
+      rateColumn("records"),
+      rateRatioColumn("script", "script"),
+      cpuColumn,
+      cpuRatioColumn("read", "read"),
+      cpuRatioColumn("script", "script"),
+      column("peak memory, MB", "peakMegabytes")
+    ]),
+  explanation: `
+All applications of one list (1.8 to 3.3 KB, median 2.4) are new, on a SQLite file. With Kafka, a contender is done when its topic has all
+events. Seconds count from the first request, so a start does not count in the rates, but its processor time counts.`
+}
+
+export const unchanged: Section = {
+  name: "unchanged",
+  title: "Unchanged records",
+  measure,
+  goals: [
+    {
+      name: "unchanged sweep, records/s relative to the script",
+      before: 0.73,
+      goal: { atLeast: 1.5 },
+      unit: "×",
+      digits: 2,
+      value: (runs) => medianOf(runs, rateRatio("service", "script"))
+    },
+    {
+      name: "unchanged sweep, CPU relative to the script",
+      before: 1.35,
+      goal: { atMost: 0.6 },
+      unit: "×",
+      digits: 2,
+      value: (runs) => medianOf(runs, cpuRatio("service", "script"))
+    }
+  ],
+  table: (runs) =>
+    rowsTable(runs, "", names, [
+      rateColumn("records"),
+      rateRatioColumn("script", "script"),
+      cpuColumn,
+      cpuRatioColumn("read", "read"),
+      cpuRatioColumn("script", "script"),
+      column("peak memory, MB", "peakMegabytes")
+    ]),
+  explanation: `
+The same list again, without a change: the script starts again and reads everything, the service runs a sweep on command. The processor
+time of the script includes its start (0.2 s). The peak of the service includes that of its first read.`
+}
+
+export const changes: Section = {
+  name: "changes",
+  title: "Few changes",
+  measure,
+  goals: [{
+    name: "1 % of the records changed, and 0.1 % silently: seconds until all are in Kafka",
+    before: 0.74,
+    goal: { atMost: 0.5 },
+    unit: "s",
+    digits: 2,
+    value: (runs) => medianOf(runs, valueOf("service.seconds"))
+  }],
+  table: (runs) =>
+    rowsTable(runs, "", names, [
+      column("seconds until visible changes", "visibleSeconds", 2),
+      column("seconds until all", "seconds", 2),
+      column("CPU s", "cpuSeconds", 2),
+      column("records read", "records"),
+      column("visible changes found", "visible"),
+      column("silent changes found", "silent"),
+      column("changes made", "changed")
+    ]),
+  explanation: `
+1 % of the records is updated, 0.1 % is deleted, and a renamed job changes 0.1 % silently: their \`changed_at\` stays, so \`updated_after\`
+does not show them. Seconds count from the command that starts a poll (for the script, from its first request) until the relay has
+published the last change. The service finds the silent changes because it reads the records that repeat the renamed job; the script
+cannot find them.`
+}

@@ -1,0 +1,153 @@
+/** The cost of many quiet streams: a start, and polls without changes once a minute. */
+import * as Effect from "effect/Effect"
+import { setTimeout } from "node:timers/promises"
+import { incrementalModels } from "../../src/api/Lists.ts"
+import { say } from "../../test/integration/postgres/Server.ts"
+import { make, type ManyStreams } from "../ManyStreams.ts"
+import type { Goal, Measured, Options, Run, Section } from "../Section.ts"
+import { formatted, median, medianOf, table, valueOf } from "../Table.ts"
+
+const recordsOfEach = 5
+const secondsSince = (at: number) => (Date.now() - at) / 1000
+
+/**
+ * The longest time in which the process does not answer `/health/live` while it answers the request, ms, as the median of five requests.
+ */
+const stallOf = async (url: string, path: string): Promise<number> => {
+  const stalls: Array<number> = []
+  for (let tries = 0; tries < 5; tries++) {
+    let longest = 0
+    let answered = false
+    const response = fetch(`${url}${path}`).then((response) => response.arrayBuffer()).finally(() => answered = true)
+    do {
+      const at = performance.now()
+      await (await fetch(`${url}/health/live`)).arrayBuffer()
+      longest = Math.max(longest, performance.now() - at)
+    } while (!answered)
+    await response
+    stalls.push(longest)
+    await setTimeout(200)
+  }
+  return median(stalls)
+}
+
+const commitsOf = (url: string | null): Promise<number> =>
+  url === null ? Promise.resolve(0) : Effect.runPromise(Effect.map(
+    say(url, "SELECT xact_commit::integer AS commits FROM pg_stat_database WHERE datname = 'postgres'"),
+    ({ rows }) => Number(rows[0]?.["commits"])
+  ))
+
+/** A first start reads all streams; the second one is measured, and then the polls of some time. */
+const measureStart = async (
+  { polled, postgres, start, streams }: ManyStreams,
+  intervalSeconds: number
+): Promise<Run> => {
+  const untilPolled = async () => {
+    while ((await polled(false)).streams < streams) await setTimeout(100)
+  }
+  const first = start()
+  await untilPolled()
+  await first.process.stop()
+  await polled(true)
+  // then all streams are due
+  await setTimeout(1.2 * intervalSeconds * 1000)
+
+  const { process, startedAt } = start()
+  const started = await process.line(`"started"`)
+  const { url }: { url: string } = JSON.parse(started.text)
+  await untilPolled()
+  const afterStart = {
+    streams,
+    answersSeconds: (started.at - startedAt) / 1000,
+    polledSeconds: secondsSince(startedAt),
+    startCpuSeconds: process.cpuSeconds
+  }
+  // the polls of the start come again together once; after this time they are spread
+  await setTimeout(intervalSeconds * 500)
+  await polled(true)
+  const before = { at: Date.now(), cpu: process.cpuSeconds, commits: await commitsOf(postgres) }
+  await setTimeout(intervalSeconds * 2000)
+  const [seconds, cpu, { polls }] = [secondsSince(before.at), process.cpuSeconds - before.cpu, await polled(false)]
+  return {
+    ...afterStart,
+    corePercent: (100 * cpu) / seconds,
+    cpuMillisPerPoll: (1000 * cpu) / polls,
+    transactionsPerPoll: ((await commitsOf(postgres)) - before.commits) / polls,
+    peakMegabytes: process.peakMegabytes,
+    streamsStallMillis: await stallOf(url, "/v1/streams"),
+    metricsStallMillis: await stallOf(url, "/metrics")
+  }
+}
+
+/** `records` is the number of streams. A few of them are polled more often than once a minute, so that a test is short. */
+const measureOn =
+  (store: "sqlite" | "postgres", name: string) =>
+  async ({ records = 3300, runs = 1 }: Options): Promise<Readonly<Record<string, Measured>>> => {
+    const integrations = Math.ceil(records / incrementalModels.length)
+    const intervalSeconds = Math.max(1, Math.min(60, Math.round(records / 55)))
+    const settings = { ROLLCALL_INTERVAL: `${intervalSeconds} seconds` }
+    const measured: Array<Run> = []
+    for (let run = 0; run < runs; run++) {
+      measured.push(
+        await Effect.runPromise(Effect.scoped(
+          Effect.flatMap(
+            make(store, integrations, recordsOfEach, settings),
+            (streams) => Effect.promise(() => measureStart(streams, intervalSeconds))
+          )
+        ))
+      )
+    }
+    return { [name]: { runs: measured } }
+  }
+
+const rows: ReadonlyArray<readonly [title: string, name: string, digits: number]> = [
+  ["streams", "streams", 0],
+  ["start until HTTP answers, s", "answersSeconds", 2],
+  ["start until the last stream is polled, s", "polledSeconds", 2],
+  ["CPU of the start until then, s", "startCpuSeconds", 2],
+  ["share of a core, %", "corePercent", 1],
+  ["CPU per poll, ms", "cpuMillisPerPoll", 2],
+  ["transactions of PostgreSQL per poll", "transactionsPerPoll", 1],
+  ["peak memory, MB", "peakMegabytes", 0],
+  ["the event loop waits for `/v1/streams`, ms", "streamsStallMillis", 0],
+  ["the event loop waits for `/metrics`, ms", "metricsStallMillis", 0]
+]
+
+const show = (runs: ReadonlyArray<Run>): string =>
+  table(["", ""], rows.map(([title, name, digits]) => [title, formatted(medianOf(runs, valueOf(name)), digits)]))
+
+const goal = (name: string, value: string, before: number, atMost: number, unit: string, digits: number): Goal => ({
+  name,
+  before,
+  goal: { atMost },
+  unit,
+  digits,
+  value: (runs) => medianOf(runs, valueOf(value))
+})
+
+export const streams: Section = {
+  name: "streams",
+  title: "Many streams",
+  measure: measureOn("sqlite", "streams"),
+  goals: [
+    goal("3,300 idle streams, one poll a minute, CPU of a core", "corePercent", 21, 6, "%", 1),
+    goal("3,300 idle streams, peak memory", "peakMegabytes", 805, 300, "MB", 0),
+    goal("3,300 streams, start until HTTP answers", "answersSeconds", 5.3, 1.5, "s", 1),
+    goal("3,300 streams, start until the last stream is polled", "polledSeconds", 8.6, 5, "s", 1),
+    goal("3,300 streams, the event loop waits for `/v1/streams`", "streamsStallMillis", NaN, 50, "ms", 0),
+    goal("3,300 streams, the event loop waits for `/metrics`", "metricsStallMillis", NaN, 50, "ms", 0)
+  ],
+  table: show,
+  explanation: `
+A SQLite store with lists of ${recordsOfEach} records, eleven for each integration; nothing changes. The start is that of a process whose streams were all read
+before, and are due. The share of a core is measured afterwards, over two polls of each stream. The last rows are the longest time in which \`/health/live\` does not answer
+while the other request is answered.`
+}
+
+export const streamsOnPostgres: Section = {
+  name: "streams-postgres",
+  title: "Many streams on PostgreSQL",
+  measure: measureOn("postgres", "streams-postgres"),
+  table: show,
+  explanation: "The same on a PostgreSQL server that waits for the disk at each commit."
+}

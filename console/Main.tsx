@@ -1,0 +1,206 @@
+/** The frame of the console: navigation, the state of the connection, and the page of the current path. */
+import { type ComponentType, render } from "preact"
+import { useEffect } from "preact/hooks"
+import { isSignedIn, mayOperate, version } from "./Client.ts"
+import { plural, since } from "./Format.ts"
+import { clock, connection, isPaused, overview, serverNow, start, togglePause } from "./Live.ts"
+import { AuditPage } from "./pages/Audit.tsx"
+import { DeadLetterPage, DeadLettersPage } from "./pages/DeadLetters.tsx"
+import { EventPage } from "./pages/Event.tsx"
+import { EventsPage } from "./pages/Events.tsx"
+import { HoldPage, HoldsPage } from "./pages/Holds.tsx"
+import { IntegrationPage, IntegrationsPage } from "./pages/Integrations.tsx"
+import { OverviewPage } from "./pages/Overview.tsx"
+import { PluginPage, PluginsPage } from "./pages/Plugins.tsx"
+import { ProcessesPage } from "./pages/Processes.tsx"
+import { StreamPage } from "./pages/Stream.tsx"
+import { StreamsPage } from "./pages/Streams.tsx"
+import { Empty, Title } from "./parts/Basics.tsx"
+import { outcome } from "./parts/Command.tsx"
+import { address, navigate } from "./Router.ts"
+
+type Parameters = ReadonlyArray<string>
+export type Page = ComponentType<{ readonly parameters: Parameters }>
+
+const routes: ReadonlyArray<readonly [pattern: RegExp, page: Page]> = [
+  [/^\/$/, OverviewPage],
+  [/^\/streams$/, StreamsPage],
+  [/^\/streams\/([^/]+)\/([^/]+)$/, StreamPage],
+  [/^\/integrations$/, IntegrationsPage],
+  [/^\/integrations\/([^/]+)$/, IntegrationPage],
+  [/^\/events$/, EventsPage],
+  [/^\/events\/([^/]+)$/, EventPage],
+  [/^\/holds$/, HoldsPage],
+  [/^\/holds\/([^/]+)$/, HoldPage],
+  [/^\/plugins$/, PluginsPage],
+  [/^\/plugins\/([^/]+)$/, PluginPage],
+  [/^\/dead-letters$/, DeadLettersPage],
+  [/^\/dead-letters\/([^/]+)$/, DeadLetterPage],
+  [/^\/processes$/, ProcessesPage],
+  [/^\/audit$/, AuditPage]
+]
+
+/** Path, label, and the key that opens it after `g`. */
+const links = [
+  ["/", "Overview", "o"],
+  ["/integrations", "Integrations", "i"],
+  ["/streams", "Streams", "s"],
+  ["/events", "Events", "e"],
+  ["/holds", "Holds", "h"],
+  ["/plugins", "Plugins", "p"],
+  ["/dead-letters", "Dead letters", "d"],
+  ["/processes", "Processes", "r"],
+  ["/audit", "Audit log", "a"]
+] as const
+
+const NotFound: Page = () => (
+  <>
+    <Title text="Not found" />
+    <Empty>The console has no such page.</Empty>
+  </>
+)
+
+const isCurrent = (path: string): boolean => {
+  const { pathname } = address.value
+  return path === "/" ? pathname === "/" : pathname === path || pathname.startsWith(`${path}/`)
+}
+
+const counts = (path: string): number => {
+  const matters = overview.value?.matters ?? []
+  const kind = path === "/holds" ? "hold" : path === "/dead-letters" ? "dead_letters" : null
+  if (path === "/") return matters.filter(({ severity }) => severity === "act").length
+  return kind === null ? 0 : matters.filter((matter) => matter.kind === kind).length
+}
+
+const Navigation = () => (
+  <nav aria-label="Pages">
+    <ul>
+      {links.map(([path, label]) => {
+        const count = counts(path)
+        return (
+          <li key={path}>
+            <a href={path} aria-current={isCurrent(path) ? "page" : undefined}>
+              {label}
+              {count === 0 ? null : <span class="count" title={`${count} to look at`}>{count}</span>}
+            </a>
+          </li>
+        )
+      })}
+    </ul>
+  </nav>
+)
+
+const ConnectionState = () => {
+  const state = overview.value
+  const text = isPaused.value
+    ? `Paused${state === null ? "" : `, as of ${since(state.as_of, serverNow.value)} ago`}`
+    : connection.value === "lost"
+    ? `Not connected${state === null ? "" : `, as of ${since(state.as_of, serverNow.value)} ago`}`
+    : connection.value === "connecting"
+    ? "Connecting…"
+    : "Live"
+  const tone = isPaused.value || connection.value === "lost" ? "warn" : "good"
+  return (
+    <div class="connection">
+      <span class={`dot ${tone}`} aria-hidden="true" />
+      <span role="status">{text}</span>
+      <button type="button" class="small" aria-pressed={isPaused.value} onClick={togglePause}>
+        {isPaused.value ? "Resume" : "Pause"}
+      </button>
+    </div>
+  )
+}
+
+const Outage = () => {
+  const state = overview.value
+  return state === null || state.outage === null ? null : (
+    <div class="notice bad" role="alert">
+      <p>
+        <strong>The store does not answer; the page shows what was read last.</strong> {state.outage}
+      </p>
+    </div>
+  )
+}
+
+const isTyping = (target: EventTarget | null): boolean =>
+  target instanceof HTMLElement && (target.matches("input, select, textarea") || target.closest("dialog") !== null)
+
+/** `g` and the key of a page opens it, `/` goes to the search, `.` pauses. */
+const useShortcuts = (): void => {
+  useEffect(() => {
+    let isGoing = false
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.metaKey || event.ctrlKey || event.altKey || isTyping(event.target)) return
+      const link = isGoing ? links.find(([, , key]) => key === event.key) : undefined
+      isGoing = event.key === "g"
+      if (link !== undefined) navigate(link[0])
+      else if (event.key === ".") togglePause()
+      else if (event.key === "/") {
+        const search = document.querySelector<HTMLInputElement>("input[type=search]")
+        if (search === null) return
+        event.preventDefault()
+        search.focus()
+      }
+    }
+    addEventListener("keydown", onKey)
+    return () => removeEventListener("keydown", onKey)
+  }, [])
+}
+
+const Console = () => {
+  useShortcuts()
+  const { pathname } = address.value
+  useEffect(() => {
+    outcome.value = ""
+  }, [pathname])
+  const found = routes.flatMap(([pattern, page]) => {
+    const match = pattern.exec(pathname)
+    return match === null ? [] : [{ page, parameters: match.slice(1).map(decodeURIComponent) }]
+  })[0]
+  const Current = found?.page ?? NotFound
+  const silent = overview.value?.processes.silent ?? 0
+  return (
+    <div class="frame">
+      <a class="skip" href="#main" onClick={() => document.getElementById("main")?.focus()}>Skip to the content</a>
+      <header class="top">
+        <a class="brand" href="/">Rollcall</a>
+        <Navigation />
+        <ConnectionState />
+        <div class="foot">
+          <p>
+            {version}
+            {silent === 0 ? null : `, ${plural(silent, "process", "processes")} silent`}
+          </p>
+          {mayOperate ? null : <p>Read only</p>}
+          <p>
+            <a href="/docs" data-outside>API</a> · <a href="/console/licenses.txt" data-outside>Licenses</a>
+          </p>
+          {isSignedIn
+            ? (
+              <form method="post" action="/logout">
+                <button class="small">Sign out</button>
+                <button class="small" formAction="/logout/everywhere">Sign out everywhere</button>
+              </form>
+            )
+            : null}
+        </div>
+      </header>
+      <main id="main" tabIndex={-1}>
+        <Outage />
+        <div class="outcome" role="status">
+          {outcome.value === "" ? null : <p class="notice good">{outcome.value}</p>}
+        </div>
+        <Current key={pathname} parameters={found?.parameters ?? []} />
+      </main>
+    </div>
+  )
+}
+
+start()
+const root = document.getElementById("console")
+if (root !== null) {
+  root.replaceChildren()
+  render(<Console />, root)
+}
+// a page that was restored after a while shows the current time at once
+addEventListener("pageshow", () => clock.value = Date.now())

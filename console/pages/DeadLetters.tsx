@@ -1,0 +1,383 @@
+/** Deliveries that were given up: find them, send them again, discard them, or report what happened to a write. */
+import { useState } from "preact/hooks"
+import type {
+  DeadLetterDetailView,
+  DeadLetterView,
+  OutcomeView,
+  PlanView
+} from "../../src/http/deadletters/DeadLetterApi.ts"
+import { get, post, RequestError } from "../Client.ts"
+import { number, plural } from "../Format.ts"
+import { At, Badge, Empty, Fact, Facts, Failure, Loading, Scroll, Section, Since, Title } from "../parts/Basics.tsx"
+import { Command } from "../parts/Command.tsx"
+import { Loaded, useResource } from "../parts/Resource.tsx"
+import { parameter, queryOf, setParameters } from "../Router.ts"
+
+interface List {
+  readonly items: ReadonlyArray<DeadLetterView>
+  readonly next: string | null
+}
+
+type Filter = Readonly<Record<string, string | ReadonlyArray<number>>>
+
+const reasons = ["Transient", "RateLimited", "Permanent", "TimedOut", "Defect", "LoopDetected", "ProcessEnded"]
+const names = ["plugin", "handler", "integration", "reason"] as const
+
+const PlanFacts = ({ plan }: { readonly plan: PlanView }) => (
+  <>
+    <Facts>
+      <Fact name="Dead letters">{number(plan.count)}</Fact>
+      <Fact name="Waiting behind them">{number(plan.parked)}</Fact>
+      <Fact name="Plan">
+        <code>{plan.plan}</code>
+      </Fact>
+    </Facts>
+    <ul>
+      {plan.shares.map(({ count, handler, plugin, reason }) => (
+        <li key={`${plugin} ${handler} ${reason}`}>
+          {number(count)} of {plugin} ({handler}): {reason}
+        </li>
+      ))}
+    </ul>
+    {plan.unknown === 0 ? null : (
+      <p class="notice warn">
+        {plural(plan.unknown, "of them has", "of them have")}{" "}
+        a write of unknown outcome and will fail again: open it and report what happened first.
+      </p>
+    )}
+  </>
+)
+
+/** A command that acts on exactly the dead letters that its dialog counts. */
+const Planned = ({ after, command, filter, label }: {
+  readonly filter: Filter
+  readonly command: "redrive" | "discard"
+  readonly label: string
+  readonly after: () => unknown
+}) => {
+  const [plan, setPlan] = useState<PlanView | RequestError | null>(null)
+  const [over, setOver] = useState("")
+  const known = plan === null || plan instanceof RequestError ? null : plan
+  const count = known === null ? "" : ` ${plural(known.count, "dead letter")}`
+  const sends = command === "redrive"
+  const load = () => {
+    setPlan(null)
+    post<PlanView>("/v1/deadletters/plan", filter).then(setPlan, setPlan)
+  }
+  return (
+    <Command
+      label={label}
+      tone={sends ? "main" : "danger"}
+      title={sends ? "Send dead letters again?" : "Discard dead letters?"}
+      confirm={sends ? `Send${count} again` : `Discard${count}`}
+      isBlocked={known === null || known.count === 0}
+      onOpen={load}
+      run={async () => {
+        if (known === null) throw new Error("There is no plan yet.")
+        const spread = sends && over !== "" ? { over } : {}
+        const { count } = await post<{ count: number }>(`/v1/deadletters/${command}`, {
+          ...filter,
+          plan: known.plan,
+          ...spread
+        })
+        return `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
+      }}
+      after={after}
+    >
+      <p>
+        {sends
+          ? "Each gets all its attempts again. Steps that are done are not repeated."
+          : "They are deleted for good, and later deliveries of their records continue."}
+      </p>
+      {plan === null ? <Loading /> : plan instanceof RequestError
+        ? <Failure error={plan} retry={load} />
+        : <PlanFacts plan={plan} />}
+      {sends
+        ? (
+          <label>
+            Spread over
+            <select value={over} onChange={({ currentTarget: { value } }) => setOver(value)}>
+              <option value="">at once</option>
+              <option value="10 minutes">10 minutes</option>
+              <option value="1 hour">1 hour</option>
+            </select>
+          </label>
+        )
+        : null}
+    </Command>
+  )
+}
+
+const Letters = ({ items }: { readonly items: ReadonlyArray<DeadLetterView> }) => (
+  <Scroll label="Dead letters">
+    <table>
+      <thead>
+        <tr>
+          <th>Dead letter</th>
+          <th>Handler</th>
+          <th>Integration</th>
+          <th>Reason</th>
+          <th class="n">Attempts</th>
+          <th class="n">Parked</th>
+          <th>Died</th>
+        </tr>
+      </thead>
+      <tbody>
+        {items.map((letter) => (
+          <tr key={letter.id}>
+            <th scope="row">
+              <a href={`/dead-letters/${letter.id}`}>{letter.id}</a>
+            </th>
+            <td>{letter.plugin} ({letter.handler})</td>
+            <td>{letter.integration}</td>
+            <td class="state">
+              <Badge tone="bad">{letter.refusal ?? letter.reason}</Badge>
+              <p class="cause">{letter.message}</p>
+            </td>
+            <td class="n">{number(letter.attempts)}</td>
+            <td class="n">{number(letter.parked)}</td>
+            <td>
+              <Since at={letter.died_at} suffix=" ago" />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </Scroll>
+)
+
+/** Dead letters that were sent again leave the list as they run: the number that is left is the progress. */
+export const DeadLettersPage = () => {
+  const filter = Object.fromEntries(names.flatMap((name) => parameter(name) === "" ? [] : [[name, parameter(name)]]))
+  const list = useResource<List>(`/v1/deadletters${queryOf({ ...filter, after: parameter("after"), limit: 100 })}`)
+  return (
+    <>
+      <Title text="Dead letters" />
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        {names.slice(0, 3).map((name) => (
+          <label key={name}>
+            {name[0]?.toUpperCase()}
+            {name.slice(1)}
+            <input
+              type="text"
+              value={parameter(name)}
+              onChange={({ currentTarget: { value } }) => setParameters({ [name]: value.trim(), after: "" })}
+            />
+          </label>
+        ))}
+        <label>
+          Reason
+          <select
+            value={parameter("reason")}
+            onChange={({ currentTarget: { value } }) => setParameters({ reason: value, after: "" })}
+          >
+            <option value="">all</option>
+            {reasons.map((reason) => <option key={reason} value={reason}>{reason}</option>)}
+          </select>
+        </label>
+      </form>
+      <Loaded resource={list}>
+        {({ items, next }) =>
+          items.length === 0
+            ? <Empty>No dead letter{Object.keys(filter).length === 0 ? "" : " matches this filter"}.</Empty>
+            : (
+              <>
+                <div class="buttons">
+                  <Planned label="Send all again" command="redrive" filter={filter} after={list.reload} />
+                  <Planned label="Discard all" command="discard" filter={filter} after={list.reload} />
+                </div>
+                <Letters items={items} />
+                {next === null
+                  ? null
+                  : <button type="button" onClick={() => setParameters({ after: next })}>Next</button>}
+              </>
+            )}
+      </Loaded>
+    </>
+  )
+}
+
+const Resolve = ({ after, letter, outcome }: {
+  readonly letter: number
+  readonly outcome: OutcomeView
+  readonly after: () => unknown
+}) => {
+  const [id, setId] = useState("")
+  const returnsId = outcome.commands.happened.includes("--id")
+  const report = (happened: boolean) => async () => {
+    const created = happened && returnsId ? { id: id.trim() } : {}
+    const { redriven } = await post<{ redriven: boolean }>(`/v1/deadletters/${letter}/resolve`, {
+      outcome: outcome.outcome,
+      happened,
+      ...created
+    })
+    return redriven ? `Reported; dead letter ${letter} is tried again` : "Reported; another outcome is still unknown"
+  }
+  const isDecidable = outcome.state === "unknown" || outcome.state === "unsent" || outcome.state === "answered"
+  return (
+    <li>
+      <h3>
+        {outcome.method} {outcome.path ?? outcome.step} <Badge tone="warn">{outcome.state}</Badge>
+      </h3>
+      <p>{outcome.where_to_look}</p>
+      <p>
+        Sent <At at={outcome.sent_at} />
+        {outcome.integration === null ? null : <>to {outcome.integration}</>}
+      </p>
+      {isDecidable
+        ? (
+          <div class="buttons">
+            <Command
+              label="It happened"
+              title="Did the write happen?"
+              confirm="It happened"
+              tone="main"
+              isBlocked={returnsId && id.trim() === ""}
+              run={report(true)}
+              after={after}
+            >
+              <p>The handler continues after the write, without sending it.</p>
+              {returnsId
+                ? (
+                  <label>
+                    Id of what it created, in the unified API
+                    <input type="text" value={id} onInput={({ currentTarget: { value } }) => setId(value)} />
+                  </label>
+                )
+                : null}
+            </Command>
+            <Command
+              label="It did not happen"
+              title="Did the write not happen?"
+              confirm="It did not happen: send it again"
+              tone="danger"
+              run={report(false)}
+              after={after}
+            >
+              <p>The handler sends the write again. If it did happen, it then happens twice.</p>
+            </Command>
+          </div>
+        )
+        : <p>The attempt that sent it is still running.</p>}
+    </li>
+  )
+}
+
+export const DeadLetterPage = ({ parameters: [id = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
+  const resource = useResource<DeadLetterDetailView>(`/v1/deadletters/${encodeURIComponent(id)}`)
+  const [isGone, setGone] = useState(false)
+  const after = async () => {
+    // what was sent again or discarded is not a dead letter now
+    const found = await get(`/v1/deadletters/${encodeURIComponent(id)}`).catch((error: RequestError) => error)
+    if (found instanceof RequestError && found.status === 404) setGone(true)
+    else await resource.reload()
+  }
+  if (isGone) {
+    return (
+      <>
+        <Title text={`Dead letter ${id}`} />
+        <Empty>It was sent again or discarded.</Empty>
+        <p>
+          <a href="/dead-letters">All dead letters</a>
+        </p>
+      </>
+    )
+  }
+  return (
+    <>
+      <Title text={`Dead letter ${id}`}>
+        <a href="/dead-letters">All dead letters</a>
+      </Title>
+      <Loaded resource={resource}>
+        {(letter) => (
+          <>
+            <p class="sentence">
+              <Badge tone="bad">{letter.refusal ?? letter.reason}</Badge> {letter.message}
+            </p>
+            <div class="buttons">
+              <Planned label="Send again" command="redrive" filter={{ ids: [letter.id] }} after={after} />
+              <Planned label="Discard" command="discard" filter={{ ids: [letter.id] }} after={after} />
+            </div>
+            {letter.faults.length === 0 ? null : (
+              <ul>
+                {letter.faults.map(({ message, path, rule }) => (
+                  <li key={`${path} ${rule}`}>
+                    <code>{path}</code>: {message}
+                  </li>
+                ))}
+              </ul>
+            )}
+            {letter.outcomes.length === 0 ? null : (
+              <Section id="outcomes" title="Writes of unknown outcome">
+                <ul class="outcomes">
+                  {letter.outcomes.map((outcome) => (
+                    <Resolve key={outcome.outcome} letter={letter.id} outcome={outcome} after={after} />
+                  ))}
+                </ul>
+              </Section>
+            )}
+            <Facts>
+              <Fact name="Handler">
+                <a href={`/plugins/${encodeURIComponent(letter.plugin)}`}>{letter.plugin}</a> ({letter.handler})
+              </Fact>
+              <Fact name="Integration">
+                <a href={`/integrations/${encodeURIComponent(letter.integration)}`}>{letter.integration}</a>
+              </Fact>
+              <Fact name={letter.event === null ? "Tick" : "Event"}>
+                {letter.event === null ?
+                  <At at={letter.scheduled_at} /> :
+                  (
+                    <a href={`/events/${encodeURIComponent(letter.position)}`}>
+                      {letter.event.model} {letter.event.record}, version {letter.event.version}
+                    </a>
+                  )}
+              </Fact>
+              <Fact name="Died">
+                <At at={letter.died_at} />
+              </Fact>
+              <Fact name="Waiting behind it">{number(letter.parked)}</Fact>
+            </Facts>
+            <Section id="attempts" title="Attempts">
+              {letter.failed_attempts.length === 0 ? <Empty>It was never attempted.</Empty> : (
+                <ol class="attempts">
+                  {letter.failed_attempts.map((attempt) => (
+                    <li key={attempt.number}>
+                      <h3>
+                        Attempt {attempt.number}: {attempt.reason}
+                      </h3>
+                      <p>{attempt.message}</p>
+                      <p class="quiet">
+                        <At at={attempt.started_at} /> to <At at={attempt.failed_at} />
+                      </p>
+                      <ul>
+                        {attempt.requests.map(({ at, integration, outcome, what }) => (
+                          <li key={`${at} ${what}`}>
+                            <code>{what}</code> {integration}{" "}
+                            <Badge tone={outcome === "done" ? "good" : "warn"}>{outcome}</Badge>
+                          </li>
+                        ))}
+                      </ul>
+                    </li>
+                  ))}
+                </ol>
+              )}
+            </Section>
+            <Section id="journal" title="Steps">
+              {letter.journal.length === 0 ? <Empty>No step has started.</Empty> : (
+                <ul>
+                  {letter.journal.map(({ begun_at, done, step }) => (
+                    <li key={step}>
+                      <code>{step}</code>{" "}
+                      <Badge tone={done ? "good" : "warn"}>{done ? "done" : "outcome unknown"}</Badge>{" "}
+                      <At at={begun_at} />
+                    </li>
+                  ))}
+                </ul>
+              )}
+            </Section>
+          </>
+        )}
+      </Loaded>
+    </>
+  )
+}

@@ -1,0 +1,234 @@
+/** One change: its path from the run that found it to the writes that it led to, and its values once they are revealed. */
+import type { ComponentChildren } from "preact"
+import { useState } from "preact/hooks"
+import type { ChangeContent, ChangePath } from "../../src/http/changes/ChangeApi.ts"
+import { get, RequestError } from "../Client.ts"
+import { plural } from "../Format.ts"
+import { At, Badge, Fact, Facts, Failure, Scroll, Section, Title } from "../parts/Basics.tsx"
+import { Loaded, useResource } from "../parts/Resource.tsx"
+import { queryOf, streamPath } from "../Router.ts"
+import { ChangeTable, eventPath, kindTones } from "./Events.tsx"
+
+type Delivery = ChangePath["deliveries"][number]
+
+const masked = "••••••"
+
+const textOf = (value: unknown): string =>
+  value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value, null, 2)
+
+const Value = ({ value }: { readonly value: unknown }) => <pre>{textOf(value)}</pre>
+
+/** The changed paths with their values side by side; without content the values are masked. */
+const Values = ({ content, paths }: {
+  readonly paths: ReadonlyArray<string>
+  readonly content: ChangeContent | null
+}) => (
+  <Scroll label="Values">
+    <table class="values">
+      <thead>
+        <tr>
+          <th>Path</th>
+          <th>Before</th>
+          <th>After</th>
+        </tr>
+      </thead>
+      <tbody>
+        {(content !== null && content.changes.length > 0
+          ? content.changes
+          : paths.map((path) => ({ path, before: masked, after: masked }))).map((
+            { after, before, path }
+          ) => (
+            <tr key={path}>
+              <th scope="row">
+                <code>{path === "" ? "(the record)" : path}</code>
+              </th>
+              <td>
+                <Value value={path === "" && content !== null ? content.before : before} />
+              </td>
+              <td>
+                <Value value={path === "" && content !== null ? content.after : after} />
+              </td>
+            </tr>
+          ))}
+      </tbody>
+    </table>
+  </Scroll>
+)
+
+const Records = ({ content }: { readonly content: ChangeContent }) => (
+  <details>
+    <summary>The whole record</summary>
+    <div class="sides">
+      <div>
+        <h3>Before</h3>
+        <Value value={content.before} />
+      </div>
+      <div>
+        <h3>After</h3>
+        <Value value={content.after} />
+      </div>
+    </div>
+  </details>
+)
+
+const Content = ({ paths, position }: { readonly position: string; readonly paths: ReadonlyArray<string> }) => {
+  const [state, setState] = useState<ChangeContent | RequestError | null>(null)
+  const content = state instanceof RequestError ? null : state
+  const reveal = () => {
+    get<ChangeContent>(`/v1/changes/${encodeURIComponent(position)}/content`).then(setState, setState)
+  }
+  return (
+    <Section id="values" title="Before and after">
+      <div class="buttons">
+        {content === null
+          ? <button type="button" onClick={reveal}>Reveal values</button>
+          : <button type="button" onClick={() => setState(null)}>Hide values</button>}
+        <span class="quiet">Revealing is recorded in the audit log.</span>
+      </div>
+      {state instanceof RequestError ? <Failure error={state} retry={reveal} /> : null}
+      <Values paths={paths.length === 0 ? [""] : paths} content={content} />
+      {content === null ? null : <Records content={content} />}
+    </Section>
+  )
+}
+
+const tones = { waiting: "plain", due: "plain", running: "plain", dead: "bad", settled: "good" } as const
+
+const DeliveryStep = ({ delivery }: { readonly delivery: Delivery }) => (
+  <li>
+    <h3>
+      {delivery.plugin} ({delivery.handler}) <Badge tone={tones[delivery.state]}>{delivery.state}</Badge>
+    </h3>
+    {delivery.state === "dead"
+      ? (
+        <p>
+          <a href={`/dead-letters/${delivery.delivery}`}>Dead letter {delivery.delivery}</a>
+        </p>
+      )
+      : null}
+    {delivery.failed_attempts.map(({ failed_at, message, number, reason }) => (
+      <p key={number}>
+        Attempt {number} failed <At at={failed_at} />: {reason}, {message}
+      </p>
+    ))}
+    {delivery.due_at === null ? null : (
+      <p>
+        Next attempt <At at={delivery.due_at} />
+      </p>
+    )}
+    <ul>
+      {delivery.steps.map(({ begun_at, done, step, write }) => (
+        <li key={step}>
+          {write === null ? "Step" : "Write"} <code>{write ?? step}</code>{" "}
+          <Badge tone={done ? "good" : "warn"}>{done ? "done" : "outcome unknown"}</Badge> <At at={begun_at} />
+        </li>
+      ))}
+    </ul>
+    {delivery.echoes.length === 0 ? null : (
+      <>
+        <p>The changes that came back:</p>
+        <ChangeTable items={delivery.echoes} />
+      </>
+    )}
+  </li>
+)
+
+const Stage = ({ children, state, title }: {
+  readonly title: string
+  readonly state: ComponentChildren
+  readonly children: ComponentChildren
+}) => (
+  <li>
+    <h3>
+      {title} {state}
+    </h3>
+    {children}
+  </li>
+)
+
+const Path = ({ caused_by, change, deliveries, event_id, kafka }: ChangePath) => (
+  <Section id="path" title="Path of the change">
+    <ol class="stages">
+      <Stage title="Source" state={<Badge tone="good">read</Badge>}>
+        <p>
+          {change.changed_at === null ? null : (
+            <>
+              Changed <At at={change.changed_at} />,{" "}
+            </>
+          )}
+          found by a {change.origin} <At at={change.detected_at} />
+        </p>
+        {change.cause === null ? null : (
+          <p>
+            A write of the plugin {change.cause.plugin} caused it (delivery {change.cause.delivery}).{" "}
+            {caused_by === null ? null : <a href={eventPath(caused_by)}>The event that it reacted to</a>}
+          </p>
+        )}
+      </Stage>
+      <Stage title="Event log" state={<Badge tone="good">committed</Badge>}>
+        <p>
+          Position <code>{change.position}</code>, event <code>{event_id}</code>
+        </p>
+      </Stage>
+      {kafka === null
+        ? <Stage title="Kafka" state={<Badge tone="plain">not used</Badge>}>{null}</Stage>
+        : (
+          <Stage
+            title="Kafka"
+            state={kafka.published ? <Badge tone="good">published</Badge> : <Badge tone="warn">waits</Badge>}
+          >
+            <p>
+              Key <code>{kafka.key}</code>
+              {kafka.published ? "" : `; ${plural(kafka.waiting, "event")} before it`}
+            </p>
+          </Stage>
+        )}
+      {deliveries.length === 0
+        ? (
+          <Stage title="Handlers" state={<Badge tone="plain">no trace</Badge>}>
+            <p>No delivery is open, and none left a step or a write: handlers that got it are done with it.</p>
+          </Stage>
+        )
+        : deliveries.map((delivery) => (
+          <DeliveryStep key={`${delivery.plugin} ${delivery.handler}`} delivery={delivery} />
+        ))}
+    </ol>
+  </Section>
+)
+
+export const EventPage = ({ parameters: [position = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
+  const resource = useResource<ChangePath>(`/v1/changes/${encodeURIComponent(position)}`)
+  return (
+    <>
+      <Title text="Event">
+        <a href="/events">All events</a>
+      </Title>
+      <Loaded resource={resource}>
+        {(path) => {
+          const { change } = path
+          const { integration, model, record } = change
+          return (
+            <>
+              <p class="sentence">
+                <Badge tone={kindTones[change.kind]}>{change.kind}</Badge> {integration}/{model}{" "}
+                <code>{record}</code>, version {change.version}
+              </p>
+              <Facts>
+                <Fact name="Stream">
+                  <a href={streamPath(integration, model)}>{integration}/{model}</a>
+                </Fact>
+                <Fact name="Record">
+                  <a href={`/events${queryOf({ integration, model, id: record })}`}>All its events</a>
+                </Fact>
+                <Fact name="Transitions">{change.transitions.join(", ") || "none"}</Fact>
+                {change.reason === null ? null : <Fact name="Deleted because">{change.reason}</Fact>}
+              </Facts>
+              <Content position={position} paths={change.paths} />
+              <Path {...path} />
+            </>
+          )
+        }}
+      </Loaded>
+    </>
+  )
+}

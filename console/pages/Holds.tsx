@@ -1,0 +1,267 @@
+/** Holds of the guard: the changes that wait for a decision, and the decision. */
+import { useState } from "preact/hooks"
+import type { HoldPage as HoldRecords, HoldPlanView, HoldView } from "../../src/http/holds/HoldApi.ts"
+import { get, post, RequestError } from "../Client.ts"
+import { number, plural } from "../Format.ts"
+import {
+  At,
+  Badge,
+  Empty,
+  Fact,
+  Facts,
+  Failure,
+  Loading,
+  Scroll,
+  Section,
+  Since,
+  Title,
+  type Tone
+} from "../parts/Basics.tsx"
+import { Command } from "../parts/Command.tsx"
+import { Loaded, useResource } from "../parts/Resource.tsx"
+import { parameter, queryOf, setParameters, streamPath } from "../Router.ts"
+
+interface List {
+  readonly items: ReadonlyArray<HoldView>
+  readonly next: string | null
+}
+
+const tones: Readonly<Record<HoldView["state"], Tone>> = {
+  open: "bad",
+  rejected: "warn",
+  approving: "warn",
+  approved: "good",
+  canceled: "plain"
+}
+
+export const HoldsPage = () => {
+  const [state, after] = [parameter("state"), parameter("after")]
+  const list = useResource<List>(`/v1/holds${queryOf({ state, after, limit: 100 })}`)
+  return (
+    <>
+      <Title text="Holds" />
+      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          State
+          <select value={state} onChange={({ currentTarget: { value } }) => setParameters({ state: value, after: "" })}>
+            <option value="">not approved</option>
+            {Object.keys(tones).map((one) => <option key={one} value={one}>{one}</option>)}
+          </select>
+        </label>
+      </form>
+      <Loaded resource={list}>
+        {({ items, next }) =>
+          items.length === 0
+            ? <Empty>No hold: the guard holds no change back.</Empty>
+            : (
+              <>
+                <Scroll label="Holds">
+                  <table>
+                    <thead>
+                      <tr>
+                        <th>Hold</th>
+                        <th>Stream</th>
+                        <th>State</th>
+                        <th class="n">Records</th>
+                        <th>Kind</th>
+                        <th>Opened</th>
+                      </tr>
+                    </thead>
+                    <tbody>
+                      {items.map((hold) => (
+                        <tr key={hold.id}>
+                          <th scope="row">
+                            <a href={`/holds/${hold.id}`}>Hold {hold.id}</a>
+                          </th>
+                          <td>
+                            <a href={streamPath(hold.integration, hold.model)}>{hold.stream}</a>
+                          </td>
+                          <td>
+                            <Badge tone={tones[hold.state]}>{hold.state}</Badge>
+                          </td>
+                          <td class="n">{number(hold.records)}</td>
+                          <td>{hold.kind}</td>
+                          <td>
+                            <Since at={hold.opened_at} suffix=" ago" />
+                          </td>
+                        </tr>
+                      ))}
+                    </tbody>
+                  </table>
+                </Scroll>
+                {next === null
+                  ? null
+                  : <button type="button" onClick={() => setParameters({ after: next })}>Older holds</button>}
+              </>
+            )}
+      </Loaded>
+    </>
+  )
+}
+
+/** How an approval publishes: parameters of the request. */
+const modes = { events: {}, backfill: { origin: "backfill" }, silent: { silent: "true" } } as const
+type Mode = keyof typeof modes
+
+const modeTexts: Readonly<Record<Mode, string>> = {
+  events: "Publish the changes as events",
+  backfill: "Publish them as old records: plugins skip them by default",
+  silent: "Publish nothing: the new content counts as published"
+}
+
+const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: () => unknown }) => {
+  const [plan, setPlan] = useState<HoldPlanView | RequestError | null>(null)
+  const [mode, setMode] = useState<Mode>("events")
+  const count = plan === null || plan instanceof RequestError ? hold.records : plan.hold.records
+  const offered = (Object.keys(modes) as Array<Mode>).filter((one) => one !== "silent" || hold.kind === "scope")
+  const load = () => {
+    setPlan(null)
+    get<HoldPlanView>(`/v1/holds/${hold.id}/plan`).then(setPlan, setPlan)
+  }
+  return (
+    <Command
+      label="Approve"
+      tone="main"
+      title={`Approve hold ${hold.id}?`}
+      confirm={mode === "silent" ? `Accept ${plural(count, "change")}` : `Publish ${plural(count, "change")}`}
+      isBlocked={plan === null || plan instanceof RequestError}
+      onOpen={load}
+      run={async () => {
+        if (plan === null || plan instanceof RequestError) throw new Error("There is no plan yet.")
+        await post<HoldView>(`/v1/holds/${hold.id}/approve${queryOf({ plan: plan.plan, ...modes[mode] })}`)
+        return `Hold ${hold.id} is approved: ${plural(plan.hold.records, "change")}`
+      }}
+      after={reload}
+    >
+      <p>An approval cannot be undone. It applies to exactly the changes that are counted here.</p>
+      {plan === null
+        ? <Loading />
+        : plan instanceof RequestError
+        ? <Failure error={plan} retry={load} />
+        : (
+          <Facts>
+            <Fact name="Changes">{number(plan.hold.records)}</Fact>
+            <Fact name="Plan">
+              <code>{plan.plan}</code>
+            </Fact>
+          </Facts>
+        )}
+      <fieldset>
+        <legend>How</legend>
+        {offered.map((one) => (
+          <label key={one} class="choice">
+            <input type="radio" name="mode" checked={mode === one} onChange={() => setMode(one)} /> {modeTexts[one]}
+          </label>
+        ))}
+      </fieldset>
+    </Command>
+  )
+}
+
+const Records = ({ page }: { readonly page: HoldRecords }) => (
+  <Section id="records" title="Samples">
+    <p>Look at two or three of these records in the source system: are the changes real?</p>
+    {page.records.length === 0 ? <Empty>No record is held now.</Empty> : (
+      <Scroll label="Held records">
+        <table>
+          <thead>
+            <tr>
+              <th>Record</th>
+              <th>Status</th>
+              <th>Why it counts as deleted</th>
+              <th>Changed at</th>
+              <th>Detected at</th>
+            </tr>
+          </thead>
+          <tbody>
+            {page.records.map((record) => (
+              <tr key={record.id}>
+                <th scope="row">
+                  <code>{record.id}</code>
+                </th>
+                <td>{record.status}</td>
+                <td>{record.reason ?? "–"}</td>
+                <td>
+                  <At at={record.changed_at} />
+                </td>
+                <td>
+                  <At at={record.detected_at} />
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Scroll>
+    )}
+    {page.next === null ?
+      null :
+      <button type="button" onClick={() => setParameters({ after: page.next ?? "" })}>Next records</button>}
+  </Section>
+)
+
+export const HoldPage = ({ parameters: [id = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
+  const resource = useResource<HoldRecords>(
+    `/v1/holds/${encodeURIComponent(id)}${queryOf({ after: parameter("after"), limit: 25 })}`
+  )
+  return (
+    <>
+      <Title text={`Hold ${id}`}>
+        <a href="/holds">All holds</a>
+      </Title>
+      <Loaded resource={resource}>
+        {(page) => {
+          const { hold } = page
+          const isOpen = hold.state === "open" || hold.state === "rejected"
+          return (
+            <>
+              <p class="sentence">
+                <Badge tone={tones[hold.state]}>{hold.state}</Badge> {hold.reason}
+              </p>
+              {hold.waiting_reason === null ? null : <p>{hold.waiting_reason}</p>}
+              {isOpen
+                ? (
+                  <div class="buttons">
+                    <Approve hold={hold} reload={resource.reload} />
+                    {hold.state === "open"
+                      ? (
+                        <Command
+                          label="Reject"
+                          tone="danger"
+                          title={`Reject hold ${hold.id}?`}
+                          confirm={`Reject ${plural(hold.records, "change")}`}
+                          run={async () => {
+                            await post<HoldView>(`/v1/holds/${hold.id}/reject`)
+                            return `Hold ${hold.id} is rejected: its changes stay unpublished`
+                          }}
+                          after={resource.reload}
+                        >
+                          <p>
+                            The records stay as they were published. They are held again only if the API shows them with
+                            different content. A rejected hold can still be approved.
+                          </p>
+                        </Command>
+                      )
+                      : null}
+                  </div>
+                )
+                : null}
+              <Facts>
+                <Fact name="Stream">
+                  <a href={streamPath(hold.integration, hold.model)}>{hold.stream}</a>
+                </Fact>
+                <Fact name="Kind">{hold.kind}</Fact>
+                <Fact name="Changes">{number(hold.records)}</Fact>
+                <Fact name="Opened">
+                  <Since at={hold.opened_at} suffix=" ago" />
+                </Fact>
+                <Fact name="Released">{number(hold.released)}</Fact>
+                {hold.paths.length === 0 ? null : <Fact name="Paths">{hold.paths.join(", ")}</Fact>}
+              </Facts>
+              <Records page={page} />
+            </>
+          )
+        }}
+      </Loaded>
+    </>
+  )
+}

@@ -1,0 +1,142 @@
+/** The problems, since when, and for which customers; below them the way of a change and the freshness of the last hours. */
+import type { Matter, OverviewView, Step } from "../../src/http/overview/OverviewApi.ts"
+import { duration, number, plural, rate } from "../Format.ts"
+import { overview } from "../Live.ts"
+import { Badge, Loading, Section, Since, Title } from "../parts/Basics.tsx"
+import { HistorySection } from "../parts/History.tsx"
+
+const kinds: Readonly<Record<Matter["kind"], string>> = {
+  store: "Store",
+  process: "Process",
+  kafka: "Kafka",
+  disk: "Disk",
+  hold: "Hold",
+  blocked: "Blocked",
+  failing: "Failing",
+  late: "Late",
+  circuit: "Circuit",
+  dead_letters: "Dead letters",
+  plugin: "Plugin",
+  switched_off: "Off",
+  quarantine: "Quarantine"
+}
+
+const scopeOf = ({ integration_count, integrations, stream_count }: Matter): string => {
+  if (integration_count === 0) return "everything"
+  const others = integration_count - integrations.length
+  const names = `${integrations.join(", ")}${others > 0 ? ` and ${number(others)} more` : ""}`
+  return stream_count > 1 ? `${names} (${plural(stream_count, "stream")})` : names
+}
+
+const MatterRow = ({ matter }: { readonly matter: Matter }) => (
+  <li class={`matter ${matter.severity}`}>
+    <div class="kind">
+      <Badge tone={matter.severity === "act" ? "bad" : "warn"}>{kinds[matter.kind]}</Badge>
+    </div>
+    <div class="what">
+      <h3>{matter.title}</h3>
+      <p>{matter.detail}</p>
+    </div>
+    <div class="scope">
+      {matter.since === null ? null : (
+        <>
+          for <Since at={matter.since} /> ·{" "}
+        </>
+      )}
+      {scopeOf(matter)}
+    </div>
+    <a class="button" href={matter.link}>
+      {matter.action}
+      <span class="hidden">: {matter.title}</span>
+    </a>
+  </li>
+)
+
+const Matters = ({ matters, omitted, streams }: OverviewView) => (
+  <Section id="attention" title="Needs attention">
+    {matters.length === 0
+      ? (
+        <p class="calm">
+          <Badge tone="good">OK</Badge> Nothing waits for you.{" "}
+          {streams.backfilling > 0 ? `${plural(streams.backfilling, "stream")} still backfilling.` : ""}
+        </p>
+      )
+      : <ul class="matters">{matters.map((matter) => <MatterRow key={matter.id} matter={matter} />)}</ul>}
+    {omitted === 0 ? null : <p class="quiet">{number(omitted)} more are not shown.</p>}
+  </Section>
+)
+
+const steps: Readonly<Record<Step["step"], readonly [name: string, unit: string, waiting: string]>> = {
+  source: ["Source", "records read/s", "streams behind"],
+  log: ["Event log", "events/s", "changes held or pending"],
+  kafka: ["Kafka", "events/s", "events to publish"],
+  handlers: ["Handlers", "events/s", "deliveries open"]
+}
+const stepTones = { ok: "good", late: "warn", stopped: "bad", unused: "plain" } as const
+const stepStates = { ok: "ok", late: "behind", stopped: "stopped", unused: "not used" } as const
+
+const StepCard = ({ step }: { readonly step: Step }) => {
+  const [name, unit, waiting] = steps[step.step]
+  const isUsed = step.state !== "unused"
+  return (
+    <li class="step">
+      <h3>
+        {name} <Badge tone={stepTones[step.state]}>{stepStates[step.state]}</Badge>
+      </h3>
+      {isUsed
+        ? (
+          <dl>
+            <div>
+              <dt>{unit}</dt>
+              <dd>{step.rate === null ? "–" : rate(step.rate)}</dd>
+            </div>
+            <div>
+              <dt>{waiting}</dt>
+              <dd>{number(step.waiting)}</dd>
+            </div>
+            <div>
+              <dt>oldest</dt>
+              <dd>
+                <Since at={step.oldest_at} />
+              </dd>
+            </div>
+          </dl>
+        )
+        : null}
+      {step.remark === null ? null : <p class="quiet">{step.remark}</p>}
+    </li>
+  )
+}
+
+const seconds = (value: number | null): string => value === null ? "–" : duration(value)
+
+const Numbers = ({ freshness, integrations, records, streams }: OverviewView) => (
+  <p class="numbers">
+    {plural(integrations, "integration")} · {plural(streams.total, "stream")}: {number(streams.live)} live
+    {streams.backfilling > 0 ? `, ${number(streams.backfilling)} backfilling` : ""}
+    {streams.blocked > 0 ? `, ${number(streams.blocked)} blocked` : ""}
+    {streams.failing > 0 ? `, ${number(streams.failing)} failing` : ""}
+    {streams.paused > 0 ? `, ${number(streams.paused)} paused` : ""} · {plural(records, "record")} · freshness{" "}
+    {seconds(freshness.median_seconds)} median, {seconds(freshness.p95_seconds)} for 95 %,{" "}
+    {seconds(freshness.worst_seconds)} worst
+  </p>
+)
+
+export const OverviewPage = () => {
+  const state = overview.value
+  return (
+    <>
+      <Title text="Overview" />
+      {state === null ? <Loading /> : (
+        <>
+          <Matters {...state} />
+          <Section id="path" title="Data path">
+            <ol class="path">{state.path.map((step) => <StepCard key={step.step} step={step} />)}</ol>
+            <Numbers {...state} />
+          </Section>
+          <HistorySection />
+        </>
+      )}
+    </>
+  )
+}

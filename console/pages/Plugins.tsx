@@ -1,0 +1,243 @@
+/** Plugins: their handlers, backlog and failures, and their switches. */
+import type { PluginView } from "../../src/delivery/admin/PluginAdmin.ts"
+import type { PluginList } from "../../src/http/plugins/PluginApi.ts"
+import { post } from "../Client.ts"
+import { number, plural } from "../Format.ts"
+import { Badge, Empty, Scroll, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { Command } from "../parts/Command.tsx"
+import { Loaded, useResource } from "../parts/Resource.tsx"
+import { queryOf } from "../Router.ts"
+
+type Handler = PluginView["handlers"][number]
+
+const stateOf = (plugin: PluginView, { circuit_open, trigger }: Handler): readonly [Tone, string] => {
+  if (!plugin.configured || trigger === null) return ["warn", "not configured"]
+  if (!plugin.on) return ["warn", "off"]
+  return circuit_open === null ? ["good", "on"] : ["bad", `circuit open, ${plural(circuit_open.failures, "failure")}`]
+}
+
+const Handlers = ({ plugins }: { readonly plugins: ReadonlyArray<PluginView> }) => (
+  <Scroll label="Handlers">
+    <table>
+      <thead>
+        <tr>
+          <th>Plugin</th>
+          <th>Handler</th>
+          <th>State</th>
+          <th class="n">Lag</th>
+          <th class="n">Running</th>
+          <th class="n">Due</th>
+          <th class="n">Waiting</th>
+          <th class="n">Dead</th>
+          <th>Oldest</th>
+        </tr>
+      </thead>
+      <tbody>
+        {plugins.flatMap((plugin) =>
+          plugin.handlers.map((handler) => {
+            const [tone, text] = stateOf(plugin, handler)
+            return (
+              <tr key={`${plugin.plugin} ${handler.handler}`}>
+                <th scope="row">
+                  <a href={`/plugins/${encodeURIComponent(plugin.plugin)}`}>{plugin.plugin}</a>
+                </th>
+                <td>{handler.handler}</td>
+                <td>
+                  <Badge tone={tone}>{text}</Badge>
+                </td>
+                <td class="n">{number(handler.lag_events)}</td>
+                <td class="n">{number(handler.running)}</td>
+                <td class="n">{number(handler.due)}</td>
+                <td class="n">{number(handler.waiting)}</td>
+                <td class="n">
+                  {handler.dead === 0 ?
+                    0 :
+                    (
+                      <a href={`/dead-letters${queryOf({ plugin: plugin.plugin, handler: handler.handler })}`}>
+                        {number(handler.dead)}
+                      </a>
+                    )}
+                </td>
+                <td>
+                  <Since at={handler.oldest_at} />
+                </td>
+              </tr>
+            )
+          })
+        )}
+      </tbody>
+    </table>
+  </Scroll>
+)
+
+const Writes = ({ after, writes }: Pick<PluginList, "writes"> & { readonly after: () => unknown }) => (
+  <div class="buttons">
+    {writes === "on"
+      ? (
+        <Command
+          label="Stop all writes"
+          tone="danger"
+          title="Stop the writes of all plugins?"
+          confirm="Stop all writes"
+          run={async () => {
+            await post("/v1/plugins/writes/stop")
+            return "No plugin starts a write from now on"
+          }}
+          after={after}
+        >
+          <p>
+            From now on no plugin starts a write to the API. Deliveries that need to write wait. Reading and publishing
+            continue, and so do requests of handlers to other systems.
+          </p>
+        </Command>
+      )
+      : (
+        <Command
+          label="Resume writes"
+          tone="main"
+          title="Resume the writes of all plugins?"
+          confirm="Resume writes"
+          run={async () => {
+            await post("/v1/plugins/writes/resume")
+            return "Plugins may write again"
+          }}
+          after={after}
+        >
+          <p>Deliveries that waited continue at once.</p>
+        </Command>
+      )}
+  </div>
+)
+
+const Notices = ({ delivering, writes }: PluginList) => (
+  <>
+    {writes === "on" ? null : <p class="notice warn">The writes of all plugins are stopped.</p>}
+    {delivering.reason === null ? null : (
+      <p class="notice bad">
+        Delivery is {delivering.state}: {delivering.reason}
+      </p>
+    )}
+  </>
+)
+
+export const PluginsPage = () => {
+  const list = useResource<PluginList>("/v1/plugins")
+  return (
+    <>
+      <Title text="Plugins" />
+      <Loaded resource={list}>
+        {(plugins) =>
+          plugins.items.length === 0 ? <Empty>No plugin is configured.</Empty> : (
+            <>
+              <Notices {...plugins} />
+              <Writes writes={plugins.writes} after={list.reload} />
+              <Handlers plugins={plugins.items} />
+            </>
+          )}
+      </Loaded>
+    </>
+  )
+}
+
+/** Switches a plugin, everywhere or in one integration. */
+const Switch = ({ after, integration, isOn, plugin }: {
+  readonly plugin: string
+  readonly integration?: string
+  readonly isOn: boolean
+  readonly after: () => unknown
+}) => {
+  const where = integration === undefined ? "everywhere" : `in ${integration}`
+  const word = isOn ? "off" : "on"
+  return (
+    <Command
+      label={`Switch ${word}`}
+      tone={isOn ? "danger" : "main"}
+      title={`Switch ${plugin} ${word} ${where}?`}
+      confirm={`Switch ${word}`}
+      run={async () => {
+        await post(`/v1/plugins/${encodeURIComponent(plugin)}/${word}${queryOf({ integration: integration ?? "" })}`)
+        return `${plugin} is switched ${word} ${where}`
+      }}
+      after={after}
+    >
+      <p>
+        {isOn
+          ? "Running deliveries are finished. All others wait, in order, and none is lost."
+          : "Deliveries that waited are run, in order."}
+      </p>
+    </Command>
+  )
+}
+
+const Integrations = ({ after, plugin }: { readonly plugin: PluginView; readonly after: () => unknown }) => (
+  <Scroll label="Integrations of the plugin">
+    <table>
+      <thead>
+        <tr>
+          <th>Integration</th>
+          <th>State</th>
+          <th>Why</th>
+          <th>Switch</th>
+        </tr>
+      </thead>
+      <tbody>
+        {plugin.integrations.map(({ integration, reason, state }) => (
+          <tr key={integration}>
+            <th scope="row">
+              <a href={`/integrations/${encodeURIComponent(integration)}`}>{integration}</a>
+            </th>
+            <td>
+              <Badge tone={state === "on" ? "good" : state === "off" ? "warn" : "bad"}>{state}</Badge>
+            </td>
+            <td>{reason ?? ""}</td>
+            <td>
+              {state === "on" || reason === "by an operator"
+                ? <Switch plugin={plugin.plugin} integration={integration} isOn={state === "on"} after={after} />
+                : null}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  </Scroll>
+)
+
+export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
+  const resource = useResource<PluginView>(`/v1/plugins/${encodeURIComponent(name)}`)
+  return (
+    <>
+      <Title text={name}>
+        <a href="/plugins">All plugins</a>
+      </Title>
+      <Loaded resource={resource}>
+        {(plugin) => (
+          <>
+            <p class="sentence">
+              {plugin.configured
+                ? plugin.on
+                  ? <Badge tone="good">on</Badge>
+                  : <Badge tone="warn">off</Badge>
+                : <Badge tone="warn">no longer configured</Badge>} {plural(plugin.handlers.length, "handler")},{" "}
+              {plural(plugin.integrations.length, "integration")}
+            </p>
+            {plugin.configured
+              ? (
+                <div class="buttons">
+                  <Switch plugin={name} isOn={plugin.on} after={resource.reload} />
+                </div>
+              )
+              : null}
+            <Section id="handlers" title="Handlers">
+              <Handlers plugins={[plugin]} />
+            </Section>
+            <Section id="integrations" title="Integrations">
+              {plugin.integrations.length === 0
+                ? <Empty>It runs in no integration.</Empty>
+                : <Integrations plugin={plugin} after={resource.reload} />}
+            </Section>
+          </>
+        )}
+      </Loaded>
+    </>
+  )
+}

@@ -1,0 +1,111 @@
+/** Plots of the last hours, from the history in the store. */
+import { useEffect, useState } from "preact/hooks"
+import type { SampleView } from "../../src/http/overview/OverviewApi.ts"
+import { get } from "../Client.ts"
+import { duration, rate } from "../Format.ts"
+import { clock, isPaused } from "../Live.ts"
+import { parameter, setParameters } from "../Router.ts"
+import { Empty, Section } from "./Basics.tsx"
+import { Plot } from "./Plot.tsx"
+
+interface History {
+  readonly interval_seconds: number
+  readonly samples: ReadonlyArray<SampleView>
+}
+
+const hours = ["1", "6", "24"]
+
+const secondsOf = ({ at }: SampleView): number => Date.parse(at) / 1_000
+
+/** Adds an empty sample in each gap, so that a plot does not draw a line across the time in which no process ran. */
+const withGaps = ({ interval_seconds, samples }: History): ReadonlyArray<SampleView | number> =>
+  samples.flatMap((sample, index) => {
+    const before = samples[index - 1]
+    const isGap = before !== undefined && secondsOf(sample) - secondsOf(before) > interval_seconds * 2.5
+    return isGap ? [secondsOf(sample) - 1, sample] : [sample]
+  })
+
+const Plots = (history: History) => {
+  const points = withGaps(history)
+  const times = points.map((point) => typeof point === "number" ? point : secondsOf(point))
+  const of = (value: (sample: SampleView, before: SampleView | undefined) => number | null) =>
+    points.map((point, index) => {
+      const before = points[index - 1]
+      return typeof point === "number" ? null : value(point, typeof before === "number" ? undefined : before)
+    })
+  const last = history.samples.at(-1)
+  const shown = (value: number | null | undefined): string => value == null ? "not known" : duration(value)
+  return (
+    <div class="plots">
+      <div>
+        <h3>Freshness</h3>
+        <Plot
+          description={`Freshness of the streams: now ${shown(last?.median_seconds)} median, ${
+            shown(last?.worst_seconds)
+          } worst`}
+          times={times}
+          format={duration}
+          lines={[
+            { label: "median", color: "--accent", values: of(({ median_seconds }) => median_seconds) },
+            { label: "95 %", color: "--warn", values: of(({ p95_seconds }) => p95_seconds) },
+            { label: "worst", color: "--bad", values: of(({ worst_seconds }) => worst_seconds) }
+          ]}
+        />
+      </div>
+      <div>
+        <h3>Events per second</h3>
+        <Plot
+          description={`Events per second in the event log, and the number of open deliveries: now ${
+            last?.deliveries ?? 0
+          }`}
+          times={times}
+          format={rate}
+          lines={[
+            {
+              label: "events",
+              color: "--accent",
+              values: of((sample, before) =>
+                before === undefined
+                  ? null
+                  : Math.max(0, sample.events - before.events) / Math.max(1, secondsOf(sample) - secondsOf(before))
+              )
+            }
+          ]}
+        />
+      </div>
+    </div>
+  )
+}
+
+export const HistorySection = () => {
+  const [history, setHistory] = useState<History | null>(null)
+  const range = parameter("hours") === "" ? "6" : parameter("hours")
+  const minute = Math.floor(clock.value / 60_000)
+  useEffect(() => {
+    if (isPaused.value && history !== null) return
+    const since = new Date(Date.now() - Number(range) * 3_600_000).toISOString()
+    // without an answer the last plot stays, and the state of the connection says why
+    get<History>(`/v1/overview/history?since=${since}`, { automatic: true }).then(setHistory, () => undefined)
+  }, [minute, range])
+  return (
+    <Section id="history" title="Last hours">
+      <fieldset class="range">
+        <legend class="hidden">Range</legend>
+        {hours.map((value) => (
+          <label key={value} class="choice">
+            <input
+              type="radio"
+              name="hours"
+              checked={range === value}
+              onChange={() => setParameters({ hours: value === "6" ? "" : value })}
+            />{" "}
+            {value} h
+          </label>
+        ))}
+      </fieldset>
+      {history === null ? null : history.samples.length < 2
+        ? <Empty>The plot begins a few minutes after the first start: there is one sample a minute.</Empty>
+        : <Plots {...history} />}
+    </Section>
+  )
+}

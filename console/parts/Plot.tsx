@@ -1,0 +1,90 @@
+/** A plot over time. Its values are also in its description, for a screen reader. */
+import { useEffect, useRef } from "preact/hooks"
+import UPlot from "uplot"
+
+export interface Line {
+  readonly label: string
+  /** A custom property of the style sheet. */
+  readonly color: string
+  readonly values: ReadonlyArray<number | null>
+}
+
+export interface PlotProps {
+  readonly description: string
+  /** Seconds since 1970; with a null in each line where samples are missing. */
+  readonly times: ReadonlyArray<number>
+  readonly lines: ReadonlyArray<Line>
+  readonly format: (value: number) => string
+}
+
+const height = 180
+
+const colorOf = (element: Element, name: string): string => {
+  // a custom property with light-dark() is resolved only where it is used
+  const probe = document.createElement("i")
+  probe.style.color = `var(${name})`
+  element.append(probe)
+  const { color } = getComputedStyle(probe)
+  probe.remove()
+  return color
+}
+
+export const Plot = ({ description, format, lines, times }: PlotProps) => {
+  const box = useRef<HTMLDivElement>(null)
+  const plot = useRef<UPlot | null>(null)
+  const data: UPlot.AlignedData = [[...times], ...lines.map(({ values }) => [...values])]
+
+  useEffect(() => {
+    const element = box.current
+    if (element === null) return
+    const build = (): void => {
+      plot.current?.destroy()
+      const axis = {
+        stroke: colorOf(element, "--quiet"),
+        grid: { stroke: colorOf(element, "--line"), width: 1 },
+        ticks: { show: false }
+      }
+      plot.current = new UPlot(
+        {
+          width: element.clientWidth,
+          height,
+          // in UTC, as everywhere
+          tzDate: (seconds) => UPlot.tzDate(new Date(seconds * 1_000), "Etc/UTC"),
+          cursor: { drag: { x: false, y: false } },
+          series: [
+            { value: "{YYYY}-{MM}-{DD} {HH}:{mm}" },
+            ...lines.map(({ color, label }) => ({
+              label,
+              stroke: colorOf(element, color),
+              width: 1.5,
+              points: { show: false },
+              value: (_: UPlot, value: number | null) => value === null ? "–" : format(value)
+            }))
+          ],
+          axes: [axis, { ...axis, size: 64, values: (_, values) => values.map(format) }]
+        },
+        data,
+        element
+      )
+    }
+    build()
+    const scheme = matchMedia("(prefers-color-scheme: dark)")
+    const observer = new ResizeObserver(() => plot.current?.setSize({ width: element.clientWidth, height }))
+    observer.observe(element)
+    scheme.addEventListener("change", build)
+    return () => {
+      observer.disconnect()
+      scheme.removeEventListener("change", build)
+      plot.current?.destroy()
+    }
+  }, [])
+
+  useEffect(() => plot.current?.setData(data), [times])
+
+  return (
+    <figure class="plot">
+      <figcaption class="hidden">{description}</figcaption>
+      <div ref={box} aria-hidden="true" />
+    </figure>
+  )
+}

@@ -1,0 +1,66 @@
+/** The outcomes of ended jobs until the store has settled them. */
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { AttemptOutcome, Claimed } from "../../store/Deliveries.ts"
+import type { HandlerQueue, HeldJob } from "./HandlerQueue.ts"
+import type { ShardHold } from "./ShardHold.ts"
+
+export interface HeldOutcome {
+  readonly hold: ShardHold
+  readonly outcome: AttemptOutcome
+}
+
+export const released = (members: ReadonlyArray<Claimed>): AttemptOutcome => ({
+  _tag: "Released",
+  deliveries: members.map(({ id }) => id)
+})
+
+export const make = () => {
+  let outcomes: Array<HeldOutcome> = []
+  let some = Deferred.makeUnsafe<void>()
+
+  const push = (hold: ShardHold, outcome: AttemptOutcome) => {
+    outcomes.push({ hold, outcome })
+    Deferred.doneUnsafe(some, Exit.void)
+  }
+  const finishJob = (handlerQueue: HandlerQueue, { hold }: HeldJob, outcome: AttemptOutcome) => {
+    handlerQueue.inFlight--
+    hold.jobs--
+    push(hold, outcome)
+  }
+  const release = (handlerQueue: HandlerQueue, job: HeldJob) => finishJob(handlerQueue, job, released(job.members))
+  /** Releases the queued jobs for which this holds. */
+  const releaseQueued = (handlerQueue: HandlerQueue, isReleased: (job: HeldJob) => boolean) => {
+    for (const job of handlerQueue.queued.splice(0)) {
+      if (isReleased(job)) release(handlerQueue, job)
+      else handlerQueue.queued.push(job)
+    }
+  }
+  const releaseQueue = (handlerQueue: HandlerQueue) => releaseQueued(handlerQueue, () => true)
+
+  return {
+    push,
+    finishJob,
+    release,
+    releaseQueued,
+    releaseQueue,
+    /** Outcomes that `settled` has not removed yet, oldest first. */
+    all: (): ReadonlyArray<HeldOutcome> => outcomes,
+    settled: (settled: ReadonlyArray<HeldOutcome>) => {
+      const done = new Set(settled)
+      outcomes = outcomes.filter((outcome) => !done.has(outcome))
+      if (outcomes.length === 0) some = Deferred.makeUnsafe()
+    },
+    /** Returns once there are outcomes and no further one follows immediately, or `most` of them. */
+    awaitSome: Effect.fnUntraced(function*(most: number) {
+      yield* Deferred.await(some)
+      for (let count = 0; outcomes.length > count && count < most;) {
+        count = outcomes.length
+        yield* Effect.yieldNow
+      }
+    })
+  }
+}
+
+export type EndedJobs = ReturnType<typeof make>

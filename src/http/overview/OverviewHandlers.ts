@@ -1,0 +1,71 @@
+/** Handlers for the state of the whole installation, once or as a stream of server-sent events, and its history. */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { HttpServerRequest } from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Stream from "effect/Stream"
+import { formatTime } from "../../domain/Watermark.ts"
+import { historyInterval, historySlots } from "../../store/State.ts"
+import { Store } from "../../store/Store.ts"
+import { Api } from "../Api.ts"
+import { toStoreUnavailable } from "../StoreUnavailable.ts"
+import { SharedOverview } from "./SharedOverview.ts"
+import { select } from "./StreamRows.ts"
+
+const isFresh = ({ headers }: HttpServerRequest): boolean => headers["cache-control"]?.includes("no-cache") === true
+
+/** Each new state. While the store was never read, or a read fails, a comment keeps the connection. */
+const states = Effect.gen(function*() {
+  const shared = yield* SharedOverview
+  const wait = Effect.flatMap(shared.pause, (pause) => Effect.sleep(Duration.millis(pause)))
+  const next = shared.get(false).pipe(
+    Effect.map(({ text }) => `event: overview\ndata: ${text}\n\n`),
+    Effect.catch(() => Effect.succeed(": the store does not answer\n\n"))
+  )
+  const body = Stream.unfold(
+    true,
+    (isFirst: boolean) => Effect.map(isFirst ? next : Effect.andThen(wait, next), (text) => [text, false] as const)
+  )
+  return HttpServerResponse.stream(Stream.encodeText(body), {
+    contentType: "text/event-stream; charset=utf-8",
+    headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
+  })
+})
+
+const current = Effect.gen(function*() {
+  const request = yield* HttpServerRequest
+  if (request.headers["accept"]?.includes("text/event-stream") === true) return yield* states
+  const { text } = yield* (yield* SharedOverview).get(isFresh(request))
+  return HttpServerResponse.text(text, { contentType: "application/json" })
+})
+
+const orNull = (value: number | undefined): number | null => value ?? null
+
+export const layer = HttpApiBuilder.group(Api, "overview", (handlers) =>
+  handlers
+    .handle("show", () => Effect.catchTag(current, "StoreError", toStoreUnavailable))
+    .handle("streams", ({ query }) =>
+      Effect.gen(function*() {
+        const { get } = yield* SharedOverview
+        const { rows, view } = yield* get(isFresh(yield* HttpServerRequest))
+        return { as_of: view.as_of, ...select(rows, query) }
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+    .handle("history", ({ query: { since } }) =>
+      Effect.gen(function*() {
+        const { history } = yield* Store
+        const now = yield* Clock.currentTimeMillis
+        const samples = yield* history(Math.max(since ?? 0, now - historySlots * historyInterval))
+        return {
+          interval_seconds: historyInterval / 1000,
+          samples: samples.map(({ at, median, p95, worst, ...sample }) => ({
+            ...sample,
+            at: formatTime(at),
+            median_seconds: orNull(median),
+            p95_seconds: orNull(p95),
+            worst_seconds: orNull(worst),
+            dead_letters: sample.deadLetters
+          }))
+        }
+      }).pipe(Effect.catchTag("StoreError", toStoreUnavailable))))

@@ -1,0 +1,84 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { StreamView } from "../streams/StreamApi.ts"
+import type { StreamRow } from "./OverviewApi.ts"
+import { rowOf, select } from "./StreamRows.ts"
+
+const view: StreamView = {
+  stream: "greenhouse:acme/ats.tag",
+  integration: "greenhouse:acme",
+  model: "ats.tag",
+  phase: "live",
+  paused: false,
+  blocked: null,
+  failing: null,
+  watermark: "2026-03-01T12:00:00.000Z",
+  generation: 1,
+  complete_to: null,
+  position: "a-1-1",
+  freshness_seconds: 10,
+  records_live: 3,
+  pending: {},
+  quarantined: 0,
+  stale_records: 0,
+  polls_return: "changes",
+  progress: null,
+  redacting: null,
+  last_poll_at: null,
+  last_sweep_at: null,
+  last_poll_started_at: null,
+  last_sweep_started_at: null,
+  sweep_repeats: false
+}
+const problem = { message: "refused", since: "2026-03-01T11:00:00.000Z" }
+
+describe("the state of a stream", () => {
+  it.each<readonly [string, Partial<StreamView>, StreamRow["state"]]>([
+    ["that is within three intervals", { freshness_seconds: 300 }, "ok"],
+    ["that is further behind", { freshness_seconds: 301 }, "late"],
+    ["that was never read", { freshness_seconds: null, phase: "starting" }, "backfilling"],
+    ["that is backfilling", { freshness_seconds: 9_999, phase: "backfilling" }, "backfilling"],
+    ["that fails", { failing: { ...problem, count: 2 } }, "failing"],
+    ["that is blocked and paused", { blocked: { ...problem, reason: "key" }, paused: true }, "blocked"],
+    ["that is paused and fails", { failing: { ...problem, count: 2 }, paused: true }, "paused"]
+  ])("%s is %j: %s", (_, change, state) => {
+    assert.strictEqual(rowOf({ ...view, ...change }, 100).state, state)
+  })
+
+  it("has a target of at least two minutes, and a longer one if polls return the whole list", () => {
+    assert.strictEqual(rowOf(view, 1).target_seconds, 120)
+    assert.strictEqual(rowOf({ ...view, polls_return: "everything" }, 60).target_seconds, 1_800)
+  })
+})
+
+describe("a list of streams", () => {
+  const row = (stream: string, change: Partial<StreamRow> = {}): StreamRow => ({
+    ...rowOf(view, 60),
+    stream,
+    ...change
+  })
+  const names = (rows: ReadonlyArray<StreamRow>) => rows.map(({ stream }) => stream)
+
+  it("begins with what is blocked, and with the latest of the late; the others keep their order while their freshness changes", () => {
+    const rows = [
+      row("d", { freshness_seconds: 9 }),
+      row("c", { freshness_seconds: 5 }),
+      row("b", { state: "late", freshness_seconds: 300 }),
+      row("a", { state: "late", freshness_seconds: 400 }),
+      row("e", { state: "blocked" })
+    ]
+    assert.deepStrictEqual(names(select(rows, {}).items), ["e", "a", "b", "c", "d"])
+  })
+
+  it("has each matching row on exactly one page", () => {
+    const rows = Array.from({ length: 25 }, (_, index) => row(`s${index}`, { records_live: index % 3 }))
+    const found: Array<string> = []
+    for (let after: string | null = "0"; after !== null;) {
+      const page: ReturnType<typeof select> = select(rows, { order: "records", after: Number(after), limit: 10 })
+      assert.strictEqual(page.total, 25)
+      found.push(...names(page.items))
+      after = page.next
+    }
+    assert.sameMembers(found, names(rows))
+    assert.lengthOf(found, 25)
+  })
+})

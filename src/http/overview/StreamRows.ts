@@ -1,0 +1,105 @@
+/**
+ * A short row for each stream: its state in one word, and its freshness against its target. Filters and sorts the rows.
+ *
+ * Invariants
+ * 1. A stream that is read and falls behind is `late`, whatever the reason: no state hides a freshness beyond the target, except the
+ *    states that say why it is not read, and a backfill
+ */
+import type { IntegrationView } from "../Api.ts"
+import type { StreamView } from "../streams/StreamApi.ts"
+import type { streamOrders, StreamRow, streamStates } from "./OverviewApi.ts"
+
+/** How many intervals of its polls a stream may be behind. */
+const intervalsBehind = 3
+const leastTarget = 120
+/** Polls that return the whole list run less often (see `NextStep`). */
+const unfilteredFactor = 10
+
+/** Seconds. `interval`: between two polls, s. */
+export const targetOf = ({ polls_return }: Pick<StreamView, "polls_return">, interval: number): number =>
+  Math.max(leastTarget, intervalsBehind * interval * (polls_return === "everything" ? unfilteredFactor : 1))
+
+type State = (typeof streamStates)[number]
+
+const stateOf = (stream: StreamView, target: number): State => {
+  if (stream.blocked !== null) return "blocked"
+  if (stream.paused) return "paused"
+  if (stream.failing !== null) return "failing"
+  if (stream.phase !== "live") return "backfilling"
+  return stream.freshness_seconds !== null && stream.freshness_seconds > target ? "late" : "ok"
+}
+
+export const rowOf = (stream: StreamView, interval: number): StreamRow => {
+  const target = targetOf(stream, interval)
+  const state = stateOf(stream, target)
+  const reason = state === "blocked" ? stream.blocked : state === "failing" ? stream.failing : null
+  return {
+    stream: stream.stream,
+    integration: stream.integration,
+    model: stream.model,
+    state,
+    cause: reason?.message ?? null,
+    since: reason?.since ?? (state === "late" ? stream.watermark : null),
+    freshness_seconds: stream.freshness_seconds,
+    target_seconds: target,
+    records_live: stream.records_live,
+    pending: Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0),
+    quarantined: stream.quarantined
+  }
+}
+
+export const rowsOf = (
+  streams: ReadonlyArray<StreamView>,
+  integrations: ReadonlyArray<IntegrationView>
+): ReadonlyArray<StreamRow> => {
+  const intervals = new Map(integrations.map((one) => [one.id, one.interval_seconds]))
+  return streams.map((stream) => rowOf(stream, intervals.get(stream.integration) ?? 60))
+}
+
+const urgency: Readonly<Record<State, number>> = { blocked: 0, failing: 1, late: 2, backfilling: 3, paused: 4, ok: 5 }
+
+/** How far a late stream is behind; other streams are sorted by name, so that their rows stay where they are. */
+const behind = ({ freshness_seconds, state, target_seconds }: StreamRow): number =>
+  state === "late" ? (freshness_seconds ?? 0) / target_seconds : 0
+
+const byName = (one: StreamRow, other: StreamRow): number =>
+  one.stream < other.stream ? -1 : one.stream > other.stream ? 1 : 0
+
+type Order = (typeof streamOrders)[number]
+
+const orders: Readonly<Record<Order, (one: StreamRow, other: StreamRow) => number>> = {
+  urgency: (one, other) => urgency[one.state] - urgency[other.state] || behind(other) - behind(one),
+  stream: byName,
+  freshness: (one, other) => (other.freshness_seconds ?? Infinity) - (one.freshness_seconds ?? Infinity) || 0,
+  records: (one, other) => other.records_live - one.records_live,
+  pending: (one, other) => other.pending - one.pending,
+  quarantined: (one, other) => other.quarantined - one.quarantined
+}
+
+export interface RowQuery {
+  readonly search?: string | undefined
+  readonly state?: State | undefined
+  readonly integration?: string | undefined
+  readonly order?: Order | undefined
+  /** How many rows to leave out. */
+  readonly after?: number | undefined
+  readonly limit?: number | undefined
+}
+
+/** A page of the rows that match, and how many match. Rows that are equal in the order are sorted by name. */
+export const select = (
+  rows: ReadonlyArray<StreamRow>,
+  { after = 0, integration, limit = 100, order = "urgency", search = "", state }: RowQuery
+): { readonly items: ReadonlyArray<StreamRow>; readonly total: number; readonly next: string | null } => {
+  const words = search.toLowerCase().split(/\s+/).filter((word) => word !== "")
+  const matching = rows.filter((row) => {
+    if (state !== undefined && row.state !== state) return false
+    if (integration !== undefined && row.integration !== integration) return false
+    const text = `${row.stream} ${row.cause ?? ""}`.toLowerCase()
+    return words.every((word) => text.includes(word))
+  })
+  const compare = orders[order]
+  const sorted = matching.toSorted((one, other) => compare(one, other) || byName(one, other))
+  const end = after + limit
+  return { items: sorted.slice(after, end), total: sorted.length, next: end < sorted.length ? String(end) : null }
+}

@@ -1,0 +1,48 @@
+/**
+ * Headers of messages. Most headers of a stream's messages have the same value in each message, so the messages share a template
+ * with these values, which a driver encodes once.
+ */
+
+export interface HeaderTemplate {
+  readonly names: ReadonlyArray<string>
+  /** The value of each header; null: each message has its own. */
+  readonly values: ReadonlyArray<string | null>
+  /** Upper bound of the encoded size (bytes) without the messages' own values. */
+  readonly bytes: number
+}
+
+export interface Headers {
+  readonly template: HeaderTemplate
+  /** The message's own values, in the order of the template's names. */
+  readonly own: ReadonlyArray<string>
+}
+
+/** Longest length prefixes of a header's name and value. */
+const prefixBytes = 10
+
+export const template = (headers: Readonly<Record<string, string | null>>): HeaderTemplate => {
+  const names = Object.keys(headers)
+  const values = Object.values(headers)
+  let bytes = prefixBytes * names.length
+  for (const text of [...names, ...values]) bytes += Buffer.byteLength(text ?? "")
+  return { names, values, bytes }
+}
+
+export const none: Headers = { template: template({}), own: [] }
+
+/** Headers with these values. */
+export const fixed = (headers: Readonly<Record<string, string>>): Headers => ({ template: template(headers), own: [] })
+
+/** Upper bound of the encoded size, bytes. */
+export const sizeOf = ({ own, template }: Headers): number => {
+  let { bytes } = template
+  for (const value of own) bytes += Buffer.byteLength(value)
+  return bytes
+}
+
+export const toRecord = ({ own, template: { names, values } }: Headers): Record<string, string> => {
+  const headers: Record<string, string> = {}
+  let next = 0
+  for (let i = 0; i < names.length; i++) headers[names[i]!] = values[i] ?? own[next++]!
+  return headers
+}

@@ -1,0 +1,40 @@
+/** Queries of the event log: by readers that follow it, and by people who search it. */
+import type { Kind, LogEntry } from "../domain/ChangeEvent.ts"
+
+/** Selects rows of the log: each given property must match with any of its values. */
+export interface LogFilter {
+  readonly integrations?: ReadonlyArray<string> | undefined
+  readonly models?: ReadonlyArray<string> | undefined
+  readonly kinds?: ReadonlyArray<Kind> | undefined
+  /** Names of transitions. */
+  readonly transitions?: ReadonlyArray<string> | undefined
+}
+
+export interface LogQuery extends LogFilter {
+  /** Rows after this position; 0 = from the oldest. */
+  readonly after: number
+  /**
+   * Rows up to this position. A query by kind or transition reads every row up to the next match, so a reader that must respond soon
+   * limits how far it searches.
+   */
+  readonly upTo?: number | undefined
+  readonly limit: number
+}
+
+/** Selects events from the newest to the oldest. */
+export interface LogSearch extends LogFilter {
+  /** Id of a record; then all its events are found, however old they are. */
+  readonly id?: string | undefined
+  /** Events before this position; absent: from the newest. */
+  readonly before?: number | undefined
+  readonly limit: number
+  /** How many positions a search without an id reads at most. */
+  readonly positions: number
+}
+
+export interface FoundEvents {
+  /** Newest first. */
+  readonly entries: ReadonlyArray<LogEntry>
+  /** Continue with the events before this position; null if there are none. */
+  readonly next: number | null
+}

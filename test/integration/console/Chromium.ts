@@ -1,0 +1,56 @@
+/** The system's Chromium, for the tests of the console. */
+import { existsSync } from "node:fs"
+import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
+
+const found = [
+  process.env["CHROMIUM"] ?? "",
+  "/usr/bin/chromium",
+  "/usr/bin/chromium-browser",
+  "/usr/bin/google-chrome"
+]
+  .find((path) => path !== "" && existsSync(path))
+
+/** Why the tests cannot run; null if they can. */
+export const missing = found === undefined ? "Chromium is not installed; CHROMIUM names another path" : null
+
+export const launch = (): Promise<Browser> =>
+  chromium.launch({ executablePath: found ?? "", args: ["--no-sandbox", "--disable-dev-shm-usage"] })
+
+/** A page of the console, and what it did that it must not do. */
+export interface Opened {
+  readonly page: Page
+  /** Errors of the page, and messages of the browser about it, such as a violation of the policy. */
+  readonly errors: ReadonlyArray<string>
+  /** Addresses of other servers that it requested. */
+  readonly foreign: ReadonlyArray<string>
+}
+
+/** A page in a context of its own, so that no cookie is shared. */
+export const open = async (browser: Browser, baseURL: string, options: BrowserContextOptions = {}): Promise<Opened> => {
+  const context = await browser.newContext({ baseURL, ...options })
+  const page = await context.newPage()
+  const errors: Array<string> = []
+  const foreign: Array<string> = []
+  page.on("pageerror", ({ message }) => errors.push(message))
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning") errors.push(message.text())
+  })
+  page.on("request", (request) => {
+    if (!request.url().startsWith(`${baseURL}/`)) foreign.push(request.url())
+  })
+  return { page, errors, foreign }
+}
+
+/** Clicks, on the page or in its dialog, and counts how often. */
+export const counting = (page: Page) => {
+  let clicks = 0
+  const click = async (role: "button" | "link", name: string | RegExp): Promise<void> => {
+    clicks += 1
+    await page.getByRole(role, { name }).first().click()
+  }
+  const confirm = async (name: string | RegExp): Promise<void> => {
+    clicks += 1
+    await page.getByRole("dialog").getByRole("button", { name }).click()
+  }
+  return { count: () => clicks, click, confirm }
+}

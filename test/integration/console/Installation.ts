@@ -1,0 +1,101 @@
+/**
+ * A real process that reads a sandbox, with one plugin, and the three things that go wrong in it: an integration that is no longer
+ * allowed to read a model, deletes that the guard holds, and a delivery that is given up.
+ */
+import { existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { type RunningSandbox, startSandbox } from "../../../src/sandbox/Sandbox.ts"
+import { freePort, Program } from "../cli/Program.ts"
+
+const effect = realpathSync(join(dirname(fileURLToPath(import.meta.url)), "../../../node_modules/effect"))
+
+export const integration = "sandbox:everything"
+export const token = "an-operate-token-of-at-least-32-characters"
+export const readToken = "a-read-token-of-at-least-32-characters"
+
+/** Its deliveries of tags are given up as long as the file exists. */
+const configurationOf = (url: string, broken: string): string =>
+  `import { defineConfig, secret } from "rollcall"
+import * as Plugin from "rollcall/plugin"
+import * as Effect from "effect/Effect"
+import { existsSync } from "node:fs"
+
+const audience = Plugin.make("audience").on(
+  "ats.tag.created",
+  {},
+  () => existsSync(${JSON.stringify(broken)})
+    ? Effect.fail(new Plugin.Permanent({ message: "the list of the audience is closed" }))
+    : Effect.void
+).with({ from: "oldest" })
+
+export default defineConfig({
+  accounts: { default: { url: "${url}", key: secret("KEY") } },
+  integrations: [{
+    id: "${integration}",
+    models: ["ats.tag", "hris.skill", "hris.absence_type"],
+    interval: "1 second",
+    sweepInterval: "1 hour"
+  }],
+  plugins: [audience]
+})
+`
+
+export interface Installation {
+  readonly url: string
+  readonly sandbox: RunningSandbox
+  readonly program: Program
+  /** Ids of the tags at the start. */
+  readonly tags: ReadonlyArray<string>
+  /** Deliveries of new tags are given up, or no longer. */
+  readonly setBroken: (isBroken: boolean) => void
+  /** Sends a request with the operate token. */
+  readonly ask: <A>(path: string) => Promise<A>
+  readonly stop: () => Promise<void>
+}
+
+/** `guarded`: the API needs a token. */
+export const install = async ({ guarded }: { readonly guarded: boolean }): Promise<Installation> => {
+  const directory = mkdtempSync(join(tmpdir(), "rollcall-console-"))
+  const sandbox = await startSandbox({ seed: 7, speed: 0, records: 10, integrations: 1 })
+  const broken = join(directory, "broken")
+  mkdirSync(join(directory, "node_modules"))
+  symlinkSync(effect, join(directory, "node_modules/effect"))
+  writeFileSync(join(directory, "rollcall.config.ts"), configurationOf(sandbox.url, broken))
+  const port = await freePort()
+  const program = new Program(["start"], {
+    KEY: sandbox.key,
+    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
+    ROLLCALL_HTTP_PORT: String(port),
+    ...guarded ? { ROLLCALL_HTTP_TOKEN: token, ROLLCALL_HTTP_READ_TOKEN: readToken } : {}
+  }, directory)
+  const url = `http://127.0.0.1:${port}`
+  const ask = async <A>(path: string): Promise<A> => {
+    const response = await fetch(`${url}${path}`, guarded ? { headers: { authorization: `Bearer ${token}` } } : {})
+    if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`)
+    return await response.json() as A
+  }
+  const stop = async (): Promise<void> => {
+    await program.stop()
+    await sandbox.stop()
+    rmSync(directory, { recursive: true, force: true })
+  }
+  const setBroken = (isBroken: boolean): void => {
+    if (isBroken) writeFileSync(broken, "")
+    else if (existsSync(broken)) rmSync(broken)
+  }
+  try {
+    for (;;) {
+      const found = await ask<{ streams: { total: number; live: number } }>("/v1/overview").catch(() => null)
+      if (found !== null && found.streams.total === 3 && found.streams.live === 3) break
+      if (program.process.exitCode !== null) throw new Error(program.stderr)
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  const tags = (await sandbox.truth("ats.tag")).map((tag) => (tag as { id: string }).id)
+  return { url, sandbox, program, tags, setBroken, ask, stop }
+}

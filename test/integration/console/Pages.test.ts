@@ -1,0 +1,293 @@
+/** Every page of the console in a real browser: accessible, usable without a mouse, in the dark and on a phone, and masked. */
+import { readFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import type { Browser, Page } from "playwright-core"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { counting, launch, missing, open } from "./Chromium.ts"
+import { install, type Installation, integration, readToken, token } from "./Installation.ts"
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+interface Violation {
+  readonly id: string
+  readonly nodes: ReadonlyArray<{ readonly html: string; readonly failureSummary?: string }>
+}
+
+/** The violations of WCAG 2.2, levels A and AA, and of best practices. */
+const violationsIn = async (page: Page): Promise<ReadonlyArray<string>> => {
+  await page.evaluate(axe)
+  const violations = await page.evaluate("axe.run(document).then(({ violations }) => violations)") as ReadonlyArray<
+    Violation
+  >
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(({ failureSummary, html }) => `${id}: ${html} ${failureSummary}`)
+  )
+}
+
+describe.skipIf(missing !== null)(`the pages of the console${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  let browser: Browser
+  let installation: Installation
+  let cookies: ReadonlyArray<Readonly<Record<string, string>>>
+  let paths: ReadonlyArray<string>
+
+  const signIn = async (page: Page, secret: string): Promise<void> => {
+    await page.goto("/streams?state=ok")
+    await page.getByLabel("Token").fill(secret)
+    await page.getByRole("button", { name: "Sign in" }).click()
+    await page.getByRole("heading", { level: 1, name: "Streams" }).waitFor()
+  }
+
+  beforeAll(async () => {
+    browser = await launch()
+    installation = await install({ guarded: true })
+    const { ask, sandbox, setBroken, tags } = installation
+    setBroken(true)
+    await sandbox.mutate({ op: "create", integration, model: "ats.tag", fields: { name: "late" } })
+    for (const id of tags.slice(0, 8)) await sandbox.mutate({ op: "delete", integration, model: "ats.tag", id })
+    const first = async (path: string): Promise<{ readonly id: number; readonly position: string }> => {
+      for (;;) {
+        const { items: [item] } = await ask<{ items: ReadonlyArray<{ id: number; position: string }> }>(path)
+        if (item !== undefined) return item
+        await new Promise((resolve) => setTimeout(resolve, 50))
+      }
+    }
+    const [letter, hold, change] = [
+      await first("/v1/deadletters"),
+      await first("/v1/holds"),
+      await first("/v1/changes?kind=created")
+    ]
+    await sandbox.setFaults({
+      faults: [{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", model: "hris.skill" }]
+    })
+    paths = [
+      "/",
+      "/streams",
+      `/streams/${encodeURIComponent(integration)}/hris.skill`,
+      "/integrations",
+      `/integrations/${encodeURIComponent(integration)}`,
+      "/events",
+      `/events/${change.position}`,
+      "/holds",
+      `/holds/${hold.id}`,
+      "/plugins",
+      "/plugins/audience",
+      "/dead-letters",
+      `/dead-letters/${letter.id}`,
+      "/processes",
+      "/audit"
+    ]
+    const { page } = await open(browser, installation.url)
+    await signIn(page, token)
+    cookies = await page.context().cookies() as unknown as typeof cookies
+    await page.context().close()
+  })
+  afterAll(async () => {
+    await browser?.close()
+    await installation?.stop()
+  })
+
+  /** A page with the session of an operator. */
+  const opened = async (options: Parameters<typeof open>[2] = {}) => {
+    const found = await open(browser, installation.url, options)
+    await found.page.context().addCookies(cookies as never)
+    return found
+  }
+
+  /** Opens a path and waits until its data is there. */
+  const show = async (page: Page, path: string): Promise<void> => {
+    await page.goto(path)
+    await page.locator("h1").waitFor()
+    await page.locator("main:not(:has-text('Loading…'))").waitFor()
+    await page.getByText("Live", { exact: true }).waitFor()
+  }
+
+  /** Waits until a command has ended with this result, and its dialog is closed. */
+  const done = async (page: Page, result: string): Promise<void> => {
+    await page.locator(".outcome").getByText(result).waitFor()
+    await page.locator("dialog").waitFor({ state: "detached" })
+  }
+
+  it.each(["light", "dark"] as const)("have nothing that axe reports, in %s colors", async (colorScheme) => {
+    const { errors, foreign, page } = await opened({ colorScheme })
+    const found: Array<string> = []
+    for (const path of paths) {
+      await show(page, path)
+      found.push(...(await violationsIn(page)).map((violation) => `${path} ${violation}`))
+    }
+    await page.goto(paths[8] ?? "")
+    await page.getByRole("button", { name: "Approve" }).click()
+    await page.getByRole("button", { name: /^Publish/ }).waitFor()
+    found.push(...await violationsIn(page))
+    assert.deepStrictEqual([found, errors, foreign], [[], [], []])
+    await page.context().close()
+  })
+
+  it("fit the width of a phone, without scrolling to the side", async () => {
+    const { page } = await opened({ viewport: { width: 390, height: 844 } })
+    for (const path of paths) {
+      await show(page, path)
+      assert.isAtMost(Number(await page.evaluate("document.documentElement.scrollWidth")), 390, path)
+    }
+    assert.deepStrictEqual(await violationsIn(page), [])
+    await page.context().close()
+  })
+
+  it("are used with the keyboard alone: a hold is found, and its approval is canceled", async () => {
+    const { page } = await opened()
+    await show(page, "/")
+    await page.keyboard.press("g")
+    await page.keyboard.press("h")
+    await page.getByRole("heading", { level: 1, name: "Holds" }).waitFor()
+    assert.strictEqual(await page.evaluate("document.activeElement.tagName"), "H1")
+    const focused = (): Promise<string> => page.evaluate("document.activeElement.textContent")
+    const tabTo = async (text: RegExp): Promise<void> => {
+      for (let presses = 0; presses < 40; presses++) {
+        await page.keyboard.press("Tab")
+        if (text.test(await focused())) return
+      }
+      assert.fail(`Tab does not reach ${text}`)
+    }
+    await page.getByRole("link", { name: /^Hold \d+$/ }).waitFor()
+    await tabTo(/^Hold \d+$/)
+    await page.keyboard.press("Enter")
+    await page.getByRole("button", { name: "Approve" }).waitFor()
+    await tabTo(/^Approve$/)
+    await page.keyboard.press("Enter")
+    await page.getByRole("dialog").waitFor()
+    for (let presses = 0; presses < 12; presses++) {
+      await page.keyboard.press("Tab")
+      const isInside = await page.evaluate(
+        "document.activeElement === document.body || document.querySelector('dialog').contains(document.activeElement)"
+      )
+      assert.isTrue(isInside)
+    }
+    await page.keyboard.press("Escape")
+    await page.getByRole("dialog").waitFor({ state: "detached" })
+    assert.strictEqual(await focused(), "Approve")
+    await page.context().close()
+  })
+
+  it("mask values until they are revealed, which the audit log records with the session", async () => {
+    const { page } = await opened()
+    const { ask } = installation
+    await page.goto("/events?kind=created&model=ats.tag")
+    await page.getByRole("link", { name: /^\d{4}-/ }).first().click()
+    const table = page.getByRole("region", { name: "Values, table" })
+    await page.getByRole("button", { name: "Reveal values" }).waitFor()
+    const name = "late"
+    assert.notInclude(await page.locator("main").innerText(), name)
+    await page.getByRole("button", { name: "Reveal values" }).click()
+    await page.getByText("The whole record").click()
+    await page.locator(".sides").getByText(name).first().waitFor()
+    await page.getByRole("button", { name: "Hide values" }).click()
+    await table.waitFor()
+    assert.notInclude(await page.locator("main").innerText(), name)
+    const { items } = await ask<{ items: ReadonlyArray<Record<string, string>> }>("/v1/audit")
+    assert.deepInclude(items.find(({ command }) => command === "events.reveal"), {
+      target: `${integration}/ats.tag`,
+      actor: "session",
+      address: "127.0.0.1"
+    })
+    await page.context().close()
+  })
+
+  it("keep filters in the address, and the back button returns to the page before", async () => {
+    const { page } = await opened()
+    await show(page, "/streams")
+    await page.keyboard.press("/")
+    await page.keyboard.type("skill")
+    await page.getByText("1 to 1 of 1 stream").waitFor()
+    assert.include(page.url(), "search=skill")
+    await page.getByRole("link", { name: `${integration}/hris.skill` }).click()
+    await page.getByText(/Blocked \(permission\) since/).waitFor()
+    await page.goBack()
+    await page.getByText("1 to 1 of 1 stream").waitFor()
+    assert.strictEqual(await page.getByRole("searchbox").inputValue(), "skill")
+    await page.context().close()
+  })
+
+  it("stay as they are while paused, and say so", async () => {
+    const { page } = await opened()
+    const { sandbox, tags } = installation
+    await show(page, "/")
+    await page.keyboard.press(".")
+    await page.getByText(/^Paused, as of/).waitFor()
+    const held = page.locator(".matter", { hasText: "changes of ats.tag held back" })
+    const before = await held.locator("h3").innerText()
+    await sandbox.mutate({ op: "delete", integration, model: "ats.tag", id: tags[8] ?? "" })
+    await page.getByText(/^Paused, as of [4-9] s ago/).waitFor()
+    assert.strictEqual(await held.locator("h3").innerText(), before)
+    await page.getByRole("button", { name: "Resume" }).click()
+    await page.getByText("Live", { exact: true }).waitFor()
+    await page.locator(".matter", { hasText: "9 changes of ats.tag held back" }).waitFor()
+    await page.context().close()
+  })
+
+  it("run no command with the read token: the buttons are disabled", async () => {
+    const { page } = await open(browser, installation.url)
+    await signIn(page, readToken)
+    assert.include(page.url(), "/streams?state=ok")
+    await page.goto(paths[8] ?? "")
+    await page.getByRole("button", { name: "Approve" }).waitFor()
+    assert.isTrue(await page.getByRole("button", { name: "Approve" }).isDisabled())
+    assert.include(await page.locator(".foot").innerText(), "Read only")
+    await page.getByRole("button", { name: "Sign out", exact: true }).click()
+    await page.getByLabel("Token").waitFor()
+    await page.context().close()
+  })
+
+  it("switch a plugin off and on, stop and resume writes, and pause and resume a stream", async () => {
+    const { errors, page } = await opened()
+    const { click, confirm } = counting(page)
+    await show(page, "/plugins/audience")
+    for (const word of ["off", "on"]) {
+      await click("button", `Switch ${word}`)
+      await confirm(`Switch ${word}`)
+      await done(page, `audience is switched ${word} everywhere`)
+    }
+    await show(page, "/plugins")
+    for (
+      const [name, said] of [["Stop all writes", "No plugin starts a write"], [
+        "Resume writes",
+        "Plugins may write again"
+      ]] as const
+    ) {
+      await click("button", name)
+      await confirm(name)
+      await done(page, said)
+    }
+    await show(page, `/streams/${encodeURIComponent(integration)}/hris.absence_type`)
+    for (
+      const [name, confirmation, said] of [
+        ["Pause", "Pause", "paused"],
+        ["Resume", "Resume", "resumed"],
+        ["Poll now", "Poll now", "is polled"],
+        ["Sweep", "Start a sweep", "is swept"],
+        ["Backfill", "Start a backfill", "a backfill starts"],
+        ["Audit", "Start the audit", "0 differences"]
+      ] as const
+    ) {
+      await page.locator("main").getByRole("button", { name, exact: true }).click()
+      await confirm(confirmation)
+      await done(page, said)
+    }
+    await page.locator("main").getByRole("button", { name: "Rewind" }).click()
+    await page.getByLabel("Time, in UTC").fill("2026-01-01T00:00")
+    await confirm("Rewind")
+    await done(page, "rewound")
+    assert.deepStrictEqual(errors, [])
+    await page.context().close()
+  })
+
+  it("discard a dead letter by its plan", async () => {
+    const { page } = await opened()
+    const { click, confirm } = counting(page)
+    await show(page, "/dead-letters")
+    await click("link", /^\d+$/)
+    await page.getByText("the list of the audience is closed").first().waitFor()
+    await click("button", "Discard")
+    await confirm("Discard 1 dead letter")
+    await page.getByText("It was sent again or discarded.").waitFor()
+    await page.context().close()
+  })
+})

@@ -1,0 +1,126 @@
+/** Search in the event log, the path of a change, and its content, which the audit log records. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
+import { StoreFault } from "../../../src/store/StoreFault.ts"
+import { ask, send, server, stream, using, write } from "./Running.ts"
+
+const secret = "s3cret"
+
+interface Found {
+  readonly record: string
+  readonly version: number
+  readonly position: string
+}
+
+const search = (query = "") =>
+  Effect.map(ask(`/v1/changes${query}`), ({ body, status, text }) => ({
+    status,
+    text,
+    names: (body.items ?? []).map(({ record, version }: Found) => `${record}${version}`),
+    items: (body.items ?? []) as ReadonlyArray<Found>,
+    next: body.next
+  }))
+
+const written = Effect.gen(function*() {
+  yield* stream({ phase: "live" })
+  yield* stream({ phase: "live" }, { integration: "lever:acme", model: "ats.application" })
+  yield* write("a", `{"name":"${secret}"}`)
+  yield* write("b", "{}", { integration: "lever:acme", model: "ats.application", transitions: ["hired"] })
+  yield* write("a", `{"name":"${secret} 2"}`)
+  yield* write("a", null)
+})
+
+describe("a search for changes", () => {
+  it.live("finds the newest first, by each property, and shows no value", () =>
+    Effect.gen(function*() {
+      yield* written
+      const all = yield* search()
+      assert.deepStrictEqual([all.names, all.next], [["a3", "a2", "b1", "a1"], null])
+      assert.notInclude(all.text, secret)
+      assert.deepStrictEqual((yield* search("?integration=lever:acme")).names, ["b1"])
+      assert.deepStrictEqual((yield* search("?model=ats.tag&kind=updated")).names, ["a2"])
+      assert.deepStrictEqual((yield* search("?transition=hired")).names, ["b1"])
+      assert.deepStrictEqual((yield* search("?id=a")).names, ["a3", "a2", "a1"])
+      assert.deepStrictEqual((yield* search("?id=a&integration=lever:acme")).names, [])
+      assert.strictEqual((yield* search("?model=ats.tags")).status, 400)
+    }).pipe(using()))
+
+  it.live("continues before the last event of a page, and ends at the oldest", () =>
+    Effect.gen(function*() {
+      yield* written
+      for (const filter of ["", "&id=a"]) {
+        const first = yield* search(`?limit=2${filter}`)
+        const rest = yield* search(`?limit=2${filter}&before=${first.next}`)
+        assert.deepStrictEqual(
+          [...first.names, ...rest.names],
+          filter === "" ? ["a3", "a2", "b1", "a1"] : ["a3", "a2", "a1"]
+        )
+      }
+      assert.strictEqual((yield* search("?before=nowhere")).status, 404)
+    }).pipe(using()))
+})
+
+describe("a change", () => {
+  it.live("shows its path without a value, and its content only with an entry in the audit log", () =>
+    Effect.gen(function*() {
+      yield* written
+      const { items: [, { position } = { position: "" }] } = yield* search()
+      const path = yield* ask(`/v1/changes/${position}`)
+      assert.notInclude(path.text, secret)
+      assert.deepInclude(path.body.change, { record: "a", version: 2, kind: "updated" })
+      assert.deepStrictEqual([path.body.kafka, path.body.deliveries], [null, []])
+      assert.lengthOf((yield* ask("/v1/audit")).body.items, 0)
+      const { body } = yield* ask(`/v1/changes/${position}/content`)
+      assert.deepStrictEqual([body.before, body.after], [{ name: secret }, { name: `${secret} 2` }])
+      const { body: { items: [entry] }, text } = yield* ask("/v1/audit")
+      assert.deepInclude(entry, {
+        command: "events.reveal",
+        target: "greenhouse:acme/ats.tag",
+        detail: "position 3",
+        actor: "no token",
+        address: "127.0.0.1"
+      })
+      assert.notInclude(text, secret)
+      assert.strictEqual((yield* ask("/v1/changes/nowhere")).status, 404)
+      assert.strictEqual((yield* ask(`/v1/changes/${position.replace(/\d+$/, "99")}/content`)).status, 404)
+    }).pipe(using()))
+
+  it.live("may be revealed with the read token, which the audit log shows", () =>
+    Effect.gen(function*() {
+      yield* written
+      const headers = { host: "localhost", authorization: "Bearer read" }
+      const { body: { items } } = yield* send("GET", "/v1/changes", headers)
+      const { status } = yield* send("GET", `/v1/changes/${items[0].position}/content`, headers)
+      assert.strictEqual(status, 200)
+      const { body: { items: [entry] } } = yield* send("GET", "/v1/audit", headers)
+      assert.deepInclude(entry, { command: "events.reveal", actor: "read token" })
+    }).pipe(using({ token: "operate", readToken: "read" })))
+
+  it.live("is not revealed while the audit log takes no entry", () => {
+    const failing = Layer.effect(
+      Store,
+      Effect.map(Store, (store) => ({
+        ...store,
+        recordAction: () =>
+          Effect.fail(
+            new StoreError({ reason: new Unavailable({ operation: "audit", cause: new StoreFault("full", "here") }) })
+          )
+      }))
+    )
+    return Effect.gen(function*() {
+      yield* written
+      const { items: [first] } = yield* search()
+      const { status, text } = yield* ask(`/v1/changes/${first?.position}/content`)
+      assert.strictEqual(status, 503)
+      assert.notInclude(text, secret)
+    }).pipe(
+      Effect.provide(
+        server().pipe(Layer.provideMerge(failing), Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+      ),
+      Effect.scoped
+    )
+  })
+})

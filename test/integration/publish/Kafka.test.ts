@@ -8,7 +8,6 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
-import * as Schedule from "effect/Schedule"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
@@ -20,6 +19,7 @@ import { until } from "../../fault/kill/Patience.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
+import * as Topics from "../kafka/Topics.ts"
 import { entries, entry } from "./Entries.ts"
 
 const missing = Broker.missing ?? Kcat.missing
@@ -37,22 +37,21 @@ const sinkOf = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptio
   return Context.get(yield* Layer.build(KafkaSink.layer(all)), Sink)
 })
 
-const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
-  Effect.flatMap(Broker.Broker, ({ brokers }) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()),
-      (admin) => Effect.promise(() => admin.connect().then(() => use(admin))),
-      (admin) => Effect.promise(() => admin.disconnect())
-    ))
-
 describeWithDrivers("Kafka", missing, () => {
   suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    // numbers of Kafka's protocol
     // numbers of Kafka's protocol
     for (const [compression, type] of [["gzip", 1], ["snappy", 2], ["lz4", 3], ["zstd", 4]] as const) {
       it.effect(`events are compressed with ${compression}, and other clients read them`, () =>
         Effect.gen(function*() {
           const { identity, topic } = fresh()
           const { brokers } = yield* Broker.Broker
+          const sink = yield* sinkOf({ topic, compression, state: true })
+          yield* sink.open(identity)
+          yield* sink.publish(identity, entries(1, 200))
+          assert.lengthOf(yield* Kcat.read(brokers, topicOf(topic, stream)), 200)
+          assert.lengthOf(yield* Kcat.read(brokers, stateTopicOf(topic, stream)), 200)
+          // with both drivers, kafkajs reads: the compressed control topic for `open`, the compressed state topic for `reconcile`
           const codecs: Record<number, unknown> = kafkajs.CompressionCodecs
           const codec = codecs[type]
           let used = 0
@@ -61,20 +60,15 @@ describeWithDrivers("Kafka", missing, () => {
             return typeof codec === "function" ? codec() : codec
           }
           yield* Effect.addFinalizer(() => Effect.sync(() => codecs[type] = codec))
-          const sink = yield* sinkOf({ topic, compression, state: true })
-          yield* sink.open(identity)
-          const batch = entries(1, 200)
-          yield* sink.publish(identity, batch)
-          assert.isAbove(used, 0)
-          const messages = yield* Kcat.read(brokers, topicOf(topic, stream))
-          assert.lengthOf(messages, 200)
-          // `open` reads the compressed control topic, and `reconcile` the compressed state topic
           assert.strictEqual((yield* sink.open(identity))?.position, 200)
+          assert.isAbove(used, 0)
           const seen: Array<RecordKey> = []
+          used = 0
           yield* sink.reconcile(identity, [stream], (records) => {
             seen.push(...records)
             return Effect.succeed([])
           })
+          assert.isAbove(used, 0)
           assert.strictEqual(new Set(seen.map(({ id }) => id)).size, 10)
         }))
     }
@@ -142,13 +136,7 @@ describeWithDrivers("Kafka", missing, () => {
           messages.map((message) => [message.payload, message.headers.ce_recordversion, message.headers.ce_type]),
           changes.map((change) => [change.after, String(change.version), "rollcall.ats.tag.state"])
         )
-        const policy = yield* admin((admin) =>
-          admin.describeConfigs({
-            includeSynonyms: false,
-            resources: [{ type: kafkajs.ConfigResourceTypes.TOPIC, name, configNames: ["cleanup.policy"] }]
-          })
-        )
-        assert.strictEqual(policy.resources[0]?.configEntries[0]?.configValue, "compact")
+        assert.strictEqual(yield* Topics.setting(name, "cleanup.policy"), "compact")
       }))
 
     it.effect("records that the store does not have are removed from the state topic, in bounded memory (X14)", () =>
@@ -195,21 +183,17 @@ describeWithDrivers("Kafka", missing, () => {
     it.effect("records of configured streams that the store does not know yet are removed from the state topic (X14)", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
+        const { brokers } = yield* Broker.Broker
         const sink = yield* sinkOf({ topic, state: true, streams: [stream] })
         yield* sink.open(identity)
         yield* sink.publish(identity, [entry({ position: 1, id: "r1", version: 1, kind: "created", after: "{}" })])
+        assert.lengthOf(yield* Kcat.read(brokers, stateTopicOf(topic, stream)), 1)
         const seen: Array<RecordKey> = []
         yield* sink.reconcile({ ...identity, generation: 2 }, [], (some) =>
           Effect.sync(() => {
             seen.push(...some)
             return []
-          })).pipe(
-            Effect.retry({
-              while: ({ reason }) => reason._tag === "Unreachable",
-              times: 20,
-              schedule: Schedule.spaced("100 millis")
-            })
-          )
+          }))
         assert.deepStrictEqual(seen, [{ ...stream, id: "r1" }])
       }))
 
@@ -243,17 +227,7 @@ describeWithDrivers("Kafka", missing, () => {
             }
           ])
         )
-        const policy = yield* admin((admin) =>
-          admin.describeConfigs({
-            includeSynonyms: false,
-            resources: [{
-              type: kafkajs.ConfigResourceTypes.TOPIC,
-              name: progressTopicOf(topic),
-              configNames: ["cleanup.policy"]
-            }]
-          })
-        )
-        assert.strictEqual(policy.resources[0]?.configEntries[0]?.configValue, "compact")
+        assert.strictEqual(yield* Topics.setting(progressTopicOf(topic), "cleanup.policy"), "compact")
       }))
 
     it.effect("a stub contains the path where the whole event can be read (K1)", () =>
@@ -304,11 +278,7 @@ describeWithDrivers("Kafka", missing, () => {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
         const name = topicOf(topic, stream)
-        yield* admin((admin) =>
-          admin.createTopics({
-            topics: [{ topic: name, numPartitions: 1, configEntries: [{ name: "max.message.bytes", value: "20000" }] }]
-          })
-        )
+        yield* Topics.create(name, 1, { "max.message.bytes": "20000" })
         const sink = yield* sinkOf({ topic })
         yield* sink.open(identity)
         const after = JSON.stringify({ id: "a", text: "x".repeat(30_000) })
@@ -329,11 +299,7 @@ describeWithDrivers("Kafka", missing, () => {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
         const name = topicOf(topic, stream)
-        yield* admin((admin) =>
-          admin.createTopics({
-            topics: [{ topic: name, numPartitions: 1, configEntries: [{ name: "max.message.bytes", value: "20000" }] }]
-          })
-        )
+        yield* Topics.create(name, 1, { "max.message.bytes": "20000" })
         const sink = yield* sinkOf({ topic })
         yield* sink.open(identity)
         for (let position = 1; position <= 60; position++) {
@@ -354,7 +320,7 @@ describeWithDrivers("Kafka", missing, () => {
         const sink = yield* sinkOf({ topic })
         yield* sink.open(identity)
         yield* sink.publish(identity, entries(1, 1))
-        yield* admin((admin) =>
+        yield* Topics.admin((admin) =>
           admin.alterConfigs({
             validateOnly: false,
             resources: [{
@@ -365,16 +331,8 @@ describeWithDrivers("Kafka", missing, () => {
           })
         )
         // the broker applies a new limit after a moment
-        const limit = admin(async (admin) => {
-          const type = kafkajs.ConfigResourceTypes.TOPIC
-          const configNames = ["max.message.bytes"]
-          const { resources } = await admin.describeConfigs({
-            includeSynonyms: false,
-            resources: [{ type, name, configNames }]
-          })
-          return resources[0]?.configEntries[0]?.configValue
-        })
-        yield* Effect.repeat(limit, { until: (value) => value === "200000", schedule: Schedule.spaced("20 millis") })
+        const limit = Topics.setting(name, "max.message.bytes")
+        yield* until("the limit to apply", limit, (value) => value === "200000")
         const after = JSON.stringify({ id: "a", text: "x".repeat(90_000) })
         const batch = entries(2, 9, { id: "a", after })
         const error = yield* Effect.flip(sink.publish(identity, batch))
@@ -408,14 +366,15 @@ describeWithDrivers("Kafka", missing, () => {
         const sink = yield* sinkOf({ topic, transactions: false })
         yield* sink.open(identity)
         yield* sink.publish(identity, entries(1, 10))
-        yield* admin((admin) => admin.deleteTopics({ topics: [name] }))
+        yield* Topics.remove(name)
         const hopeless = yield* Effect.forkChild(sink.publish(identity, entries(11, 20)))
         yield* Effect.sleep("1 second")
         // kafkajs still tries, @platformatic/kafka has given up
         const outcome = hopeless.pollUnsafe()
-        assert.isFalse(outcome !== undefined && Exit.isSuccess(outcome))
+        if (currentDriver() === "kafkajs") assert.isUndefined(outcome)
+        else assert.isTrue(outcome !== undefined && Exit.isFailure(outcome))
         yield* Fiber.interrupt(hopeless)
-        yield* admin((admin) => admin.createTopics({ topics: [{ topic: name, numPartitions: 6 }] }))
+        yield* Topics.create(name, 6)
         yield* Effect.sleep("3 seconds")
         assert.deepStrictEqual(yield* Kcat.read(brokers, name, "read_uncommitted"), [])
       }))
@@ -426,7 +385,7 @@ describeWithDrivers("Kafka", missing, () => {
         const topic = `${randomUUID()}.{integration}.{model}`
         const sink = yield* sinkOf({ topic, state: true, streams: [{ integration: "a/b:c", model: "hris.skill" }] })
         yield* sink.open(identity)
-        const names = yield* admin((admin) => admin.listTopics())
+        const names = yield* Topics.list
         const expected = topic.replace("{integration}.{model}", "a_2fb_3ac.hris.skill")
         assert.includeMembers(names, [expected, `${expected}.state`, controlTopicOf(topic), progressTopicOf(topic)])
       }))
@@ -434,14 +393,7 @@ describeWithDrivers("Kafka", missing, () => {
     it.effect("a state topic that is not compacted is rejected with a hint", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()
-        yield* admin((admin) =>
-          admin.createTopics({
-            topics: [{ topic: stateTopicOf(topic, stream), numPartitions: 1 }],
-            waitForLeaders: false
-          })
-        )
-        const { brokers } = yield* Broker.Broker
-        yield* until("the topic to be listed", Kcat.topics(brokers), (names) => names.has(stateTopicOf(topic, stream)))
+        yield* Topics.create(stateTopicOf(topic, stream))
         const sink = yield* sinkOf({ topic, state: true, streams: [stream] })
         const { reason } = yield* Effect.flip(sink.open(identity))
         assert.strictEqual(reason._tag, "Refused")
@@ -498,7 +450,7 @@ describeWithDrivers("Kafka", missing, () => {
         const { identity, topic } = fresh()
         const { brokers } = yield* Broker.Broker
         const { AclOperationTypes, AclPermissionTypes, AclResourceTypes, ResourcePatternTypes } = kafkajs
-        yield* admin(async (admin) => {
+        yield* Topics.admin(async (admin) => {
           await admin.createAcls({
             acl: ([
               [AclResourceTypes.TOPIC, AclOperationTypes.CREATE],
@@ -516,9 +468,8 @@ describeWithDrivers("Kafka", missing, () => {
               permissionType: AclPermissionTypes.ALLOW
             }))
           })
-          const configEntries = [{ name: "max.message.bytes", value: "200000" }]
-          await admin.createTopics({ topics: [{ topic: topicOf(topic, stream), numPartitions: 1, configEntries }] })
         })
+        yield* Topics.create(topicOf(topic, stream), 1, { "max.message.bytes": "200000" })
         const sink = yield* saslSink(topic, "limited", "limited-secret")
         const batch = entries(1, 9, { id: "a", after: JSON.stringify({ id: "a", text: "x".repeat(90_000) }) })
         yield* Effect.andThen(sink.open(identity), sink.publish(identity, batch)).pipe(Effect.retry({ times: 5 }))

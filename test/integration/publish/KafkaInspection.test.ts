@@ -3,23 +3,15 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import * as Broker from "../kafka/Broker.ts"
+import * as Topics from "../kafka/Topics.ts"
 
 const { missing } = Broker
 const stream = { integration: "greenhouse:acme", model: "ats.tag" } as const
-
-const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
-  Effect.flatMap(Broker.Broker, ({ brokers }) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()),
-      (admin) => Effect.promise(() => admin.connect().then(() => use(admin))),
-      (admin) => Effect.promise(() => admin.disconnect())
-    ))
 
 const inspected = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptions> & { readonly topic: string }) {
   const { brokers } = yield* Broker.Broker
@@ -34,8 +26,8 @@ describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "
         const event = topicOf(topic, stream)
         const state = stateTopicOf(topic, stream)
         assert.includeMembers([...(yield* inspected({ topic, state: true })).missing], [event, state])
-        assert.notIncludeMembers(yield* admin((admin) => admin.listTopics()), [event, state, controlTopicOf(topic)])
-        yield* admin((admin) => admin.createTopics({ topics: [{ topic: event, numPartitions: 1 }] }))
+        assert.notIncludeMembers(yield* Topics.list, [event, state, controlTopicOf(topic)])
+        yield* Topics.create(event)
         assert.notInclude((yield* inspected({ topic })).missing, event)
       }))
 
@@ -52,7 +44,7 @@ describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "
           )
         )
         const events = topicOf(topic, stream)
-        const { topics } = yield* admin((admin) => admin.fetchTopicMetadata({ topics: [events] }))
+        const { topics } = yield* Topics.admin((admin) => admin.fetchTopicMetadata({ topics: [events] }))
         assert.lengthOf(topics[0]?.partitions ?? [], 3)
         assert.deepStrictEqual((yield* inspected(options)).deviations, [])
         const { deviations } = yield* inspected({ ...options, partitions: 12, replicationFactor: 2 })
@@ -83,9 +75,7 @@ describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "
     it.effect("reports a state topic that is not compacted", () =>
       Effect.gen(function*() {
         const topic = `kafka-${randomUUID()}.{model}`
-        yield* admin((admin) =>
-          admin.createTopics({ topics: [{ topic: stateTopicOf(topic, stream), numPartitions: 1 }] })
-        )
+        yield* Topics.create(stateTopicOf(topic, stream))
         const { reason } = yield* Effect.flip(inspected({ topic, state: true }))
         assert.include(reason.hint, "cleanup.policy=compact")
       }))

@@ -22,33 +22,13 @@ import { Store } from "../../../src/store/Store.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
+import * as Topics from "../kafka/Topics.ts"
 import { entries } from "./Entries.ts"
 import { append } from "./Log.ts"
 
 const missing = Broker.missing ?? Kcat.missing
 const tags = { integration: "greenhouse:acme", model: "ats.tag" } as const
 const template = () => `loss-${randomUUID()}.{model}`
-
-const admin = <A>(use: (admin: kafkajs.Admin) => Promise<A>) =>
-  Effect.flatMap(Broker.Broker, ({ brokers }) =>
-    Effect.acquireUseRelease(
-      Effect.sync(() => new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).admin()),
-      (admin) => Effect.promise(() => admin.connect().then(() => use(admin))),
-      (admin) => Effect.promise(() => admin.disconnect())
-    ))
-const remove = (topic: string) => admin((admin) => admin.deleteTopics({ topics: [topic] }))
-
-/** Waits until the broker's answers show that a topic was deleted. */
-const removed = (topic: string) =>
-  Effect.repeat(exists(topic), { until: (found) => !found, schedule: Schedule.spaced("20 millis") })
-
-/** Creates a topic, and waits until the broker's answers show it: kafkajs itself gives up if the first of them does not. */
-const create = (topic: kafkajs.ITopicConfig) =>
-  Effect.andThen(
-    admin((admin) => admin.createTopics({ topics: [topic], waitForLeaders: false })),
-    Effect.repeat(exists(topic.topic), { until: (found) => found, schedule: Schedule.spaced("20 millis") })
-  )
-const exists = (topic: string) => admin(async (admin) => (await admin.listTopics()).includes(topic))
 
 const optionsOf = Effect.fnUntraced(function*(topic: string, options: Partial<KafkaSink.KafkaOptions> = {}) {
   const { brokers } = yield* Broker.Broker
@@ -109,7 +89,7 @@ describeWithDrivers("a lost topic", missing, () => {
             yield* append(120)
             const relay = yield* start(options)
             yield* relay.awaitPosition(120)
-            yield* remove(topic)
+            yield* Topics.remove(topic)
             yield* append(30)
             const reason = yield* Effect.timeout(stopped(relay), "20 seconds")
             assert.include(reason.message, `topic ${topic} was deleted: the 120 events`)
@@ -121,7 +101,7 @@ describeWithDrivers("a lost topic", missing, () => {
             assert.strictEqual((yield* stopped(again)).message, reason.message)
             yield* again.end
             assert.strictEqual((yield* KafkaSink.inspect(options, identity)).blocker?.message, reason.message)
-            assert.isFalse(yield* exists(topic))
+            assert.isFalse(yield* Topics.exists(topic))
             yield* Effect.flatMap(StoreAdoption.plan(identity.generation), (plan) =>
               StoreAdoption.adopt(plan, () => null))
           }).pipe(Effect.provide(Sqlite.layer({ file: place })))
@@ -152,8 +132,8 @@ describeWithDrivers("a lost topic", missing, () => {
           yield* append(120)
           const relay = yield* start(options)
           yield* relay.awaitPosition(120)
-          yield* remove(topic)
-          yield* create({ topic, numPartitions: 6 })
+          yield* Topics.remove(topic)
+          yield* Topics.create(topic, 6)
           yield* append(30)
           const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
           assert.include(reason.message, `topic ${topic} was deleted and created again`)
@@ -176,8 +156,8 @@ describeWithDrivers("a lost topic", missing, () => {
           const progress = { ...tags, generation: 1, completeTo: 1000, position: 7, at: 2000 }
           yield* sink.publishProgress(identity, [progress])
           const state = `${topicOf(options.topic, tags)}.state`
-          yield* remove(state)
-          yield* removed(state)
+          yield* Topics.remove(state)
+          yield* Topics.removed(state)
           // a broker may refuse requests for a partition while it removes or creates it; the relay then tries again
           const publish = Effect.retry(sink.publishProgress(identity, [progress]), {
             while: ({ reason }) => reason.retryable,
@@ -186,11 +166,7 @@ describeWithDrivers("a lost topic", missing, () => {
           const { reason } = yield* Effect.flip(publish)
           assert.strictEqual(reason._tag, "Refused")
           assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
-          yield* create({
-            topic: state,
-            numPartitions: 6,
-            configEntries: [{ name: "cleanup.policy", value: "compact" }]
-          })
+          yield* Topics.create(state, 6, { "cleanup.policy": "compact" })
           const again = yield* Effect.flip(publish.pipe(inMinutes(2)))
           assert.include(again.reason.message, `topic ${state} was deleted and created again`)
         }),
@@ -207,7 +183,7 @@ describeWithDrivers("a lost topic", missing, () => {
           yield* append(120)
           const relay = yield* start(options)
           yield* relay.awaitPosition(120)
-          yield* remove(topic)
+          yield* Topics.remove(topic)
           // Requests the topic's metadata, like a consumer that may create topics.
           const consumer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer({
             allowAutoTopicCreation: true
@@ -217,7 +193,7 @@ describeWithDrivers("a lost topic", missing, () => {
             await consumer.send({ topic, messages: [] })
             await consumer.disconnect()
           })
-          assert.isTrue(yield* exists(topic))
+          assert.isTrue(yield* Topics.exists(topic))
           yield* append(30)
           const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
           assert.include(reason.message, `topic ${topic} was deleted and created again`)

@@ -8,7 +8,7 @@ const overview: Overview = {
   redacting: [],
   integrations: [],
   holds: [],
-  log: { newest: 70, published: 58 }
+  log: { newest: 70, published: 58, unpublishedSince: 0 }
 }
 
 /** The problem and the remark of the relay in this state. */

@@ -1,4 +1,7 @@
-/** Metrics of capture, and the log lines that belong to them. Labels are integration, model and reasons, never record ids (I11). */
+/**
+ * Metrics of capture, and the log lines that belong to them. Labels are models, outcomes and reasons: never record ids (I11), and never
+ * integrations, because each of thousands would add series (I9). The log lines name the integration.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -14,7 +17,7 @@ export interface DetectedEvent extends Pick<NewEvent, "kind" | "restored" | "ori
   readonly model: Model
 }
 
-const labels = ({ integration, model }: StreamKey) => ({ integration, model })
+const labels = ({ model }: Pick<StreamKey, "model">) => ({ model })
 
 /** A counter by labels. Adding 0 creates no series. */
 const counter = (name: string, description: string) => {
@@ -55,13 +58,17 @@ const countUnconfirmed = counter(
   "rollcall_writes_unconfirmed_total",
   "Plugin writes that should be visible in a model that is read, but that two complete sweeps did not find"
 )
+const failedRewrites = Metric.gauge("rollcall_redaction_failed_streams", {
+  description:
+    "Streams whose stored content could not be redacted or encrypted, because a row is damaged; 1 for the journal"
+})
 const detectionDelay = Metric.histogram("rollcall_detection_delay_seconds", {
   description: "Time from changed_at, as the API shows it, until the event is appended to the log; backfills excluded",
   boundaries: [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 900, 3600, 14_400, 86_400]
 })
-const commitDuration = Metric.histogram("rollcall_page_commit_seconds", {
+const commitDuration = Metric.histogram("rollcall_page_commit_duration_seconds", {
   description: "Duration of the transaction that commits one page",
-  boundaries: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
+  boundaries: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 })
 
 /** Counts the rows of a committed page and measures the duration of the commit (ms). */
@@ -73,10 +80,10 @@ export const pageCommitted = Effect.fnUntraced(function*(key: StreamKey, rowCoun
 })
 
 /** Counts the events of a stream and of the model derived from it. */
-export const eventsDetected = Effect.fnUntraced(function*(key: StreamKey, found: ReadonlyArray<DetectedEvent>) {
+export const eventsDetected = Effect.fnUntraced(function*(found: ReadonlyArray<DetectedEvent>) {
   for (const [model, own] of Map.groupBy(found, (event) => event.model)) {
     for (const [kind, group] of Map.groupBy(own, (event) => event.kind)) {
-      yield* countEvents(group.length, { ...labels({ ...key, model }), kind })
+      yield* countEvents(group.length, { model, kind })
     }
   }
   for (const event of found) {
@@ -88,6 +95,9 @@ export const eventsDetected = Effect.fnUntraced(function*(key: StreamKey, found:
     )
   }
 })
+
+/** How many streams, and journals, kept content that should have been rewritten. */
+export const rewritesFailed = (count: number) => Metric.update(failedRewrites, count)
 
 export const runEnded = (key: StreamKey, kind: string, outcome: string) =>
   countRuns(1, { ...labels(key), kind, outcome })
@@ -130,7 +140,7 @@ export const writesUnconfirmed = Effect.fnUntraced(function*(
   writes: ReadonlyArray<OpenExpectation>
 ) {
   for (const { delivery, key, model, name, plugin } of writes) {
-    yield* countUnconfirmed(1, { integration, model })
+    yield* countUnconfirmed(1, { model })
     yield* Effect.logWarning("plugin write not found by two sweeps: it was lost or undone").pipe(
       annotate({ integration, model }, { plugin, delivery, write: name, record: key })
     )

@@ -170,7 +170,7 @@ const routes = (options: ServerOptions) =>
       ]),
       Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
     ),
-    MetricsEndpoint.layer(options.publishes),
+    MetricsEndpoint.layer(options),
     Documentation.layer,
     ConsolePage.layer,
     options.samples ? HistorySampler.layer : Layer.empty,

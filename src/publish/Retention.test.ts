@@ -2,10 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as Metric from "effect/Metric"
+import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import { scenario, start } from "../../test/support/capture/Rig.ts"
-import { Store } from "../store/Store.ts"
+import { Damaged, Store, StoreError } from "../store/Store.ts"
 import * as Retention from "./Retention.ts"
 
 const day = 86_400_000
@@ -43,6 +47,37 @@ describe("Retention", () => {
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
+
+  it.effect("a failure is measured and logged once, tried again after five minutes, and over with the first success", () => {
+    const logged: Array<string> = []
+    const logger = Logger.layer([Logger.make(({ message }) => void logged.push(String(message)))])
+    const failing = Effect.map(Metric.snapshot, (all) => {
+      const found = all.find(({ id }) => id === "rollcall_retention_failing")
+      return found?.type === "Gauge" ? Number(found.state.value) : null
+    })
+    return scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      let isDamaged = true
+      const prune: typeof store.prune = (query) =>
+        isDamaged ? Effect.fail(new StoreError({ reason: new Damaged({ message: "row 1" }) })) : store.prune(query)
+      const scope = yield* Scope.make()
+      const retention = Retention.layer({ retention: Duration.days(7), readers: [] })
+      yield* Layer.buildWithScope(Layer.provide(retention, Layer.succeed(Store)({ ...store, prune })), scope)
+      yield* TestClock.adjust("12 minutes")
+      assert.deepStrictEqual([yield* failing, logged], [1, ["log not pruned"]])
+      isDamaged = false
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual(yield* failing, 0)
+      isDamaged = true
+      yield* TestClock.adjust("50 minutes")
+      assert.strictEqual(yield* failing, 0)
+      yield* TestClock.adjust("10 minutes")
+      assert.deepStrictEqual([yield* failing, logged.length], [1, 2])
+      // another process has the retention from now on
+      yield* Scope.close(scope, Exit.void)
+      assert.strictEqual(yield* failing, 0)
+    })).pipe(Effect.provide(logger), Effect.provideService(Metric.MetricRegistry, new Map()))
+  })
 
   it.effect("a summary of reads is deleted after 90 days, whatever the retention of the log is", () =>
     scenario(Effect.fnUntraced(function*() {

@@ -13,6 +13,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import { Placement } from "../fleet/Placement.ts"
 import { Store } from "../store/Store.ts"
 
@@ -23,6 +24,8 @@ export interface RetentionOptions {
 }
 
 const pruneInterval = Duration.hours(1)
+/** After a failure, so that the gauge is right soon after its cause is gone. */
+const retryInterval = Duration.minutes(5)
 const erasedRetention = Duration.days(1)
 /** An investigation may begin long after the content of the log is gone, so this does not depend on the retention of the log. */
 const auditedReadsRetention = Duration.days(90)
@@ -50,21 +53,38 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
   }
 })
 
+const failing = Metric.gauge("rollcall_retention_failing", {
+  description: "1 while old rows cannot be deleted; exported by every process that has deleted some"
+})
+
 /** Prunes when it is placed in this process, and every hour, in the background. */
 export const placedLayer = (options: RetentionOptions): Layer.Layer<never, never, Store | Placement> =>
   Layer.effectDiscard(Effect.gen(function*() {
     const store = yield* Store
     const placement = yield* Placement
+    /** The failure that was logged last, while it lasts. */
+    let logged: string | null = null
     const pruneAndLog = prune(options).pipe(
       Effect.provideService(Store, store),
-      // the store logs its outages
-      Effect.catch((error) =>
-        error.reason.retryable
-          ? Effect.void
-          : Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: error.message }))
-      )
+      Effect.tap(() => Metric.update(failing, 0)),
+      Effect.map(() => {
+        logged = null
+        return pruneInterval
+      }),
+      Effect.catch(Effect.fnUntraced(function*({ message, reason }) {
+        // the store logs and measures its outages
+        if (reason.retryable) return retryInterval
+        yield* Metric.update(failing, 1)
+        if (logged !== message) yield* Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: message }))
+        logged = message
+        return retryInterval
+      }))
     )
-    yield* placement.singleton("retention", Effect.forever(Effect.andThen(pruneAndLog, Effect.sleep(pruneInterval))))
+    yield* placement.singleton(
+      "retention",
+      // another process may delete the rows from now on
+      Effect.onInterrupt(Effect.forever(Effect.flatMap(pruneAndLog, Effect.sleep)), () => Metric.update(failing, 0))
+    )
   }))
 
 /** For a process that shares its store with no other. */

@@ -61,7 +61,7 @@ const requests = Metric.counter("rollcall_api_requests_total", {
   description: "Requests to the unified API by endpoint and outcome.",
   incremental: true
 })
-const requestSeconds = Metric.histogram("rollcall_api_request_seconds", {
+const requestSeconds = Metric.histogram("rollcall_api_request_duration_seconds", {
   description: "Time from sending a request to the last byte of its response.",
   boundaries: [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 })
@@ -162,7 +162,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
   /** Handles a rate-limit response: pauses the whole account. */
   const pauseAccount = Effect.fnUntraced(function*(retryAfter: Duration.Duration | null) {
     yield* scheduler.onRateLimited(retryAfter)
-    yield* Metric.update(Metric.withAttributes(rateLimitRefusals, { account: name }), 1)
+    yield* Metric.update(rateLimitRefusals, 1)
     yield* logLongPause(name, retryAfter)
   })
 

@@ -46,7 +46,7 @@ const returnTimeout = "1 second"
 
 const slotsGauge = Metric.gauge("rollcall_api_slots", {
   description:
-    "Requests to the unified API that this process may have in flight, by account; the processes of a fleet share them."
+    "Requests to the unified API that this process may have in flight, of all accounts; the processes of a fleet share them."
 })
 
 /** An integration may use half of the slots, so n requests of one integration need 2n - 1 slots (see `RequestScheduler`). */
@@ -189,9 +189,7 @@ const make = Effect.gen(function*() {
       const answer = answers?.get(claim.account)
       if (answer !== undefined) yield* answered(answer)
     }
-    for (const { account, slots } of accounts) {
-      yield* Metric.update(Metric.withAttributes(slotsGauge, { account }), slots())
-    }
+    yield* Metric.update(slotsGauge, accounts.reduce((sum, { slots }) => sum + slots(), 0))
     return true
   })
 

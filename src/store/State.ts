@@ -37,7 +37,8 @@ export interface IntegrationState {
 
 // ---- streams ------------------------------------------------------------------------------------------------------
 
-export type BlockReason = "unsupported" | "permission" | "key" | "not_ready" | "inactive" | "unreadable"
+export const blockReasonNames = ["unsupported", "permission", "key", "not_ready", "inactive", "unreadable"] as const
+export type BlockReason = (typeof blockReasonNames)[number]
 
 /** Rows of one run by outcome. `read` is the sum of all the others. */
 export interface RowCounts {

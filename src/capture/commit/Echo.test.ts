@@ -362,7 +362,7 @@ describe("writes that are never seen", () => {
         depth: 1,
         reportedAt: 0
       }])
-      assert.deepStrictEqual(yield* counted, [{ integration: "greenhouse:acme", model: "ats.application" }])
+      assert.deepStrictEqual(yield* counted, [{ model: "ats.application" }])
       assert.strictEqual(lines.filter((line) => line.startsWith("plugin write not found")).length, 1)
       assert.notInclude(lines.join() + JSON.stringify(listed), "secret")
     })).pipe(Effect.provide(logged), Effect.provideService(Metric.MetricRegistry, new Map()))

@@ -143,7 +143,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const { before, events, finished, ingested } = quiet ?? (yield* transact(stream, commit))
   yield* Metrics.pageCommitted(key, ingested.rowCounts, (yield* Clock.currentTimeMillis) - now)
   yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, ingested))
-  yield* Metrics.eventsDetected(key, events)
+  yield* Metrics.eventsDetected(events)
   if (finished === null) {
     const { quarantined, read } = addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts)
     return yield* new RunAborted({

@@ -51,7 +51,7 @@ export const releaseApprovedHolds = Effect.fn("ApprovedHolds.release")(function*
   for (;;) {
     const part = yield* transact(stream, (tx) => releaseChunk(tx, stream))
     if (part === null) return
-    yield* Metrics.eventsDetected(stream.key, part.events)
+    yield* Metrics.eventsDetected(part.events)
     if (part.hold.state !== "approved") continue
     const { id, release, released } = part.hold
     yield* Effect.logInfo("hold released").pipe(annotate(stream.key, { hold: id, rows: released, ...release }))

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import * as References from "effect/References"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
@@ -34,6 +35,12 @@ const dump = Effect.gen(function*() {
   const tables = ["events", "pending", "quarantine", "streams"]
   const rows = yield* Effect.forEach(tables, (table) => sql`SELECT * FROM ${sql(table)}`)
   return rows.flat().map((row) => JSON.stringify(row))
+})
+
+/** The value of the gauge of streams whose content could not be rewritten. */
+const failedStreams = Effect.map(Metric.snapshot, (all) => {
+  const found = all.find(({ id }) => id === "rollcall_redaction_failed_streams")
+  return found?.type === "Gauge" ? Number(found.state.value) : null
 })
 
 /** The first of the stored rows with this text. */
@@ -297,7 +304,11 @@ describe("content that was stored before a rule was added", () => {
       yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
       assert.strictEqual(yield* redactInBackground(owning(rig.stream.owner), () => hiding), 0)
       assert.strictEqual((yield* rig.state).redacting?.table, "events")
-    })))
+      assert.strictEqual(yield* failedStreams, 1)
+      yield* sql`UPDATE events SET content = replace(content, 'Secret', 'secret') WHERE position = 1`
+      assert.isAbove(yield* redactInBackground(owning(rig.stream.owner), () => hiding), 0)
+      assert.strictEqual(yield* failedStreams, 0)
+    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.effect("is redacted in the other streams if a row of one stream is damaged", () => {
     const rules = { remoteData: "drop", redact: { "/first_name": "drop" }, key: "k" } as const

@@ -27,6 +27,7 @@ import {
   type StreamTx
 } from "../../store/Store.ts"
 import { redactionsOf, withRedaction } from "../commit/StoredContent.ts"
+import * as Metrics from "../Metrics.ts"
 import { annotate, type Ownership, unlessErased } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
 
@@ -165,11 +166,14 @@ const finishEncryption = Effect.gen(function*() {
   return rewritten
 })
 
-/** Logs a damaged row, which may not have been read for years, and continues with the next stream. */
-const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect.Effect<number, StoreError, R> =>
+/** Logs a damaged row, which may not have been read for years, and continues with the next stream. Null: a row was damaged. */
+const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect.Effect<number | null, StoreError, R> =>
   Effect.catch(rewrite, (error) =>
     error.reason._tag === "Damaged"
-      ? Effect.as(Effect.logError("stored content not redacted").pipe(Effect.annotateLogs({ why: error.message })), 0)
+      ? Effect.as(
+        Effect.logError("stored content not redacted").pipe(Effect.annotateLogs({ why: error.message })),
+        null
+      )
       : Effect.fail(error))
 
 /**
@@ -205,17 +209,22 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
         : "redaction rules changed: redacting stored content"
     ).pipe(Effect.annotateLogs({ streams: outdated.length }))
   }
-  let rewritten = 0
-  for (const { stream, target } of outdated) {
-    rewritten += yield* unlessErased(stream, 0, redactStream(ownerOf(stream.integration), stream, target)).pipe(
-      unlessDamaged
-    )
-  }
-  return key === null ? rewritten : rewritten + (yield* finishEncryption)
+  const results = yield* Effect.forEach(
+    outdated,
+    ({ stream, target }) =>
+      unlessDamaged(unlessErased(stream, 0, redactStream(ownerOf(stream.integration), stream, target)))
+  )
+  if (key !== null) results.push(yield* unlessDamaged(finishEncryption))
+  yield* Metrics.rewritesFailed(results.filter((rows) => rows === null).length)
+  return results.reduce<number>((sum, rows) => sum + (rows ?? 0), 0)
 })
 
 /** Like `redactStored`, but a damaged row ends only the redaction, with a log message, and not the process. */
 export const redactInBackground = (
   ownership: Ownership,
   processingOf: ProcessingOf
-): Effect.Effect<number, StoreError, Store> => unlessDamaged(redactStored(ownership, processingOf))
+): Effect.Effect<number, StoreError, Store> =>
+  Effect.flatMap(
+    unlessDamaged(redactStored(ownership, processingOf)),
+    (rows) => rows === null ? Effect.as(Metrics.rewritesFailed(1), 0) : Effect.succeed(rows)
+  )

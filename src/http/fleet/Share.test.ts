@@ -55,6 +55,14 @@ describe("the share of a process", () => {
     ])
   })
 
+  it("counts the shards that no living process owns, but not while this process is not listed", () => {
+    const fleet = [process("gone", half, "silent"), process("one", rest)]
+    assert.strictEqual(Share.make("one", fleet).unowned, half.length)
+    assert.strictEqual(Share.make("one", [process("one", [...half, ...rest, "relay", "delivery"])]).unowned, 0)
+    assert.strictEqual(Share.make("unlisted", fleet).unowned, 0)
+    assert.strictEqual(Share.make("one", []).unowned, 0)
+  })
+
   it("contains what belongs to a process that cannot be asked, such as `start --once`, if this one started first", () => {
     const once = { ...process("once", [...half, "delivery"]), address: null }
     const fleet = [once, process("one", ["relay"]), process("two", rest)]

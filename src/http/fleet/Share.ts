@@ -22,8 +22,10 @@ export interface Share {
   readonly ofFleet: boolean
   /** How many processes are alive. */
   readonly alive: number
-  /** How many shards this process owns. */
+  /** How many shards of the streams this process owns. */
   readonly shards: number
+  /** How many shards of the streams no living process owns. */
+  readonly unowned: number
 }
 
 /** `self`: the id of this process. `processes`: in the order of their starts. */
@@ -36,12 +38,14 @@ export const make = (self: string, processes: ReadonlyArray<FleetProcess>): Shar
   const isHere = (isOwned: (scope: string) => boolean): boolean =>
     !isListed || (asked.find(({ scopes }) => scopes.some(isOwned))?.id ?? first) === self
   const shards = new Set(captureScopes)
+  const owned = new Set(alive.flatMap(({ scopes }) => scopes.filter((scope) => shards.has(scope))))
   return {
     ofIntegration: (integration) => isHere((scope) => scope === captureScopeOf(integration)),
     ofRelay: isHere((scope) => scope === relayReader),
     ofDeliveries: isHere((scope) => scope === dispatchScope),
     ofFleet: !isListed || first === self,
     alive: Math.max(1, alive.length),
-    shards: processes.find(({ id }) => id === self)?.scopes.filter((scope) => shards.has(scope)).length ?? 0
+    shards: processes.find(({ id }) => id === self)?.scopes.filter((scope) => shards.has(scope)).length ?? 0,
+    unowned: isListed ? shards.size - owned.size : 0
   }
 }

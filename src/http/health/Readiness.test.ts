@@ -6,7 +6,13 @@ import { StoreFault } from "../../store/StoreFault.ts"
 import type { Overview } from "../status/Overview.ts"
 import { checkReadiness, type Dependency } from "./HealthHandlers.ts"
 
-const nothing: Overview = { streams: [], redacting: [], integrations: [], holds: [], log: { newest: 0, published: 0 } }
+const nothing: Overview = {
+  streams: [],
+  redacting: [],
+  integrations: [],
+  holds: [],
+  log: { newest: 0, published: 0, unpublishedSince: null }
+}
 const late = new Unavailable({ operation: "overview", cause: new StoreFault("silent", "the store") })
 
 const checksOf = (stale: StoreError["reason"] | null, outage: Outage | null) =>
@@ -83,7 +89,7 @@ describe("readiness of a process", () => {
         problem: Effect.succeed(null),
         remark: (overview) => Effect.succeed(overview && `${overview.log.newest - overview.log.published} behind`)
       }
-      const log = { newest: 70, published: 58 }
+      const log = { newest: 70, published: 58, unpublishedSince: 0 }
       assert.deepStrictEqual(yield* checks({ ...nothing, log }, [kafka]), [
         { name: "kafka", ok: true, reason: "12 behind" }
       ])

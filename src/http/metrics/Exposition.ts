@@ -1,14 +1,16 @@
 /**
- * Gauges in the text format of Prometheus, written line by line: thousands of series need no objects besides their text.
+ * Metrics in the text format of Prometheus, for values that are read for each scrape and need no metric object.
  *
  * Gotchas
  * - A family's lines must be together, so each family collects its own.
  */
 
-/** A gauge: its name, and its description for people. */
-export interface Gauge {
+/** A metric: its name, its description for people, and its type. */
+export interface Family {
   readonly name: string
   readonly description: string
+  /** Default: a gauge. */
+  readonly type?: "counter"
 }
 
 export type Labels = Readonly<Record<string, string>>
@@ -21,21 +23,23 @@ const escapeValue = (text: string): string =>
 const formatValue = (value: number): string =>
   value === Infinity ? "+Inf" : value === -Infinity ? "-Inf" : String(value)
 
-/** Label pairs as text. Series with labels in common can share it. */
-export const labelText = (labels: Labels): string =>
-  Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`).join(",")
+const labelText = (labels: Labels): string => {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escapeValue(value)}"`)
+  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`
+}
 
 export class Exposition {
-  readonly #families = new Map<Gauge, Array<string>>()
+  readonly #families = new Map<Family, Array<string>>()
 
-  /** Adds a series. `labels`: text of `labelText`, empty for none. */
-  set(gauge: Gauge, value: number, labels = ""): void {
-    let lines = this.#families.get(gauge)
+  /** Adds a series. */
+  set(family: Family, value: number, labels: Labels = {}): void {
+    const { description, name, type = "gauge" } = family
+    let lines = this.#families.get(family)
     if (lines === undefined) {
-      lines = [`# HELP ${gauge.name} ${escapeHelp(gauge.description)}`, `# TYPE ${gauge.name} gauge`]
-      this.#families.set(gauge, lines)
+      lines = [`# HELP ${name} ${escapeHelp(description)}`, `# TYPE ${name} ${type}`]
+      this.#families.set(family, lines)
     }
-    lines.push(`${gauge.name}${labels === "" ? "" : `{${labels}}`} ${formatValue(value)}`)
+    lines.push(`${name}${labelText(labels)} ${formatValue(value)}`)
   }
 
   /** Ends with a line break unless there is no series. */

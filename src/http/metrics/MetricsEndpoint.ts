@@ -1,14 +1,12 @@
 /**
- * The text of `/metrics`: the metrics that this process counts, and gauges for the state of every stream and plugin in the
- * store.
+ * The text of `/metrics`: the metrics that this process counts, its resources, and gauges for the state in the store.
  *
  * Invariants
  * 1. Of the gauges whose values are in the store, each process of a fleet exports those of its share, so a sum over all processes is right
+ * 2. No label has a value for each integration or stream, so the number of series is bounded   (I9)
  *
  * Gotchas
- * - The gauges of the store are written for each scrape, so a stream or a block that is gone leaves no series with its last value
- *   behind. Writing those of many streams lets other requests run in between.
- * - A stream without a watermark has infinite freshness, so that an alert on freshness includes it.
+ * - The gauges of the store are written for each scrape, so a handler that is gone leaves no series with its last value behind.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -19,40 +17,26 @@ import * as Option from "effect/Option"
 import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import * as Share from "../fleet/Share.ts"
+import type { Dependency } from "../health/HealthHandlers.ts"
+import { type DiskSpace, diskSpaceOf } from "../overview/DiskSpace.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
 import type { Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
 import { version } from "../Version.ts"
-import { Exposition, type Gauge, labelText } from "./Exposition.ts"
+import { Exposition, type Family } from "./Exposition.ts"
+import { writeProcessMetrics } from "./ProcessMetrics.ts"
+import { writeStreamMetrics } from "./StreamMetrics.ts"
 
-const gauge = (name: string, { description }: Omit<Gauge, "name">): Gauge => ({ name, description })
-
-const freshness = gauge("rollcall_stream_freshness_seconds", {
-  description: "Seconds between now and the watermark up to which the stream is complete"
-})
-const live = gauge("rollcall_records_live", { description: "Published records that are not deleted" })
-const pending = gauge("rollcall_pending_changes", { description: "Observed changes that are not published yet" })
-const quarantined = gauge("rollcall_quarantined_records", {
-  description: "Records that could not be decoded and are kept in the quarantine"
-})
-const staleRecords = gauge("rollcall_stale_records", {
-  description: "Records to be fetched again because they contain content of another record that has changed"
-})
-const unredacted = gauge("rollcall_redaction_remaining_ratio", {
-  description: "Share of the stream's event log that is still to be redacted by rules that were added later"
-})
-const blocked = gauge("rollcall_stream_blocked", {
-  description: "1 while the stream is blocked and cannot be read"
-})
-const openHolds = gauge("rollcall_holds_open", {
-  description: "Holds of the guard that wait for an operator's decision"
-})
+const gauge = (name: string, { description }: Omit<Family, "name">): Family => ({ name, description })
 
 const published = gauge("rollcall_relay_position", {
   description: "Newest position of the event log that is in the sink"
 })
 const unpublished = gauge("rollcall_relay_lag_events", {
   description: "Events in the log that are not yet in the sink"
+})
+const unpublishedAge = gauge("rollcall_relay_oldest_event_seconds", {
+  description: "Age of the oldest event that is not yet in the sink; 0 if all are"
 })
 
 const lag = gauge("rollcall_delivery_lag_events", {
@@ -70,6 +54,9 @@ const dead = gauge("rollcall_dead_letters", {
 const circuitOpen = gauge("rollcall_handler_circuit_open", {
   description: "1 while a handler that failed for several records in a row is only probed"
 })
+const pluginIntegrations = gauge("rollcall_plugin_integrations", {
+  description: "Integrations of a plugin by state: on, off, unconfigured, removed"
+})
 const stopped = gauge("rollcall_plugin_writes_stopped", {
   description: "1 while an operator has stopped the writes of all plugins to the API"
 })
@@ -83,21 +70,33 @@ const fleetProcesses = gauge("rollcall_fleet_processes", {
 const shardsOwned = gauge("rollcall_shards_owned", {
   description: "Shards of the streams that this process owns, of 64 in the fleet"
 })
+const shardsUnowned = gauge("rollcall_shards_unowned", {
+  description: "Shards of the streams that no living process owns: their streams are not read"
+})
 
+const dependencyUp = gauge("rollcall_dependency_up", {
+  description: "1 while this part of the process works, 0 while it waits or has stopped"
+})
 const unavailable = gauge("rollcall_store_unavailable_seconds", {
   description: "How long the store has not answered or not accepted writes; 0 while it is available"
 })
+const diskFree = gauge("rollcall_store_disk_free_bytes", {
+  description: "Free space on the disk of a SQLite store"
+})
+const diskSize = gauge("rollcall_store_disk_size_bytes", { description: "Size of the disk of a SQLite store" })
+
+const pluginStates = ["on", "off", "unconfigured", "removed"] as const
 
 const writePluginGauges = (out: Exposition, { items, writes }: PluginList, now: number) => {
   if (items.length > 0) out.set(stopped, writes === "stopped" ? 1 : 0)
-  for (const { handlers, plugin } of items) {
+  for (const { handlers, integrations, plugin } of items) {
+    const states = Map.groupBy(integrations, ({ state }) => state)
+    for (const state of pluginStates) out.set(pluginIntegrations, states.get(state)?.length ?? 0, { plugin, state })
     for (const { handler, ...view } of handlers) {
-      const labels = labelText({ plugin, handler })
+      const labels = { plugin, handler }
       const age = view.oldest_at === null ? 0 : Math.max(0, now - Date.parse(view.oldest_at)) / 1000
       out.set(lag, view.lag_events, labels)
-      out.set(backlog, view.due, labelText({ plugin, handler, state: "due" }))
-      out.set(backlog, view.running, labelText({ plugin, handler, state: "running" }))
-      out.set(backlog, view.waiting, labelText({ plugin, handler, state: "waiting" }))
+      for (const state of ["due", "running", "waiting"] as const) out.set(backlog, view[state], { ...labels, state })
       out.set(oldest, age, labels)
       out.set(dead, view.dead, labels)
       out.set(circuitOpen, view.circuit_open === null ? 0 : 1, labels)
@@ -105,80 +104,72 @@ const writePluginGauges = (out: Exposition, { items, writes }: PluginList, now: 
   }
 }
 
-const writeRedactionGauges = (out: Exposition, { redacting }: Overview, { ofIntegration }: Share.Share) => {
-  for (const { integration, model, share } of redacting) {
-    if (ofIntegration(integration)) out.set(unredacted, 1 - share, labelText({ integration, model }))
-  }
-}
-
-/** Streams that are written before other requests may run: about a millisecond. */
-const streamsAtATime = 250
-
-const writeStreamGauges = Effect.fnUntraced(
-  function*(out: Exposition, { holds, streams }: Overview, { ofIntegration }: Share.Share) {
-    const held = Map.groupBy(holds, ({ stream }) => stream)
-    for (const [index, { integration, model, ...view }] of streams.entries()) {
-      if (index % streamsAtATime === streamsAtATime - 1) yield* Effect.yieldNow
-      if (!ofIntegration(integration)) continue
-      const labels = labelText({ integration, model })
-      out.set(freshness, view.freshness_seconds ?? Infinity, labels)
-      out.set(live, view.records_live, labels)
-      out.set(quarantined, view.quarantined, labels)
-      out.set(openHolds, held.get(view.stream)?.length ?? 0, labels)
-      out.set(staleRecords, view.stale_records, labels)
-      for (const [reason, rows] of Object.entries(view.pending)) {
-        out.set(pending, rows, `${labels},${labelText({ reason })}`)
-      }
-      if (view.blocked !== null) out.set(blocked, 1, `${labels},${labelText({ reason: view.blocked.reason })}`)
-    }
-  }
-)
-
-const writeRelayGauges = (out: Exposition, { log }: Overview) => {
+const writeRelayGauges = (out: Exposition, { log }: Overview, now: number) => {
   out.set(published, log.published)
   out.set(unpublished, log.newest - log.published)
+  out.set(unpublishedAge, log.unpublishedSince === null ? 0 : Math.max(0, now - log.unpublishedSince) / 1000)
 }
 
-const writeFleetGauges = (out: Exposition, self: string, { alive, ofFleet, shards }: Share.Share) => {
-  out.set(buildInfo, 1, labelText({ version, process: self }))
+const writeFleetGauges = (out: Exposition, self: string, { alive, ofFleet, shards, unowned }: Share.Share) => {
+  out.set(buildInfo, 1, { version, process: self })
   out.set(shardsOwned, shards)
-  if (ofFleet) out.set(fleetProcesses, alive)
+  if (!ofFleet) return
+  out.set(fleetProcesses, alive)
+  out.set(shardsUnowned, unowned)
+}
+
+const writeDiskGauges = (out: Exposition, disk: DiskSpace | null) => {
+  if (disk === null) return
+  out.set(diskFree, disk.freeBytes)
+  out.set(diskSize, disk.totalBytes)
 }
 
 /** Without the metrics of the placement: `rollcall_shards_owned` says what they say. */
 const withoutPlacement = (text: string): string => text.replaceAll(/^(# [A-Z]+ )?effect_cluster_.*\n?/gm, "")
 
+export interface Options {
+  /** Whether the event log is published to a sink. */
+  readonly publishes: boolean
+  /** The folder of the store, whose free space is shown; null if it is not on this machine. */
+  readonly storeFolder: string | null
+  readonly dependencies: ReadonlyArray<Dependency>
+}
+
 /** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
-const renderMetrics = Effect.fnUntraced(function*(publishes: boolean) {
+const renderMetrics = Effect.fnUntraced(function*({ dependencies, publishes, storeFolder }: Options) {
   const { overview, plugins, processes } = yield* OverviewCache
   const { self } = yield* Processes
   const own = withoutPlacement(yield* PrometheusMetrics.format())
   const read = <A>(cached: Effect.Effect<Cached<A>, StoreError>) =>
     Effect.option(Effect.map(cached, ({ value }) => value))
-  const [listed, streams, delivering] = yield* Effect.all([read(processes), read(overview), read(plugins)], {
-    concurrency: "unbounded"
-  })
+  const [listed, streams, delivering, disk] = yield* Effect.all(
+    [read(processes), read(overview), read(plugins), diskSpaceOf(storeFolder)],
+    { concurrency: "unbounded" }
+  )
   const share = Share.make(self, Option.getOrElse(listed, () => []))
   const [now, outage] = [yield* Clock.currentTimeMillis, yield* (yield* Store).outage]
   const out = new Exposition()
+  yield* writeProcessMetrics(out)
   out.set(unavailable, outage === null ? 0 : Math.max(0, now - outage.since) / 1000)
+  for (const { name, problem } of dependencies) {
+    out.set(dependencyUp, (yield* problem) === null ? 1 : 0, { dependency: name })
+  }
+  writeDiskGauges(out, disk)
   writeFleetGauges(out, self, share)
   if (Option.isSome(streams)) {
-    yield* writeStreamGauges(out, streams.value, share)
-    writeRedactionGauges(out, streams.value, share)
-    if (publishes && share.ofRelay) writeRelayGauges(out, streams.value)
+    yield* writeStreamMetrics(out, streams.value, share.ofIntegration)
+    if (publishes && share.ofRelay) writeRelayGauges(out, streams.value, now)
   }
   if (Option.isSome(delivering) && share.ofDeliveries) writePluginGauges(out, delivering.value, now)
   return own + out.text
 })
 
-/** `publishes`: whether the event log is published to a sink. */
-export const layer = (publishes: boolean) =>
+export const layer = (options: Options) =>
   HttpRouter.add(
     "GET",
     "/metrics",
     Effect.map(
-      renderMetrics(publishes),
+      renderMetrics(options),
       (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
     )
   )

@@ -13,13 +13,8 @@ import type { FleetProcess } from "../../store/Processes.ts"
 import type { Outage } from "../../store/Store.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
+import type { DiskSpace } from "./DiskSpace.ts"
 import type { Matter, StreamRow } from "./OverviewApi.ts"
-
-/** Space on the disk of the store. */
-export interface DiskSpace {
-  readonly freeBytes: number
-  readonly totalBytes: number
-}
 
 /** The oldest dead letter of a handler, and how many the handler has. */
 export interface DeadLetterGroup {

@@ -14,7 +14,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import { statfs } from "node:fs/promises"
 import type { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
@@ -25,7 +24,8 @@ import type { PluginList } from "../plugins/PluginApi.ts"
 import { outageText, type Overview } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { dataPath, type Positions } from "./DataPath.ts"
-import { type DeadLetterGroup, type DiskSpace, mattersOf } from "./Matters.ts"
+import { diskSpaceOf } from "./DiskSpace.ts"
+import { type DeadLetterGroup, mattersOf } from "./Matters.ts"
 import type { OverviewView, StreamRow } from "./OverviewApi.ts"
 import { rowsOf } from "./StreamRows.ts"
 
@@ -52,14 +52,6 @@ export interface Options {
   readonly folder: string | null
 }
 
-const diskOf = (folder: string | null): Effect.Effect<DiskSpace | null> =>
-  folder === null ? Effect.succeed(null) : Effect.promise(() =>
-    statfs(folder).then(
-      ({ bavail, blocks, bsize }) => ({ freeBytes: bavail * bsize, totalBytes: blocks * bsize }),
-      () => null
-    )
-  )
-
 /** The handlers with dead letters. The oldest letter of each tells since when and why. */
 const deadLetterGroups = Effect.fnUntraced(function*({ items }: PluginList) {
   const { backlog, deadLetters } = yield* Deliveries
@@ -83,13 +75,6 @@ const deadLetterGroups = Effect.fnUntraced(function*({ items }: PluginList) {
     })
   }
   return groups
-})
-
-/** When the oldest event was detected that is not in the sink; our clock, ms. */
-const unpublishedSince = Effect.fnUntraced(function*({ newest, published }: Overview["log"]) {
-  if (published >= newest) return null
-  const [entry] = yield* (yield* Deliveries).entries([published + 1])
-  return entry?.detectedAt ?? null
 })
 
 const dispatchedOf = ({ items }: PluginList, newest: number): number | null => {
@@ -186,10 +171,10 @@ export class SharedOverview extends Context.Service<SharedOverview, {
             const now = yield* Clock.currentTimeMillis
             const outage = yield* (yield* Store).outage
             const rows = rowsOf(streams, integrations)
-            const oldestAt = publishes ? yield* Effect.orElseSucceed(unpublishedSince(log), () => null) : null
+            const oldestAt = publishes ? log.unpublishedSince : null
             const deadLetters = yield* Effect.orElseSucceed(deadLetterGroups(plugins), () => [])
             const relay = publishes ? { waiting: log.newest - log.published, oldestAt } : null
-            const disk = yield* diskOf(folder)
+            const disk = yield* diskSpaceOf(folder)
             const current = {
               at,
               newest: log.newest,

@@ -19,6 +19,15 @@ import type { HoldView } from "../holds/HoldApi.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 
+export interface LogProgress {
+  /** The newest position of the event log. */
+  readonly newest: number
+  /** The position up to which the log is in Kafka. */
+  readonly published: number
+  /** When the oldest event was detected that is not in Kafka; our clock, ms. Null if there is none, or it cannot be read. */
+  readonly unpublishedSince: number | null
+}
+
 export interface Overview {
   readonly streams: ReadonlyArray<StreamView>
   /** The streams whose stored content is being redacted, including those that are not read. */
@@ -26,8 +35,7 @@ export interface Overview {
   readonly integrations: ReadonlyArray<IntegrationView>
   /** Holds that wait for a decision, newest first. */
   readonly holds: ReadonlyArray<HoldView>
-  /** The newest position of the event log, and the position up to which it is in Kafka. */
-  readonly log: { readonly newest: number; readonly published: number }
+  readonly log: LogProgress
 }
 
 const progressOf = ({ backfilledAt, sweep }: StreamState, live: number, now: number): StreamView["progress"] => {
@@ -160,6 +168,15 @@ export const pageOfOverview = ({ streams }: Overview, query: StreamQuery): Strea
   return { items, next: found.length > limit ? items.at(-1)!.stream : null }
 }
 
+/** A damaged row must not hide the rest of the overview. */
+const unpublishedSince = (store: Store["Service"], newest: number, published: number) =>
+  published >= newest
+    ? Effect.succeed(null)
+    : store.readLog({ after: published, limit: 1 }).pipe(
+      Effect.map(([entry]) => entry?.detectedAt ?? null),
+      Effect.orElseSucceed(() => null)
+    )
+
 const read = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
@@ -179,7 +196,12 @@ const read = Effect.gen(function*() {
     const state = shown.get(streamName(hold))
     return state === undefined ? [] : [holdView(hold, state)]
   })
-  const log = { newest: snapshot.position, published: yield* store.readerPosition(relayReader) }
+  const published = yield* store.readerPosition(relayReader)
+  const log: LogProgress = {
+    newest: snapshot.position,
+    published,
+    unpublishedSince: yield* unpublishedSince(store, snapshot.position, published)
+  }
   return { streams, redacting, integrations, holds, log } satisfies Overview
 })
 

@@ -47,6 +47,7 @@ export interface Options {
   readonly api?: Scripted.ScriptedApi
   readonly dependencies?: ReadonlyArray<Dependency>
   readonly publishes?: boolean
+  readonly storeFolder?: string | null
   /** Plugins, with the real delivery engine. */
   readonly plugins?: ReadonlyArray<Plugin<unknown>>
   /** The response of the API to writes of plugins; by default it supports no writes. */
@@ -97,6 +98,7 @@ export const server = (
     tls = null,
     plugins = [],
     port = 0,
+    storeFolder = null,
     readToken,
     token,
     write
@@ -112,7 +114,7 @@ export const server = (
     readToken: sourceOf(readToken),
     dependencies,
     publishes,
-    storeFolder: null,
+    storeFolder,
     samples: false,
     usageOf: () => Effect.succeed(null),
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)

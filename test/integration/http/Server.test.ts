@@ -1,8 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Metric from "effect/Metric"
-import { execFileSync } from "node:child_process"
 import { once } from "node:events"
 import { createServer, type IncomingMessage, request } from "node:http"
 import type { AddressInfo } from "node:net"
@@ -14,15 +12,6 @@ import type { Run } from "../../../src/store/State.ts"
 import * as Running from "./Running.ts"
 
 const { ask, post, send, stream, using, write } = Running
-
-const promtool = (() => {
-  try {
-    execFileSync("promtool", ["--version"], { stdio: "ignore" })
-    return true
-  } catch {
-    return false
-  }
-})()
 
 describe("the token", () => {
   const paths = ["/v1/events", "/v1/streams", "/v1/records", "/metrics", "/openapi.json", "/docs", "/", "/elsewhere"]
@@ -130,56 +119,6 @@ describe("readiness", () => {
         "Kafka is unavailable"
       ])
     }).pipe(using({ dependencies: [{ name: "kafka", problem: Effect.succeed("Kafka is unavailable") }] })))
-})
-
-describe("GET /metrics", () => {
-  const counted = Metric.counter("rollcall_tests_total", { description: "Counted by this process", incremental: true })
-
-  it.live.each([[3 * 86_400_000, "ahead of"], [-120_000, "behind"]] as const)(
-    "the freshness of a stream uses the API's clock, which is %i ms (%s) ours (W4)",
-    ([offset]) =>
-      Effect.gen(function*() {
-        yield* stream({
-          phase: "live",
-          watermark: Date.now() + offset - 90_000,
-          clockOffsets: Array.from({ length: 5 }, () => offset)
-        })
-        const { text } = yield* ask("/metrics")
-        assert.closeTo(Number(/rollcall_stream_freshness_seconds\S+ (\S+)/.exec(text)?.[1]), 90, 5)
-      }).pipe(using())
-  )
-
-  it.live("shows the state of every stream in the store, and the counters of the process", () =>
-    Effect.gen(function*() {
-      yield* Metric.update(counted, 2)
-      yield* stream({ phase: "live", watermark: Date.now() - 90_000 })
-      yield* stream({
-        blocked: { reason: "unsupported", code: null, message: "no", since: 0 }
-      }, { integration: "workday:acme", model: "hris.skill" })
-      yield* write("a", "{}")
-      const { text } = yield* ask("/metrics")
-      const value = (line: RegExp) => Number(text.match(line)?.[1])
-      const tag = String.raw`\{integration="greenhouse:acme",model="ats.tag"\} (\S+)`
-      assert.closeTo(value(new RegExp(`rollcall_stream_freshness_seconds${tag}`)), 90, 5)
-      assert.strictEqual(value(new RegExp(`rollcall_records_live${tag}`)), 1)
-      assert.include(text, `rollcall_stream_freshness_seconds{integration="workday:acme",model="hris.skill"} +Inf`)
-      assert.include(
-        text,
-        `rollcall_stream_blocked{integration="workday:acme",model="hris.skill",reason="unsupported"} 1`
-      )
-      assert.strictEqual(value(/rollcall_tests_total (\d+)/), 2)
-      yield* stream({ blocked: null }, { integration: "workday:acme", model: "hris.skill" })
-      assert.notInclude((yield* ask("/metrics")).text, "rollcall_stream_blocked{")
-    }).pipe(using()))
-
-  it.live.skipIf(!promtool)("promtool reports no error", () =>
-    Effect.gen(function*() {
-      yield* Metric.update(counted, 1)
-      yield* stream({ blocked: { reason: "key", code: null, message: "no", since: 0 } })
-      yield* write("a", "{}")
-      const { text } = yield* ask("/metrics")
-      assert.strictEqual(execFileSync("promtool", ["check", "metrics"], { input: text, encoding: "utf8" }), "")
-    }).pipe(using()))
 })
 
 describe("the overview", () => {

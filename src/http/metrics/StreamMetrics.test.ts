@@ -1,0 +1,147 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
+import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { incrementalModels } from "../../api/Lists.ts"
+import { zeroRowCounts } from "../../capture/commit/Ingest.ts"
+import * as CaptureMetrics from "../../capture/Metrics.ts"
+import type { StreamModel } from "../../domain/Model.ts"
+import type { IntegrationView } from "../Api.ts"
+import type { Overview } from "../status/Overview.ts"
+import type { StreamView } from "../streams/StreamApi.ts"
+import { Exposition } from "./Exposition.ts"
+import { writeStreamMetrics } from "./StreamMetrics.ts"
+
+const names = (count: number) => Array.from({ length: count }, (_, index) => `greenhouse:${index}`)
+
+const streamOf = (integration: string, model: StreamModel, change: Partial<StreamView> = {}): StreamView =>
+  ({
+    stream: `${integration}/${model}`,
+    integration,
+    model,
+    phase: "live",
+    paused: false,
+    blocked: null,
+    failing: null,
+    watermark: null,
+    freshness_seconds: 10,
+    records_live: 2,
+    pending: { held: 1 },
+    quarantined: 0,
+    stale_records: 0,
+    polls_return: "changes",
+    ...change
+  }) as StreamView
+
+const overviewOf = (streams: ReadonlyArray<StreamView>, interval = 60) => ({
+  streams,
+  integrations: [...new Set(streams.map(({ integration }) => integration))].map((id) =>
+    ({ id, interval_seconds: interval }) as IntegrationView
+  ),
+  holds: [] as Overview["holds"],
+  redacting: [] as Overview["redacting"]
+})
+
+const textOf = Effect.fnUntraced(
+  function*(overview: ReturnType<typeof overviewOf>, isOwn: (integration: string) => boolean = () => true) {
+    const out = new Exposition()
+    yield* writeStreamMetrics(out, overview, isOwn)
+    return out.text
+  }
+)
+
+/** The series without their values. */
+const seriesIn = (text: string): ReadonlyArray<string> =>
+  text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => line.replace(/ \S+$/, ""))
+    .sort()
+
+describe("the metrics of streams", () => {
+  it.effect("have as many series for 5,000 integrations with eleven models as for one (I9)", () =>
+    Effect.gen(function*() {
+      const of = (count: number) =>
+        textOf(overviewOf(names(count).flatMap((id) => incrementalModels.map((model) => streamOf(id, model)))))
+      const [one, many] = [yield* of(1), yield* of(5_000)]
+      assert.lengthOf(incrementalModels, 11)
+      assert.deepStrictEqual(seriesIn(many), seriesIn(one))
+      assert.include(many, 'rollcall_streams{model="ats.tag",state="ok"} 5000\n')
+      assert.include(many, 'rollcall_records_live{model="ats.tag"} 10000\n')
+      assert.include(many, 'rollcall_pending_changes{model="ats.tag",reason="held"} 5000\n')
+      assert.include(many, "rollcall_integrations 5000\n")
+    }))
+
+  it.effect("that capture counts have as many series for 5,000 integrations as for one (I9)", () =>
+    Effect.gen(function*() {
+      const created = { kind: "created", restored: false, origin: "poll", changedAt: null, detectedAt: 0 } as const
+      const of = Effect.fnUntraced(function*(count: number) {
+        for (const integration of names(count)) {
+          const key = { integration, model: "ats.tag" } as const
+          yield* CaptureMetrics.pageCommitted(key, { ...zeroRowCounts, read: 1, unchanged: 1 }, 1)
+          yield* CaptureMetrics.eventsDetected([{ ...created, model: "ats.tag" }])
+          yield* CaptureMetrics.runEnded(key, "poll", "complete")
+          yield* CaptureMetrics.clockSkewDetected(key)
+          yield* CaptureMetrics.runMiscounted(key)
+          yield* CaptureMetrics.recordsMissed(key, 1)
+          yield* CaptureMetrics.refreshed(key, "changed", 1)
+          yield* CaptureMetrics.lateChangeFound(key, 2, { before: 1, after: 3 })
+          yield* CaptureMetrics.pollFilterChanged(key, "nothing")
+          yield* CaptureMetrics.schemaDrifted(key, ["/name"])
+        }
+        return yield* PrometheusMetrics.format()
+      }, (effect) => Effect.provideService(effect, Metric.MetricRegistry, new Map()))
+      const [one, many] = [yield* of(1), yield* of(5_000)]
+      assert.deepStrictEqual(seriesIn(many), seriesIn(one))
+      assert.include(many, 'rollcall_runs_total{model="ats.tag",kind="poll",outcome="complete"} 5000\n')
+      assert.notInclude(many, "greenhouse")
+    }))
+
+  it.effect("compare the freshness with the target of the integration's interval, without paused streams and backfills", () =>
+    Effect.gen(function*() {
+      const text = yield* textOf(overviewOf([
+        streamOf("a:1", "ats.tag", { freshness_seconds: 900 }),
+        streamOf("a:2", "ats.tag", { freshness_seconds: 1_000 }),
+        streamOf("a:3", "ats.tag", { freshness_seconds: 9_000, paused: true }),
+        streamOf("a:4", "ats.tag", { freshness_seconds: 9_000, phase: "backfilling" }),
+        streamOf("a:5", "ats.tag", { freshness_seconds: null, phase: "starting" })
+      ], 300))
+      for (
+        const [state, count] of Object.entries({ ok: 1, late: 1, paused: 1, backfilling: 2, failing: 0, blocked: 0 })
+      ) {
+        assert.include(text, `rollcall_streams{model="ats.tag",state="${state}"} ${count}\n`)
+      }
+      assert.include(text, 'rollcall_stream_freshness_max_seconds{model="ats.tag"} 1000\n')
+      assert.include(text, `rollcall_stream_lateness_max_ratio{model="ats.tag"} ${1_000 / 900}\n`)
+    }))
+
+  it.effect("count an integration once for each reason for which its streams are blocked", () =>
+    Effect.gen(function*() {
+      const blocked = (reason: string) => ({ blocked: { reason, message: "no", since: "2026-01-01T00:00:00Z" } })
+      const text = yield* textOf(overviewOf([
+        streamOf("a:1", "ats.tag", blocked("key")),
+        streamOf("a:1", "ats.offer", blocked("key")),
+        streamOf("a:2", "ats.tag", blocked("key")),
+        streamOf("a:2", "ats.offer", blocked("permission"))
+      ]))
+      assert.include(text, 'rollcall_integrations_blocked{reason="key"} 2\n')
+      assert.include(text, 'rollcall_integrations_blocked{reason="permission"} 1\n')
+      assert.include(text, 'rollcall_integrations_blocked{reason="inactive"} 0\n')
+      assert.include(text, 'rollcall_streams{model="ats.tag",state="blocked"} 2\n')
+    }))
+
+  it.effect("leave out the integrations of other processes, also in holds and redactions", () =>
+    Effect.gen(function*() {
+      const text = yield* textOf({
+        ...overviewOf([streamOf("a:1", "ats.tag"), streamOf("a:2", "ats.tag")]),
+        holds: ["a:1", "a:2", "a:2"].map((integration) =>
+          ({ integration, model: "ats.tag" }) as Overview["holds"][number]
+        ),
+        redacting: [
+          { integration: "a:1", model: "ats.tag", share: 0.25 },
+          { integration: "a:2", model: "ats.tag", share: 0 }
+        ]
+      }, (integration) => integration === "a:1")
+      assert.include(text, "rollcall_integrations 1\n")
+      assert.include(text, 'rollcall_streams{model="ats.tag",state="ok"} 1\n')
+      assert.include(text, 'rollcall_holds_open{model="ats.tag"} 1\n')
+      assert.include(text, 'rollcall_redaction_remaining_streams{model="ats.tag"} 0.75\n')
+    }))
+})

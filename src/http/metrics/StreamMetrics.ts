@@ -1,0 +1,130 @@
+/**
+ * The state of the streams as gauges, added up for each model.
+ *
+ * Invariants
+ * 1. The number of series does not depend on the number of integrations   (I9)
+ *
+ * Gotchas
+ * - The gauges are computed for each scrape, so a stream or an integration that is gone leaves no value behind. The pass over many
+ *   streams lets other requests run in between.
+ */
+import * as Effect from "effect/Effect"
+import type { Model } from "../../domain/Model.ts"
+import { blockReasonNames } from "../../store/State.ts"
+import { streamStates } from "../overview/OverviewApi.ts"
+import { rowOf, targetOf } from "../overview/StreamRows.ts"
+import type { Overview } from "../status/Overview.ts"
+import type { StreamView } from "../streams/StreamApi.ts"
+import type { Exposition, Family } from "./Exposition.ts"
+
+const family = (name: string, { description }: Omit<Family, "name">): Family => ({ name, description })
+
+const streams = family("rollcall_streams", {
+  description: "Streams by state: ok, late, backfilling, failing, blocked, paused"
+})
+const freshness = family("rollcall_stream_freshness_max_seconds", {
+  description: "Seconds between now and the oldest watermark of a stream that is neither paused nor backfilling"
+})
+const lateness = family("rollcall_stream_lateness_max_ratio", {
+  description: "Freshness of the latest of these streams, divided by its target; above 1 the stream is late"
+})
+const integrations = family("rollcall_integrations", { description: "Integrations that are read" })
+const blocked = family("rollcall_integrations_blocked", {
+  description: "Integrations with a blocked stream, by reason"
+})
+const live = family("rollcall_records_live", { description: "Published records that are not deleted" })
+const pending = family("rollcall_pending_changes", { description: "Observed changes that are not published yet" })
+const quarantined = family("rollcall_quarantined_records", {
+  description: "Records that could not be decoded and are kept in the quarantine"
+})
+const stale = family("rollcall_stale_records", {
+  description: "Records to be fetched again because they contain content of another record that has changed"
+})
+const holds = family("rollcall_holds_open", {
+  description: "Holds of the guard that wait for an operator's decision"
+})
+const unredacted = family("rollcall_redaction_remaining_streams", {
+  description:
+    "Streams whose stored content is still to be redacted or encrypted; a stream that is half done counts as 0.5"
+})
+
+interface Sums {
+  readonly states: Map<string, number>
+  readonly pending: Map<string, number>
+  freshness: number
+  lateness: number
+  live: number
+  quarantined: number
+  stale: number
+}
+
+const emptySums = (): Sums => ({
+  states: new Map(streamStates.map((state) => [state, 0])),
+  pending: new Map(),
+  freshness: 0,
+  lateness: 0,
+  live: 0,
+  quarantined: 0,
+  stale: 0
+})
+
+const increase = (map: Map<string, number>, key: string, by = 1): void => void map.set(key, (map.get(key) ?? 0) + by)
+
+const noInterval = 60
+
+const add = (sums: Sums, view: StreamView, interval: number): void => {
+  const { state } = rowOf(view, interval)
+  increase(sums.states, state)
+  if (view.freshness_seconds !== null && state !== "paused" && state !== "backfilling") {
+    sums.freshness = Math.max(sums.freshness, view.freshness_seconds)
+    sums.lateness = Math.max(sums.lateness, view.freshness_seconds / targetOf(view, interval))
+  }
+  sums.live += view.records_live
+  sums.quarantined += view.quarantined
+  sums.stale += view.stale_records
+  for (const [reason, rows] of Object.entries(view.pending)) increase(sums.pending, reason, rows)
+}
+
+/** Streams that are added up before other requests may run: about a millisecond. */
+const streamsAtATime = 250
+
+/** `isOwn`: whether this process exports the gauges of an integration. */
+export const writeStreamMetrics = Effect.fnUntraced(
+  function*(
+    out: Exposition,
+    overview: Pick<Overview, "streams" | "integrations" | "holds" | "redacting">,
+    isOwn: (integration: string) => boolean
+  ) {
+    const intervals = new Map(overview.integrations.map((one) => [one.id, one.interval_seconds]))
+    const models = new Map<Model, Sums>()
+    const read = new Set<string>()
+    const blockedBy = new Map<string, Set<string>>(blockReasonNames.map((reason) => [reason, new Set()]))
+    for (const [index, view] of overview.streams.entries()) {
+      if (index % streamsAtATime === streamsAtATime - 1) yield* Effect.yieldNow
+      const { blocked, integration, model } = view
+      if (!isOwn(integration)) continue
+      read.add(integration)
+      const sums = models.get(model) ?? emptySums()
+      models.set(model, sums)
+      add(sums, view, intervals.get(integration) ?? noInterval)
+      if (blocked !== null) blockedBy.get(blocked.reason)?.add(integration)
+    }
+    const held = Map.groupBy(overview.holds.filter(({ integration }) => isOwn(integration)), ({ model }) => model)
+    out.set(integrations, read.size)
+    for (const [reason, some] of blockedBy) out.set(blocked, some.size, { reason })
+    for (const [model, sums] of models) {
+      for (const [state, count] of sums.states) out.set(streams, count, { model, state })
+      out.set(freshness, sums.freshness, { model })
+      out.set(lateness, sums.lateness, { model })
+      out.set(live, sums.live, { model })
+      out.set(quarantined, sums.quarantined, { model })
+      out.set(stale, sums.stale, { model })
+      out.set(holds, held.get(model)?.length ?? 0, { model })
+      for (const [reason, rows] of sums.pending) out.set(pending, rows, { model, reason })
+    }
+    const redacting = overview.redacting.filter(({ integration }) => isOwn(integration))
+    for (const [model, some] of Map.groupBy(redacting, ({ model }) => model)) {
+      out.set(unredacted, some.reduce((sum, { share }) => sum + 1 - share, 0), { model })
+    }
+  }
+)

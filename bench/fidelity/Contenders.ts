@@ -10,7 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { contentOf } from "../../test/simulation/oracle/Content.ts"
 import type { Mutation, Plan, Step, WorldSettings } from "../../test/simulation/plan/Plan.ts"
-import { Process } from "../../test/simulation/service/Process.ts"
+import { Process, unobserved } from "../../test/simulation/service/Process.ts"
 import { SimulatedSink } from "../../test/simulation/service/SimulatedSink.ts"
 import { SimulatedStore } from "../../test/simulation/service/SimulatedStore.ts"
 import type { FaultyApi } from "../../test/simulation/world/FaultyApi.ts"
@@ -216,6 +216,8 @@ export const rollcall: Contender = {
       api,
       store: () => store,
       deliveries: null,
+      leases: null,
+      plugins: [],
       forgets: false,
       simulatedSink: new SimulatedSink(),
       simulatedPlacement: null,
@@ -223,12 +225,8 @@ export const rollcall: Contender = {
       skew,
       onKilled: () => {},
       observer: {
+        ...unobserved,
         pageServed: (_, delivery) => analysis.pageServed(delivery, time.now),
-        ownerClaimed: () => {},
-        isLatestOwner: () => true,
-        writeAllowed: () => {},
-        writeSent: () => {},
-        forgettingChanged: () => {},
         committed: (_, written) => {
           const { events, key } = written
           const table = world.table(key.integration, key.model)!

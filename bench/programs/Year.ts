@@ -25,7 +25,7 @@ import * as SqlStore from "../../src/store/sql/SqlStore.ts"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../src/store/Store.ts"
 import type { MutationKind, WorldSettings } from "../../test/simulation/plan/Plan.ts"
-import { Process } from "../../test/simulation/service/Process.ts"
+import { Process, unobserved } from "../../test/simulation/service/Process.ts"
 import { SimulatedSink } from "../../test/simulation/service/SimulatedSink.ts"
 import { FaultyApi } from "../../test/simulation/world/FaultyApi.ts"
 import { VirtualTime } from "../../test/simulation/world/VirtualTime.ts"
@@ -58,6 +58,8 @@ const setting: WorldSettings = {
   resolution: 1,
   plugins: false,
   fleet: false,
+  requestSlots: null,
+  outage: null,
   epilogue: "none"
 }
 /** As many creates as deletes. */
@@ -94,6 +96,8 @@ const service: Process = new Process(1, {
   api,
   store: () => store,
   deliveries: null,
+  leases: null,
+  plugins: [],
   forgets: false,
   simulatedSink,
   simulatedPlacement: null,
@@ -101,12 +105,7 @@ const service: Process = new Process(1, {
   skew: () => 0,
   onKilled: () => {},
   observer: {
-    pageServed: () => {},
-    ownerClaimed: () => {},
-    isLatestOwner: () => true,
-    writeAllowed: () => {},
-    writeSent: () => {},
-    forgettingChanged: () => {},
+    ...unobserved,
     committed: (_, written) => {
       events += written.events.length
       if (written.events.length > 0) service.appended()

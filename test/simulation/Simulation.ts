@@ -26,8 +26,9 @@ import {
   type Trouble
 } from "./plan/Plan.ts"
 import { describeCommit, describePage, minutes } from "./runner/Trace.ts"
-import { plugins, replayed } from "./service/Plugins.ts"
+import { notifier, plugins, replayed } from "./service/Plugins.ts"
 import { type Environment, Process } from "./service/Process.ts"
+import { leaseMillis } from "./service/SharedRequests.ts"
 import { SimulatedPlacement } from "./service/SimulatedPlacement.ts"
 import { SimulatedSink } from "./service/SimulatedSink.ts"
 import { SimulatedStore } from "./service/SimulatedStore.ts"
@@ -84,11 +85,15 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   let lastValue = 0
 
   const forgets = plan.steps.some((step) => "command" in step)
+  const { outage } = setting
+  const activePlugins = setting.plugins ? plugins : outage === null ? [] : [notifier(() => time.now < start + outage)]
   const environment: Environment = {
     time,
     api,
     store: () => simulatedStore.store,
-    deliveries: setting.plugins || forgets ? () => simulatedStore.deliveries : null,
+    deliveries: activePlugins.length > 0 || forgets ? () => simulatedStore.deliveries : null,
+    leases: (process) => simulatedStore.leases(process),
+    plugins: activePlugins,
     forgets,
     simulatedSink,
     simulatedPlacement,
@@ -102,6 +107,10 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       isLatestOwner: (owner) => oracle.isLatestOwner(owner),
       writeAllowed: (owner) => oracle.writeAllowed(owner),
       writeSent: (owner) => oracle.writeSent(owner),
+      sinkOpened: (store, owner) => oracle.sinkOpened(store, owner),
+      published: (store, owner) => oracle.published(store, owner),
+      handlersRegistered: () => oracle.handlersRegistered(),
+      settledAndClaimed: (outcomes, result) => oracle.settledAndClaimed(outcomes, result),
       committed: (process, written) => {
         if (onTrace !== undefined) trace(describeCommit(process, written))
         oracle.committed(process, written)
@@ -146,6 +155,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     process.start()
     return process
   }
+  api.onRequest = (inFlight) => oracle.requestSent(inFlight)
   let current = launch()
   api.onWriteEffect = (effect) => {
     trace(`${effect.write} takes effect on ${effect.id}`)
@@ -322,6 +332,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         const copy = copies.get(step)
         if (copy === undefined) return
         keepCopy()
+        oracle.storeReplaced()
         if (!simulatedStore.failOver(copy.file)) return
         // later the previous store comes back, or an operator restarts the process over the copy
         failedOver = {
@@ -403,10 +414,12 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   // in steps, because a process that dies in one step is restarted when the step ends
   for (let minute = 0; minute < 60 && oracle.isForgetting; minute++) advance(time.now + hour / 60)
   oracle.checkForgettingEnded("although the process runs and no fault is left")
+  // the slots of processes that were killed
+  if (setting.requestSlots !== null) advance(time.now + leaseMillis(setting))
   for (const process of processes) process.stop()
   restartAt = null
   // Plugins react to changes: the world becomes quiet only when they are switched off.
-  for (const { name } of plugins) {
+  for (const { name } of activePlugins) {
     const action = { at: time.now, command: "plugins.off", target: name, detail: "" }
     time.run(
       simulatedStore.deliveries.setSwitch({ _tag: "Plugin", plugin: name, integration: null }, false, action),

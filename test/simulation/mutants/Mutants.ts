@@ -411,6 +411,29 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    return published\n",
     "    return { position: saved, chain: (yield* store.chains([saved])).chains[0] ?? genesis }\n"
   ]),
+  mutant("unshared-budget", "a process takes only slots of the account that no other process has", [
+    "store/sql/RequestLeaseTable.ts",
+    "share(own, leases.filter((lease) => lease !== row))",
+    "share(own, leases.filter((lease) => lease !== row && lease.slots < 0))"
+  ]),
+  mutant("two-relays", "a relay publishes only as long as it owns the relay's scope", [
+    "store/sql/SqlStore.ts",
+    "    saveReaderPosition: (owner, reader, position) =>\n      fence(owner).pipe(",
+    "    saveReaderPosition: (owner, reader, position) =>\n      Effect.when(fence(owner), Effect.succeed(owner.epoch < 0)).pipe("
+  ]),
+  mutant("unshared-circuits", "a process gets no delivery of a handler whose circuit another process opened", [
+    "store/sql/delivery/ClaimLimits.ts",
+    "    if (circuit.until === null) return { permits",
+    "    if (circuit.until === null || handler >= 0) return { permits"
+  ], [
+    "delivery/engine/CircuitBreaker.ts",
+    "HandlerCircuit.afterAttempt(circuit, failed, now), next)",
+    "HandlerCircuit.afterAttempt(circuit, failed, now), known)"
+  ], [
+    "delivery/engine/ClaimRequests.ts",
+    "if (most <= 0 || ",
+    "if (most <= 0 || !handlerQueue.breaker.isClosed() || "
+  ]),
   mutant("relay-skips-failed", "a failed batch is sent again", [
     "publish/Relay.ts",
     "    yield* sink.publish(identity, batch, checkpoint)\n    yield* store.saveReaderPosition(owner, relayReader, checkpoint.position)\n",

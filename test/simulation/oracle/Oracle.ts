@@ -8,10 +8,12 @@
  */
 import type { LogEntry, NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
+import type { AttemptOutcome, ClaimResult } from "../../../src/store/Deliveries.ts"
 import type { ForgottenRecord, Pending } from "../../../src/store/State.ts"
-import type { Owner } from "../../../src/store/Store.ts"
+import type { Owner, Store } from "../../../src/store/Store.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
 import type { CommittedTransaction, ForgettingState, Process, ProcessObserver } from "../service/Process.ts"
+import { leaseMillis } from "../service/SharedRequests.ts"
 import type { ServedPage, WriteEffect } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
 import type { JsonObject, World } from "../world/World.ts"
@@ -20,6 +22,7 @@ import { CompletenessClaims } from "./CompletenessClaims.ts"
 import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"
 import { checkEvent, checkSequence } from "./EventRules.ts"
+import { FleetRules } from "./FleetRules.ts"
 import { Forgettings, isIn, withoutForgotten } from "./Forgettings.ts"
 import {
   copyOf,
@@ -68,6 +71,7 @@ export class Oracle implements ProcessObserver {
   readonly #claims: CompletenessClaims
   readonly #publishing = new Publishing()
   readonly #echoes = new Echoes()
+  readonly #fleet: FleetRules
   readonly #epochs = new Map<string, number>()
   /** The latest takeover of each scope, with its time. */
   readonly #takeovers = new Map<string, { readonly epoch: number; readonly at: number }>()
@@ -90,6 +94,7 @@ export class Oracle implements ProcessObserver {
     this.#setting = setting
     this.#runs = new Runs(setting)
     this.#claims = new CompletenessClaims(setting)
+    this.#fleet = new FleetRules(setting.requestSlots, leaseMillis(setting))
     this.#streams = new Map(world.tables.map((table) => [nameOf(table), newStream(table, this.#forgettings)]))
     this.#emptyStore = this.#takeSnapshot()
   }
@@ -138,6 +143,32 @@ export class Oracle implements ProcessObserver {
     if (this.#stoppedAt !== null && isPast(this.#stoppedAt)) {
       report("X16", `a write was sent ${this.#time.now - this.#stoppedAt} ms after all writes were stopped`)
     }
+  }
+
+  /** Called when a request reaches the API; `inFlight`: with it. */
+  requestSent(inFlight: number): void {
+    this.#fleet.requestSent(inFlight, this.#time.now, this.#reportOf("account"))
+  }
+
+  sinkOpened(store: Store["Service"], owner: Owner): void {
+    this.#fleet.sinkOpened(store, owner)
+  }
+
+  published(store: Store["Service"], owner: Owner): void {
+    this.#fleet.published(store, owner, this.#reportOf("sink"))
+  }
+
+  handlersRegistered(): void {
+    this.#fleet.trialsPermitted(this.#time.now)
+  }
+
+  settledAndClaimed(outcomes: ReadonlyArray<AttemptOutcome>, result: ClaimResult): void {
+    this.#fleet.settledAndClaimed(outcomes, result, this.#time.now, this.#reportOf("deliveries"))
+  }
+
+  /** Called when another store, or a copy, answers the processes. */
+  storeReplaced(): void {
+    this.#fleet.storeReplaced(this.#time.now)
   }
 
   /** Called when an operator approves a hold. */
@@ -240,6 +271,7 @@ export class Oracle implements ProcessObserver {
     this.#candidates = new Map([...snapshot.candidates].map(([integration, own]) => [integration, own.copy()]))
     this.#approved = new Set(snapshot.approved)
     this.#forgettings.restore(snapshot.forgettings)
+    this.storeReplaced()
     this.#runs.forget()
     this.#claims.forget()
     this.#epochs.clear()

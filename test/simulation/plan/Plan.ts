@@ -272,6 +272,10 @@ export interface WorldSettings {
   readonly plugins: boolean
   /** Several processes share the work. */
   readonly fleet: boolean
+  /** How many requests the processes of a fleet may have in flight together; null = any number. */
+  readonly requestSlots: number | null
+  /** How long a handler fails for every record, from the start, ms; null = there is no such handler. */
+  readonly outage: number | null
   /** After the quiet phase: a new name that one record shows and others still repeat, or two changes that become visible late. */
   readonly epilogue: "none" | "siblings" | "late"
 }

@@ -83,6 +83,8 @@ const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
     resolution: random.boolean(0.5) ? 1 : 1000,
     plugins: false,
     fleet: false,
+    requestSlots: null,
+    outage: null,
     epilogue: random.pick(["none", "none", "siblings", "late"])
   }
 }
@@ -166,7 +168,7 @@ export const planOf = (seed: number): Plan => {
     }
   }
   const plain: Plan = { seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }
-  return withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))
+  return withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))))
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */
@@ -299,5 +301,37 @@ const withFleet = (plan: Plan): Plan => {
     ...plan,
     setting: { ...plan.setting, fleet: true },
     steps: [...plan.steps, ...joins, ...others, ...deaths].sort((a, b) => a.at - b.at)
+  }
+}
+
+/** In some fleets the processes share the request slots of the account. Slow requests need many renewals of leases, which cost time. */
+const withRequestSlots = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`shared slots ${plan.seed}`))
+  const { fleet, latency, plugins } = plan.setting
+  if (!fleet || plugins || latency > 8_000 || random.boolean(0.7)) return plan
+  return { ...plan, setting: { ...plan.setting, requestSlots: random.pick([1, 1, 2, 3]) } }
+}
+
+/** In a few fleets a handler fails for every record, until its circuit opens, and shards move meanwhile. */
+const withOutage = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`outage ${plan.seed}`))
+  const { fleet, latency, plugins, records } = plan.setting
+  if (!fleet || plugins || latency > 8_000 || random.boolean(0.8)) return plan
+  const outage = random.int(5, 10) * minute
+  const moves = Array.from({ length: random.int(2, 6) }, (): Trouble => ({
+    at: random.int(minute, outage),
+    trouble: random.pick(["move", "move", "freeze", "kill", "join"]),
+    count: 0,
+    value: random.next()
+  }))
+  const join: Trouble = { at: random.int(0, minute), trouble: "join", count: 0, value: random.next() }
+  // deliveries use the clock of the database, which no operator sets, and circuits belong to one store
+  const kept = plan.steps.filter((step) =>
+    !("trouble" in step) || (step.trouble !== "clock" && !replacing.has(step.trouble))
+  )
+  return {
+    ...plan,
+    setting: { ...plan.setting, outage, records: Math.max(records, 10) },
+    steps: [...kept, join, ...moves].sort((a, b) => a.at - b.at)
   }
 }

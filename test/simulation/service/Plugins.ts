@@ -77,4 +77,12 @@ const introducer = Plugin.make("introducer").batch(
 /** The handler whose events are replayed. */
 export const replayed = { plugin: "introducer", handler: "batches" } as const
 
+/** Fails for every record as long as the server behind it is down. */
+export const notifier = (isDown: () => boolean) =>
+  Plugin.make("notifier").with({ from: "oldest" }).onAny(
+    ["ats.application.created", "ats.application.updated", "ats.tag.created", "ats.tag.updated", "hris.skill.created"],
+    { as: "notices", origins: ["backfill", "poll", "sweep", "refresh"] },
+    () => isDown() ? Effect.fail(new Plugin.Transient({ message: "the server is down" })) : Effect.void
+  )
+
 export const plugins = [adder, remover, referrer, introducer]

@@ -32,17 +32,19 @@ import type { StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { captureScopeOf, deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
+import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import { Source } from "../../../src/source/Source.ts"
-import { Deliveries } from "../../../src/store/Deliveries.ts"
+import { type AttemptOutcome, type ClaimResult, Deliveries } from "../../../src/store/Deliveries.ts"
+import type { RequestLeases } from "../../../src/store/RequestLeases.ts"
 import type { ForgottenRecord, Hold, IntegrationState, Pending, StreamState } from "../../../src/store/State.ts"
-import { type Owner, Store, StoreError, type StreamTx, Unavailable } from "../../../src/store/Store.ts"
+import { type Owner, relayReader, Store, StoreError, type StreamTx, Unavailable } from "../../../src/store/Store.ts"
 import type { LoggedEvent } from "../oracle/ObservedStream.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
 import type { FaultyApi, ServedPage } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
-import { plugins } from "./Plugins.ts"
+import * as SharedRequests from "./SharedRequests.ts"
 import type { SimulatedPlacement } from "./SimulatedPlacement.ts"
 import type { SimulatedSink } from "./SimulatedSink.ts"
 
@@ -80,9 +82,30 @@ export interface ProcessObserver {
   readonly writeAllowed: (owner: Owner) => void
   /** A write is sent. */
   readonly writeSent: (owner: Owner) => void
+  /** The relay of this owner opened the sink; a batch of it is in the sink. */
+  readonly sinkOpened: (store: Store["Service"], owner: Owner) => void
+  readonly published: (store: Store["Service"], owner: Owner) => void
+  /** Committed: handlers are registered; attempts are settled and deliveries claimed. */
+  readonly handlersRegistered: () => void
+  readonly settledAndClaimed: (outcomes: ReadonlyArray<AttemptOutcome>, result: ClaimResult) => void
   readonly committed: (process: Process, written: CommittedTransaction) => void
   /** Committed: an operator wants a record forgotten; it is removed from all places; or it may be stored again. */
   readonly forgettingChanged: (record: ForgettableRecord, state: ForgettingState) => void
+}
+
+/** For processes that a benchmark runs. */
+export const unobserved: ProcessObserver = {
+  pageServed: () => {},
+  ownerClaimed: () => {},
+  isLatestOwner: () => true,
+  writeAllowed: () => {},
+  writeSent: () => {},
+  sinkOpened: () => {},
+  published: () => {},
+  handlersRegistered: () => {},
+  settledAndClaimed: () => {},
+  committed: () => {},
+  forgettingChanged: () => {}
 }
 
 type InjectedFailure = "killBefore" | "killAfter" | "away" | "unsure"
@@ -94,6 +117,9 @@ export interface Environment {
   readonly store: () => Store["Service"]
   /** null: no plugin runs and no record is forgotten. */
   readonly deliveries: (() => Deliveries["Service"]) | null
+  readonly plugins: ReadonlyArray<Plugin<{}>>
+  /** Returns the leases of request slots in the current store, for a process with this name; null: it has all slots. */
+  readonly leases: ((process: string) => RequestLeases["Service"]) | null
   /** Whether an operator forgets records. */
   readonly forgets: boolean
   readonly simulatedSink: SimulatedSink
@@ -155,6 +181,7 @@ export class Process {
   #dead = false
   /** The owner of the deliveries that write, in this process. */
   #delivers: Owner | null = null
+  #relays: Owner | null = null
   /** By scope: how often the process has taken it over. */
   readonly #tenures = new Map<string, number>()
   #running: Fiber.Fiber<unknown> | null = null
@@ -205,10 +232,10 @@ export class Process {
       ),
       Layer.provide(Layer.succeedContext(
         Context.make(Store, this.#store()).pipe(
-          Context.add(Source, this.#source()),
-          Context.add(Sink, this.#environment.simulatedSink.sink(this))
+          Context.add(Sink, this.#sink())
         )
-      ))
+      )),
+      Layer.provide(this.#sharingSource())
     )
     const run = Layer.buildWithScope(service, this.#scope).pipe(
       Effect.flatMap((context) => {
@@ -312,6 +339,28 @@ export class Process {
     }
   }
 
+  /** In some fleets each request waits for one of the slots that the processes share. */
+  #sharingSource(): Layer.Layer<Source> {
+    const { leases, setting, time } = this.#environment
+    const slots = setting.requestSlots
+    if (slots === null || leases === null) return Layer.succeed(Source, this.#source())
+    const table = leases(`process ${this.number}`)
+    const untilDisposed = Effect.andThen(Deferred.await(this.#disposed), Effect.fail(storeUnavailable))
+    const reached: typeof table = {
+      // a process that ends returns its slots; a dead one cannot, also when its resources are released
+      claim: (claims) => this.#dead ? untilDisposed : this.whileAlive(table.claim(claims))
+    }
+    return SharedRequests.layer(this.#source(), reached, { setting, slots, time })
+  }
+
+  #sink(): Sink["Service"] {
+    const { observer, simulatedSink } = this.#environment
+    const byRelay = (note: (store: Store["Service"], owner: Owner) => void) => () => {
+      if (this.#relays !== null) note(this.#ownStore, this.#relays)
+    }
+    return simulatedSink.sink(this, { opened: byRelay(observer.sinkOpened), published: byRelay(observer.published) })
+  }
+
   #store(): Store["Service"] {
     const store = this.#ownStore
     const { observer } = this.#environment
@@ -320,7 +369,11 @@ export class Process {
       integrations: Effect.succeed(this.#environment.setting.streams.map(active)),
       takeOwnership: (scope) =>
         this.whileAlive(
-          Effect.tap(store.takeOwnership(scope), (owner) => Effect.sync(() => observer.ownerClaimed(owner)))
+          Effect.tap(store.takeOwnership(scope), (owner) =>
+            Effect.sync(() => {
+              if (scope === relayReader) this.#relays = owner
+              observer.ownerClaimed(owner)
+            }))
         ),
       takeOwnerships: (scopes) =>
         this.whileAlive(
@@ -381,7 +434,8 @@ export class Process {
 
   #engine(): Layer.Layer<never, never, Store | Source | Placement> {
     const deliveries = this.#ownDeliveries
-    if (deliveries === null || !this.#environment.setting.plugins) return Layer.empty
+    const { plugins } = this.#environment
+    if (deliveries === null || plugins.length === 0) return Layer.empty
     return Layer.effectDiscard(Engine).pipe(
       Layer.provide(Engine.layer({ plugins, retention: Duration.days(7), pollInterval: Duration.seconds(20) })),
       Layer.provide(Layer.succeed(Deliveries, this.#deliveries(deliveries))),
@@ -406,16 +460,22 @@ export class Process {
   /** Each call that writes is one transaction. */
   #deliveries(deliveries: Deliveries["Service"]): Deliveries["Service"] {
     const withFailures = <A>(effect: Effect.Effect<A, StoreError>) => this.#withFailures(effect)
+    const { observer } = this.#environment
     return {
       ...deliveries,
-      registerHandlers: (...args) => withFailures(deliveries.registerHandlers(...args)),
+      registerHandlers: (...args) =>
+        withFailures(Effect.tap(deliveries.registerHandlers(...args), () => Effect.sync(observer.handlersRegistered))),
       takeShards: (...args) => withFailures(deliveries.takeShards(...args)),
       dispatch: (...args) => withFailures(deliveries.dispatch(...args)),
-      settleAndClaim: (...args) => withFailures(deliveries.settleAndClaim(...args)),
+      settleAndClaim: (owners, outcomes, requests) =>
+        withFailures(
+          Effect.tap(deliveries.settleAndClaim(owners, outcomes, requests), (result) =>
+            Effect.sync(() => observer.settledAndClaimed(outcomes, result)))
+        ),
       begin: (fence, intent) =>
         withFailures(Effect.tap(deliveries.begin(fence, intent), ({ _tag }) =>
           Effect.sync(() => {
-            if (_tag === "Begun") this.#environment.observer.writeAllowed(fence.owner)
+            if (_tag === "Begun") observer.writeAllowed(fence.owner)
           }))),
       finish: (...args) => withFailures(deliveries.finish(...args)),
       withdraw: (...args) => withFailures(deliveries.withdraw(...args)),

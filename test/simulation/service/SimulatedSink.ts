@@ -24,6 +24,12 @@ interface Sender {
   readonly whileAlive: <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 }
 
+/** Observes what takes effect. */
+export interface SinkObserver {
+  readonly opened: () => void
+  readonly published: () => void
+}
+
 type InjectedFailure = "killBefore" | "killAfter" | "away" | "unsure"
 
 const recordName = (record: RecordKey): string => `${streamName(record)}/${record.id}`
@@ -64,13 +70,14 @@ export class SimulatedSink {
     this.#failures = []
   }
 
-  sink(sender: Sender): Sink["Service"] {
+  sink(sender: Sender, observer: SinkObserver): Sink["Service"] {
     let ownOpening = 0
     const fenced = () => new SinkError({ reason: new Fenced({ message: "a newer relay opened this sink" }) })
     return {
       open: (identity) =>
         sender.whileAlive(Effect.suspend(() => {
           ownOpening = ++this.#openings
+          observer.opened()
           const foreign = findForeignStore(identity, this.#published)
           return foreign === null ? Effect.succeed(this.#published) : Effect.fail(new SinkError({ reason: foreign }))
         })),
@@ -82,6 +89,7 @@ export class SimulatedSink {
           if (failure === "killBefore") sender.kill()
           if (failure === "killBefore" || failure === "away") return Effect.fail(unreachable)
           this.#take(identity, batch, reached)
+          observer.published()
           if (failure === "killAfter") sender.kill()
           return failure === "unsure" ? Effect.fail(unreachable) : Effect.void
         })),

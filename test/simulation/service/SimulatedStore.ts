@@ -21,14 +21,17 @@ import { join } from "node:path"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as CommitTracker from "../../../src/store/postgres/CommitTracker.ts"
+import { Processes } from "../../../src/store/Processes.ts"
+import { RequestLeases } from "../../../src/store/RequestLeases.ts"
 import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
 import * as Health from "../../../src/store/sql/Health.ts"
+import * as RequestLeaseTable from "../../../src/store/sql/RequestLeaseTable.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
 
-type Services = Context.Context<Store | Deliveries | SqlClient.SqlClient | Health.Health>
+type Services = Context.Context<Store | Deliveries | Processes | SqlClient.SqlClient | Health.Health>
 type Session = Effect.Success<ReturnType<typeof Sqlite.session>>
 
 /** Processes track their commits, as in PostgreSQL. */
@@ -63,6 +66,17 @@ export class SimulatedStore {
 
   get deliveries(): Deliveries["Service"] {
     return Context.get(this.#services, Deliveries)
+  }
+
+  /** The leases of request slots for a process that starts now. */
+  leases(process: string): RequestLeases["Service"] {
+    const self = Processes.of({ ...Context.get(this.#services, Processes), self: process })
+    const client = Context.pick(SqlClient.SqlClient)(this.#services)
+    const layer = Layer.provide(
+      Layer.fresh(RequestLeaseTable.layer),
+      Layer.succeedContext(Context.add(client, Processes, self))
+    )
+    return Context.get(this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)!, RequestLeases)
   }
 
   /** Copies the store in its current state. */

@@ -106,6 +106,9 @@ const appliesToIds: Partial<Record<FaultKind, boolean>> = {
 }
 
 const timeoutMillis = 30_000
+const latestMillis = 600_000
+/** No request takes longer, ms. */
+export const longestRequest = ({ latency }: WorldSettings): number => 2 * latency + timeoutMillis + latestMillis
 const lost = new SourceError({ reason: new Transient(detail) })
 const notSent = new SourceError({ reason: new Transient({ ...detail, notSent: true }) })
 const writeRejected = new SourceError({ reason: new Rejected(detail) })
@@ -144,7 +147,11 @@ export class FaultyApi {
   /** How many requests had each kind of fault. */
   readonly faultCounts = new Map<FaultKind, number>()
   requests = 0
+  /** Requests that have no response yet. A process that dies does not end its requests. */
+  #inFlight = 0
   #isCalm = false
+  /** Called with the number of requests that are in flight, when another one begins. */
+  onRequest: (inFlight: number) => void = () => {}
   /** Called between two pages of a list, to apply the mutations that wait for that. */
   betweenPages: () => void = () => {}
   /** Called when a request for this list has a fault. */
@@ -276,6 +283,12 @@ export class FaultyApi {
   }
 
   #lists(clock: () => number, delivered: (delivery: ServedPage) => void): Source["Service"] {
+    const counted = <A, E>(request: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => this.onRequest(++this.#inFlight)),
+        () => request,
+        () => Effect.sync(() => this.#inFlight--)
+      )
     return listsOnly(Effect.fnUntraced({ self: this }, function*(request: PageRequest) {
       this.requests++
       const table = this.world.table(request.integration, request.model)
@@ -297,7 +310,7 @@ export class FaultyApi {
       const results = this.#respond(draft.copies.map((copy) => serialized(copy)))
       if (results === undefined) return yield* new SourceError({ reason: new Unreadable(detail) })
       const late = activeFaults.find((fault) => fault.fault === "late")
-      yield* this.#time.sleep(takes / 2 + (late === undefined ? 0 : Math.floor(late.value * 600_000)))
+      yield* this.#time.sleep(takes / 2 + (late === undefined ? 0 : Math.floor(late.value * latestMillis)))
       delivered({
         table,
         request,
@@ -315,7 +328,7 @@ export class FaultyApi {
         duration: this.#time.now - serverRequestedAt
       }
       return page
-    }))
+    }, counted))
   }
 
   /** The rows as the service reads them from a response, whose spelling may differ from that of the previous response. */

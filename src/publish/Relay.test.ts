@@ -630,6 +630,17 @@ describe("Relay", () => {
       assert.deepStrictEqual(ids(broker), expected(1, 20))
     }).pipe(Effect.provide(store)))
 
+  it.effect("a relay that was replaced before it opened the sink publishes nothing, not even the first batch (I10)", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      yield* append(10)
+      const relay = yield* startThrough(broker, (_, send) => send, ({ takeOwnership }) => ({
+        takeOwnership: (scope) => Effect.tap(takeOwnership(scope), () => takeOwnership(scope))
+      }))
+      yield* once(relay, "stopped")
+      assert.deepStrictEqual(ids(broker), [])
+    }).pipe(Effect.provide(store)))
+
   it.effect("a relay of a fleet that was replaced but not moved takes ownership again after ten seconds (I10)", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()

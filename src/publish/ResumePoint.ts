@@ -114,8 +114,9 @@ export const findResumePoint = Effect.fnUntraced(function*(
   if (position !== saved) {
     yield* Effect.logWarning(`the log begins at position ${oldest}: earlier events are not published`)
     yield* store.saveReaderPosition(owner, publishingStart, position)
-    yield* store.saveReaderPosition(owner, relayReader, position)
   }
+  // this also checks the ownership: a relay that was replaced before it opened the sink must not publish
+  yield* store.saveReaderPosition(owner, relayReader, position)
   const checkpoint: Checkpoint = { position, chain: (yield* store.chains([position])).chains[0] ?? genesis }
   return checkpoint
 })

@@ -82,7 +82,7 @@ export interface ProcessObserver {
   readonly writeAllowed: (owner: Owner) => void
   /** A write is sent. */
   readonly writeSent: (owner: Owner) => void
-  /** The relay of this owner opened the sink; a batch of it is in the sink. */
+  /** The relay of this owner opened the sink; it published a batch. */
   readonly sinkOpened: (store: Store["Service"], owner: Owner) => void
   readonly published: (store: Store["Service"], owner: Owner) => void
   /** Committed: handlers are registered; attempts are settled and deliveries claimed. */
@@ -347,7 +347,7 @@ export class Process {
     const table = leases(`process ${this.number}`)
     const untilDisposed = Effect.andThen(Deferred.await(this.#disposed), Effect.fail(storeUnavailable))
     const reached: typeof table = {
-      // a process that ends returns its slots; a dead one cannot, also when its resources are released
+      // a process that stops returns its slots; a dead one cannot
       claim: (claims) => this.#dead ? untilDisposed : this.whileAlive(table.claim(claims))
     }
     return SharedRequests.layer(this.#source(), reached, { setting, slots, time })

@@ -110,7 +110,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       sinkOpened: (store, owner) => oracle.sinkOpened(store, owner),
       published: (store, owner) => oracle.published(store, owner),
       handlersRegistered: () => oracle.handlersRegistered(),
-      settledAndClaimed: (outcomes, result) => oracle.settledAndClaimed(outcomes, result),
+      settledAndClaimed: (owners, outcomes, result) => oracle.settledAndClaimed(owners, outcomes, result),
       committed: (process, written) => {
         if (onTrace !== undefined) trace(describeCommit(process, written))
         oracle.committed(process, written)

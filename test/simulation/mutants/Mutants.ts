@@ -416,6 +416,15 @@ export const mutants: ReadonlyArray<Mutant> = [
     "share(own, leases.filter((lease) => lease !== row))",
     "share(own, leases.filter((lease) => lease !== row && lease.slots < 0))"
   ]),
+  mutant(
+    "no-delivery-fence",
+    "a process settles and claims no deliveries of a shard that another process has taken over",
+    [
+      "store/sql/Fencing.ts",
+      "    return owners.filter(({ epoch, scope }) => newest.get(scope) !== epoch)\n",
+      "    return owners.filter(({ epoch, scope }) => (newest.get(scope) ?? 0) < epoch)\n"
+    ]
+  ),
   mutant("two-relays", "a relay publishes only as long as it owns the relay's scope", [
     "store/sql/SqlStore.ts",
     "    saveReaderPosition: (owner, reader, position) =>\n      fence(owner).pipe(",

@@ -8,6 +8,7 @@
  */
 import type { LogEntry, NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
+import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/Deliveries.ts"
 import type { ForgottenRecord, Pending } from "../../../src/store/State.ts"
 import type { Owner, Store } from "../../../src/store/Store.ts"
@@ -162,7 +163,16 @@ export class Oracle implements ProcessObserver {
     this.#fleet.trialsPermitted(this.#time.now)
   }
 
-  settledAndClaimed(outcomes: ReadonlyArray<AttemptOutcome>, result: ClaimResult): void {
+  settledAndClaimed(
+    owners: ReadonlyArray<Owner>,
+    outcomes: ReadonlyArray<AttemptOutcome>,
+    result: ClaimResult
+  ): void {
+    const fenced = new Set(owners.flatMap((owner) => this.isLatestOwner(owner) ? [] : [owner.scope]))
+    const stolen = result.claimed.find(({ integration }) => fenced.has(deliveryScopeOf(shardOf(integration))))
+    if (stolen !== undefined) {
+      this.#reportOf(`${stolen.integration}/deliveries`)("I10", "a fenced owner claimed deliveries")
+    }
     this.#fleet.settledAndClaimed(outcomes, result, this.#time.now, this.#reportOf("deliveries"))
   }
 

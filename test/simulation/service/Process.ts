@@ -87,7 +87,11 @@ export interface ProcessObserver {
   readonly published: (store: Store["Service"], owner: Owner) => void
   /** Committed: handlers are registered; attempts are settled and deliveries claimed. */
   readonly handlersRegistered: () => void
-  readonly settledAndClaimed: (outcomes: ReadonlyArray<AttemptOutcome>, result: ClaimResult) => void
+  readonly settledAndClaimed: (
+    owners: ReadonlyArray<Owner>,
+    outcomes: ReadonlyArray<AttemptOutcome>,
+    result: ClaimResult
+  ) => void
   readonly committed: (process: Process, written: CommittedTransaction) => void
   /** Committed: an operator wants a record forgotten; it is removed from all places; or it may be stored again. */
   readonly forgettingChanged: (record: ForgettableRecord, state: ForgettingState) => void
@@ -470,7 +474,7 @@ export class Process {
       settleAndClaim: (owners, outcomes, requests) =>
         withFailures(
           Effect.tap(deliveries.settleAndClaim(owners, outcomes, requests), (result) =>
-            Effect.sync(() => observer.settledAndClaimed(outcomes, result)))
+            Effect.sync(() => observer.settledAndClaimed(owners, outcomes, result)))
         ),
       begin: (fence, intent) =>
         withFailures(Effect.tap(deliveries.begin(fence, intent), ({ _tag }) =>

@@ -1,0 +1,64 @@
+/** Each alert has a runbook page, and each page belongs to an alert. */
+import { assert, describe, it } from "@effect/vitest"
+import { readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { consolePaths } from "../../src/http/console/ConsolePaths.ts"
+
+const root = fileURLToPath(new URL("../..", import.meta.url))
+const read = (path: string) => readFileSync(join(root, path), "utf8")
+const rules = read("deploy/prometheus/rules.yml")
+const pages = readdirSync(join(root, "docs/runbooks")).map((name) => name.replace(/\.md$/, ""))
+
+/** Name and text of each alert. */
+const alerts = rules.split(/^ +- alert: /m).slice(1).map((text) => ({ name: text.slice(0, text.indexOf("\n")), text }))
+const namesOf = (some: typeof alerts) => some.map(({ name }) => name)
+
+const parts = [/^# \w+\n\n\*\*Severity:\*\* /, /^## Who is affected$/m, /^## Confirm$/m, /^## Fix$/m, /^## Over when$/m]
+
+describe("the alerts", () => {
+  it("have a duration, a severity, a summary, a description and the address of their page", () => {
+    assert.isAbove(alerts.length, 15)
+    assert.deepStrictEqual(
+      namesOf(alerts.filter(({ name, text }) =>
+        !/^ +for: [1-9]\d*[mh]$/m.test(text) ||
+        !/^ +labels: \{severity: (critical|warning)\}$/m.test(text) ||
+        !/^ +summary: \S/m.test(text) ||
+        !/^ +description: \S/m.test(text) ||
+        !text.includes(`runbook_url: https://runbooks.example/${name}.md\n`)
+      )),
+      []
+    )
+  })
+
+  it("have a page each, with the same name and severity and with every part", () => {
+    assert.sameMembers(pages, namesOf(alerts))
+    for (const { name, text } of alerts) {
+      const page = read(`docs/runbooks/${name}.md`)
+      const severity = /severity: (\w+)/.exec(text)?.[1]
+      assert.isTrue(page.startsWith(`# ${name}\n\n**Severity:** ${severity}. `), name)
+      assert.deepStrictEqual(parts.filter((part) => !part.test(page)), [], name)
+    }
+  })
+
+  it("are listed in the on-call guide", () => {
+    const guide = read("docs/operating.md")
+    assert.deepStrictEqual(namesOf(alerts).filter((name) => !guide.includes(`(runbooks/${name}.md)`)), [])
+  })
+
+  it("have a unit test each", () => {
+    const tests = read("deploy/prometheus/rules.test.yml")
+    assert.deepStrictEqual(namesOf(alerts).filter((name) => !tests.includes(`- name: ${name}\n`)), [])
+  })
+})
+
+describe("the runbooks", () => {
+  it("name only pages of the console that exist", () => {
+    const paths: ReadonlySet<string> = new Set(consolePaths)
+    const wrong = pages.flatMap((name) =>
+      [...read(`docs/runbooks/${name}.md`).matchAll(/\(`(\/[\w-]*)(?:\?[\w=]+)?`\)/g)]
+        .flatMap(([, path = ""]) => paths.has(path) ? [] : [`${name}: ${path}`])
+    )
+    assert.deepStrictEqual(wrong, [])
+  })
+})

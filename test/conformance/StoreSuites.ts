@@ -26,6 +26,7 @@ import { generationSuite } from "./StoreGeneration.ts"
 import { historySuite } from "./StoreHistory.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { logSuite } from "./StoreLog.ts"
+import { manyRowsSuite } from "./StoreManyRows.ts"
 import { quietSuite } from "./StoreQuiet.ts"
 import { recordSuite } from "./StoreRecords.ts"
 import { redactionSuite } from "./StoreRedaction.ts"
@@ -39,6 +40,7 @@ export const suites = (name: string, store: Layer.Layer<Store | Deliveries, Stor
   historySuite(name, layer)
   searchSuite(name, layer)
   recordSuite(name, layer)
+  manyRowsSuite(name, layer)
   quietSuite(name, layer)
   redactionSuite(name, layer)
   logSuite(name, layer)

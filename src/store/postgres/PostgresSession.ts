@@ -4,18 +4,21 @@
  * Gotchas
  * - Session settings are sent when a session starts. A pooler may drop them or share sessions between clients: see
  *   `verifySettings` and `rejectSharedSessions`.
- * - A statement with many values is not kept prepared: the session would keep a plan with thousands of values for each combination
- *   of nulls.
+ * - A statement with many values is not kept prepared, because the session would keep a plan for each number of values. Nor is one with an
+ *   array: see `RowValues`.
  */
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
 import type * as PgPool from "@effect/sql-pg/PgPool"
+import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import type { Acquirer, Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as SqlConnection from "../sql/Connection.ts"
 import type { Health } from "../sql/Health.ts"
+import { maxPreparedValues } from "../sql/RowValues.ts"
 import { AllowLongStatement } from "../sql/SqlRetry.ts"
 import { StoreError } from "../Store.ts"
 import { faultOf } from "../StoreFault.ts"
@@ -57,8 +60,6 @@ export const sessionSettings = {
   lock_timeout: lockWait
 }
 
-const maxPreparedValues = 64
-
 export const rollback = "ROLLBACK"
 
 /** State that all sessions share. */
@@ -79,6 +80,15 @@ export interface SessionContext {
   readonly backends: WeakMap<PgConnection.PgConnection, number>
 }
 
+/** The driver would choose the type of an array of numbers by their sizes. The statement says what it is. */
+const arrayOf = (values: ReadonlyArray<unknown>): unknown =>
+  values.some((value) => typeof value === "number")
+    ? `{${values.map((value) => value ?? "NULL").join(",")}}`
+    : Result.getOrThrow(PgTypes.array(values, PgTypes.OID.text))
+
+const withArrays = (params: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
+  params.map((value) => Array.isArray(value) ? arrayOf(value) : value)
+
 const connect = (
   shared: SessionContext,
   base: PgConnection.PgConnection,
@@ -98,7 +108,8 @@ const connect = (
     Effect.withFiber<ReadonlyArray<PgConnection.Row>, SqlError>((fiber) => {
       const mayBeLong = fiber.getRef(AllowLongStatement)
       const begunAt = ++shared.moment
-      return session.query(sql, params, params.length <= maxPreparedValues).pipe(
+      const keeps = params.length <= maxPreparedValues && !params.some(Array.isArray)
+      return session.query(sql, keeps ? params : withArrays(params), keeps).pipe(
         Effect.map(({ rows }) => {
           shared.answered.set(base, ++shared.moment)
           return rows

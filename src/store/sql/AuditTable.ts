@@ -9,6 +9,7 @@ import { CurrentActor } from "../Actor.ts"
 import type { AuditEntry, OperatorAction, ReadSummary } from "../State.ts"
 import { codec, type Row } from "./Columns.ts"
 import { inBatches } from "./Rows.ts"
+import { insertion } from "./RowValues.ts"
 
 const readColumns = {
   period: "period",
@@ -45,7 +46,7 @@ export const make = (sql: SqlClient) => {
     recordReads: (reads: ReadonlyArray<ReadSummary>) =>
       inBatches(reads, (some) =>
         sql`
-          INSERT INTO audit_reads ${sql.insert(Arr.map(some, summaries.toRow))}
+          INSERT INTO audit_reads ${insertion(sql, Arr.map(some, summaries.toRow))}
           ON CONFLICT (period, route, target, actor, address) DO UPDATE SET
             last_at = CASE WHEN excluded.last_at > audit_reads.last_at THEN excluded.last_at ELSE audit_reads.last_at END,
             requests = audit_reads.requests + excluded.requests`).pipe(sql.withTransaction),

@@ -44,6 +44,7 @@ import type { ContentCipher } from "./ContentCipher.ts"
 import * as Locks from "./Locks.ts"
 import * as Notifier from "./Notifier.ts"
 import { inBatches, newEvents, rowsPerStatement, toLogEntry } from "./Rows.ts"
+import { among, insertion } from "./RowValues.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** The stream key of rows whose stream was erased. */
@@ -141,7 +142,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       }
       return { ...head, position: previous }
     })
-    yield* inBatches(rows, (batch) => sql`INSERT INTO events ${sql.insert(batch)}`)
+    yield* inBatches(rows, (batch) => sql`INSERT INTO events ${insertion(sql, batch)}`)
     yield* sql`UPDATE log_counter SET position = ${position}, chain = ${chain}`
     yield* sql.afterCommit(appended.give)
     return heads
@@ -151,9 +152,13 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const noteErased = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
     const now = yield* Clock.currentTimeMillis
     const rows = positions.map((position): Record<string, unknown> => ({ position, noticed_at: now }))
-    yield* inBatches(rows, (some) => sql`INSERT INTO erasures ${sql.insert(some)} ON CONFLICT (position) DO NOTHING`)
+    yield* inBatches(
+      rows,
+      (some) => sql`INSERT INTO erasures ${insertion(sql, some)} ON CONFLICT (position) DO NOTHING`
+    )
   }, toStoreError("noteErased"))
 
+  /** `positions`: the rest of a condition on the position. */
   const eventsAt = (positions: Fragment) =>
     sql<EventRow>`
       SELECT e.position, e.chain, s.integration, s.model, ${newEvents.columns("e")},
@@ -161,7 +166,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       FROM events e
       JOIN streams s ON s.key = e.stream
       LEFT JOIN events p ON p.position = e.previous AND (e.reason IS NULL OR e.reason <> 'forgotten')
-      WHERE e.position IN ${positions}
+      WHERE e.position ${positions}
       ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
 
   const isOneOf = (column: string, values: ReadonlyArray<string> | undefined) =>
@@ -194,7 +199,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       ...upTo === undefined ? [] : [sql`position <= ${upTo}`],
       ...conditionsOf(query)
     ]
-    const rows = yield* eventsAt(sql`(
+    const rows = yield* eventsAt(sql`IN (
       SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position LIMIT ${limit})`)
     return rows.map(toLogEntry)
   })
@@ -222,7 +227,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       ...id === undefined ? [] : [sql`position IN ${positionsOfRecord(id, query)}`],
       ...conditionsOf(query)
     ]
-    const rows = yield* eventsAt(sql`(
+    const rows = yield* eventsAt(sql`IN (
       SELECT position FROM events WHERE ${sql.and(filter)} ORDER BY position DESC LIMIT ${limit})`)
     const entries = rows.map(toLogEntry).toReversed()
     const reached = entries.length < limit ? floor + 1 : entries.at(-1)!.position
@@ -231,7 +236,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
 
   const echoesOf: Store["Service"]["echoesOf"] = ({ after, delivery, positions }) =>
     Effect.map(
-      eventsAt(sql`(
+      eventsAt(sql`IN (
         SELECT position FROM events WHERE position > ${after} AND position <= ${after + positions} AND silent = 0
           AND cause LIKE ${`%"delivery":"${delivery}"%`} ORDER BY position LIMIT 10)`),
       Arr.map(toLogEntry)
@@ -239,7 +244,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
 
   /** Rows at these positions, however old; rows that were emptied are missing. */
   const at = (positions: ReadonlyArray<number>) =>
-    inBatches(positions, (some) => eventsAt(sql`${sql.in(some)}`)).pipe(
+    inBatches(positions, (some) => eventsAt(among(sql, some))).pipe(
       Effect.map((rows) => rows.filter((row) => row["kind"] === "deleted" || row.content !== null)),
       Effect.map(Arr.map(toLogEntry)),
       withRetry("entries")
@@ -331,7 +336,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       DELETE FROM retained_events WHERE NOT EXISTS (
         SELECT 1 FROM deliveries d WHERE d.position IN (retained_events.position, retained_events.successor)
       ) RETURNING position`
-    yield* inBatches(done, (some) => sql`DELETE FROM events WHERE ${sql.in("position", positionsOf(some))}`)
+    yield* inBatches(done, (some) => sql`DELETE FROM events WHERE position ${among(sql, positionsOf(some))}`)
     return done.length
   }).pipe(sql.withTransaction, withRetry("prune"))
 
@@ -352,7 +357,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   )
 
   const empty = (positions: ReadonlyArray<number>) =>
-    inBatches(positions, (some) => sql`UPDATE events SET ${emptied} WHERE ${sql.in("position", some)}`).pipe(
+    inBatches(positions, (some) => sql`UPDATE events SET ${emptied} WHERE position ${among(sql, some)}`).pipe(
       toStoreError("empty")
     )
 
@@ -366,20 +371,20 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       if (last === undefined) return { dropped: 0, last: null }
       const rows = yield* sql<AtPosition & { deleted: number }>`
         WITH RECURSIVE past (deleted, position, previous) AS (
-          SELECT position, position, previous FROM events WHERE ${sql.in("position", positionsOf(due))}
+          SELECT position, position, previous FROM events WHERE position ${among(sql, positionsOf(due))}
           UNION ALL
           SELECT past.deleted, e.position, e.previous FROM past JOIN events e ON e.position = past.previous
         ) SELECT deleted, position FROM past`
       const inDeliveries = yield* inBatches(
         rows,
-        (some) => sql<AtPosition>`SELECT position FROM deliveries WHERE ${sql.in("position", positionsOf(some))}`
+        (some) => sql<AtPosition>`SELECT position FROM deliveries WHERE position ${among(sql, positionsOf(some))}`
       )
       const delivered = new Set(positionsOf(inDeliveries))
       const needed = new Set(rows.filter(({ position }) => delivered.has(position)).map(({ deleted }) => deleted))
       const done = positionsOf(due).filter((position) => !needed.has(position))
       const earlier = rows.filter(({ deleted, position }) => position !== deleted && !needed.has(deleted))
       yield* empty(positionsOf(earlier))
-      if (done.length > 0) yield* sql`DELETE FROM erasures WHERE ${sql.in("position", done)}`
+      if (done.length > 0) yield* sql`DELETE FROM erasures WHERE position ${among(sql, done)}`
       return { dropped: done.length, last: last.position }
     },
     sql.withTransaction,
@@ -407,12 +412,12 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       SELECT position FROM events WHERE stream = ${stream} ORDER BY position DESC LIMIT ${rowsPerStatement}`
     const positions = positionsOf(rows)
     if (positions.length === 0) return 0
-    yield* sql`DELETE FROM events WHERE ${sql.in("position", positions)} AND position <= ${
+    yield* sql`DELETE FROM events WHERE position ${among(sql, positions)} AND position <= ${
       Math.min(pruned, newest) - 1
     }`
     yield* sql`
       UPDATE events SET ${emptied}, stream = ${erasedStream}, previous = NULL, id = ''
-      WHERE ${sql.in("position", positions)}`
+      WHERE position ${among(sql, positions)}`
     return positions.length
   })
 
@@ -429,7 +434,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         SELECT ${summed("e")}, e.content, e.content_sum, e.row_sum, e.redaction,
           p.content AS before, p.content_sum AS before_sum, p.redaction AS before_redaction
         FROM events e LEFT JOIN events p ON p.position = e.previous
-        WHERE ${sql.in("e.position", positionsOf(some))} ORDER BY e.position DESC ${locks.exclusiveOf("e")}`)
+        WHERE e.position ${among(sql, positionsOf(some))} ORDER BY e.position DESC ${locks.exclusiveOf("e")}`)
     return Arr.map(yield* checkedRows(rows), toLogContent)
   }, toStoreError("logContents"))
 

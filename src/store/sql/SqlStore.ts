@@ -47,6 +47,7 @@ import {
   toIntegration,
   toState
 } from "./Rows.ts"
+import { among, insertion } from "./RowValues.ts"
 import * as SessionTable from "./SessionTable.ts"
 import * as Signals from "./Signals.ts"
 import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
@@ -250,11 +251,14 @@ const make = Effect.gen(function*() {
     ensureStreams: (streams) =>
       inBatches(streams, (some) =>
         sql`INSERT INTO streams ${
-          sql.insert(Arr.map(some, (state) => ({
-            integration: state.integration,
-            model: state.model,
-            state: JSON.stringify(state)
-          })))
+          insertion(
+            sql,
+            Arr.map(some, (state) => ({
+              integration: state.integration,
+              model: state.model,
+              state: JSON.stringify(state)
+            }))
+          )
         } ON CONFLICT (integration, model) DO NOTHING`).pipe(sql.withTransaction),
     streams: Effect.flatMap(
       sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`,
@@ -290,7 +294,7 @@ const make = Effect.gen(function*() {
     liveIds: (key, ids) =>
       inBatches(ids, (some) =>
         sql<{ id: string }>`
-          SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id IN ${sql.in(some)} AND live = 1`).pipe(
+          SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id ${among(sql, some)} AND live = 1`).pipe(
           Effect.map((rows) => new Set(idsOf(rows)))
         ),
     controlIds: (key, runId, limit) => {
@@ -361,7 +365,7 @@ const make = Effect.gen(function*() {
         )
         const pending = found.length === 0 ? [] : yield* sql<PendingCount>`
           SELECT stream, status, count(*) AS count FROM pending
-          WHERE stream IN ${sql.in(found.map(({ key }) => key))} GROUP BY stream, status`
+          WHERE stream ${among(sql, found.map(({ key }) => key))} GROUP BY stream, status`
         const counts = withPending(pending)
         return {
           position: Number(rows[0]?.newest),

@@ -21,6 +21,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
+import type { Row } from "../sql/Columns.ts"
 import * as SqlConnection from "../sql/Connection.ts"
 import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import * as Health from "../sql/Health.ts"
@@ -28,7 +29,7 @@ import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
 import * as ReplacedFile from "./ReplacedFile.ts"
 import { rewriteOnce } from "./Rewrite.ts"
-import { begin, type Session } from "./SqliteDriver.ts"
+import { begin, type Session, type StatementResult } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { foreign, toOpenError, toSqlError } from "./SqliteFault.ts"
 import * as SqliteThread from "./SqliteThread.ts"
@@ -46,6 +47,13 @@ const cacheKibibytes = 16_384
 
 const tryRun = <A>(run: () => A): Effect.Effect<A, unknown> => Effect.try({ try: run, catch: (cause) => cause })
 
+const rowsOf = ({ columns, rows }: StatementResult): ReadonlyArray<Row> =>
+  rows.map((values) => {
+    const row: Record<string, unknown> = {}
+    for (let index = 0; index < columns.length; index++) row[columns[index]!] = values[index]
+    return row
+  })
+
 const openHere = (file: string): Effect.Effect<Session, unknown> =>
   Effect.map(tryRun(() => SqliteDriver.open(file)), ({ close, isTransaction, run }) => ({
     run: (sql, params) => tryRun(() => run(sql, params)),
@@ -59,7 +67,7 @@ const markAndTables =
 
 /** Sets up a connection to the file; an empty file is marked as Rollcall's first. Fails if the file belongs to another program. */
 export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "run">, file: string) {
-  const { rows: [found] } = yield* run(markAndTables, [])
+  const [found] = rowsOf(yield* run(markAndTables, []))
   if (found?.["mark"] !== applicationId) {
     if (found?.["mark"] !== 0 || found["tables"] !== 0) return yield* Effect.fail(foreign(file))
     yield* run(`PRAGMA page_size = ${pageBytes}`, [])
@@ -96,7 +104,7 @@ const connect = ({ isTransaction, run }: Session, file: string, health: Health.H
       )
       return Effect.flatMap(
         health.observe(statement, mayBeLong),
-        ({ rows, wrote }) => wrote ? Effect.as(health.wrote, rows) : Effect.succeed(rows)
+        (result) => result.wrote ? Effect.as(health.wrote, rowsOf(result)) : Effect.succeed(rowsOf(result))
       )
     })
   )

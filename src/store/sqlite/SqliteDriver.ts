@@ -16,10 +16,11 @@ const preparedStatements = 64
 export const begin = "BEGIN IMMEDIATE"
 export const commit = "COMMIT"
 
-export type Row = Record<string, unknown>
-
 export interface StatementResult {
-  readonly rows: ReadonlyArray<Row>
+  /** Empty for a statement that returns no rows. */
+  readonly columns: ReadonlyArray<string>
+  /** The values of each row, in the order of `columns`: another thread receives the names only once. */
+  readonly rows: ReadonlyArray<ReadonlyArray<unknown>>
   /** Whether it committed a transaction that changed a row. */
   readonly wrote: boolean
 }
@@ -39,8 +40,8 @@ export const valueOf = (database: DatabaseSync, sql: string): unknown =>
 
 interface Prepared {
   readonly statement: StatementSync
-  /** Whether it returns rows: the driver fails if a statement without columns must return rows. */
-  readonly yields: boolean
+  /** The driver fails if a statement without columns must return rows. */
+  readonly columns: ReadonlyArray<string>
 }
 
 /** Keeps the most recently used statements prepared: a `Map` keeps insertion order. */
@@ -54,7 +55,8 @@ const preparedCache = (database: DatabaseSync) => {
       return known
     }
     const statement = database.prepare(sql)
-    const fresh = { statement, yields: statement.columns().length > 0 }
+    statement.setReturnArrays(true)
+    const fresh = { statement, columns: statement.columns().map(({ name }) => name) }
     cache.set(sql, fresh)
     for (const oldest of cache.keys()) {
       if (cache.size <= preparedStatements) break
@@ -75,12 +77,12 @@ export const open = (file: string) => {
     /** Runs one statement; throws what Node's driver throws. */
     run: (sql: string, params: ReadonlyArray<unknown>): StatementResult => {
       if (sql.startsWith("BEGIN")) changesBefore = changes()
-      const { statement, yields } = prepare(sql)
+      const { columns, statement } = prepare(sql)
       const values = params as ReadonlyArray<SQLInputValue>
-      let rows: ReadonlyArray<Row> = []
-      if (yields) rows = statement.all(...values)
+      let rows: StatementResult["rows"] = []
+      if (columns.length > 0) rows = statement.all(...values) as unknown as StatementResult["rows"]
       else statement.run(...values)
-      return { rows, wrote: sql === commit && changes() > changesBefore }
+      return { columns, rows, wrote: sql === commit && changes() > changesBefore }
     },
     isTransaction: () => database.isTransaction,
     close: () => database.close()

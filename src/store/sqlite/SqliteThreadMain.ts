@@ -45,7 +45,7 @@ const serve = (driver: Driver) => {
     }
     send({ result, isTransaction: driver.isTransaction() })
   })
-  send({ result: { rows: [], wrote: false }, isTransaction: false })
+  send({ result: { columns: [], rows: [], wrote: false }, isTransaction: false })
 }
 
 try {

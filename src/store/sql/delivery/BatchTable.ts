@@ -14,6 +14,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Deliveries } from "../../Deliveries.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
+import { among } from "../RowValues.ts"
 import { withRetry } from "../SqlRetry.ts"
 
 export const make = (sql: SqlClient) => {
@@ -22,7 +23,7 @@ export const make = (sql: SqlClient) => {
     for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
       yield* sql`
         INSERT INTO batch_members (handler, position, batch)
-        SELECT handler, position, batch FROM deliveries WHERE id IN ${sql.in(some)} AND batch IS NOT NULL
+        SELECT handler, position, batch FROM deliveries WHERE id ${among(sql, some)} AND batch IS NOT NULL
         ON CONFLICT (handler, position) DO UPDATE SET batch = excluded.batch`
     }
   })
@@ -32,7 +33,7 @@ export const make = (sql: SqlClient) => {
       const found = new Map<number, string>()
       for (const some of Arr.chunksOf(positions, rowsPerStatement)) {
         const rows = yield* sql<{ position: Integer; batch: string }>`
-          SELECT position, batch FROM batch_members WHERE handler = ${handler} AND position IN ${sql.in(some)}`
+          SELECT position, batch FROM batch_members WHERE handler = ${handler} AND position ${among(sql, some)}`
         for (const { batch, position } of rows) found.set(Number(position), batch)
       }
       return found

@@ -31,6 +31,7 @@ import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, type Integer, rowsPerStatement } from "../Rows.ts"
+import { among, insertion } from "../RowValues.ts"
 import { toStoreError, withRetry } from "../SqlRetry.ts"
 import * as BatchTable from "./BatchTable.ts"
 import * as CircuitTable from "./CircuitTable.ts"
@@ -78,7 +79,7 @@ export const make = (
         yield* sql`
           UPDATE deliveries SET state = 'due' WHERE id IN (
             SELECT min(id) FROM deliveries
-            WHERE handler = ${handler} AND ordering_key IN ${sql.in(some)} AND state = 'waiting' GROUP BY ordering_key
+            WHERE handler = ${handler} AND ordering_key ${among(sql, some)} AND state = 'waiting' GROUP BY ordering_key
           ) AND NOT EXISTS (
             SELECT 1 FROM deliveries e WHERE e.handler = deliveries.handler AND e.ordering_key = deliveries.ordering_key
               AND (e.state IN ('due', 'running') ${earlier})
@@ -93,7 +94,7 @@ export const make = (
     const emptied = new Set<number>()
     for (const some of Arr.chunksOf(positions, rowsPerStatement)) {
       const found = yield* sql<{ position: Integer }>`
-        SELECT position FROM events WHERE position IN ${sql.in(some)} AND kind <> 'deleted' AND content IS NULL`
+        SELECT position FROM events WHERE position ${among(sql, some)} AND kind <> 'deleted' AND content IS NULL`
       for (const { position } of found) emptied.add(Number(position))
     }
     return emptied.size === 0
@@ -112,7 +113,7 @@ export const make = (
       for (const some of Arr.chunksOf([...new Set(own.map(({ orderingKey }) => orderingKey))], rowsPerStatement)) {
         const found = yield* sql<{ ordering_key: string }>`
           SELECT DISTINCT ordering_key FROM deliveries
-          WHERE handler = ${handler} AND ordering_key IN ${sql.in(some)} AND state IN ${sql.in(blocking)}`
+          WHERE handler = ${handler} AND ordering_key ${among(sql, some)} AND state IN ${sql.in(blocking)}`
         for (const { ordering_key } of found) blocked.add(ordering_key)
       }
       for (const delivery of own) {
@@ -121,7 +122,7 @@ export const make = (
         if (blocking.includes(state)) blocked.add(delivery.orderingKey)
       }
     }
-    for (const some of Arr.chunksOf(rows, rowsPerStatement)) yield* sql`INSERT INTO deliveries ${sql.insert(some)}`
+    for (const some of Arr.chunksOf(rows, rowsPerStatement)) yield* sql`INSERT INTO deliveries ${insertion(sql, some)}`
   })
 
   // ---- dispatching
@@ -174,7 +175,7 @@ export const make = (
       }))
       yield* sql`UPDATE handlers SET active = 0`
       for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-        yield* sql`INSERT INTO handlers ${sql.insert(some)} ON CONFLICT (plugin, handler) DO UPDATE SET
+        yield* sql`INSERT INTO handlers ${insertion(sql, some)} ON CONFLICT (plugin, handler) DO UPDATE SET
           skips_dead = excluded.skips_dead, scheduled = excluded.scheduled, active = 1`
       }
       yield* noteReader
@@ -196,7 +197,7 @@ export const make = (
       yield* fence(owner)
       yield* insert(deliveries)
       for (const some of Arr.chunksOf(handlers, rowsPerStatement)) {
-        yield* sql`UPDATE handlers SET position = ${position} WHERE key IN ${sql.in(some)}`
+        yield* sql`UPDATE handlers SET position = ${position} WHERE key ${among(sql, some)}`
       }
       yield* noteReader
     },
@@ -210,7 +211,7 @@ export const make = (
     function*(deliveries: ReadonlyArray<number>, { number, ...details }: FailedAttempt) {
       const rows = deliveries.map((delivery) => ({ delivery, number, details: JSON.stringify(details) }))
       for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-        yield* sql`INSERT INTO attempts ${sql.insert(some)} ON CONFLICT (delivery, number) DO UPDATE SET
+        yield* sql`INSERT INTO attempts ${insertion(sql, some)} ON CONFLICT (delivery, number) DO UPDATE SET
         details = excluded.details`
       }
     }
@@ -220,10 +221,10 @@ export const make = (
   const settleAll = Effect.fnUntraced(function*(ids: ReadonlyArray<number>) {
     for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
       const settled = yield* sql<OrderingKey & { id: Integer; claims: Integer }>`
-        DELETE FROM deliveries WHERE id IN ${sql.in(some)} AND state = 'running'
+        DELETE FROM deliveries WHERE id ${among(sql, some)} AND state = 'running'
         RETURNING id, handler, ordering_key, claims`
       const retried = settled.filter(({ claims }) => Number(claims) > 1).map(({ id }) => Number(id))
-      if (retried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery IN ${sql.in(retried)}`
+      if (retried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery ${among(sql, retried)}`
       yield* unblock(settled)
     }
   })
@@ -237,7 +238,7 @@ export const make = (
   ) {
     const { deliveries } = outcome
     for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
-      const ours = sql`id IN ${sql.in(some)} AND state = 'running'`
+      const ours = sql`id ${among(sql, some)} AND state = 'running'`
       switch (outcome._tag) {
         case "Released":
           yield* sql`UPDATE deliveries SET state = 'due' WHERE ${ours}`
@@ -272,7 +273,7 @@ export const make = (
           yield* sql`
             UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt + ahead}, attempts = 0,
               batch = ${batch}, crashes = ${cappedCrashes}
-            WHERE id IN ${sql.in(some)} AND state = 'running'`
+            WHERE id ${among(sql, some)} AND state = 'running'`
         }
       }
       yield* members.remember(deliveries)
@@ -306,7 +307,7 @@ export const make = (
     const ids = outcomes.flatMap(({ deliveries }) => deliveries)
     const found = yield* inBatches(ids, (some) =>
       sql<{ id: Integer }>`
-        SELECT id FROM deliveries WHERE id IN ${sql.in(some)} AND shard IN ${sql.in(shardsOf(lost))}`)
+        SELECT id FROM deliveries WHERE id ${among(sql, some)} AND shard IN ${sql.in(shardsOf(lost))}`)
     const left = new Set(found.map(({ id }) => Number(id)))
     return outcomes.filter(({ deliveries }) => !deliveries.some((id) => left.has(id)))
   })

@@ -24,6 +24,7 @@ import { stepPlace } from "../EncryptionTable.ts"
 import type { EventTable } from "../EventTable.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, type Integer } from "../Rows.ts"
+import { among } from "../RowValues.ts"
 import { AllowLongStatement, withRetry } from "../SqlRetry.ts"
 import * as TextSearch from "../TextSearch.ts"
 import * as DedupKey from "./DedupKey.ts"
@@ -64,7 +65,7 @@ export const make = (
       sql<ChainRow>`
         WITH RECURSIVE chain (id, position, previous, kind, reason) AS (
           SELECT h.id, e.position, e.previous, e.kind, e.reason FROM heads h JOIN events e ON e.position = h.position
-          WHERE h.stream = ${streamOf(key)} AND h.id IN ${sql.in(some)}
+          WHERE h.stream = ${streamOf(key)} AND h.id ${among(sql, some)}
           UNION ALL
           SELECT chain.id, e.position, e.previous, e.kind, e.reason FROM chain JOIN events e ON e.position = chain.previous
         ) SELECT id, position, kind, reason FROM chain`)
@@ -98,7 +99,7 @@ export const make = (
   ) {
     const canceled = yield* inBatches(positions, (some) =>
       sql<OrderingKey & { id: Integer }>`
-        DELETE FROM deliveries WHERE position IN ${sql.in(some)} AND state <> 'running'
+        DELETE FROM deliveries WHERE position ${among(sql, some)} AND state <> 'running'
         RETURNING id, handler, ordering_key`)
     yield* inBatches(
       canceled,
@@ -131,7 +132,7 @@ export const make = (
     const batches = yield* inBatches(positions, (some) =>
       sql<{ handler: Integer; first: string }>`
         SELECT DISTINCT m.handler, ${first} AS first FROM batch_members m
-        WHERE m.position IN ${sql.in(some)} AND NOT EXISTS (
+        WHERE m.position ${among(sql, some)} AND NOT EXISTS (
           SELECT 1 FROM deliveries d WHERE d.handler = m.handler
             AND ${base.batch("d.batch")} = ${first})`)
     for (const { first, handler } of batches) {

@@ -17,6 +17,7 @@ import * as DatabaseTime from "../DatabaseTime.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { type Integer, rowsPerStatement } from "../Rows.ts"
+import { insertion } from "../RowValues.ts"
 import { withRetry } from "../SqlRetry.ts"
 import { fromDelivery } from "./DeliveryRows.ts"
 
@@ -66,7 +67,7 @@ export const make = (
         state: "off"
       }))
       for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-        yield* sql`INSERT INTO ticks ${sql.insert(some)}
+        yield* sql`INSERT INTO ticks ${insertion(sql, some)}
           ON CONFLICT (handler, integration) DO UPDATE SET state = excluded.state`
       }
       const { ahead, now } = due.length === 0 ? { ahead: 0, now: 0 } : yield* DatabaseTime.read(sql)

@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { StreamTx } from "../../Store.ts"
 import { inBatches } from "../Rows.ts"
+import { among, insertion } from "../RowValues.ts"
 import type { Raw } from "../SqlRetry.ts"
 
 interface DerivationRow {
@@ -22,7 +23,7 @@ export const make = (
   derivedIds: (ids) =>
     inBatches(ids, (some) =>
       sql<DerivationRow>`
-        SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`).pipe(
+        SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id ${among(sql, some)}`).pipe(
         Effect.map((rows) => new Map(rows.map(({ derived_id, id }) => [id, derived_id])))
       ),
   liveSources: (derivedIds, limit) =>
@@ -31,7 +32,7 @@ export const make = (
         SELECT derived_id, id, position FROM (
           SELECT p.derived_id, p.id, h.position, row_number() OVER (PARTITION BY p.derived_id ORDER BY p.id) AS nth
           FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
-          WHERE p.stream = ${stream} AND p.derived_id IN ${sql.in(some)} AND h.live = 1 AND h.position IS NOT NULL
+          WHERE p.stream = ${stream} AND p.derived_id ${among(sql, some)} AND h.live = 1 AND h.position IS NOT NULL
         ) ranked WHERE nth <= ${limit} ORDER BY derived_id, id`).pipe(
         Effect.map((rows) => Map.groupBy(rows, ({ derived_id }) => derived_id))
       ),
@@ -39,7 +40,7 @@ export const make = (
     inBatches(derivedIds, (some) =>
       sql<DerivationRow>`
         SELECT p.derived_id, p.id FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
-        WHERE p.stream = ${stream} AND p.derived_id IN ${sql.in(some)} AND h.live = 0
+        WHERE p.stream = ${stream} AND p.derived_id ${among(sql, some)} AND h.live = 0
         ORDER BY p.derived_id, p.id`).pipe(
         Effect.map((rows) =>
           new Map(
@@ -53,10 +54,13 @@ export const make = (
     const rows = [...derivedIds].flatMap(([id, derived]) =>
       derived === null ? [] : [{ stream, id, derived_id: derived }]
     )
-    yield* inBatches(removed, (some) => sql`DELETE FROM derivations WHERE stream = ${stream} AND id IN ${sql.in(some)}`)
+    yield* inBatches(
+      removed,
+      (some) => sql`DELETE FROM derivations WHERE stream = ${stream} AND id ${among(sql, some)}`
+    )
     yield* inBatches(rows, (some) =>
       sql`
-        INSERT INTO derivations ${sql.insert(some)}
+        INSERT INTO derivations ${insertion(sql, some)}
         ON CONFLICT (stream, id) DO UPDATE SET derived_id = excluded.derived_id`)
   })
 })

@@ -26,6 +26,7 @@ import { derivedRegistry, isDerived, type Model } from "../../../domain/Model.ts
 import type { Store, StreamTx, UnconfirmedWrite } from "../../Store.ts"
 import { codec, type Columns, flag, json, type Row } from "../Columns.ts"
 import { inBatches, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
+import { among, insertion } from "../RowValues.ts"
 import { type Raw, toStoreError } from "../SqlRetry.ts"
 
 const writeColumns: Columns<Pick<PluginWrite, "name" | "plugin" | "delivery" | "depth">> = {
@@ -91,7 +92,7 @@ export const make = (sql: SqlClient) => {
         missed_sweeps: 0,
         reported_at: null
       }))
-      yield* inBatches(inserted, (some) => sql`INSERT INTO expectations ${sql.insert(some)}`)
+      yield* inBatches(inserted, (some) => sql`INSERT INTO expectations ${insertion(sql, some)}`)
     }
   }, toStoreError("expect"))
 
@@ -155,7 +156,7 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
     openExpectations: (keys) =>
       inBatches(
         keys,
-        (some) => sql<Row>`SELECT * FROM expectations WHERE ${open} AND key IN ${sql.in(some)} ORDER BY id`
+        (some) => sql<Row>`SELECT * FROM expectations WHERE ${open} AND key ${among(sql, some)} ORDER BY id`
       ).pipe(Effect.map(Arr.map(toOpen))),
     recordMatch: Effect.fnUntraced(function*({ delivery, everywhere, id, fulfilledIn, name, write }, record) {
       if (writes[name].visibleIn?.model === model) {

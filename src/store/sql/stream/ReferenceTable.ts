@@ -15,6 +15,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { RecordWrite } from "../../Store.ts"
 import { inBatches } from "../Rows.ts"
+import { among, insertion, rowsOf } from "../RowValues.ts"
 import { toStoreError } from "../SqlRetry.ts"
 
 /** One change marks at most this many records stale one by one. */
@@ -43,26 +44,24 @@ export const make = (sql: SqlClient, stream: number) => {
     yield* inBatches(
       removed,
       (batch) =>
-        sql`DELETE FROM record_references WHERE (referenced_record, content_hash, stream, id) IN (VALUES ${
-          sql.csv(batch.map((row) => sql`(${row.referenced_record}, ${row.content_hash}, ${row.stream}, ${row.id})`))
-        })`
+        sql`
+          DELETE FROM record_references
+          WHERE (referenced_record, content_hash, stream, id) IN (${rowsOf(sql, batch)})`
     )
-    yield* inBatches(added, (batch) => sql`INSERT INTO record_references ${sql.insert(batch)} ON CONFLICT DO NOTHING`)
+    yield* inBatches(
+      added,
+      (batch) => sql`INSERT INTO record_references ${insertion(sql, batch)} ON CONFLICT DO NOTHING`
+    )
     for (const change of yield* inBatches(changed, withOtherContent)) {
       if (!(yield* isKnown(change))) yield* markOthersStale(change)
     }
   }, toStoreError("references"))
 
   /** The changes whose referenced record is shown with other content elsewhere: one or two index seeks per change. */
-  const withOtherContent = (batch: ReadonlyArray<ChangedContent>) =>
-    sql<{ item: number }>`
-      WITH changed (item, referenced_record, content_hash) AS (VALUES ${
-      sql.csv(
-        batch.map(({ content, referencedRecord }, item) =>
-          sql`(CAST(${item} AS integer), CAST(${referencedRecord} AS bigint), CAST(${content} AS bigint))`
-        )
-      )
-    })
+  const withOtherContent = (batch: Arr.NonEmptyReadonlyArray<ChangedContent>) => {
+    const changed = Arr.map(batch, ({ content, referencedRecord }, item) => ({ item, referencedRecord, content }))
+    return sql<{ item: number }>`
+      WITH changed (item, referenced_record, content_hash) AS (${rowsOf(sql, changed)})
       SELECT item FROM changed s
       WHERE EXISTS (SELECT 1 FROM record_references m
           WHERE m.referenced_record = s.referenced_record AND m.content_hash < s.content_hash)
@@ -70,12 +69,13 @@ export const make = (sql: SqlClient, stream: number) => {
           WHERE m.referenced_record = s.referenced_record AND m.content_hash > s.content_hash)`.pipe(
       Effect.map(Arr.map(({ item }) => batch[item]!))
     )
+  }
 
   const isKnown = ({ content, ids, referencedRecord }: ChangedContent) =>
     sql`
       SELECT 1 FROM record_references m
       WHERE m.referenced_record = ${referencedRecord} AND m.content_hash = ${content}
-        AND NOT (m.stream = ${stream} AND m.id IN ${sql.in(ids)})
+        AND NOT (m.stream = ${stream} AND m.id ${among(sql, ids)})
         AND NOT EXISTS (SELECT 1 FROM stale_records o WHERE o.stream = m.stream AND o.id = m.id)
       LIMIT 1`.pipe(Effect.map((rows) => rows.length > 0))
 
@@ -97,7 +97,7 @@ export const make = (sql: SqlClient, stream: number) => {
     const ids = rows.map((row) => row.id)
     if (ids[0] === wholeStream) return "everything"
     if (ids.length > 0) {
-      yield* sql`UPDATE stale_records SET requested = 1 WHERE stream = ${stream} AND id IN ${sql.in(ids)}`
+      yield* sql`UPDATE stale_records SET requested = 1 WHERE stream = ${stream} AND id ${among(sql, ids)}`
     }
     return ids
   })
@@ -105,14 +105,14 @@ export const make = (sql: SqlClient, stream: number) => {
   const markRefreshed = (ids: ReadonlyArray<string>) =>
     inBatches(
       ids,
-      (some) => sql`DELETE FROM stale_records WHERE stream = ${stream} AND requested = 1 AND id IN ${sql.in(some)}`
+      (some) => sql`DELETE FROM stale_records WHERE stream = ${stream} AND requested = 1 AND id ${among(sql, some)}`
     )
 
   const markStale = (ids: ReadonlyArray<string>) =>
     inBatches(
       ids,
       (some) =>
-        sql`INSERT INTO stale_records ${sql.insert(Arr.map(some, (id) => ({ stream, id, requested: 0 })))}
+        sql`INSERT INTO stale_records ${insertion(sql, Arr.map(some, (id) => ({ stream, id, requested: 0 })))}
         ON CONFLICT (stream, id) DO UPDATE SET requested = 0`
     )
 

@@ -18,6 +18,7 @@ import { type ContentCipher, pendingPlace, quarantinePlace } from "../ContentCip
 import type { EventTable } from "../EventTable.ts"
 import { forgottenIn } from "../ForgottenTable.ts"
 import { heads, inBatches, pendings, quarantined } from "../Rows.ts"
+import { among, insertion } from "../RowValues.ts"
 import { convertEach, toStoreError } from "../SqlRetry.ts"
 import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
@@ -58,19 +59,20 @@ export const make = (
       inBatches(
         ids,
         (some) =>
-          sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id IN ${sql.in(some)}`
+          sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id ${among(sql, some)}`
       ).pipe(
         Effect.map((rows) => new Map(rows.map(heads.fromRow).map((head) => [head.id, head])))
       ),
     pending: (ids) =>
-      inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id IN ${sql.in(some)}`).pipe(
-        Effect.flatMap(toPendings),
-        Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
-      ),
+      inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`)
+        .pipe(
+          Effect.flatMap(toPendings),
+          Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
+        ),
     contents: (positions) =>
       inBatches(positions, (some) =>
         sql<Content & { position: number; redaction: string | null }>`
-          SELECT position, content, content_sum, redaction FROM events WHERE position IN ${sql.in(some)}`).pipe(
+          SELECT position, content, content_sum, redaction FROM events WHERE position ${among(sql, some)}`).pipe(
           Effect.flatMap(checked),
           Effect.map((rows) => new Map(rows.map((row) => [row.position, toStored(row)])))
         ),
@@ -79,7 +81,7 @@ export const make = (
         sql<Content & { of_position: number; redaction: string | null }>`
           SELECT e.position AS of_position, p.position, p.content, p.content_sum, p.redaction
           FROM events e LEFT JOIN events p ON p.position = e.previous
-          WHERE e.position IN ${sql.in(some)}`).pipe(
+          WHERE e.position ${among(sql, some)}`).pipe(
           Effect.flatMap(checked),
           Effect.map((rows) => new Map(rows.map((row) => [row.of_position, toStored(row)])))
         ),
@@ -95,28 +97,32 @@ export const make = (
       inBatches(ids, (some) =>
         sql`
           UPDATE heads SET last_run_id = ${runId}
-          WHERE stream = ${stream} AND id IN ${sql.in(some)} AND last_run_id < ${runId}`),
+          WHERE stream = ${stream} AND id ${among(sql, some)} AND last_run_id < ${runId}`),
     putPending: (rows) =>
       inBatches(
         rows,
         (some) =>
           sql`INSERT INTO pending ${
-            sql.insert(Arr.map(some, (row) => ({
-              stream,
-              ...pendings.toRow({ ...row, content: cipher.seal(pendingPlace(stream, row.id), row.content) })
-            })))
+            insertion(
+              sql,
+              Arr.map(some, (row) => ({
+                stream,
+                ...pendings.toRow({ ...row, content: cipher.seal(pendingPlace(stream, row.id), row.content) })
+              }))
+            )
           }
           ON CONFLICT (stream, id) DO UPDATE SET ${pendings.replace("id")}`
       ),
     dropPending: (ids) =>
-      inBatches(ids, (some) => sql`DELETE FROM pending WHERE stream = ${stream} AND id IN ${sql.in(some)}`),
+      inBatches(ids, (some) => sql`DELETE FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`),
     quarantine: (rows) =>
       inBatches(
         // PostgreSQL does not insert and update one row in one statement
         Map.groupBy(rows, ({ hash }) => hash).values(),
         (some) =>
           sql`INSERT INTO quarantine ${
-            sql.insert(
+            insertion(
+              sql,
               Arr.map(some, (same) => {
                 const { at, ...row } = same.at(-1)!
                 return sealedQuarantined({ ...row, occurrences: same.length, firstAt: at, lastAt: at })
@@ -139,7 +145,7 @@ export const make = (
     replaceQuarantined: Effect.fnUntraced(function*(hashes, rows) {
       yield* inBatches(
         hashes,
-        (some) => sql`DELETE FROM quarantine WHERE stream = ${stream} AND hash IN ${sql.in(some)}`
+        (some) => sql`DELETE FROM quarantine WHERE stream = ${stream} AND hash ${among(sql, some)}`
       )
       // one row a statement: PostgreSQL does not update a row twice in one
       for (const row of rows) {
@@ -189,7 +195,7 @@ export const make = (
       yield* inBatches(
         written,
         (some) =>
-          sql`INSERT INTO heads ${sql.insert(Arr.map(some, (head) => ({ stream, ...heads.toRow(head) })))}
+          sql`INSERT INTO heads ${insertion(sql, Arr.map(some, (head) => ({ stream, ...heads.toRow(head) })))}
           ON CONFLICT (stream, id) DO UPDATE SET ${heads.replace("id", "last_run_id")}, last_run_id =
             CASE WHEN excluded.last_run_id > heads.last_run_id THEN excluded.last_run_id ELSE heads.last_run_id END`
       )

@@ -1,0 +1,95 @@
+/** Tests that every store must pass: statements with many rows keep every value, whatever their number. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type { StreamKey } from "../../src/domain/Model.ts"
+import type { RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
+import { begin, changeOf, created, headOf, ids, pendingOf, skills, tags } from "./StoreSamples.ts"
+
+const byId = (a: { readonly id: string }, b: { readonly id: string }): number => a.id < b.id ? -1 : 1
+
+export const manyRowsSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
+  describe(`many rows in one statement (${name})`, () => {
+    const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
+      it.effect(title, () => Effect.provide(body, layer))
+
+    /** Characters with a meaning in the text of an array, in JSON or in SQL. */
+    const odd = `{"a",\\'é\u{1f600} NULL}$1?`
+    const times: ReadonlyArray<(index: number) => number | null> = [
+      () => null,
+      (index) => index % 3 === 0 ? null : index % 3 === 1 ? index : 1_767_225_600_000 + index
+    ]
+    for (const count of [1, 5, 70, 600]) {
+      for (const [form, changedAt] of times.entries()) {
+        test(
+          `keep every value of ${count} records ${
+            form === 0 ? "with only nulls in a column" : "with nulls among numbers"
+          }`,
+          Effect.gen(function*() {
+            const { inTags, store, write } = yield* begin
+            const heads = ids(count).map((id, index) => headOf(`${id}${odd}`, { changedAt: changedAt(index) }))
+            const events = heads.map(({ changedAt, id }) => ({ cause: changedAt === null ? null : `cause of ${id}` }))
+            yield* write(heads.map((head, index) => changeOf(head, "created", events[index])))
+            const pending = heads.map(({ changedAt, id }) =>
+              pendingOf(id, { hold: changedAt === null ? null : 2 ** 30, confirmedAt: changedAt, content: odd })
+            )
+            yield* inTags((tx) => tx.putPending(pending))
+            const names = heads.map(({ id }) => id)
+            assert.deepStrictEqual(
+              [...(yield* inTags((tx) => tx.heads([...names, "unknown"]))).values()].sort(byId),
+              heads.map((head, index) => ({ ...head, version: 1, position: index + 1 }))
+            )
+            assert.deepStrictEqual(
+              [...(yield* inTags((tx) => tx.pending(names))).values()].sort(byId),
+              pending
+            )
+            const positions = heads.map((_, index) => index + 1)
+            const contents = yield* inTags((tx) => tx.contents(positions))
+            assert.deepStrictEqual(
+              positions.map((position) => contents.get(position)?.content),
+              names.map((id) => JSON.stringify({ id, version: 1 }))
+            )
+            const log = yield* store.readLog({ after: 0, limit: 1000 })
+            assert.deepStrictEqual(
+              log.map(({ cause, id }) => [id, cause]),
+              names.map((id, index) => [id, events[index]?.cause])
+            )
+            yield* inTags((tx) => Effect.andThen(tx.markSeen(names, 9), tx.dropPending(names.slice(1))))
+            assert.deepStrictEqual(
+              new Set([...(yield* inTags((tx) => tx.heads(names))).values()].map((head) => head.lastSeenRunId)),
+              new Set([9])
+            )
+            assert.deepStrictEqual([...(yield* inTags((tx) => tx.pending(names))).keys()], [names[0]])
+            assert.strictEqual((yield* inTags((tx) => tx.heads([]))).size, 0)
+          })
+        )
+      }
+      test(
+        `find the ${count} records that repeat the old content of changed records`,
+        Effect.gen(function*() {
+          const { owner, store, write } = yield* begin
+          const [old, now] = [2 ** 31 + 5, 7]
+          const referenceOf = (index: number, content: number) =>
+            new Map([[2 ** 40 + index, { content, unannounced: true }]])
+          const withReferences =
+            (before: number | null, after: number) => (id: string, index: number): RecordWrite => ({
+              ...created(id),
+              references: {
+                before: before === null ? null : referenceOf(index, before),
+                after: referenceOf(index, after)
+              }
+            })
+          yield* write(ids(count).map(withReferences(null, old)))
+          yield* write(ids(count).map(withReferences(null, old)), skills)
+          yield* write(ids(count).map(withReferences(old, now)))
+          const stale = (key: StreamKey) => store.transact(owner, key, (tx) => tx.takeStale(1000))
+          assert.deepStrictEqual(yield* stale(skills), ids(count))
+          yield* store.transact(owner, skills, (tx) => tx.markRefreshed(ids(count)))
+          assert.deepStrictEqual([yield* stale(tags), yield* stale(skills)], [[], []])
+          // the index shows the new content: the same change again finds only the other stream
+          yield* write(ids(count).map(withReferences(old, now)), skills)
+          assert.deepStrictEqual([yield* stale(tags), yield* stale(skills)], [[], []])
+        })
+      )
+    }
+  })

@@ -117,7 +117,7 @@ export const run = Effect.fnUntraced(function*(
       "no process to own more than its share",
       shardsOf(server.url),
       (shards) => owned(shards, members) === shardCount && Math.max(...shards.values()) <= most(processes)
-    )
+    ).pipe(Effect.tapDefect(() => Effect.sync(() => process.stderr.write(logs()))))
   )
   const takeovers: Record<keyof Troubles, Array<number>> = { kill: [], stop: [], freeze: [], cut: [], restart: [] }
   const exitCodes: Array<number | null> = []
@@ -164,7 +164,8 @@ export const run = Effect.fnUntraced(function*(
       Array.from({ length: troubles[kind] }, () => kind)
     )
   )
-  for (const kind of agenda) {
+  for (const [index, kind] of agenda.entries()) {
+    process.stderr.write(`${new Date().toISOString()} trouble ${index + 1} of ${agenda.length}: ${kind}\n`)
     yield* Effect.sleep(random.int(200, 2_000))
     yield* happen[kind](random.pick(members))
     yield* balanced

@@ -7,6 +7,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
+import { inspect } from "node:util"
 
 /** Longer than any step takes on a busy machine, shorter than the limit of a test. */
 export const patience = Duration.seconds(60)
@@ -49,7 +50,7 @@ export const until = <A, E, R>(
     Effect.timeoutOrElse({
       duration: limit,
       orElse: () => {
-        const value = typeof last === "string" ? last : JSON.stringify(last)
+        const value = typeof last === "string" ? last : inspect(last, { depth: 6, maxArrayLength: 1_000 })
         return Effect.die(timeoutError(what, `last value: ${value.slice(0, 20_000)}`, limit))
       }
     })

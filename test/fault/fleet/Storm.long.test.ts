@@ -26,11 +26,11 @@ const large: typeof small = {
   speed: 60,
   troubles: { kill: 100, stop: 20, freeze: 30, cut: 20, restart: 5 },
   settings: {
-    ROLLCALL_INTERVAL: "40 seconds",
-    ROLLCALL_SWEEP_INTERVAL: "2 minutes",
+    ROLLCALL_INTERVAL: "2 minutes",
+    ROLLCALL_SWEEP_INTERVAL: "6 minutes",
     ROLLCALL_CONFIRM_INTERVAL: "5 seconds"
   },
-  patience: { limit: Duration.minutes(15), every: Duration.seconds(1) }
+  patience: { limit: Duration.minutes(30), every: Duration.seconds(1) }
 }
 const size = process.env["FLEET"] === "large" ? large : small
 const missing = ownMissing ?? Broker.missing ?? Kcat.missing

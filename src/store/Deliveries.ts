@@ -181,6 +181,11 @@ export interface Claimed extends Delivery {
   readonly crashes: number
 }
 
+export interface RunningDelivery {
+  readonly id: number
+  readonly shard: number
+}
+
 /** The deliveries that a handler has capacity for. */
 export interface ClaimRequest {
   readonly handler: number
@@ -406,6 +411,11 @@ export class Deliveries extends Context.Service<
       outcomes: ReadonlyArray<AttemptOutcome>,
       requests: ReadonlyArray<ClaimRequest>
     ) => Effect.Effect<ClaimResult, StoreError>
+    /**
+     * The running deliveries of the shards of `owners`. If `settleAndClaim` fails, its transaction may have been committed: the deliveries
+     * that it claimed are running then, although the caller does not know them.
+     */
+    readonly running: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<RunningDelivery>, StoreError>
     /** Log rows at these positions, however old, in position order; erased rows are missing. */
     readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
     /** By position: the batch in which the event was last delivered to the handler, if there was one. */

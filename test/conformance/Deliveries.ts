@@ -155,6 +155,11 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         assert.deepStrictEqual(yield* claim(beta, 2, 2), { places: ["c3", "d4"], next: 1_250 })
         assert.deepStrictEqual(yield* claim(acme, 2), { places: [], next: 1_250 })
         assert.deepStrictEqual(yield* claim([...acme, ...beta], 9), { places: ["b2", "e5"], next: null })
+        const shardsOf = (of: ReadonlyArray<Owner>) =>
+          Effect.map(deliveries.running(of), (running) => running.map(({ shard }) => shard))
+        const [acmeShard, betaShard] = [shardOf("greenhouse:acme"), shardOf("lever:beta")]
+        assert.deepStrictEqual(yield* shardsOf(acme), [acmeShard, acmeShard])
+        assert.deepStrictEqual(yield* shardsOf(beta), [betaShard, betaShard, betaShard])
         yield* deliveries.takeShards(beta)
         assert.deepStrictEqual((yield* claim(beta, 9)).places, ["c3", "d4", "e5"])
         yield* open(owner)

@@ -49,6 +49,8 @@ export interface Verdict {
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const hour = 3_600_000
+/** Longer than the time-out of any handler, ms. */
+const longestAttempt = 900_000
 /** How long all writes stay stopped, ms: much longer than the pause of a rejected write. */
 const stoppedFor = 1_200_000
 
@@ -266,6 +268,15 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     time.run(current.within(replaying), Infinity)
   }
 
+  /** A delivery that no process runs, although the store shows it as running, would block its record until a restart. */
+  const checkNothingIsStuck = () => {
+    if (!plan.steps.some((step) => "trouble" in step && step.trouble === "storeUnsure")) return
+    const before = simulatedStore.runningAttempts
+    if (before.size === 0) return
+    advance(time.now + longestAttempt)
+    oracle.checkStuck(new Set([...simulatedStore.runningAttempts].filter((attempt) => before.has(attempt))))
+  }
+
   const wholeLog = () => time.run(simulatedStore.store.readLog({ after: 0, limit: 100_000 }), Infinity) ?? []
 
   const applyTrouble = (step: Trouble) => {
@@ -416,6 +427,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   oracle.checkForgettingEnded("although the process runs and no fault is left")
   // the slots of processes that were killed
   if (setting.requestSlots !== null) advance(time.now + leaseMillis(setting))
+  checkNothingIsStuck()
   for (const process of processes) process.stop()
   restartAt = null
   // Plugins react to changes: the world becomes quiet only when they are switched off.
@@ -451,8 +463,10 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       // the record that shows the new name could be a forgotten one, which is not read
       const forgets = oracle.forgotten.some((record) => record.integration === integration && record.model === model)
       if (mutation === "renameSeen" && forgets) return
-      // In an empty list, absent records wait until a live record can serve as a control; a new record would release them.
-      if (rows.every((row) => !row.history.at(-1)!.live)) return
+      // In a list without a record that may be read, absent records wait until a live record can serve as a control; a new record would release them.
+      const isShown = (row: { readonly id: string; readonly history: ReadonlyArray<{ readonly live: boolean }> }) =>
+        row.history.at(-1)!.live && !oracle.hides({ integration, model, id: row.id })
+      if (!rows.some(isShown)) return
       for (const lag of lags) {
         world.apply({ at: 0, mutation, stream, recordPick: 0, value: 1, lag, midway: false }, time.now - lag, time.now)
       }

@@ -272,9 +272,18 @@ const make = Effect.fnUntraced(function*(
       return false
     })
 
+    /** The last claim failed, and may have been committed nevertheless. */
+    let isClaimUncertain = false
+    const releaseLostClaims = Effect.gen(function*() {
+      const owners = [...worker.holds("held"), ...worker.holds("leaving")].map(({ owner }) => owner)
+      if (owners.length > 0) worker.releaseUnknown(yield* deliveries.running(owners))
+      isClaimUncertain = false
+    })
+
     /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
     const settleAndStart = Effect.fnUntraced(function*(more: boolean) {
       worker.settled(worker.outcomes("dropped"))
+      if (isClaimUncertain) yield* releaseLostClaims
       yield* letGo
       const unavailable = yield* services.accounts.unavailable
       const now = yield* Clock.currentTimeMillis
@@ -286,7 +295,7 @@ const make = Effect.fnUntraced(function*(
         holds.map(({ owner }) => owner),
         outcomes.map(({ outcome }) => outcome),
         plan?.requests ?? []
-      )
+      ).pipe(Effect.tapError(() => Effect.sync(() => isClaimUncertain = true)))
       const { circuits, claimed, isolatedDue, lost, next } = result
       worker.settled(outcomes)
       yield* worker.updateCircuits(outcomes, circuits)

@@ -24,6 +24,7 @@ import {
   type Deliveries,
   isolateAfterCrashes,
   isSwitchedOff,
+  type RunningDelivery,
   type Switch
 } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
@@ -78,6 +79,8 @@ export const make = (
   let draining = false
   let ownsAll = false
   const runningAttempts = new Map<Attempt.Attempt, ShardHold>()
+  /** The claimed deliveries that the store has not settled yet, each with the hold under which it was claimed. */
+  const known = new Map<number, ShardHold>()
 
   const isFree = () => [...queues.values()].every(({ inFlight }) => inFlight === 0)
 
@@ -189,6 +192,7 @@ export const make = (
       // if the shard has moved meanwhile, its next owner makes the delivery due again
       return hold === undefined ? [] : [{ claim, hold }]
     })
+    for (const { claim, hold } of held) known.set(claim.id, hold)
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
     const events = yield* Effect.tapError(eventCache.load(positions), () => Effect.sync(() => releaseClaims(held)))
     const remaining = dropErased(held, events, unavailable)
@@ -286,7 +290,19 @@ export const make = (
     outcomes: (state: ShardHold["state"]): ReadonlyArray<HeldOutcome> =>
       ended.all().filter(({ hold }) => hold.state === state),
     updateCircuits: Circuits.make(queues, ended),
-    settled: ended.settled,
+    settled: (outcomes: ReadonlyArray<HeldOutcome>) => {
+      ended.settled(outcomes)
+      for (const { hold, outcome } of outcomes) {
+        for (const id of outcome.deliveries) if (known.get(id) === hold) known.delete(id)
+      }
+    },
+    /** Releases deliveries that are running in the store, but were never started here: the response of their claim was lost. */
+    releaseUnknown: (running: ReadonlyArray<RunningDelivery>) => {
+      for (const { id, shard } of running) {
+        const hold = holds.get(shard)
+        if (hold !== undefined && known.get(id) !== hold) push(hold, { _tag: "Released", deliveries: [id] })
+      }
+    },
     /** Returns once there are outcomes and no further one follows immediately, so that one commit settles many. */
     awaitEnd: Effect.suspend(() => ended.awaitSome(maxHeldPerHandler * queues.size)),
     isIdle: () => ended.all().length === 0 && isFree(),

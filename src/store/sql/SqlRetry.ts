@@ -48,6 +48,18 @@ export const toStoreError =
 export const withRetry = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   effect.pipe(Effect.retry({ while: mayPass, schedule: backoff }), toStoreError(operation))
 
+/** Errors of statements that the database rolled back. */
+const rolledBack: ReadonlySet<string> = new Set(["DeadlockError", "SerializationError", "LockTimeoutError"])
+const wasRolledBack = (error: unknown): boolean =>
+  mayPass(error) && isSqlError(error) && rolledBack.has(error.reason._tag)
+
+/**
+ * For a transaction that must not run twice: it is retried only if it was certainly rolled back. After any other error it may have been
+ * committed.
+ */
+export const withRetryAfterRollback = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  effect.pipe(Effect.retry({ while: wasRolledBack, schedule: backoff }), toStoreError(operation))
+
 /** The operations of a port as the tables implement them: they may fail with the database's error, and void ones may return rows. */
 export type Raw<S> = {
   readonly [K in keyof S]: S[K] extends Effect.Effect<infer A, StoreError> ? RawResult<A>

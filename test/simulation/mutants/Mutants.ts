@@ -74,6 +74,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     "const estimate = run.watermark === null\n",
     "const estimate = page.results.length >= 0\n"
   ]),
+  mutant("lost-claims", "deliveries whose claim was committed without a response are claimed again", [
+    "delivery/engine/DeliveryEngine.ts",
+    "if (isClaimUncertain) yield* releaseLostClaims\n",
+    "isClaimUncertain = false\n"
+  ]),
   mutant("outdated-state", "an empty poll is committed only if nothing else has changed the stream's state", [
     "store/sql/SqlStore.ts",
     "WHERE ${is(before)} AND state = ${JSON.stringify(before)}\n",

@@ -201,6 +201,18 @@ export class Oracle implements ProcessObserver {
     }
   }
 
+  /** `attempts`: ran without an end for longer than any attempt may take. */
+  checkStuck(attempts: ReadonlySet<string>): void {
+    for (const attempt of attempts) {
+      this.#reportOf("log")("X10", `${attempt} is running in the store, but in no process`)
+    }
+  }
+
+  /** Whether no run may store the record, because it is being forgotten, or was. */
+  hides(record: { readonly integration: string; readonly model: string; readonly id: string }): boolean {
+    return this.#forgettings.hides(record)
+  }
+
   /** Records that may be allowed again. */
   get forgotten(): ReadonlyArray<ForgettableRecord> {
     return this.#forgettings.in("forgotten")

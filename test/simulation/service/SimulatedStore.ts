@@ -120,6 +120,14 @@ export class SimulatedStore {
     this.#before = null
   }
 
+  /** Deliveries that the store shows as running, each with its claim. */
+  get runningAttempts(): ReadonlySet<string> {
+    const rows = Effect.runSync(
+      this.#line.session.connection.execute("SELECT id, claims FROM deliveries WHERE state = 'running'", [], undefined)
+    ) as ReadonlyArray<{ readonly id: number; readonly claims: number }>
+    return new Set(rows.map(({ claims, id }) => `delivery ${id}, claim ${claims}`))
+  }
+
   /** The places that contain something of a forgotten record, in words. `marks`: texts that only its content contains. */
   remainsOf({ id, integration, model }: ForgettableRecord, marks: ReadonlyArray<string>): ReadonlyArray<string> {
     const { connection } = this.#line.session

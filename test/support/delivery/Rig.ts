@@ -150,6 +150,8 @@ export interface Rig {
   readonly intents: Set<string>
   /** How many reads of the switches still fail because the store is unavailable. Each read counts it down. */
   failingSwitchReads: number
+  /** How many claims still take effect without a response. Each claim that finds a delivery counts it down. */
+  lostClaims: number
   /** Waits, in real time, for a condition that does not depend on the test clock. */
   readonly until: {
     (isMet: () => boolean): Effect.Effect<void>
@@ -237,7 +239,16 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
       ),
     finish: (fence, key, ...rest) => Effect.andThen(removeIntent(key), deliveries.finish(fence, key, ...rest)),
     withdraw: (fence, key) => Effect.andThen(removeIntent(key), deliveries.withdraw(fence, key)),
-    switchedOff: Effect.suspend(() => rig.failingSwitchReads-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff)
+    switchedOff: Effect.suspend(() => rig.failingSwitchReads-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff),
+    settleAndClaim: (...args) =>
+      Effect.tap(
+        deliveries.settleAndClaim(...args),
+        ({ claimed }) => {
+          if (claimed.length === 0 || rig.lostClaims === 0) return Effect.void
+          rig.lostClaims--
+          return Effect.fail(unavailable)
+        }
+      )
   })
 
   const start = Effect.fnUntraced(
@@ -272,6 +283,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     calledMethods,
     intents,
     failingSwitchReads: 0,
+    lostClaims: 0,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
     dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),

@@ -32,7 +32,7 @@ import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, type Integer, rowsPerStatement } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import { toStoreError, withRetry } from "../SqlRetry.ts"
+import { toStoreError, withRetry, withRetryAfterRollback } from "../SqlRetry.ts"
 import * as BatchTable from "./BatchTable.ts"
 import * as CircuitTable from "./CircuitTable.ts"
 import * as ClaimTable from "./ClaimTable.ts"
@@ -331,8 +331,18 @@ export const make = (
       }
     },
     locks.deliveries,
-    withRetry("settleAndClaim")
+    // after a lost connection, the claims may be committed: the caller has to look
+    withRetryAfterRollback("settleAndClaim")
   )
+
+  const running: Deliveries["Service"]["running"] = (owners) =>
+    withRetry("running")(
+      Effect.map(
+        sql<{ id: Integer; shard: Integer }>`
+          SELECT id, shard FROM deliveries WHERE state = 'running' AND shard IN ${sql.in(shardsOf(owners))}`,
+        (rows) => rows.map(({ id, shard }) => ({ id: Number(id), shard: Number(shard) }))
+      )
+    )
 
   return {
     insert: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insert(deliveries)),
@@ -343,6 +353,7 @@ export const make = (
     dispatchTicks: TickTable.make(sql, { fence }, { newest, noteReader }),
     takeShards,
     settleAndClaim,
+    running,
     batches: members.batches,
     entries: log.at
   }

@@ -6,8 +6,8 @@
  * 1. Two contents have equal canonical texts exactly when their diff is empty   (S4, N2, W9)
  *
  * Gotchas
- * - "Sort the keys, then JSON.stringify" is wrong, because engines put integer-like keys first. Objects are therefore turned
- *   into lists before they are serialized.
+ * - "Sort the keys, then JSON.stringify" is wrong, because engines put integer-like keys first. Objects are therefore written as lists.
+ * - The text is stored as a hash. If it changed, every stored record would count as changed: a test compares it with a slower way to make it.
  * - Masking applies to the record itself and to records embedded in it, and to no other object: a custom field may have the
  *   same name as a masked property.
  */
@@ -60,19 +60,17 @@ export const memberKeys = (name: string, array: ReadonlyArray<JsonValue>): Reado
 
 const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
-/** The serialized form: tagged lists, so that the result does not depend on an engine's key order. */
-type Form = null | boolean | number | string | ReadonlyArray<Form>
-const objectTag = 0
-const arrayTag = 1
-
 /** A time with a zone and at most milliseconds. Times with finer precision or without a zone are not normalized. */
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?(?:Z|[+-]\d\d:\d\d)$/
+/** A text that has the normal form stays as it is, even if there is no such time. Only hour 24 has another spelling. */
+const normalForm = /^\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d\.\d{3}Z$/
 const shortest = "2026-01-01T00:00:00Z".length
 const longest = "2026-01-01T00:00:00.000+00:00".length
 
 /** Returns the same text for every spelling of one instant (W9). */
 const normalizeTime = (text: string): string => {
-  if (text.length < shortest || text.length > longest || !instant.test(text)) return text
+  if (text.length < shortest || text.length > longest || text[10] !== "T") return text
+  if (normalForm.test(text) || !instant.test(text)) return text
   const day = text.slice(0, 10)
   const [time, midnight] = [Date.parse(text), Date.parse(day)]
   // `Date.parse` turns 30 February into 2 March; such a text stays as it is
@@ -80,36 +78,90 @@ const normalizeTime = (text: string): string => {
   return isDay ? new Date(time).toISOString() : text
 }
 
-const formOf = (value: JsonValue, shape: Shape | undefined, name: string): Form => {
-  if (typeof value === "string") return normalizeTime(value)
-  if (isArray(value)) return [arrayTag, ...membersOf(value, shape, name)]
-  if (!isObject(value)) return value
-  const form: Array<Form> = [objectTag]
-  for (const key of Object.keys(value).sort(compare)) {
-    const member = value[key]
-    if (member === undefined || shape?.masked.has(key) === true) continue
-    form.push(key, formOf(member, childOf(shape, key), key))
-  }
-  return form
+/** Objects and arrays are written as lists that begin with a tag, so that the text does not depend on an engine's key order. */
+const openObject = "[0"
+const openArray = "[1"
+
+/** What `JSON.stringify` escapes, or may escape. */
+// oxlint-disable-next-line no-control-regex
+const escaped = /["\\\u0000-\u001f\ud800-\udfff]/
+
+const quoted = (text: string): string => escaped.test(text) ? JSON.stringify(text) : `"${text}"`
+
+/** How an object with these keys is written. */
+interface Layout {
+  readonly keys: ReadonlyArray<string>
+  /** The members that count, in the order of the text. */
+  readonly members: ReadonlyArray<Member>
 }
 
-const membersOf = (array: ReadonlyArray<JsonValue>, shape: Shape | undefined, name: string): ReadonlyArray<Form> => {
-  const forms = array.map((member) => formOf(member, shape, ""))
-  if (forms.length < 2) return forms
+interface Member {
+  readonly key: string
+  /** The key, between two commas. */
+  readonly text: string
+  readonly shape: Shape | undefined
+}
+
+/** Layouts by shape and number of keys: the last one. Objects at one place of a model mostly have the same keys. */
+const layouts = new WeakMap<object, Array<Layout | undefined>>()
+const noShape = {}
+const maxKeys = 100
+
+const toLayout = (keys: ReadonlyArray<string>, shape: Shape | undefined): Layout => ({
+  keys,
+  members: keys.filter((key) => shape?.masked.has(key) !== true).sort(compare)
+    .map((key) => ({ key, text: `,${quoted(key)},`, shape: childOf(shape, key) }))
+})
+
+const layoutOf = (value: JsonObject, shape: Shape | undefined): Layout => {
+  const keys = Object.keys(value)
+  let known = layouts.get(shape ?? noShape)
+  if (known === undefined) layouts.set(shape ?? noShape, known = [])
+  const last = known[keys.length]
+  if (last !== undefined && keys.every((key, index) => key === last.keys[index])) return last
+  const layout = toLayout(keys, shape)
+  if (keys.length <= maxKeys) known[keys.length] = layout
+  return layout
+}
+
+const textOf = (value: JsonValue | undefined, shape: Shape | undefined, name: string): string => {
+  if (typeof value === "string") return quoted(normalizeTime(value))
+  if (isArray(value)) return arrayText(value, shape, name)
+  if (!isObject(value)) return typeof value === "boolean" || Number.isFinite(value) ? String(value) : "null"
+  let text = openObject
+  for (const { key, shape: child, text: keyText } of layoutOf(value, shape).members) {
+    const member = value[key]
+    if (member !== undefined) text += keyText + textOf(member, child, key)
+  }
+  return `${text}]`
+}
+
+const arrayText = (array: ReadonlyArray<JsonValue>, shape: Shape | undefined, name: string): string => {
+  let text = openArray
+  for (const member of inOrder(array, array.map((member) => textOf(member, shape, "")), shape, name)) {
+    text += `,${member}`
+  }
+  return `${text}]`
+}
+
+/** The texts of an array's members: sorted, if the order of the array is not significant. */
+const inOrder = (
+  array: ReadonlyArray<JsonValue>,
+  texts: ReadonlyArray<string>,
+  shape: Shape | undefined,
+  name: string
+): ReadonlyArray<string> => {
+  if (texts.length < 2) return texts
   const keys = memberKeys(name, array)
-  if (keys === undefined && shape?.unordered.has(name) !== true) return forms
-  const unique = keys !== undefined && new Set(keys).size === keys.length
-  const sortable = forms.map((form, index) => ({
-    form,
-    key: keys?.[index] ?? "",
-    text: unique ? "" : JSON.stringify(form)
-  }))
-  return sortable.sort((a, b) => compare(a.key, b.key) || compare(a.text, b.text)).map(({ form }) => form)
+  if (keys === undefined) return shape?.unordered.has(name) === true ? texts.toSorted(compare) : texts
+  return texts.map((text, index) => ({ text, key: keys[index]! }))
+    .sort((a, b) => compare(a.key, b.key) || compare(a.text, b.text))
+    .map(({ text }) => text)
 }
 
 /** Canonical text of the value of property `name`, whose structure is `shape`. */
 export const canonical = (value: JsonValue | undefined, shape: Shape | undefined, name = ""): string =>
-  value === undefined ? "undefined" : JSON.stringify(formOf(value, shape, name))
+  value === undefined ? "undefined" : textOf(value, shape, name)
 
 const nothing: ReadonlySet<string> = new Set()
 const plain = new WeakMap<Shape, Shape>()

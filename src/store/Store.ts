@@ -14,6 +14,7 @@ import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { JsonObject } from "../domain/Canonical.ts"
 import type { LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
 import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expectation.ts"
 import type { ForgettableRecord, Forgotten } from "../domain/Forgotten.ts"
@@ -128,6 +129,8 @@ export interface RecordWrite {
   /** `position` is that of the record's row *before* `events`; the store replaces it with that of the last event. */
   readonly head: Head
   readonly events: ReadonlyArray<NewEvent>
+  /** `after` of the last event, as a value; absent = not known without parsing it. */
+  readonly content?: JsonObject | null
   /** Id of the rules that were applied to the events' content; absent = not known. */
   readonly redaction?: string
   /** Readers do not receive the events: they are ordinary rows of the log that `readLog` skips. */

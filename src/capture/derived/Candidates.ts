@@ -75,12 +75,12 @@ export const applicationChangesOf = (
   processing: Processing,
   context: PageContext
 ): ReadonlyArray<ApplicationChange> =>
-  writes.flatMap(({ erased = false, events, head: { id } }) => {
+  writes.flatMap(({ content, erased = false, events, head: { id } }) => {
     const event = events.at(-1)
     if (event === undefined && !erased) return []
     const old = event?.kind === "created" && event.origin === "backfill" && !event.restored
     const foundBy = context.backfill ? "backfill" : context.origin
-    return [toApplicationChange(processing, parseContent(event?.after), {
+    return [toApplicationChange(processing, content === undefined ? parseContent(event?.after) : content, {
       parent: id,
       erased,
       flagged: event?.reason === "flagged" && !erased,

@@ -26,7 +26,9 @@ const streams = models.map((model) => ({
   sweepInterval: Duration.hours(1)
 }))
 
-const capturing = Layer.effectDiscard(Effect.flatMap(Capture, ({ assign }) => assign(integration, streams))).pipe(
+const capturing = Layer.effectDiscard(
+  Effect.flatMap(Capture, ({ assign }) => assign(new Map([[integration, streams]])))
+).pipe(
   Layer.provideMerge(layer({ overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) }))
 )
 

@@ -397,9 +397,9 @@ describe("Possible gaps", () => {
               yield* capture.execute(key, { kind: "rewind", to: start })
               break
             case "take out":
-              yield* capture.assign(integration, [])
+              yield* capture.assign(new Map([[integration, []]]))
               yield* TestClock.adjust("1 hour")
-              yield* capture.assign(integration, streamsOf(["ats.application"]))
+              yield* capture.assign(new Map([[integration, streamsOf(["ats.application"])]]))
           }
           for (let second = 0; second < 300; second++) yield* TestClock.adjust("1 second")
           const state = yield* stateOf("ats.application")

@@ -48,6 +48,9 @@ export interface CaptureOptions {
   readonly takesAll?: boolean
 }
 
+/** By integration: the streams that are read. */
+export type Assigned = ReadonlyMap<string, ReadonlyArray<StreamSettings>>
+
 /** The stream does not exist, or it is no longer read. */
 export class UnknownStream extends Schema.TaggedError<UnknownStream>()("UnknownStream", {
   stream: Schema.String
@@ -74,10 +77,10 @@ export class Capture extends Context.Service<
     /** Runs the effect in the background until it ends or the shard of the integration is released. */
     readonly runFor: OwnedShards.OwnedShards["runFor"]
     /**
-     * Sets the streams of an owned integration that are read from now on. Other streams of the integration are interrupted, possibly
-     * before the current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
+     * Sets the streams of these owned integrations that are read from now on. Their other streams are interrupted, possibly before the
+     * current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
      */
-    readonly assign: (integration: string, streams: ReadonlyArray<StreamSettings>) => Effect.Effect<void, StoreError>
+    readonly assign: (streams: Assigned) => Effect.Effect<void, StoreError>
     /**
      * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if the store cannot
      * be used at all, or if another process took over and `takesAll` is set.
@@ -187,9 +190,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* shards.release([...scopes])
   })
 
-  const assign = Effect.fnUntraced(function*(integration: string, wanted: ReadonlyArray<StreamSettings>) {
-    const before = [...workers.values()].filter((worker) => worker.key.integration === integration)
+  const assign = Effect.fnUntraced(function*(assigned: Assigned) {
+    const before = [...workers.values()].filter(({ key }) => assigned.has(key.integration))
     yield* Effect.forEach(before, remove, { concurrency: "unbounded", discard: true })
+    const wanted = [...assigned.values()].flat()
     const rows = wanted.flatMap(({ derivedProcessing, ...settings }) =>
       derivedProcessing === undefined ? [settings] : [settings, { ...settings, model: derivedProcessing.model }]
     )
@@ -199,14 +203,18 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       ...store.encryptionKey === null ? {} : { encryptedWith: store.encryptionKey }
     })))
     const fills = new Map(rows.map((settings) => [streamName(settings), settings.backfill === "fill"]))
-    for (const state of yield* store.streamsOf(integration)) {
+    const [first] = assigned.keys()
+    const states = assigned.size === 1 && first !== undefined
+      ? yield* store.streamsOf(first)
+      : (yield* store.streams).filter(({ integration }) => assigned.has(integration))
+    for (const state of states) {
       const fill = fills.get(streamName(state))
       const retired = fill === undefined
       if ((state.retired ?? false) === retired && (retired || (state.silentBackfill ?? false) === fill)) continue
       const condition = retired
         ? { retired }
         : { retired, silentBackfill: fill, ...isDerived(state.model) ? notBackfilled : {} }
-      yield* store.transact(ownerOf(integration), state, (tx) => tx.saveState({ ...tx.state, ...condition }))
+      yield* store.transact(ownerOf(state.integration), state, (tx) => tx.saveState({ ...tx.state, ...condition }))
     }
     yield* Effect.forEach(wanted, add, { discard: true })
   })

@@ -142,8 +142,9 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     })
   }
 
-  const startReading = (integration: IntegrationState) => capture.assign(integration.id, streamsOf(integration))
-  const stopReading = (id: string) => capture.assign(id, [])
+  const startReading = (integrations: ReadonlyArray<IntegrationState>) =>
+    capture.assign(new Map(integrations.map((integration) => [integration.id, streamsOf(integration)])))
+  const stopReading = (ids: Iterable<string>) => capture.assign(new Map([...ids].map((id) => [id, []])))
 
   // ---- erasing
 
@@ -165,7 +166,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const active: IntegrationState = { ...erased, state: "active" }
     yield* save(active)
     yield* discoverNew([active])
-    yield* startReading(active)
+    yield* startReading([active])
   })
 
   const erase = Effect.fnUntraced(function*(id: string) {
@@ -202,7 +203,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const detail =
       `account ${after.account}, models ${models}, backfill ${after.backfill}, generation ${after.generation}`
     const action = yield* operatorAction("integrations.add", after.id, detail)
-    yield* save(after, action).pipe(Effect.andThen(startReading(after)), Effect.uninterruptible)
+    yield* save(after, action).pipe(Effect.andThen(startReading([after])), Effect.uninterruptible)
     yield* Effect.annotateLogs(Effect.logInfo("integration added"), { integration: after.id, detail })
     return after
   })
@@ -219,7 +220,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const action = yield* operatorAction("integrations.remove", id, `data ${data}`)
     discoveredModels.delete(id)
     yield* save(after, action).pipe(
-      Effect.andThen(stopReading(id)),
+      Effect.andThen(stopReading([id])),
       Effect.andThen(data === "erase" ? eraseInBackground(id) : Effect.void),
       Effect.uninterruptible
     )
@@ -253,8 +254,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
     const read = new Set(active.map(({ id }) => id))
     const others = (yield* store.streams).filter(({ integration }) => isTaken(integration) && !read.has(integration))
-    yield* Effect.forEach(new Set(others.map(({ integration }) => integration)), stopReading, { discard: true })
-    yield* Effect.forEach(active, startReading, { discard: true })
+    if (others.length > 0) yield* stopReading(new Set(others.map(({ integration }) => integration)))
+    if (active.length > 0) yield* startReading(active)
     for (const { id, state } of taken) if (state === "erasing") yield* eraseInBackground(id)
   })
 

@@ -123,7 +123,7 @@ describe("the state of a quiet stream", () => {
         const other = yield* store.takeOwnership(scope)
         yield* store.transact(other, key, (tx) => tx.saveState({ ...tx.state, paused: true }))
         yield* capture.take([scope])
-        yield* capture.assign(integration, streamsOf([model]))
+        yield* capture.assign(new Map([[integration, streamsOf([model])]]))
         const before = api.requests.length
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual(api.requests.length, before)

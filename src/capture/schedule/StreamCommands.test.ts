@@ -48,7 +48,7 @@ describe("operator commands", () => {
         api.intercept = () => Effect.never
         const waiting = yield* Effect.forkChild(Effect.flip(capture.audit(key)))
         yield* TestClock.adjust("1 second")
-        yield* capture.assign(integration, [])
+        yield* capture.assign(new Map([[integration, []]]))
         const error = yield* Fiber.join(waiting)
         assert.strictEqual(error.message, "stream greenhouse:acme/ats.application not found")
       })

@@ -33,10 +33,8 @@ describe.skipIf(missing !== null)(`ids in PostgreSQL${missing === null ? "" : `,
         yield* Effect.gen(function*() {
           const capture = yield* Capture
           const derivedProcessing = Processing.defaultProcessing("ats.candidate")
-          yield* capture.assign(
-            integration,
-            streamsOf(["ats.application"]).map((stream) => ({ ...stream, derivedProcessing }))
-          )
+          const streams = streamsOf(["ats.application"]).map((stream) => ({ ...stream, derivedProcessing }))
+          yield* capture.assign(new Map([[integration, streams]]))
           assert.deepStrictEqual(yield* capture.once, [])
           const store = yield* Store
           const ids = (yield* store.readLog({ after: 0, limit: 10 })).map(({ id }) => id)

@@ -246,10 +246,8 @@ export class Process {
         const capture = Context.get(context, Capture.Capture)
         this.capture = capture
         const assign = (isRead: (integration: string) => boolean) =>
-          Effect.forEach(
-            Map.groupBy(streams.filter(({ integration }) => isRead(integration)), ({ integration }) => integration),
-            ([integration, own]) => capture.assign(integration, own),
-            { discard: true }
+          capture.assign(
+            Map.groupBy(streams.filter(({ integration }) => isRead(integration)), ({ integration }) => integration)
           )
         if (simulatedPlacement === null) return Effect.andThen(assign(() => true), capture.run)
         const refuse = Effect.die(new Error("integrations do not change"))

@@ -27,9 +27,10 @@ export const streamsOf = (models: ReadonlyArray<IncrementalModel>): ReadonlyArra
 
 /** Capture with streams of these models. */
 export const capturing = (models: ReadonlyArray<IncrementalModel>, more: Partial<CaptureOptions> = {}) =>
-  Layer.effectDiscard(Effect.flatMap(Capture, (capture) => capture.assign(integration, streamsOf(models)))).pipe(
-    Layer.provideMerge(layer({ ...settings, ...more }))
-  )
+  Layer.effectDiscard(Effect.flatMap(Capture, (capture) => capture.assign(new Map([[integration, streamsOf(models)]]))))
+    .pipe(
+      Layer.provideMerge(layer({ ...settings, ...more }))
+    )
 
 export const running = <A, E>(
   models: ReadonlyArray<IncrementalModel>,

@@ -9,7 +9,8 @@ import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import { scenario, start } from "../../test/support/capture/Rig.ts"
-import { Damaged, Store, StoreError } from "../store/Store.ts"
+import { Damaged, Store, StoreError, Unavailable } from "../store/Store.ts"
+import { StoreFault } from "../store/StoreFault.ts"
 import * as Retention from "./Retention.ts"
 
 const day = 86_400_000
@@ -57,23 +58,30 @@ describe("Retention", () => {
     })
     return scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      let isDamaged = true
+      const damaged = new Damaged({ message: "row 1" })
+      let failure: StoreError["reason"] | null = damaged
       const prune: typeof store.prune = (query) =>
-        isDamaged ? Effect.fail(new StoreError({ reason: new Damaged({ message: "row 1" }) })) : store.prune(query)
+        failure === null ? store.prune(query) : Effect.fail(new StoreError({ reason: failure }))
       const scope = yield* Scope.make()
       const retention = Retention.layer({ retention: Duration.days(7), readers: [] })
       yield* Layer.buildWithScope(Layer.provide(retention, Layer.succeed(Store)({ ...store, prune })), scope)
       yield* TestClock.adjust("12 minutes")
       assert.deepStrictEqual([yield* failing, logged], [1, ["log not pruned"]])
-      isDamaged = false
+      failure = null
       yield* TestClock.adjust("5 minutes")
       assert.strictEqual(yield* failing, 0)
-      isDamaged = true
+      failure = damaged
       yield* TestClock.adjust("50 minutes")
       assert.strictEqual(yield* failing, 0)
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual([yield* failing, logged.length], [1, 2])
-      // another process has the retention from now on
+      failure = null
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual(yield* failing, 0)
+      failure = new Unavailable({ operation: "prune", cause: new StoreFault("denied", "the store") })
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual([yield* failing, logged.length], [1, 2])
+      // another process deletes the rows from now on
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(yield* failing, 0)
     })).pipe(Effect.provide(logger), Effect.provideService(Metric.MetricRegistry, new Map()))

@@ -54,7 +54,8 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
 })
 
 const failing = Metric.gauge("rollcall_retention_failing", {
-  description: "1 while old rows cannot be deleted; exported by every process that has deleted some"
+  description:
+    "1 while old rows cannot be deleted; exported by the process that deletes them, and 0 by those that did before"
 })
 
 /** Prunes when it is placed in this process, and every hour, in the background. */
@@ -72,9 +73,9 @@ export const placedLayer = (options: RetentionOptions): Layer.Layer<never, never
         return pruneInterval
       }),
       Effect.catch(Effect.fnUntraced(function*({ message, reason }) {
-        // the store logs and measures its outages
-        if (reason.retryable) return retryInterval
         yield* Metric.update(failing, 1)
+        // the store logs its outages
+        if (reason.retryable) return retryInterval
         if (logged !== message) yield* Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: message }))
         logged = message
         return retryInterval

@@ -52,6 +52,18 @@ describe("the alerts", () => {
   })
 })
 
+describe("the tests with real faults", () => {
+  it("let each alert fire and end", () => {
+    const folder = join(root, "test/integration/alerts")
+    const tests = readdirSync(folder).filter((name) => name.endsWith(".long.test.ts"))
+      .map((name) => readFileSync(join(folder, name), "utf8")).join("\n")
+    const namedIn = (method: string) =>
+      new Set([...tests.matchAll(new RegExp(`prometheus\\.${method}\\(([^)]*)\\)`, "g"))]
+        .flatMap(([, list = ""]) => [...list.matchAll(/"(\w+)"/g)].map(([, name = ""]) => name)))
+    for (const names of [namedIn("fires"), namedIn("clears")]) assert.sameMembers([...names], namesOf(alerts))
+  })
+})
+
 describe("the runbooks", () => {
   it("name only pages of the console that exist", () => {
     const paths: ReadonlySet<string> = new Set(consolePaths)

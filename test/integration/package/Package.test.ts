@@ -110,9 +110,11 @@ describe("the npm package", () => {
     for (const command of ["start", "demo", "sandbox", "doctor", "status", "tail"]) assert.include(text, command)
   })
 
-  it("contains the compiled code, the templates, the documentation and the bundled plugins as examples, and no other sources", () => {
+  it("contains the compiled code, the templates, the documentation, the alerts, the dashboard and the bundled plugins as examples, and no other sources", () => {
     const folders = readdirSync(home, { withFileTypes: true }).filter((entry) => entry.isDirectory())
-    assert.sameMembers(folders.map(({ name }) => name), ["bin", "dist", "docs", "examples", "templates"])
+    assert.sameMembers(folders.map(({ name }) => name), ["bin", "deploy", "dist", "docs", "examples", "templates"])
+    assert.sameMembers(readdirSync(join(home, "deploy")), ["grafana", "prometheus"])
+    assert.isTrue(existsSync(join(home, "docs/runbooks/RollcallFeedLate.md")))
     const pages = ["README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/plugins/guide.md"]
     for (const page of pages) assert.isTrue(existsSync(join(home, page)), page)
     assert.sameMembers(readdirSync(join(home, "examples")), ["README.md", "go", "java", "plugins", "python"])

@@ -5,13 +5,15 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { parseEvent } from "./ApiClient.ts"
 import { connect, runClientCommand } from "./ClientCommand.ts"
-import { config, given, json, textFlag } from "./Flags.ts"
+import { config, given, json, switchFlag, textFlag } from "./Flags.ts"
 import { awaitShutdownSignal, print } from "./Process.ts"
+import { printEvents } from "./terminal/EventLines.ts"
 import { eventLine } from "./terminal/Terminal.ts"
 
 export const tail = Command.make("tail", {
   json,
   config,
+  unfolded: switchFlag("unfolded", "Print one line for each event, even if many records have the same change"),
   start: {
     after: textFlag(
       "after",
@@ -30,12 +32,17 @@ export const tail = Command.make("tail", {
       "names"
     )
   }
-}, ({ config, filter, json, start }) =>
+}, ({ config, filter, json, start, unfolded }) =>
   Effect.gen(function*() {
     const { follow } = yield* connect(config)
-    const show = (text: string) => print(json ? text : eventLine(parseEvent(text).data))
     const from = Option.isNone(start.since) && Option.isNone(start.after) ? { after: "latest" } : given(start)
-    yield* Effect.raceFirst(Stream.runForEach(follow({ ...from, ...given(filter) }), show), awaitShutdownSignal)
+    const events = follow({ ...from, ...given(filter) })
+    const show = json
+      ? Stream.runForEach(events, print)
+      : unfolded
+      ? Stream.runForEach(events, (text) => print(eventLine(parseEvent(text).data)))
+      : printEvents(events)
+    yield* Effect.raceFirst(show, awaitShutdownSignal)
   }).pipe(runClientCommand)).pipe(
     Command.withDescription("Print the events of the running process as they happen"),
     Command.withExamples([{

@@ -1,6 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import { listsOnly } from "../../../test/support/source/Doubles.ts"
 import type { Tool } from "../../api/Tools.ts"
@@ -28,6 +30,26 @@ describe("models: auto", () => {
       assert.deepStrictEqual([...found?.keys() ?? []], integrations.map(({ id }) => id))
       assert.includeMembers([...found?.get("greenhouse:one") ?? []], [...streamModels])
     }))
+
+  it.effect("one line of the log lists the models that many integrations do not offer", () => {
+    const lines: Array<unknown> = []
+    const logger = Logger.make(({ fiber, message }) =>
+      lines.push([message, fiber.getRef(References.CurrentLogAnnotations)])
+    )
+    const integrations = Array.from({ length: 12 }, (_, index) => ({ id: `greenhouse:${index}`, account: "one" }))
+    const read = () => Effect.succeed({ tools: [tool("greenhouse", { tags: "UNSUPPORTED" })] })
+    return Effect.gen(function*() {
+      yield* Effect.provideService(discoverModels(integrations), Source, {
+        ...listsOnly(() => Effect.never),
+        read: read as never
+      })
+      assert.lengthOf(lines, 1)
+      const text = JSON.stringify(lines)
+      assert.include(text, "ats.tag")
+      assert.include(text, "greenhouse:0, greenhouse:1, ")
+      assert.include(text, "greenhouse:9 and 2 more")
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 
   it("leaves out exactly the models that the catalog lists as unsupported", () => {
     const statuses = {

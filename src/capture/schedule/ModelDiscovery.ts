@@ -89,6 +89,8 @@ const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account:
   return catalog
 })
 
+const maxListedIntegrations = 10
+
 /** Returns the models of each integration. Requests the catalogs of all accounts concurrently, each once. */
 export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
   integrations: ReadonlyArray<UndiscoveredIntegration>
@@ -105,11 +107,16 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
   const found = integrations.map(({ account, id }) =>
     [id, supportedModels(id, catalogs.get(account) ?? unavailable)] as const
   )
-  for (const [integration, models] of found) {
-    const left = streamModels.filter((model) => !models.includes(model))
-    if (left.length === 0) continue
-    yield* Effect.logInfo("models are not read: the integration's tool does not offer them").pipe(
-      Effect.annotateLogs({ integration, models: left.join(", ") })
+  const left = found.map(([integration, models]) => ({
+    integration,
+    models: streamModels.filter((model) => !models.includes(model)).join(", ")
+  }))
+  for (const [models, own] of Map.groupBy(left, ({ models }) => models)) {
+    if (models === "") continue
+    const some = own.slice(0, maxListedIntegrations).map(({ integration }) => integration).join(", ")
+    const more = own.length - maxListedIntegrations
+    yield* Effect.logInfo("models are not read: the tools of these integrations do not offer them").pipe(
+      Effect.annotateLogs({ models, integrations: more > 0 ? `${some} and ${more} more` : some })
     )
   }
   return new Map(found.map(([id, models]) => [id, withDerived(models)]))

@@ -6,6 +6,7 @@
  * - The demo reads what it shows and checks from the operating API, like any consumer.
  */
 import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -23,9 +24,10 @@ import type { StreamView } from "../../http/streams/StreamApi.ts"
 import { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 import { paint, toTerminal } from "../../telemetry/TerminalText.ts"
-import { type ApiClient, parseEvent } from "../ApiClient.ts"
+import type { ApiClient } from "../ApiClient.ts"
 import { CommandError, print } from "../Process.ts"
-import { eventLine, formatCount, lagOf, type PluginWrite, progressLine, writeLine } from "../terminal/Terminal.ts"
+import { printEvents, together } from "../terminal/EventLines.ts"
+import { formatCount, lagOf, type PluginWrite, progressLine, writeLine } from "../terminal/Terminal.ts"
 import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
 
 /** The simulated world behind the API that is read. */
@@ -166,7 +168,8 @@ const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
   streams.reduce((sum, view) => {
     const expected = truth.get(view.stream)?.size ?? 0
     const isKnown = view.phase === "live" || (view.progress?.pass ?? 1) > 1
-    return sum + (isKnown ? expected : Math.min(expected, view.progress?.records ?? 0))
+    // between two passes, and until the polls after the last one, there is no progress
+    return sum + (isKnown ? expected : Math.min(expected, Math.max(view.progress?.records ?? 0, view.records_live)))
   }, 0)
 
 /** Shows progress until every stream is live: a moving bar on a terminal, otherwise a line every two seconds. */
@@ -187,16 +190,18 @@ const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions
   if (moving) yield* print("")
 })
 
-const watchEvents = ({ client }: DemoOptions) =>
-  Stream.runForEach(client.follow({ after: "latest" }), (text) => print(eventLine(parseEvent(text).data)))
+const watchEvents = ({ client }: DemoOptions) => printEvents(client.follow({ after: "latest" }))
 
+/** A write is printed after the event that caused it, which is printed together with others. */
 const watchPluginWrites = ({ writes }: DemoOptions) => {
   let shown = 0
-  const show = Effect.suspend(() =>
-    Effect.forEach(writes.slice(shown, shown = writes.length), (write) => print(writeLine(write)), {
-      discard: true
-    })
-  )
+  const show = Effect.gen(function*() {
+    const latest = (yield* Clock.currentTimeMillis) - Duration.toMillis(together)
+    for (let next = writes[shown]; next !== undefined && next.at < latest; next = writes[shown]) {
+      shown++
+      yield* print(writeLine(next))
+    }
+  })
   return Effect.repeat(show, Schedule.spaced("100 millis"))
 }
 

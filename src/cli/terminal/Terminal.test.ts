@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { stripVTControlCharacters } from "node:util"
-import { eventLine, type EventView, lagOf, progressLine } from "./Terminal.ts"
+import { eventLine, eventLines, type EventView, lagOf, progressLine } from "./Terminal.ts"
 
 const event = (part: Partial<EventView>): EventView => ({
   model: "ats.application",
@@ -43,6 +43,36 @@ describe("Screen", () => {
     assert.strictEqual(change("/interviews/WKJ3yP4hv1CDH5xyMrtB1MBL/title", "A", null), "interviews title A → –")
     assert.strictEqual(change("/offers/hb5T2SywyPeBJw8gsSbQjTWg", null, { id: "x" }), "offers added")
     assert.strictEqual(change("/offers/hb5T2SywyPeBJw8gsSbQjTWg", { id: "x" }, null), "offers removed")
+  })
+
+  it("equal changes of several records are one line, where the first of them was", () => {
+    const renamed = (id: string, after = "Lyon (new)") =>
+      event({
+        id,
+        model: "hris.staffing_entity",
+        changes: [{ path: "/name", before: "Lyon", after }],
+        changed_at: null
+      })
+    const lines = eventLines([
+      event({ id: "first" }),
+      renamed("a"),
+      event({ id: "second" }),
+      renamed("b"),
+      renamed("c"),
+      renamed("d", "Lyon (old)"),
+      renamed("e", "Lyon (old)")
+    ]).map((each) => stripVTControlCharacters(each).split(/ {2,}/).slice(2, 4).join(" "))
+    assert.deepStrictEqual(lines, [
+      "Ada L. changed",
+      "3 records name Lyon → Lyon (new)",
+      "Ada L. changed",
+      "Ada L. name Lyon → Lyon (old)",
+      "Ada L. name Lyon → Lyon (old)"
+    ])
+  })
+
+  it("several changes of one record are not folded", () => {
+    assert.lengthOf(eventLines([event({ version: 1 }), event({ version: 2 }), event({ version: 3 })]), 3)
   })
 
   it("a delete shows its reason and the name of the record before", () => {

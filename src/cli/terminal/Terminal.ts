@@ -103,17 +103,45 @@ export const lagOf = (event: EventView): number | null =>
 
 const kinds = { created: "green", updated: "yellow", deleted: "red" } as const
 
+/** The parts of a line that all events of a wave share. */
+const line = (event: EventView, title: string, details: ReadonlyArray<string>): string =>
+  [
+    paint("gray", timeOfDay(event.detected_at)),
+    paint("cyan", event.model.padEnd(29)),
+    truncate(oneLine(title), 24).padEnd(24),
+    paint(kinds[event.kind], describeEvent(event)),
+    ...details.map((detail) => paint("gray", detail))
+  ].join("  ")
+
 /** `14:02:11Z  ats.application  Ada L.  Screening → Interview  v3  +1.2 s` */
 export const eventLine = (event: EventView): string => {
   const lag = lagOf(event)
-  return [
-    paint("gray", timeOfDay(event.detected_at)),
-    paint("cyan", event.model.padEnd(29)),
-    truncate(oneLine(recordTitle(event.after ?? event.before, event.id)), 24).padEnd(24),
-    paint(kinds[event.kind], describeEvent(event)),
-    paint("gray", `v${event.version}`),
-    ...(lag === null ? [] : [paint("gray", `+${lag.toFixed(1)} s`)])
-  ].join("  ")
+  return line(event, recordTitle(event.after ?? event.before, event.id), [
+    `v${event.version}`,
+    ...(lag === null ? [] : [`+${lag.toFixed(1)} s`])
+  ])
+}
+
+/** From this number of records on, equal changes are a wave. */
+const smallestWave = 3
+
+/**
+ * The lines of events that were detected together. Equal changes of several records are one line, at the place of the first of them:
+ * `14:02:11Z  hris.staffing_entity  286 records  name Lyon office 4 → Lyon office 4 (new)`
+ */
+export const eventLines = (events: ReadonlyArray<EventView>): ReadonlyArray<string> => {
+  const waves = Map.groupBy(events.keys(), (index) => {
+    const event = events[index]!
+    return `${event.model} ${event.kind} ${describeEvent(event)}`
+  })
+  const lines = new Map<number, string>()
+  for (const wave of waves.values()) {
+    const records = new Set(wave.map((index) => events[index]!.id)).size
+    const first = wave[0]!
+    if (records >= smallestWave) lines.set(first, line(events[first]!, formatPlural(records, "record"), []))
+    else for (const index of wave) lines.set(index, eventLine(events[index]!))
+  }
+  return [...lines].sort(([one], [other]) => one - other).map(([, text]) => text)
 }
 
 /** `14:02:12Z  → stage-tags        addTag          Stage: Interview` */

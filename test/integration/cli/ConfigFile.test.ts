@@ -71,7 +71,7 @@ describe("rollcall.config.ts", () => {
       const { code, stderr } = await start(["start", "--once"], environment).ended
       assert.strictEqual(code, 0, stderr)
       const left = facts(stderr).filter(({ message }) => String(message).startsWith("models are not read"))
-      assert.deepStrictEqual(left.map(({ integration }) => integration), [...integrations])
+      assert.deepStrictEqual(left.map(({ integrations }) => integrations), [...integrations])
     }))
 
   it("discovery: without a tool catalog the process starts, and every model is tried", () =>

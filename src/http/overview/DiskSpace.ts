@@ -12,10 +12,13 @@ export interface DiskSpace {
 /** A disk that does not respond, such as a network disk, must not delay the response. */
 const patience = Duration.millis(500)
 
+/** Reads the space of the file system of a folder. */
+type Read = (folder: string) => Promise<{ readonly bavail: number; readonly blocks: number; readonly bsize: number }>
+
 /** `folder`: where the store is; null if it is not on this machine. Returns null if the space is not known. */
-export const diskSpaceOf = (folder: string | null): Effect.Effect<DiskSpace | null> =>
+export const diskSpaceOf = (folder: string | null, read: Read = statfs): Effect.Effect<DiskSpace | null> =>
   folder === null ? Effect.succeed(null) : Effect.promise(() =>
-    statfs(folder).then(
+    read(folder).then(
       ({ bavail, blocks, bsize }) => ({ freeBytes: bavail * bsize, totalBytes: blocks * bsize }),
       () => null
     )

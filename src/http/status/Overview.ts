@@ -168,11 +168,14 @@ export const pageOfOverview = ({ streams }: Overview, query: StreamQuery): Strea
   return { items, next: found.length > limit ? items.at(-1)!.stream : null }
 }
 
+/** How many rows are searched for the oldest event: a backfill may have stored millions of rows that are never published. */
+const searchedRows = 1_000
+
 /** A damaged row must not hide the rest of the overview. */
 const unpublishedSince = (store: Store["Service"], newest: number, published: number) =>
   published >= newest
     ? Effect.succeed(null)
-    : store.readLog({ after: published, limit: 1 }).pipe(
+    : store.readLog({ after: published, upTo: published + searchedRows, limit: 1 }).pipe(
       Effect.map(([entry]) => entry?.detectedAt ?? null),
       Effect.orElseSucceed(() => null)
     )

@@ -1,0 +1,48 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import type { LogEntry } from "../../domain/ChangeEvent.ts"
+import type { LogQuery } from "../../store/LogQueries.ts"
+import { Damaged, Store, StoreError } from "../../store/Store.ts"
+import { overview } from "./Overview.ts"
+
+/** The progress of publishing of a store with ten positions, and the queries that read its log. */
+const logOf = Effect.fnUntraced(function*(published: number, read: Effect.Effect<ReadonlyArray<LogEntry>, StoreError>) {
+  const queries: Array<LogQuery> = []
+  const store = {
+    batchReads: <A>(reads: A) => reads,
+    counts: Effect.succeed([]),
+    streamsAtPosition: Effect.succeed({ position: 10, chain: "c", streams: [] }),
+    identity: { store: "k3v9", generation: 1 },
+    integrations: Effect.succeed([]),
+    holds: () => Effect.succeed([]),
+    readerPosition: () => Effect.succeed(published),
+    readLog: (query: LogQuery) => {
+      queries.push(query)
+      return read
+    }
+  } as unknown as Store["Service"]
+  const { log } = yield* Effect.provideService(overview, Store, store)
+  return { log, queries }
+})
+
+describe("the progress of publishing", () => {
+  it.effect("has the time of the oldest event that is not published, which is searched in a bounded part of the log (I9)", () =>
+    Effect.gen(function*() {
+      const { log, queries } = yield* logOf(4, Effect.succeed([{ detectedAt: 7 } as LogEntry]))
+      assert.deepStrictEqual(log, { newest: 10, published: 4, unpublishedSince: 7 })
+      assert.deepStrictEqual(queries, [{ after: 4, upTo: 1_004, limit: 1 }])
+    }))
+
+  it.effect("reads nothing if everything is published", () =>
+    Effect.gen(function*() {
+      const { log, queries } = yield* logOf(10, Effect.succeed([]))
+      assert.deepStrictEqual([log.unpublishedSince, queries], [null, []])
+    }))
+
+  it.effect("is known except for that time if the row is damaged", () =>
+    Effect.gen(function*() {
+      const damaged = Effect.fail(new StoreError({ reason: new Damaged({ message: "row 5" }) }))
+      const { log } = yield* logOf(4, damaged)
+      assert.deepStrictEqual(log, { newest: 10, published: 4, unpublishedSince: null })
+    }))
+})

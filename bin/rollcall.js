@@ -5,6 +5,7 @@ import { existsSync, readFileSync } from "node:fs"
 import module from "node:module"
 import * as CompileCache from "./CompileCache.js"
 import { installedVersion, satisfies } from "./PeerVersion.js"
+import * as YoungGeneration from "./YoungGeneration.js"
 
 const here = (path) => new URL(`../${path}`, import.meta.url)
 const isClone = existsSync(here("src/main.ts"))
@@ -37,6 +38,8 @@ if (found === null || !satisfies(found, wanted)) {
   )
   process.exit(1)
 }
+// other commands end soon, or run in the terminal of a developer
+if (process.argv[2] === "start") YoungGeneration.bound()
 CompileCache.enable()
 
 /** The source of a compiled file. `plugins/` is next to `src/` in a clone, but inside `dist/` in the package. */

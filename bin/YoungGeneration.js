@@ -1,0 +1,21 @@
+// Bounds the memory for new objects. V8 lets it grow to three times 32 MB in each thread while pages are read, and the memory of a
+// process that reads pages was 140 MB larger than with 4 MB, without needing less processor time. The bound is an option of
+// Node's command line, so the process replaces itself by one with the option and keeps its id.
+import process from "node:process"
+
+const option = "--max-semi-space-size"
+const megabytes = 4
+
+const isSet = () =>
+  [...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((text) => text.replaceAll("_", "-").includes(option))
+
+/** Does not return, unless the option is already set or the process cannot be replaced. */
+export const bound = () => {
+  if (isSet() || process.platform === "win32") return
+  const args = [process.execPath, `${option}=${megabytes}`, ...process.execArgv, ...process.argv.slice(1)]
+  try {
+    process.execve(process.execPath, args, process.env)
+  } catch {
+    // Node's permission model does not allow it: the process needs more memory
+  }
+}

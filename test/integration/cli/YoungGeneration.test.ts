@@ -1,0 +1,33 @@
+/** Node's option that bounds the memory for new objects: `rollcall start` sets it, whatever starts the process. */
+import { assert, describe, it } from "vitest"
+import { inDirectory, Program } from "./Program.ts"
+
+/** Node loads this module before the program, in each image of the process. */
+const report = "console.log(JSON.stringify([process.pid,process.execArgv,process.argv.slice(2)]))"
+
+/** The images of one process: their options and arguments. The program ends because nothing is configured. */
+const imagesOf = (args: ReadonlyArray<string>, options = "") =>
+  inDirectory(async (directory) => {
+    const program = new Program(args, { NODE_OPTIONS: `--import=data:text/javascript,${report} ${options}` }, directory)
+    const { stdout } = await program.ended
+    const lines = stdout.split("\n").filter((line) => line.startsWith("[")).map((line) => JSON.parse(line))
+    for (const [pid] of lines) assert.strictEqual(pid, program.process.pid)
+    return lines.map(([, execArgv, argv]) => [execArgv, argv])
+  })
+
+describe("the memory for new objects", () => {
+  it("is bounded by the start command, in a process with the same id and arguments", async () => {
+    const args = ["start", "--config", "a b.json"]
+    assert.deepStrictEqual(await imagesOf(args), [[[], args], [["--max-semi-space-size=4"], args]])
+  })
+
+  it("is bounded as the operator says, in any spelling of Node's option", async () => {
+    for (const option of ["--max-semi-space-size=16", "--max_semi_space_size=16"]) {
+      assert.deepStrictEqual(await imagesOf(["start"], option), [[[], ["start"]]])
+    }
+  })
+
+  it("is not bounded for other commands", async () => {
+    assert.deepStrictEqual(await imagesOf(["--version"]), [[[], ["--version"]]])
+  })
+})

@@ -35,6 +35,7 @@ import { Placement } from "../fleet/Placement.ts"
 import * as QueuedCalls from "../fleet/QueuedCalls.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
+import type { Overview } from "../http/status/Overview.ts"
 import { version } from "../http/Version.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
@@ -196,16 +197,17 @@ const problemOf = (status: Effect.Effect<Status>) =>
   Effect.map(status, ({ reason }) => reason && `${reason.message}; ${reason.hint}`)
 
 /** Exported for its test. */
-export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Status> }): Dependency => ({
-  name: "kafka",
-  problem: problemOf(status),
-  remark: (overview) =>
-    Effect.map(status, ({ state }) => {
-      if (state !== "standby" || overview === null) return null
-      const { newest, published } = overview.log
-      return `standby: another process publishes; ${newest - published} events of the log are not in Kafka yet`
-    })
-})
+export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Status> }) =>
+  ({
+    name: "kafka",
+    problem: problemOf(status),
+    remark: (overview: Overview | null) =>
+      Effect.map(status, ({ state }) => {
+        if (state !== "standby" || overview === null) return null
+        const { newest, published } = overview.log
+        return `standby: another process publishes; ${newest - published} events of the log are not in Kafka yet`
+      })
+  }) satisfies Dependency
 
 const serverDependencies = Effect.map(
   Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, PausedAccounts]),
@@ -214,7 +216,6 @@ const serverDependencies = Effect.map(
     { name: "plugins", problem: problemOf(plugins.engineState) },
     {
       name: "reading",
-      problem: Effect.succeed(null),
       remark: (overview) =>
         Effect.succeed(
           Option.isNone(relay) || overview === null
@@ -222,14 +223,17 @@ const serverDependencies = Effect.map(
             : describePause(overview.log.newest - overview.log.published, { limit: maxUnpublished })
         )
     },
-    { name: "api", problem: Effect.succeed(null), remark: () => pausedAccounts.remark }
+    { name: "api", remark: () => pausedAccounts.remark }
   ]
 )
 
 /** The dependencies that do not work, for the list of processes. */
 const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<ReadonlyArray<ProcessProblem>> =>
   Effect.map(
-    Effect.forEach(dependencies, ({ name, problem }) => Effect.map(problem, (reason) => ({ name, reason }))),
+    Effect.forEach(
+      dependencies,
+      ({ name, problem = Effect.succeed(null) }) => Effect.map(problem, (reason) => ({ name, reason }))
+    ),
     (found) => found.flatMap(({ name, reason }) => reason === null ? [] : [{ name, reason }])
   )
 

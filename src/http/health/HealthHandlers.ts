@@ -22,10 +22,11 @@ import { outageText, type Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 
-/** A dependency of readiness. `problem`: why it is not ready; null if it is ready. */
+/** A dependency of readiness, or a part of the process that only has remarks. */
 export interface Dependency {
   readonly name: string
-  readonly problem: Effect.Effect<string | null>
+  /** Why it is not ready; null if it is ready. Absent: readiness does not depend on it. */
+  readonly problem?: Effect.Effect<string | null>
   /** A remark for people while it is ready; null for none. `overview`: as it was last read; null if it never was. */
   readonly remark?: (overview: Overview | null) => Effect.Effect<string | null>
 }
@@ -74,7 +75,7 @@ export const checkReadiness = Effect.fnUntraced(function*({ dependencies, isOwn,
     )
   }
   const known = Result.isSuccess(read) ? read.success.value : null
-  for (const { name, problem, remark = () => Effect.succeed(null) } of dependencies) {
+  for (const { name, problem = Effect.succeed(null), remark = () => Effect.succeed(null) } of dependencies) {
     const reason = yield* problem
     checks.push({ name, ok: reason === null, reason: reason ?? (yield* remark(known)) })
   }

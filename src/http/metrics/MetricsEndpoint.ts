@@ -152,7 +152,7 @@ const renderMetrics = Effect.fnUntraced(function*({ dependencies, publishes, sto
   yield* writeProcessMetrics(out)
   out.set(unavailable, outage === null ? 0 : Math.max(0, now - outage.since) / 1000)
   for (const { name, problem } of dependencies) {
-    out.set(dependencyUp, (yield* problem) === null ? 1 : 0, { dependency: name })
+    if (problem !== undefined) out.set(dependencyUp, (yield* problem) === null ? 1 : 0, { dependency: name })
   }
   writeDiskGauges(out, disk)
   writeFleetGauges(out, self, share)

@@ -81,11 +81,13 @@ describe("GET /metrics", () => {
       assert.isAbove(value("rollcall_store_disk_size_bytes"), value("rollcall_store_disk_free_bytes"))
       assert.include(text, 'rollcall_dependency_up{dependency="good"} 1\n')
       assert.include(text, 'rollcall_dependency_up{dependency="bad"} 0\n')
+      assert.notInclude(text, "remarked")
     }).pipe(using({
       storeFolder: tmpdir(),
       dependencies: [
         { name: "good", problem: Effect.succeed(null) },
-        { name: "bad", problem: Effect.succeed("it does not work") }
+        { name: "bad", problem: Effect.succeed("it does not work") },
+        { name: "remarked", remark: () => Effect.succeed("a remark") }
       ]
     })))
 

@@ -221,6 +221,28 @@ describe("Integrations", () => {
       assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
     })))
 
+  it.effect("a start saves only integrations whose settings changed", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      const saved: Array<string> = []
+      const start = Effect.fnUntraced(function*(models: IntegrationSettings["models"]) {
+        saved.length = 0
+        const declared = [acme, { ...acme, id: "greenhouse:other", models }]
+        const { stop } = yield* Effect.provideService(startProcess({ declared }), Store, {
+          ...store,
+          saveIntegration: (owner, integration, action) => {
+            saved.push(integration.id)
+            return store.saveIntegration(owner, integration, action)
+          }
+        })
+        yield* stop
+        return [...saved]
+      })
+      assert.deepStrictEqual(yield* start(["ats.tag"]), [acme.id, "greenhouse:other"])
+      assert.deepStrictEqual(yield* start(["ats.tag"]), [])
+      assert.deepStrictEqual(yield* start(["ats.tag", "ats.offer"]), ["greenhouse:other"])
+    })))
+
   it.effect("a start with ten integrations costs as many statements for their streams as one with two", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store

@@ -15,6 +15,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
@@ -250,7 +251,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const taken = combined(before).filter(({ id }) => isTaken(id))
     const active = taken.filter(({ state }) => state === "active")
     yield* discoverNew(active)
-    const changed = taken.filter((integration) => before.get(integration.id) !== integration)
+    const changed = taken.filter((integration) => !Equal.equals(before.get(integration.id), integration))
     yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
     const read = new Set(active.map(({ id }) => id))
     const others = (yield* store.streams).filter(({ integration }) => isTaken(integration) && !read.has(integration))

@@ -5,6 +5,7 @@
 import * as esbuild from "esbuild"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
+import { modelNames, transitionNames } from "../src/domain/Model.ts"
 
 const folder = import.meta.dirname
 const modules = join(folder, "../node_modules")
@@ -36,7 +37,11 @@ export const build = async (): Promise<ReadonlyMap<string, Uint8Array>> => {
     target: ["chrome109", "firefox115", "safari16.4"],
     jsx: "automatic",
     jsxImportSource: "preact",
-    define: { "process.env.NODE_ENV": '"production"' },
+    define: {
+      "process.env.NODE_ENV": '"production"',
+      MODEL_NAMES: JSON.stringify(modelNames),
+      TRANSITION_NAMES: JSON.stringify(transitionNames)
+    },
     metafile: true,
     logLevel: "silent"
   })

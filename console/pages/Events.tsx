@@ -21,35 +21,6 @@ const shown = 50
 /** Pages that one search reads by itself. */
 const mostPages = 10
 
-const models = [
-  "ats.application",
-  "ats.scorecard",
-  "ats.offer",
-  "ats.tag",
-  "ats.candidate",
-  "hris.payslip",
-  "hris.performance_review",
-  "hris.performance_review_cycle",
-  "hris.staffing_entity",
-  "hris.legal_entity",
-  "hris.skill",
-  "hris.absence_type",
-  "assessment.package"
-]
-const transitions = [
-  "hired",
-  "declined",
-  "stage_changed",
-  "offer_accepted",
-  "offer_declined",
-  "offer_sent",
-  "rated",
-  "opened",
-  "filled",
-  "closed",
-  "frozen"
-]
-
 export const eventPath = (position: string): string => `/events/${encodeURIComponent(position)}`
 
 const Row = ({ change }: { readonly change: ChangeView }) => (
@@ -173,9 +144,9 @@ export const EventsPage = () => {
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
         <Text name="id" label="Id of a record" />
         <Text name="integration" label="Integration" />
-        <Select name="model" options={models} />
+        <Select name="model" options={MODEL_NAMES} />
         <Select name="kind" options={["created", "updated", "deleted"]} />
-        <Select name="transition" options={transitions} />
+        <Select name="transition" options={TRANSITION_NAMES} />
       </form>
       {status instanceof RequestError ? <Failure error={status} /> : null}
       <p class="pages" role="status">

@@ -105,8 +105,12 @@ export class Process {
     }
   }
 
-  async stop(): Promise<void> {
-    this.#child.kill("SIGTERM")
+  get pid(): number {
+    return this.#child.pid ?? 0
+  }
+
+  async stop(signal: "SIGTERM" | "SIGKILL" = "SIGTERM"): Promise<void> {
+    this.#child.kill(signal)
     await this.#ended
   }
 

@@ -11,6 +11,7 @@ import { postgres } from "./sections/Postgres.ts"
 import { changes, first, unchanged } from "./sections/Reading.ts"
 import { relay } from "./sections/Relay.ts"
 import { streams, streamsOnPostgres } from "./sections/Streams.ts"
+import { takeover } from "./sections/Takeover.ts"
 import { year } from "./sections/Year.ts"
 
 export const sections: ReadonlyArray<Section> = [
@@ -26,6 +27,7 @@ export const sections: ReadonlyArray<Section> = [
   streams,
   streamsOnPostgres,
   fleet,
+  takeover,
   deliveries,
   encryption,
   commits,

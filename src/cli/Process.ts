@@ -104,8 +104,8 @@ const exitOnBrokenPipe = (error: NodeJS.ErrnoException): void => {
   exit.call(process, 0)
 }
 
-/** Runs the whole program and exits. */
+/** Runs the whole program and exits. No tracer exports spans, so none are made. */
 export const runMain = async <A>(program: Effect.Effect<A, CommandFailed | CliError.CliError>): Promise<never> => {
   process.stdout.on("error", exitOnBrokenPipe)
-  return process.exit(exitCode(await Effect.runPromiseExit(program)))
+  return process.exit(exitCode(await Effect.runPromiseExit(Effect.withTracerEnabled(program, false))))
 }

@@ -18,7 +18,7 @@ const imagesOf = (args: ReadonlyArray<string>, options = "") =>
 describe("the memory for new objects", () => {
   it("is bounded by the start command, in a process with the same id and arguments", async () => {
     const args = ["start", "--config", "a b.json"]
-    assert.deepStrictEqual(await imagesOf(args), [[[], args], [["--max-semi-space-size=4"], args]])
+    assert.deepStrictEqual(await imagesOf(args), [[[], args], [["--max-semi-space-size=8"], args]])
   })
 
   it("is bounded as the operator says, in any spelling of Node's option", async () => {

@@ -9,9 +9,12 @@ const megabytes = 8
 const isSet = () =>
   [...process.execArgv, process.env.NODE_OPTIONS ?? ""].some((text) => text.replaceAll("_", "-").includes(option))
 
-/** Does not return, unless the option is already set or the process cannot be replaced. */
+/**
+ * Does not return, unless the option is already set or the process cannot be replaced. Node closes all open files except standard input,
+ * output and error, so a process that a parent reaches over a channel (`child_process.fork`) is not replaced.
+ */
 export const bound = () => {
-  if (isSet() || process.platform === "win32") return
+  if (isSet() || process.platform === "win32" || process.channel !== undefined) return
   const args = [process.execPath, `${option}=${megabytes}`, ...process.execArgv, ...process.argv.slice(1)]
   try {
     process.execve(process.execPath, args, process.env)

@@ -67,7 +67,8 @@ export const launch = (
         !/^(ROLLCALL_|KAFKA_|DATABASE_URL|NODE_)/.test(name)
       )
       const launchedAt = Date.now()
-      const child = spawn(process.execPath, ["--import", steps, program, ...command], {
+      // with the option, the process does not replace itself, which would close the file that it reports to
+      const child = spawn(process.execPath, ["--max-semi-space-size=8", "--import", steps, program, ...command], {
         env: {
           ...Object.fromEntries(inherited),
           ROLLCALL_HTTP_PORT: "0",

@@ -1,4 +1,7 @@
 /** Node's option that bounds the memory for new objects: `rollcall start` sets it, whatever starts the process. */
+import { fork } from "node:child_process"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import { inDirectory, Program } from "./Program.ts"
 
@@ -25,6 +28,23 @@ describe("the memory for new objects", () => {
     for (const option of ["--max-semi-space-size=16", "--max_semi_space_size=16"]) {
       assert.deepStrictEqual(await imagesOf(["start"], option), [[[], ["start"]]])
     }
+  })
+
+  it("is not bounded if a parent reaches the process over a channel, which a new image would not have", async () => {
+    const seen: Array<unknown> = []
+    let errors = ""
+    const code = await new Promise((resolve) => {
+      const child = fork(join(import.meta.dirname, "../../../bin/rollcall.js"), ["start"], {
+        execArgv: ["--import", `data:text/javascript,process.send(process.execArgv.length)`],
+        silent: true,
+        cwd: tmpdir(),
+        env: { PATH: process.env["PATH"] }
+      })
+      child.on("message", (message) => seen.push(message)).on("close", resolve)
+      child.stderr?.on("data", (chunk) => errors += chunk)
+    })
+    assert.include(errors, "the configuration has")
+    assert.deepStrictEqual([seen, code], [[2], 1])
   })
 
   it("is not bounded for other commands", async () => {

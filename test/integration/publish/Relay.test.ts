@@ -153,7 +153,11 @@ describeWithDrivers("Relay on Kafka", missing, () => {
           const dead = yield* Deferred.make<void>()
           const dying = Store.of({
             ...store,
-            saveReaderPosition: () => Effect.andThen(Deferred.succeed(dead, undefined), Effect.die("killed here"))
+            // the position is also saved before the first batch, to check the ownership
+            saveReaderPosition: (owner, reader, position) =>
+              position === 0
+                ? store.saveReaderPosition(owner, reader, position)
+                : Effect.andThen(Deferred.succeed(dead, undefined), Effect.die("killed here"))
           })
           yield* Effect.provideService(start(topic), Store, dying)
           yield* Deferred.await(dead)

@@ -185,7 +185,13 @@ export const run = Effect.fnUntraced(function*(
     true,
     (published) => models === undefined ? new Set(undecided(sandbox, published, new Set())) : new Set()
   )
-  yield* last(judged.events)
+  process.stderr.write(
+    `${judged.events.length} events, ${judged.differences.length} differences, ${judged.oracle.breaches.length} breaches\n`
+  )
+  const readiness = Effect.promise(() => fetch(`${url}/health/ready`).then((response) => response.text()))
+  yield* last(judged.events).pipe(
+    Effect.tapDefect(() => Effect.map(readiness, (ready) => process.stderr.write(`${ready}\n${logs()}`)))
+  )
   for (const member of members) exitCodes.push(yield* member.end("SIGTERM"))
   return { takeovers, judged, exitCodes }
 })

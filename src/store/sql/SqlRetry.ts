@@ -22,12 +22,16 @@ export const AllowLongStatement = Context.Reference<boolean>("rollcall/store/All
 /** These faults occur after a long wait, and a retry would wait as long again. The caller gets the error at once. */
 const notRetried: ReadonlySet<FaultKind | undefined> = new Set(["silent", "poolExhausted"])
 
+/** The database's error, which a step of a transaction may have converted already. */
+const causeOf = (error: unknown): unknown =>
+  error instanceof StoreError && error.reason._tag === "Unavailable" ? error.reason.cause : error
+
 /**
  * The same work may succeed the next time: after a lock, a deadlock, a serialization failure or a lost connection, and while the
  * server is starting, stopping or has too many clients.
  */
 const mayPass = (error: unknown): boolean => {
-  const cause = error instanceof StoreError && error.reason._tag === "Unavailable" ? error.reason.cause : error
+  const cause = causeOf(error)
   return isSqlError(cause) && cause.isRetryable && !notRetried.has(faultOf(cause)?.kind)
 }
 
@@ -50,8 +54,10 @@ export const withRetry = (operation: string) => <A, E, R>(effect: Effect.Effect<
 
 /** Errors of statements that the database rolled back. */
 const rolledBack: ReadonlySet<string> = new Set(["DeadlockError", "SerializationError", "LockTimeoutError"])
-const wasRolledBack = (error: unknown): boolean =>
-  mayPass(error) && isSqlError(error) && rolledBack.has(error.reason._tag)
+const wasRolledBack = (error: unknown): boolean => {
+  const cause = causeOf(error)
+  return mayPass(error) && isSqlError(cause) && rolledBack.has(cause.reason._tag)
+}
 
 /**
  * For a transaction that must not run twice: it is retried only if it was certainly rolled back. After any other error it may have been

@@ -1,6 +1,6 @@
 /**
- * `npm run simulate -- --worlds 20000 [--from seed] [--processes n] [--seed n] [--mutant name] [--trace] [--report] [--json]`: runs
- * worlds and reports violations, each with a command that replays it and a shrunk plan. Without `--from` the first seed is
+ * `npm run simulate -- --worlds 20000 [--fleets] [--from seed] [--processes n] [--seed n] [--mutant name] [--trace] [--report] [--json]`:
+ * runs worlds and reports violations, each with a command that replays it and a shrunk plan. Without `--from` the first seed is
  * random and printed at the start. Exit code 1 on a violation.
  */
 import { spawnSync } from "node:child_process"
@@ -19,6 +19,8 @@ import { simulate, start, type Verdict } from "./Simulation.ts"
 const { values } = parseArgs({
   options: {
     worlds: { type: "string", default: "200" },
+    /** Only worlds in which several processes share the work. */
+    fleets: { type: "boolean", default: false },
     /** First seed; by default a random one. */
     from: { type: "string" },
     /** Processes; by default one for each core. */
@@ -27,7 +29,7 @@ const { values } = parseArgs({
     mutant: { type: "string" },
     /** With `--seed`: every response and every commit of the shrunk plan. */
     trace: { type: "boolean", default: false },
-    /** Writes the section "Worlds" of docs/fidelity.md. */
+    /** Writes the section "Worlds" of docs/fidelity.md, or "Fleets" with `--fleets`. */
     report: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
@@ -77,13 +79,14 @@ const printFailure = ({ seed, violations }: Verdict): void =>
 const survey = async (): Promise<number> => {
   const worlds = Number(values.worlds)
   const from = values.from === undefined ? randomFirstSeed() : Number(values.from)
-  console.error(`${worlds} worlds from seed ${from}`)
+  console.error(`${worlds} ${values.fleets ? "fleets" : "worlds"} from seed ${from}`)
   const statistics = new Statistics()
   const quiet = values.json || !process.stdout.isTTY
   let shown = Date.now()
   await runWorlds({
     from,
     worlds,
+    wanted: (seed) => !values.fleets || planOf(seed).setting.fleet,
     processes: Number(values.processes),
     mutant: values.mutant,
     onVerdict: (verdict) => {
@@ -95,7 +98,9 @@ const survey = async (): Promise<number> => {
     }
   })
   if (!quiet) process.stdout.write("\r\x1b[K")
-  if (values.report) writeSection("docs/fidelity.md", "Worlds", statistics.markdown(from))
+  if (values.report) {
+    writeSection("docs/fidelity.md", values.fleets ? "Fleets" : "Worlds", statistics.markdown(from, values.fleets))
+  }
   if (values.json) console.log(JSON.stringify({ from, ...statistics.summary() }))
   else {
     console.log(statistics.table())

@@ -55,13 +55,15 @@ export class Statistics {
   }
 
   /** The section for docs/fidelity.md. */
-  markdown(from: number): string {
+  markdown(from: number, fleets: boolean): string {
     const { failed, perWorld, seconds, worlds } = this.summary()
     const kinds = (names: ReadonlyArray<string>) => names.map((kind) => `${kind} ${this.#kinds[kind] ?? 0}`).join(", ")
     return [
-      `\`npm run simulate -- --worlds ${worlds} --from ${from} --report\`: **${worlds} worlds, ${failed} with a violation**, ${
-        seconds.toFixed(0)
-      } s (${(worlds / seconds).toFixed(1)} a second).`,
+      `\`npm run simulate -- --worlds ${worlds}${
+        fleets ? " --fleets" : ""
+      } --from ${from} --report\`: **${worlds} worlds, ${failed} with a violation**, ${seconds.toFixed(0)} s (${
+        (worlds / seconds).toFixed(1)
+      } a second).`,
       "",
       "| per world | least | median | most |",
       "| --- | --- | --- | --- |",
@@ -74,6 +76,8 @@ export class Statistics {
       `Requests with a fault of the API: ${kinds(faults)}.`,
       "",
       `Troubles of the service: ${kinds(troubles)}.`,
+      "",
+      `Troubles of fleets: ${kinds(fleetTroubles)}.`,
       "",
       `Commands about one record: ${kinds(commands)}.`
     ].join("\n")

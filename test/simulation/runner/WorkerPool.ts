@@ -7,6 +7,8 @@ import type { Verdict } from "../Simulation.ts"
 export interface WorkerPoolOptions {
   readonly from: number
   readonly worlds: number
+  /** Which seeds are run; by default all of them. */
+  readonly wanted?: (seed: number) => boolean
   readonly mutant?: string | undefined
   /** Processes; by default one for each core. */
   readonly processes?: number
@@ -26,10 +28,23 @@ const here = (file: string): string => fileURLToPath(new URL(file, import.meta.u
 const worldsPerWorker = 2
 
 export const runWorlds = async (
-  { processes = availableParallelism(), enough = () => false, from, mutant, onVerdict, worlds }: WorkerPoolOptions
+  {
+    enough = () => false,
+    from,
+    mutant,
+    onVerdict,
+    processes = availableParallelism(),
+    wanted = () => true,
+    worlds
+  }: WorkerPoolOptions
 ): Promise<void> => {
-  let next = from
-  const end = from + worlds
+  let remaining = worlds
+  let seed = from
+  const nextSeed = (): number => {
+    remaining--
+    while (!wanted(seed)) seed++
+    return seed++
+  }
   const workers = Array.from(
     { length: Math.min(processes, worlds) },
     () =>
@@ -40,9 +55,9 @@ export const runWorlds = async (
         })
         let open = 0
         const sendNext = () => {
-          if (next < end && !enough()) {
+          if (remaining > 0 && !enough()) {
             open++
-            worker.send(next++)
+            worker.send(nextSeed())
           } else if (open === 0) worker.disconnect()
         }
         worker.on("message", (verdict: Verdict) => {

@@ -39,11 +39,10 @@ const goalRow = (section: Section, { runs }: Result, { before, digits, goal, nam
   ]
 }
 
-const goalsTable = (sections: ReadonlyArray<Section>, results: Results): string => {
-  const rows = sections.flatMap((section) => {
-    const result = results[section.name]
-    return result === undefined ? [] : (section.goals ?? []).map((goal) => goalRow(section, result, goal))
-  })
+const goalsTable = (measured: ReadonlyArray<{ readonly section: Section; readonly result: Result }>): string => {
+  const rows = measured.flatMap(({ result, section }) =>
+    (section.goals ?? []).map((goal) => goalRow(section, result, goal))
+  )
   return `## Goals\n\n${
     table(["", "before", "now", "goal", "reached"], rows)
   }\n\n*Before*: the values with which the goals were set.\n`
@@ -68,9 +67,13 @@ const sectionText = (section: Section, result: Result): string => {
 export const pageOf = (sections: ReadonlyArray<Section>, results: Results): string => {
   const measured = sections.flatMap((section) => {
     const result = results[section.name]
-    return result === undefined ? [] : [sectionText(section, result)]
+    return result === undefined || section.table(result.runs) === "" ? [] : [{ section, result }]
   })
-  return [introduction, goalsTable(sections, results), ...measured].join("\n")
+  return [
+    introduction,
+    goalsTable(measured),
+    ...measured.map(({ result, section }) => sectionText(section, result))
+  ].join("\n")
 }
 
 export const writePage = (folder: string, sections: ReadonlyArray<Section>, results: Results): void =>

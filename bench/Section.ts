@@ -46,6 +46,7 @@ export interface Section {
   /** Markdown below the tables: what was measured, and how. */
   readonly explanation: string
   readonly goals?: ReadonlyArray<Goal>
+  /** Empty if the results are of an earlier form of the section, with other values; then the page leaves the section out. */
   readonly table: (runs: ReadonlyArray<Run>) => string
   /** Sections with the same function are measured together; `wanted` has the names of those that were selected. */
   readonly measure: (options: Options, wanted: ReadonlySet<string>) => Promise<Readonly<Record<string, Measured>>>

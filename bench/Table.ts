@@ -41,22 +41,21 @@ export interface Column {
   readonly digits?: number
 }
 
-/** Values are named `<prefix>.<unit>`; a row for each prefix that at least one run has. */
+/** Values are named `<prefix>.<unit>`; a row for each prefix that at least one run has. Empty if there is none. */
 export const rowsTable = (
   runs: ReadonlyArray<Run>,
   corner: string,
   names: Readonly<Record<string, string>>,
   columns: ReadonlyArray<Column>
-): string =>
-  table(
-    [corner, ...columns.map(({ title }) => title)],
-    Object.entries(names)
-      .filter(([prefix]) => runs.some((run) => Object.keys(run).some((name) => name.startsWith(`${prefix}.`))))
-      .map(([prefix, name]) => [
-        name,
-        ...columns.map(({ digits, value }) => formatted(medianOf(runs, value(prefix)), digits))
-      ])
-  )
+): string => {
+  const rows = Object.entries(names)
+    .filter(([prefix]) => runs.some((run) => Object.keys(run).some((name) => name.startsWith(`${prefix}.`))))
+    .map(([prefix, name]) => [
+      name,
+      ...columns.map(({ digits, value }) => formatted(medianOf(runs, value(prefix)), digits))
+    ])
+  return rows.length === 0 ? "" : table([corner, ...columns.map(({ title }) => title)], rows)
+}
 
 const per100k = (prefix: string): Value => (run) =>
   (valueOf(`${prefix}.cpuSeconds`)(run) / valueOf(`${prefix}.records`)(run)) * 100_000

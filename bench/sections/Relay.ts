@@ -2,11 +2,14 @@
 import { existsSync } from "node:fs"
 import { copyFile } from "node:fs/promises"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { drivers } from "../../src/publish/kafka/driver/Driver.ts"
 import { readWithoutKafka } from "../contenders/Contenders.ts"
+import type { Kafka } from "../Kafka.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
+import { readProfiles } from "../Profile.ts"
 import { runProgram } from "../programs/Programs.ts"
-import type { Options, Run, Section } from "../Section.ts"
+import type { Options, Profile, Run, Section } from "../Section.ts"
 import { Folder, Service, settingsFor } from "../Service.ts"
 import {
   cpuColumn,
@@ -20,58 +23,85 @@ import {
 } from "../Table.ts"
 import { untilPublished } from "./Reading.ts"
 
-/** The service publishes the log of a folder. */
+/** Events that the relay publishes before the measurement: it then has its driver, its topics and its first transaction. */
+const warmUp = (records: number): number => Math.min(500, Math.floor(records / 2))
+
+/** A log in a folder of its own, which ends at `position` until `continues` is called. */
+const logUpTo = async (file: string, position: number) => {
+  const folder = await Folder.make()
+  const copy = join(folder.path, "rollcall.db")
+  for (const end of ["", "-wal"]) {
+    if (existsSync(`${file}${end}`)) await copyFile(`${file}${end}`, `${copy}${end}`)
+  }
+  const moveEnd = (position: number): void => {
+    const database = new DatabaseSync(copy, { timeout: 5000 })
+    const chain = "(SELECT chain FROM events WHERE position = ?)"
+    database.prepare(`UPDATE log_counter SET position = ?, chain = ${chain}`).run(position, position)
+    database.close()
+  }
+  moveEnd(position)
+  return { folder, continues: moveEnd, [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() }
+}
+
+/** The service publishes the rest of a log whose first events it has published. */
 const drain = async (
-  folder: Folder,
+  file: string,
   url: string,
   driver: string,
-  brokers: string,
-  topic: string,
-  records: number
-) => {
-  await using service = await Service.start({
-    ...settingsFor(folder, url),
-    KAFKA_BROKERS: brokers,
+  kafka: Kafka,
+  records: number,
+  profiles: string | null = null
+): Promise<Run> => {
+  const published = warmUp(records)
+  await using log = await logUpTo(file, published)
+  const topic = await kafka.topic()
+  const settings = {
+    ...settingsFor(log.folder, url),
+    KAFKA_BROKERS: kafka.brokers,
     ROLLCALL_KAFKA_DRIVER: driver,
     ROLLCALL_TOPIC: topic
-  })
-  const startedAt = Date.now()
+  }
+  await using service = await Service.start(settings, profiles)
+  await untilPublished(service, published)
+  const size = await kafka.size(topic)
   const before = service.process.cpuSeconds
+  log.continues(records)
+  // the relay of another process notices that within a second
+  await kafka.untilSize(topic, size + 1)
+  const startedAt = Date.now()
   await untilPublished(service, records)
   return {
-    records,
+    records: records - published,
     seconds: (Date.now() - startedAt) / 1000,
     cpuSeconds: service.process.cpuSeconds - before
   }
 }
 
-const measure = async ({ kafka: start, records = 50_000, runs = 3 }: Options) => {
+const measure = async ({ kafka: start, profile, records = 50_000, runs = 3 }: Options) => {
   const kafka = await start()
   await using origin = await RunningOrigin.start(records)
+  await using folder = await Folder.make()
+  await readWithoutKafka(origin, folder)
+  const file = join(folder.path, "rollcall.db")
   const measured: Array<Run> = []
   for (let run = 0; run < runs; run++) {
-    await using folder = await Folder.make()
-    await readWithoutKafka(origin, folder)
-    const file = join(folder.path, "rollcall.db")
     const results: Array<Run> = []
     for (const driver of drivers) {
       results.push(
-        named(`bare_${driver}`, await runProgram("Produce", kafka.brokers, await kafka.topic(), file, driver))
-      )
-    }
-    for (const driver of drivers) {
-      await using copy = await Folder.make()
-      for (const end of ["", "-wal"]) {
-        if (existsSync(`${file}${end}`)) await copyFile(`${file}${end}`, join(copy.path, `rollcall.db${end}`))
-      }
-      results.push(
-        named(`relay_${driver}`, await drain(copy, origin.url, driver, kafka.brokers, await kafka.topic(), records))
+        named(`bare_${driver}`, await runProgram("Produce", kafka.brokers, await kafka.topic(), file, driver)),
+        named(`relay_${driver}`, await drain(file, origin.url, driver, kafka, records))
       )
     }
     measured.push(Object.assign({}, ...results) as Run)
     await kafka.deleteTopics()
   }
-  return { relay: { runs: measured } }
+  const profiles: Array<Profile> = []
+  for (const driver of profile ? drivers : []) {
+    const path = join(folder.path, driver)
+    await drain(file, origin.url, driver, kafka, records, path)
+    profiles.push(readProfiles(path, `the relay, ${driver}`))
+  }
+  return { relay: { runs: measured, profiles } }
 }
 
 export const relay: Section = {
@@ -99,7 +129,7 @@ export const relay: Section = {
       cpuRatioColumn("bare_platformatic", "the faster producer")
     ]),
   explanation: `
-The service drains a log that a first read filled, and reads nothing meanwhile. The bare producers have the same messages in memory, already
-encoded, and send them in transactions of the same 500, with the encoding of their library. The start of the processes does not count. The
-relay starts a moment before HTTP answers, so its first transactions may be missing.`
+The service drains a log that a first read filled, and reads nothing meanwhile. It is measured from the position after its first transaction,
+so the start of the process and the loading of the driver do not count. The bare producers have the same messages in memory, already
+encoded, and send them in transactions of the same 500, with the encoding of their library.`
 }

@@ -36,9 +36,7 @@ const eventPage = Effect.fnUntraced(function*(after: LogReader.ResumePoint, limi
   const { next, texts } = yield* LogReader.readPage(after, limit, filter, (entry) => cloudEventTextOf(identity, entry))
   const hint = texts.length === 0 ? yield* LogReader.explainEmptyFilter(filter) : null
   const hinted = hint === null ? "" : `,"hint":${JSON.stringify(hint)}`
-  return json(
-    `{"events":[${texts.join(",")}],"next":"${formatPosition(identity, next.position, next.chain)}"${hinted}}`
-  )
+  return json('{"events":[', texts, `],"next":"${formatPosition(identity, next.position, next.chain)}"${hinted}}`)
 })
 
 interface Reader {
@@ -64,16 +62,16 @@ const eventStream = Effect.fnUntraced(function*(start: LogReader.ResumePoint, li
     const readAt = yield* Clock.monotonicTimeNanos
     const { atEnd, next, texts } = yield* LogReader.readPage(after, limit, filter, sse, maxChunkBytes)
     const reader = { after: next, notBefore: atEnd ? readAt + readInterval : 0n, silentUntil: readAt + heartbeat }
-    if (texts.length > 0) return [texts.join(""), reader] as const
-    if (!atEnd) return [`: no event matches so far\nid: ${idOf(next)}\n\n`, reader] as const
+    if (texts.length > 0) return [Buffer.concat(texts), reader] as const
+    if (!atEnd) return [Buffer.from(`: no event matches so far\nid: ${idOf(next)}\n\n`), reader] as const
     const silence = silentUntil - readAt
     // also while others' events arrive all the time: without the id, the position of a reader with a filter would expire
     const news = silence > 0n && Option.isSome(
       yield* Effect.timeoutOption(store.awaitLog(next.position), Duration.nanos(silence))
     )
     return news
-      ? ["", { ...reader, silentUntil }] as const
-      : [`: no new event\nid: ${idOf(next)}\n\n`, {
+      ? [Buffer.alloc(0), { ...reader, silentUntil }] as const
+      : [Buffer.from(`: no new event\nid: ${idOf(next)}\n\n`), {
         ...reader,
         silentUntil: (yield* Clock.monotonicTimeNanos) + heartbeat
       }] as const
@@ -81,9 +79,8 @@ const eventStream = Effect.fnUntraced(function*(start: LogReader.ResumePoint, li
   const hint = yield* LogReader.explainEmptyFilter(filter)
   const first = { after: start, notBefore: 0n, silentUntil: (yield* Clock.monotonicTimeNanos) + heartbeat }
   const body = Stream.unfold(first, step).pipe(
-    Stream.filter((text) => text !== ""),
-    Stream.prepend([hint === null ? ": connected\n\n" : `: connected; ${hint}\n\n`]),
-    Stream.encodeText,
+    Stream.filter((text) => text.length > 0),
+    Stream.prepend([Buffer.from(hint === null ? ": connected\n\n" : `: connected; ${hint}\n\n`)]),
     Stream.provideService(Store, store)
   )
   return HttpServerResponse.stream(body, {
@@ -129,10 +126,17 @@ const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | u
       `${JSON.stringify({ ...key, id, generation, version }).slice(0, -1)},"after":${content}}`
   )
   const next = full ? formatPageToken(first, rows.at(-1)!.id) : null
-  return json(`{"records":[${texts.join(",")}],"position":"${first}","next":${JSON.stringify(next)}}`)
+  return json('{"records":[', texts, `],"position":"${first}","next":${JSON.stringify(next)}}`)
 })
 
-const json = (text: string) => HttpServerResponse.text(text, { contentType: "application/json" })
+const comma = Buffer.from(",")
+
+/** `items`: the elements of the list between the two texts. */
+const json = (before: string, items: ReadonlyArray<Buffer>, after: string) => {
+  const separated = items.flatMap((item, index) => index === 0 ? [item] : [comma, item])
+  const body = Buffer.concat([Buffer.from(before), ...separated, Buffer.from(after)])
+  return HttpServerResponse.uint8Array(body, { contentType: "application/json" })
+}
 
 const held = <E, R>(page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
   Effect.flatMap(PageBudget, ({ hold }) => hold(page))

@@ -89,7 +89,7 @@ export const resolve = Effect.fnUntraced(function*({ after, since }: Start) {
 })
 
 interface LogPage {
-  readonly texts: ReadonlyArray<string>
+  readonly texts: ReadonlyArray<Buffer>
   readonly next: ResumePoint
   /** Whether the page ends at the newest event. */
   readonly atEnd: boolean

@@ -37,9 +37,19 @@ describe("a page", () => {
     Effect.gen(function*() {
       const asked: Array<number> = []
       yield* pageOf(1_000, 60, () => 2, asked)
-      assert.deepStrictEqual(asked, [25, 25, 10])
+      assert.deepStrictEqual(asked, [25, 35])
+      asked.length = 0
+      yield* pageOf(1_000, 300, () => 2, asked)
+      assert.deepStrictEqual(asked, [25, 100, 100, 75])
       asked.length = 0
       yield* pageOf(1_000, 1_000, (row) => row === 30 ? 8 * mebibyte : 2, asked)
-      assert.deepStrictEqual(asked, [25, 25])
+      assert.deepStrictEqual(asked, [25, 100])
+    }))
+
+  it.effect("is read in batches of about as many rows as fit (I9)", () =>
+    Effect.gen(function*() {
+      const asked: Array<number> = []
+      yield* pageOf(1_000, 1_000, () => mebibyte / 4, asked)
+      assert.deepStrictEqual(asked, [25, 7, 1])
     }))
 })

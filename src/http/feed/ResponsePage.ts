@@ -8,12 +8,19 @@
 import * as Effect from "effect/Effect"
 import { maxPageBytes } from "../limits/Limits.ts"
 
-/** Rows per query; small, because rows that do not fit are read again for the next page. */
-const queryRows = 25
+/** Rows of the first query of a page, and of any query. */
+const queryRows = { first: 25, most: 100 }
+
+/** Rows of the next query: about as many as fit, because rows that do not fit are read again for the next page. */
+const rowsFitting = (rows: number, bytes: number, maxBytes: number): number =>
+  rows === 0
+    ? queryRows.first
+    : Math.min(queryRows.most, Math.max(1, Math.ceil((maxBytes - bytes) / Math.max(1, bytes / rows))))
 
 export interface ResponsePage<Row> {
   readonly rows: ReadonlyArray<Row>
-  readonly texts: ReadonlyArray<string>
+  /** The text of each row, in UTF-8. */
+  readonly texts: ReadonlyArray<Buffer>
   /** Whether the page ended at a limit, so that more rows may follow. */
   readonly full: boolean
 }
@@ -26,14 +33,14 @@ export const fill = Effect.fnUntraced(function*<Row, E, R>(
   maxBytes = maxPageBytes
 ): Effect.fn.Return<ResponsePage<Row>, E, R> {
   const rows: Array<Row> = []
-  const texts: Array<string> = []
+  const texts: Array<Buffer> = []
   let bytes = 0
   while (rows.length < limit) {
-    const count = Math.min(queryRows, limit - rows.length)
+    const count = Math.min(rowsFitting(rows.length, bytes, maxBytes), limit - rows.length)
     const some = yield* read(rows.at(-1), count)
     for (const row of some) {
-      const text = textOf(row)
-      bytes += Buffer.byteLength(text)
+      const text = Buffer.from(textOf(row))
+      bytes += text.length
       if (bytes > maxBytes && rows.length > 0) return { rows, texts, full: true }
       rows.push(row)
       texts.push(text)

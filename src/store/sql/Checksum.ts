@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"
 import { Damaged, StoreError } from "../Store.ts"
 import type { Row } from "./Columns.ts"
-import type { ContentCipher } from "./ContentCipher.ts"
+import { type ContentCipher, isSealed } from "./ContentCipher.ts"
 
 /** The columns that `row_sum` covers, in this order: the row that it follows, and the published fields except the content. */
 export const summedColumns = [
@@ -110,10 +110,13 @@ export const make = (cipher: ContentCipher) => ({
   /** Like `checked`, for whole rows and for the content of the rows that they follow. */
   checkedRows: (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<EventRow>, StoreError> =>
     Effect.flatMap(checkRows(rows), (rows) =>
-      cipher.openRows(rows, subject, (row, open): EventRow => ({
-        ...row,
-        content: open(placeOf(row.position, "content"), row.content),
-        changes: open(placeOf(row.position, "changes"), String(row["changes"])),
-        before: open(placeOf(row.previous, "content"), row.before)
-      })))
+      cipher.openRows(rows, subject, (row, open): EventRow =>
+        [row.content, row["changes"], row.before].some(isSealed)
+          ? {
+            ...row,
+            content: open(placeOf(row.position, "content"), row.content),
+            changes: open(placeOf(row.position, "changes"), String(row["changes"])),
+            before: open(placeOf(row.previous, "content"), row.before)
+          }
+          : row))
 })

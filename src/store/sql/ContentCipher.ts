@@ -27,6 +27,7 @@ const nonceBytes = 12
 const tagBytes = 16
 /** The beginning of every encrypted value. */
 export const prefix = "enc1:"
+export const isSealed = (stored: unknown): stored is string => typeof stored === "string" && stored.startsWith(prefix)
 const emptyList = "[]"
 
 /** Column and row of a value, such as `events/7/content`. */
@@ -66,7 +67,7 @@ export const make = (configured: ReadonlyArray<EncryptionKey>) => {
   const seal = <T extends string | null>(place: Place, text: T): T | string =>
     current === undefined || text === null || text === emptyList ? text : encrypt(current, place, text)
   const open = <T extends string | null>(place: Place, stored: T): T | string =>
-    stored === null || !stored.startsWith(prefix) ? stored : decrypt(keys, place, stored)
+    isSealed(stored) ? decrypt(keys, place, stored) : stored
   return {
     /** Id of the key with which new values are encrypted; null = values are stored unencrypted. */
     current: current?.id ?? null,

@@ -165,7 +165,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         e.previous, e.content_sum, e.row_sum, p.content AS before, p.content_sum AS before_sum
       FROM events e
       JOIN streams s ON s.key = e.stream
-      LEFT JOIN events p ON p.position = e.previous AND (e.reason IS NULL OR e.reason <> 'forgotten')
+      LEFT JOIN events p ON p.position = e.previous AND e.kind <> 'created' AND (e.reason IS NULL OR e.reason <> 'forgotten')
       WHERE e.position ${positions}
       ORDER BY e.position`.pipe(Effect.flatMap(checkedRows))
 

@@ -166,8 +166,5 @@ const entries = codec<LogEntry>({
   before: "before"
 })
 
-/** `before` of the row is the content of the record's previous row. */
-export const toLogEntry = (row: Row): LogEntry => {
-  const entry = entries.fromRow(row)
-  return entry.kind === "created" ? { ...entry, before: null } : entry
-}
+/** `before` of the row is the content of the record's previous row, unless this row is `created`. */
+export const toLogEntry = (row: Row): LogEntry => entries.fromRow(row)

@@ -53,6 +53,26 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "a batch that is full is claimed before its time, however many other integrations have fewer deliveries that are due earlier",
+      Effect.gen(function*() {
+        const { deliveries, dispatch, key, made, owner, owners, want } = yield* setup([])
+        const later = 500_000
+        const few = Array.from({ length: 6 }, (_, index) => ({
+          ...made(`few${index}`, index + 1),
+          integration: `greenhouse:few${index}`,
+          dueAt: later
+        }))
+        const full = [7, 8].map((position) => ({ ...made("full", position), orderingKey: `f${position}`, dueAt: later + 1 }))
+        yield* dispatch(owner, [...few, ...full], 8)
+        const claim = Effect.map(
+          deliveries.settleAndClaim(owners, [], [{ ...want, handler: key, size: 2, most: 1 }]),
+          ({ claimed }) => placesOf(claimed)
+        )
+        assert.deepStrictEqual([yield* claim, yield* claim], [["f77", "f88"], []])
+      })
+    )
+
+    test(
       "events that are delivered again form a batch inside their last batch, without other events (L4)",
       Effect.gen(function*() {
         const { deliveries, dispatch, key, made, owner, owners, settle, want } = yield* setup(["a", "b", "c", "d"])

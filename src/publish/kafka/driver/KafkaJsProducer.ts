@@ -8,9 +8,8 @@
  * - Retries are limited by time, which `KafkaClient` does, and not by number.
  */
 import type kafkajs from "kafkajs"
-import { toRecord } from "../Headers.ts"
-import { codecNumbers } from "./Compression.ts"
-import type { AppendedBatch, Login, PlacedMessage, Producer, ProducerOptions } from "./Driver.ts"
+import type { AppendedBatch, Login, Producer, ProducerOptions } from "./Driver.ts"
+import { sendBatches } from "./KafkaJsRecords.ts"
 
 export const retry = { initialRetryTime: 50, maxRetryTime: 1000, factor: 0.2, multiplier: 2, retries: 7 }
 const sendRetry = { ...retry, initialRetryTime: 20, retries: Number.MAX_SAFE_INTEGER }
@@ -36,12 +35,6 @@ export const saslOf = (login: Login): NonNullable<kafkajs.KafkaConfig["sasl"]> =
     })
   }
 
-const byTopic = (messages: ReadonlyArray<PlacedMessage>): Array<kafkajs.TopicMessages> =>
-  Array.from(Map.groupBy(messages, (message) => message.topic), ([topic, own]) => ({
-    topic,
-    messages: own.map(({ headers, key, partition, value }) => ({ key, value, partition, headers: toRecord(headers) }))
-  }))
-
 /** The offset may be missing: a broker that recognizes a repeated batch may no longer know where it began. */
 const appendedBatches = (
   { baseOffset, partition, topicName }: kafkajs.RecordMetadata
@@ -55,7 +48,6 @@ export const make = (
   { codec, transactionTimeout, transactionalId }: ProducerOptions
 ): Producer => {
   let isOpen = true
-  const compression: kafkajs.CompressionTypes = codecNumbers[codec]
   const producer = kafka.producer({
     idempotent: true,
     maxInFlightRequests: 1,
@@ -73,10 +65,7 @@ export const make = (
     begin: async () => {
       const transaction = transactionalId === null ? null : await producer.transaction()
       return {
-        send: async (messages) => {
-          const topicMessages = byTopic(messages)
-          return (await (transaction ?? producer).sendBatch({ compression, topicMessages })).flatMap(appendedBatches)
-        },
+        send: async (messages) => (await sendBatches(transaction ?? producer, codec, messages)).flatMap(appendedBatches),
         commit: async () => transaction?.commit(),
         abort: async () => transaction?.abort()
       }

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
+import { shardOf } from "../../../domain/Shard.ts"
 import {
   batchNameOf,
   type Claimed,
@@ -80,8 +81,8 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
   ) {
     if (shards.length === 0) return { claimed: [], count: 0 }
     const claimed: Array<DeliveryRow> = []
-    const due = sql`handler = ${want.handler} AND shard IN ${sql.in(shards)} AND state = 'due'
-      AND ${matchesIsolation(want)} ${excluding(want)}`
+    const matching = sql`state = 'due' AND ${matchesIsolation(want)} ${excluding(want)}`
+    const due = sql`handler = ${want.handler} AND shard IN ${sql.in(shards)} AND ${matching}`
     const fixed = yield* sql<{ batch: string }>`
       SELECT batch FROM deliveries WHERE ${due} AND batch IS NOT NULL AND due_at <= ${now}
       GROUP BY batch ORDER BY ${mostCrashesFirst(want, "max")} min(id) LIMIT ${want.most}`
@@ -92,16 +93,31 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
         )
       )
     }
+    /** Integrations whose next batch is full, or has waited long enough. */
+    const readyAmong = (deliveries: Fragment, most: number) =>
+      sql<{ integration: string }>`
+        SELECT integration FROM ${deliveries}
+        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${most}`
+    const inShard = (shard: number) => sql`handler = ${want.handler} AND shard = ${shard} AND ${matching}`
+    const earliest = (most: number) =>
+      sql`(SELECT integration, due_at FROM ${
+        inEach(shards, (shard) =>
+          sql`SELECT integration, due_at, id FROM deliveries WHERE ${inShard(shard)} AND batch IS NULL
+            ORDER BY due_at, id LIMIT ${most}`)
+      } ORDER BY due_at, id LIMIT ${most}) AS earliest`
     let capacity = want.most - fixed.length
     while (capacity > 0) {
-      const ready = yield* sql<{ integration: string }>`
-        SELECT integration FROM deliveries WHERE ${due} AND batch IS NULL
-        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${capacity}`
+      // the earliest ones name an integration, unless many integrations have a few each: then all must be counted
+      const soon = yield* readyAmong(earliest(capacity * want.size), capacity)
+      const ready = soon.length > 0
+        ? soon
+        : yield* readyAmong(sql`(SELECT integration, due_at FROM deliveries WHERE ${due} AND batch IS NULL) AS due`, capacity)
       for (const { integration } of ready) {
         const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
           SELECT d.id, d.fresh, m.batch AS last FROM (
             SELECT id, handler, position, fresh FROM deliveries
-            WHERE ${due} AND batch IS NULL AND integration = ${integration} ORDER BY id LIMIT ${want.size}
+            WHERE ${inShard(shardOf(integration))} AND batch IS NULL AND integration = ${integration}
+            ORDER BY due_at, id LIMIT ${want.size}
           ) AS d LEFT JOIN batch_members m ON m.handler = d.handler AND m.position = d.position ORDER BY d.id`
         const groups = [...Map.groupBy(rows, ({ fresh, last }) => JSON.stringify([fresh, last])).values()]
         for (const group of groups.slice(0, capacity)) {

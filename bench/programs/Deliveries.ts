@@ -65,6 +65,9 @@ const engine = (plugins: ReadonlyArray<Plugin.Plugin<unknown>>) =>
 const empty = (name: string) =>
   Plugin.make(name).with({ from: "oldest" }).on("ats.application.created", {}, () => Effect.void)
 
+const emptyBatches = Plugin.make("batches").with({ from: "oldest" })
+  .batch("ats.application.created", { size: 100, within: "1 second" }, () => Effect.void)
+
 /** Values of an effect that handles this many records. */
 const measured = <A, E, R>(records: number, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function*() {
@@ -100,6 +103,7 @@ const run = () =>
     return {
       ...named("read", floorOnce),
       ...named("one", one),
+      ...named("batches", yield* measured(events, delivered([emptyBatches]))),
       ...named("five", yield* measured(events * five.length, delivered(five)))
     }
   }))

@@ -29,7 +29,12 @@ export const deliveries: Section = {
   measure,
   table: (runs) =>
     `${
-      rowsTable(runs, "", { read: "log and `JSON.parse`", one: "one handler", five: "five handlers" }, [
+      rowsTable(runs, "", {
+        read: "log and `JSON.parse`",
+        one: "one handler",
+        five: "five handlers",
+        batches: "one handler of batches of 100"
+      }, [
         rateColumn("deliveries"),
         rateRatioColumn("read", "read"),
         cpuColumn,

@@ -62,7 +62,11 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
           integration: `greenhouse:few${index}`,
           dueAt: later
         }))
-        const full = [7, 8].map((position) => ({ ...made("full", position), orderingKey: `f${position}`, dueAt: later + 1 }))
+        const full = [7, 8].map((position) => ({
+          ...made("full", position),
+          orderingKey: `f${position}`,
+          dueAt: later + 1
+        }))
         yield* dispatch(owner, [...few, ...full], 8)
         const claim = Effect.map(
           deliveries.settleAndClaim(owners, [], [{ ...want, handler: key, size: 2, most: 1 }]),

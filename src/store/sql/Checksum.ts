@@ -109,14 +109,17 @@ export const make = (cipher: ContentCipher) => ({
       }))),
   /** Like `checked`, for whole rows and for the content of the rows that they follow. */
   checkedRows: (rows: ReadonlyArray<EventRow>): Effect.Effect<ReadonlyArray<EventRow>, StoreError> =>
-    Effect.flatMap(checkRows(rows), (rows) =>
-      cipher.openRows(rows, subject, (row, open): EventRow =>
-        [row.content, row["changes"], row.before].some(isSealed)
-          ? {
-            ...row,
-            content: open(placeOf(row.position, "content"), row.content),
-            changes: open(placeOf(row.position, "changes"), String(row["changes"])),
-            before: open(placeOf(row.previous, "content"), row.before)
-          }
-          : row))
+    Effect.flatMap(
+      checkRows(rows),
+      (rows) =>
+        cipher.openRows(rows, subject, (row, open): EventRow =>
+          [row.content, row["changes"], row.before].some(isSealed)
+            ? {
+              ...row,
+              content: open(placeOf(row.position, "content"), row.content),
+              changes: open(placeOf(row.position, "changes"), String(row["changes"])),
+              before: open(placeOf(row.previous, "content"), row.before)
+            }
+            : row)
+    )
 })

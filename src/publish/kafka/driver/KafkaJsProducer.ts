@@ -65,7 +65,8 @@ export const make = (
     begin: async () => {
       const transaction = transactionalId === null ? null : await producer.transaction()
       return {
-        send: async (messages) => (await sendBatches(transaction ?? producer, codec, messages)).flatMap(appendedBatches),
+        send: async (messages) =>
+          (await sendBatches(transaction ?? producer, codec, messages)).flatMap(appendedBatches),
         commit: async () => transaction?.commit(),
         abort: async () => transaction?.abort()
       }

@@ -77,7 +77,7 @@ describe("the batches that kafkajs sends for us", () => {
 
   it("name the codec that readers use", async () => {
     for (const codec of codecs) {
-      let bytes = Buffer.alloc(0)
+      let bytes: Buffer = Buffer.alloc(0)
       const sendBatch = async (batch: kafkajs.ProducerBatch) => {
         bytes = await bytesOf(batch)
         return []

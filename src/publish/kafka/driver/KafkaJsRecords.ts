@@ -55,8 +55,10 @@ export const sendBatches = async (
   }
   const topicMessages = Array.from(Map.groupBy(messages, ({ topic }) => topic), ([topic, ofTopic]) => ({
     topic,
-    messages: Array.from(Map.groupBy(ofTopic, ({ partition }) => partition), ([partition, own]) =>
-      placeholdersOf(own, partition)).flat()
+    messages: Array.from(
+      Map.groupBy(ofTopic, ({ partition }) => partition),
+      ([partition, own]) => placeholdersOf(own, partition)
+    ).flat()
   }))
   try {
     return await sender.sendBatch({ compression: typeOf(codec), topicMessages })

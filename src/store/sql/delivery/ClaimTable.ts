@@ -97,21 +97,23 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
     const readyAmong = (deliveries: Fragment, most: number) =>
       sql<{ integration: string }>`
         SELECT integration FROM ${deliveries}
-        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now} LIMIT ${most}`
+        GROUP BY integration HAVING count(*) >= ${want.size} OR min(due_at) <= ${now}
+        ORDER BY min(due_at), integration LIMIT ${most}`
     const inShard = (shard: number) => sql`handler = ${want.handler} AND shard = ${shard} AND ${matching}`
-    const earliest = (most: number) =>
-      sql`(SELECT integration, due_at FROM ${
-        inEach(shards, (shard) =>
-          sql`SELECT integration, due_at, id FROM deliveries WHERE ${inShard(shard)} AND batch IS NULL
-            ORDER BY due_at, id LIMIT ${most}`)
-      } ORDER BY due_at, id LIMIT ${most}) AS earliest`
+    const earliestOfEach = (most: number) =>
+      inEach(shards, (shard) =>
+        sql`SELECT integration, due_at FROM deliveries WHERE ${inShard(shard)} AND batch IS NULL
+          ORDER BY due_at, id LIMIT ${most}`)
     let capacity = want.most - fixed.length
     while (capacity > 0) {
       // the earliest ones name an integration, unless many integrations have a few each: then all must be counted
-      const soon = yield* readyAmong(earliest(capacity * want.size), capacity)
+      const soon = yield* readyAmong(earliestOfEach(capacity * want.size), capacity)
       const ready = soon.length > 0
         ? soon
-        : yield* readyAmong(sql`(SELECT integration, due_at FROM deliveries WHERE ${due} AND batch IS NULL) AS due`, capacity)
+        : yield* readyAmong(
+          sql`(SELECT integration, due_at FROM deliveries WHERE ${due} AND batch IS NULL) AS due`,
+          capacity
+        )
       for (const { integration } of ready) {
         const rows = yield* sql<{ id: Integer; fresh: string | null; last: string | null }>`
           SELECT d.id, d.fresh, m.batch AS last FROM (

@@ -15,7 +15,7 @@ const isSet = () =>
  */
 export const bound = () => {
   if (isSet() || process.platform === "win32" || process.channel !== undefined) return
-  const args = [process.execPath, `${option}=${megabytes}`, ...(process.env.OLD ? [`--initial-old-space-size=${process.env.OLD}`] : []), ...process.execArgv, ...process.argv.slice(1)]
+  const args = [process.execPath, `${option}=${megabytes}`, ...process.execArgv, ...process.argv.slice(1)]
   try {
     process.execve(process.execPath, args, process.env)
   } catch {

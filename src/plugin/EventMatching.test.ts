@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Testing from "../testing/Testing.ts"
+import { type PublishedEvent, triggerFor } from "./EventMatching.ts"
 import * as Plugin from "./Plugin.ts"
 
 const seenBy = async (
@@ -47,5 +48,20 @@ describe("a handler of several triggers", () => {
   it("needs at least one trigger", () => {
     const { issues } = Plugin.make("none").onAny([], { as: "all" }, () => Effect.void)
     assert.match(issues[0]?.message ?? "", /"all" has no triggers/)
+  })
+})
+
+describe("the trigger of an event", () => {
+  it("is found without the contents of the event, which are parsed only for handlers that run", () => {
+    const plugin = Plugin.make("p").on("ats.application.created", { origins: ["poll"] }, () => Effect.void)
+    const unparsed = (): never => assert.fail("the contents were parsed")
+    const event = Object.defineProperties(
+      { model: "ats.application", kind: "created", origin: "poll", transitions: [], changes: [], cause: null },
+      { before: { get: unparsed }, after: { get: unparsed } }
+    ) as unknown as PublishedEvent
+    const [handler] = plugin.handlers
+    assert.isDefined(handler)
+    assert.strictEqual(triggerFor("p", handler!, event), "ats.application.created")
+    assert.isNull(triggerFor("p", handler!, { ...event, origin: "backfill", before: null, after: null }))
   })
 })

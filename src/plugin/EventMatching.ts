@@ -35,43 +35,53 @@ const isOwn = (plugin: string, { cause, changes }: PublishedEvent): boolean =>
 /** The event without its transitions. */
 const envelopeOf = Struct.omit<PublishedEvent, ["transitions"]>(["transitions"])
 
-/** The event as a handler receives it for `trigger`; null if the trigger does not match, or no `wanted` property changed. */
+const isKindOf = (trigger: Trigger, { kind, model }: PublishedEvent) => trigger === `${model}.${kind}`
+const isTransitionOf = (trigger: Trigger, { model }: PublishedEvent, { name }: Transition) =>
+  trigger === `${model}.${name}`
+
+/** Whether the trigger matches the event, and at least one of the `wanted` properties changed. */
+const matches = (trigger: Trigger, wanted: ReadonlyArray<string> | null, event: PublishedEvent): boolean =>
+  isKindOf(trigger, event)
+    ? event.kind !== "updated" || wanted === null || changedProperties(event).some((name) => wanted.includes(name))
+    : event.transitions.some((transition) => isTransitionOf(trigger, event, transition))
+
+/** The event as a handler receives it for a trigger that matches. */
 const eventForTrigger = (
   trigger: Trigger,
   wanted: ReadonlyArray<string> | null,
   event: PublishedEvent
-): object | null => {
-  if (trigger === `${event.model}.${event.kind}`) {
-    if (event.kind !== "updated") return envelopeOf(event)
-    const properties = changedProperties(event)
-    const changed = wanted === null ? properties : properties.filter((name) => wanted.includes(name))
-    if (wanted !== null && changed.length === 0) return null
-    const change = Object.fromEntries(
-      properties.map((name) => [name, { before: valueAt(event.before, name), after: valueAt(event.after, name) }])
-    )
-    return { ...envelopeOf(event), change, changed }
+): object => {
+  if (!isKindOf(trigger, event)) {
+    return { ...envelopeOf(event), transition: event.transitions.find((each) => isTransitionOf(trigger, event, each)) }
   }
-  const transition = event.transitions.find(({ name }) => trigger === `${event.model}.${name}`)
-  return transition === undefined ? null : { ...envelopeOf(event), transition }
+  if (event.kind !== "updated") return envelopeOf(event)
+  const properties = changedProperties(event)
+  const changed = wanted === null ? properties : properties.filter((name) => wanted.includes(name))
+  const change = Object.fromEntries(
+    properties.map((name) => [name, { before: valueAt(event.before, name), after: valueAt(event.after, name) }])
+  )
+  return { ...envelopeOf(event), change, changed }
 }
 
 /** Options with which a handler receives every event that matches its triggers. */
 export const unfiltered = { origins: ["backfill", "poll", "sweep", "refresh"], echo: "deliver" } as const
 
-/** The event as a handler of `plugin` receives it, for the first trigger that matches; null if the handler does not receive it. */
-export const eventFor = (
-  plugin: string,
-  { activation, options }: Pick<Handler<never>, "activation" | "options">,
-  event: PublishedEvent
-): object | null => {
+type Receiver = Pick<Handler<never>, "activation" | "options">
+
+const wantedBy = ({ activation }: Receiver) => activation._tag === "Event" ? activation.changed : null
+
+/** The first trigger of a handler of `plugin` that matches; null if the handler does not receive the event. Contents are not parsed. */
+export const triggerFor = (plugin: string, handler: Receiver, event: PublishedEvent): Trigger | null => {
+  const { activation, options } = handler
   if (activation._tag === "Tick") return null
   const { origins } = options
   if (origins === undefined ? event.origin === "backfill" : !origins.includes(event.origin)) return null
   if (options.echo !== "deliver" && isOwn(plugin, event)) return null
-  const wanted = activation._tag === "Event" ? activation.changed : null
-  for (const trigger of activation.triggers) {
-    const matched = eventForTrigger(trigger, wanted, event)
-    if (matched !== null) return matched
-  }
-  return null
+  return activation.triggers.find((trigger) => matches(trigger, wantedBy(handler), event)) ?? null
+}
+
+/** The event as a handler of `plugin` receives it, for the first trigger that matches; null if the handler does not receive it. */
+export const eventFor = (plugin: string, handler: Receiver, event: PublishedEvent): object | null => {
+  const trigger = triggerFor(plugin, handler, event)
+  return trigger === null ? null : eventForTrigger(trigger, wantedBy(handler), event)
 }

@@ -6,7 +6,7 @@
  */
 import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"
-import { eventFor, type PublishedEvent } from "../../plugin/EventMatching.ts"
+import { type PublishedEvent, triggerFor } from "../../plugin/EventMatching.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 
@@ -27,6 +27,6 @@ export const maxCauseDepth = 4
 
 /** `loop`: the handler accepts the event, but the chain of plugins that led to it is too long. */
 export const matchEvent = ({ handler, plugin }: Subscription, event: PublishedEvent): "yes" | "no" | "loop" => {
-  if (!isEnabledIn(plugin, event.integration) || eventFor(plugin.name, handler, event) === null) return "no"
+  if (!isEnabledIn(plugin, event.integration) || triggerFor(plugin.name, handler, event) === null) return "no"
   return event.cause !== null && event.cause.depth > maxCauseDepth ? "loop" : "yes"
 }

@@ -135,7 +135,9 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
 }
 
 const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
-  const send = WriteBack.make(services, attempt)
+  // most attempts write nothing
+  let made: Send | undefined
+  const send: Send = (wanted) => (made ??= WriteBack.make(services, attempt))(wanted)
   const of = (integration: string): UnifiedApi => ({
     integration,
     ...writesOf(send, integration),

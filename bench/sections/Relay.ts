@@ -72,7 +72,7 @@ const drain = async (
   await untilPublished(service, records)
   return {
     records: records - published,
-    seconds: (Date.now() - startedAt) / 1000,
+    seconds: Math.max(1, Date.now() - startedAt) / 1000,
     cpuSeconds: service.process.cpuSeconds - before
   }
 }

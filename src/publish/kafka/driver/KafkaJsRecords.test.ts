@@ -48,7 +48,7 @@ describe("the batches that kafkajs sends for us", () => {
   beforeEach(() => vi.useFakeTimers({ toFake: ["Date"], now: 1_795_468_930_758 }))
   afterEach(() => vi.useRealTimers())
 
-  it("have the same bytes as its own, also when it repeats a request", async () => {
+  it("have the same bytes as its own, even if it repeats a request", async () => {
     const sent: Array<Buffer> = []
     const sendBatch = async (batch: kafkajs.ProducerBatch) => {
       sent.push(await bytesOf(batch), await bytesOf(batch))

@@ -21,7 +21,6 @@ import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
@@ -30,7 +29,7 @@ import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
-import { backoff, type Condition, describeStoreError, nextCondition } from "../store/Recovery.ts"
+import { backoff, type Condition, describeStoreError, finishOnInterrupt, nextCondition } from "../store/Recovery.ts"
 import { type Outage, type Owner, relayReader, Store, type StoreError } from "../store/Store.ts"
 import * as Progress from "./Progress.ts"
 import { Diverged, failOn, findMismatch, findResumePoint } from "./ResumePoint.ts"
@@ -114,8 +113,8 @@ const delays = {
   refused: Duration.minutes(5),
   /** After another process took ownership, until this one takes it again. */
   replaced: Duration.seconds(10),
-  /** How long a shutdown waits for the batch in progress. */
-  shutdown: Duration.seconds(10)
+  /** How long a shutdown, or the move to another process, waits for the batch in progress. */
+  shutdown: Duration.millis(1_500)
 }
 
 const publishedCounter = Metric.counter("rollcall_events_published_total", {
@@ -139,16 +138,7 @@ const measure = Effect.fnUntraced(function*(batch: ReadonlyArray<LogEntry>) {
 const describe = (error: RelayError): Pick<Outage, "message" | "hint"> =>
   error._tag === "StoreError" ? describeStoreError(error) : error._tag === "Diverged" ? error : error.reason
 
-/** On shutdown a running effect is completed, unless that takes longer than `delays.shutdown`. */
-const finishOnShutdown = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.flatMap(Effect.forkChild(restore(effect)), (fiber) =>
-      restore(Fiber.join(fiber)).pipe(
-        Effect.onInterrupt(() =>
-          Fiber.await(fiber).pipe(Effect.timeoutOption(delays.shutdown), Effect.andThen(Fiber.interrupt(fiber)))
-        )
-      ))
-  )
+const finishOnShutdown = finishOnInterrupt(delays.shutdown)
 
 /** How the relay continues after an error: retry soon, stop, or stop and retry after `delays.refused`. */
 const recoveryFor = (error: RelayError): "wait" | "stop" | "stopAndRetry" => {

@@ -1,10 +1,11 @@
 /**
  * How long-running work (capture, relay, delivery) continues after a failure of the store or the sink: it reports why it does not run
- * and since when, and tries again.
+ * and since when, and tries again. How it finishes what it has begun when it is interrupted.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import type { Outage, StoreError } from "./Store.ts"
 
@@ -54,3 +55,15 @@ export const storePause = Duration.seconds(2)
 /** Tries again every `storePause` while the store is unavailable. Reports nothing. */
 export const retryWhileStoreUnavailable = <A, R>(effect: Effect.Effect<A, StoreError, R>) =>
   Effect.retry(effect, { while: (error) => error.reason.retryable, schedule: Schedule.spaced(storePause) })
+
+/** If the effect is interrupted, it is completed nevertheless, unless that takes longer than `limit`. */
+export const finishOnInterrupt =
+  (limit: Duration.Duration) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(Effect.forkChild(restore(effect)), (fiber) =>
+        restore(Fiber.join(fiber)).pipe(
+          Effect.onInterrupt(() =>
+            Fiber.await(fiber).pipe(Effect.timeoutOption(limit), Effect.andThen(Fiber.interrupt(fiber)))
+          )
+        ))
+    )

@@ -3,6 +3,7 @@
  *
  * Invariants
  * 1. Pages are committed in the order in which they were requested, and a stream has one request in flight at a time
+ * 2. If the run is interrupted, a page whose commit has begun is committed, and no response is awaited
  *
  * Gotchas
  * - A list over live data may never end, or its cursors may form a loop. A run is aborted if a cursor repeats, or after a hundred
@@ -10,8 +11,10 @@
  *   cursor is remembered, and it is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds of the loop.
  * - An empty page with a cursor is not the end of the list (P6).
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Page, Priority, Source } from "../../source/Source.ts"
+import { finishOnInterrupt } from "../../store/Recovery.ts"
 import type { RowCounts, Run, StreamState } from "../../store/State.ts"
 import type { Store } from "../../store/Store.ts"
 import { addRowCounts, zeroRowCounts } from "../commit/Ingest.ts"
@@ -20,6 +23,9 @@ import { RunAborted } from "../schedule/StreamLifecycle.ts"
 import { requestPage, type RunError, type Stream } from "../Stream.ts"
 
 const maxPagesWithoutNewRows = 100
+
+/** An interrupted run does not wait longer for the commit of its page. Shards move within two seconds. */
+const longestCommit = Duration.seconds(1)
 
 export const newRun = (
   state: StreamState,
@@ -80,7 +86,9 @@ export const readPages = Effect.fnUntraced(function*(
     }
     const ahead = next === null || (yield* loop.shouldYield) ? null : fetch(next)
     const [committed, following] = yield* Effect.all([
-      loop.commit({ ...run, pages, cursor: next, ...isPowerOfTwo(pages) ? { loopMarker: next } : {} }, page),
+      loop.commit({ ...run, pages, cursor: next, ...isPowerOfTwo(pages) ? { loopMarker: next } : {} }, page).pipe(
+        finishOnInterrupt(longestCommit)
+      ),
       ahead === null ? Effect.succeed(null) : Effect.exit(ahead)
     ], { concurrency: 2 })
     run = committed

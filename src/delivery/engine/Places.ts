@@ -20,8 +20,11 @@ import type { Owner, Store, StoreError } from "../../store/Store.ts"
 
 /** When a scope that was lost is taken again, if it is still placed here. */
 const retakeAfterMillis = 10_000
-/** How long running attempts may continue when their shard moves. Then they are interrupted, and may take as long as `evictionTime`. */
-const leaveTime = "1500 millis"
+/**
+ * How long running attempts may continue when their shard moves. Then they are interrupted, and may take as long as `evictionTime`. The
+ * next process has the rest of two seconds to notice and to take the shard.
+ */
+const leaveTime = "1100 millis"
 const evictionTime = "400 millis"
 
 const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)

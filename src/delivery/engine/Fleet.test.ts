@@ -140,6 +140,56 @@ describe("deliveries in two processes", () => {
       yield* rig.empty
     }))
 
+  describe("a shard that is lost and taken again while an attempt of its earlier term still runs", () => {
+    /** The first attempt of `a1` ends 30 seconds after it started, even if it is interrupted; later ones take two minutes. */
+    const retaken = Effect.fnUntraced(function*(lostClaims: number) {
+      const started: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        { concurrency: 8, timeout: "10 minutes" },
+        ({ recordId }) =>
+          Effect.suspend(() => {
+            started.push(recordId)
+            if (recordId !== "a1") return Effect.void
+            return started.length === 1 ? Effect.uninterruptible(Effect.sleep("30 seconds")) : Effect.sleep("2 minutes")
+          })
+      )
+      const processes = yield* pair(plugin)
+      const { passTime, rig } = processes
+      yield* rig.append("a1")
+      yield* passTime(1)
+      assert.deepStrictEqual(started, ["a1"])
+      yield* rig.store.takeOwnerships([scopeOf(acme)])
+      yield* rig.append("a2")
+      yield* passTime(2)
+      assert.deepStrictEqual(started, ["a1"])
+      rig.lostClaims = lostClaims
+      yield* passTime(12)
+      return { ...processes, started }
+    })
+
+    it.effect("claims its deliveries again if the response of their claim is lost (X9, X10)", () =>
+      Effect.gen(function*() {
+        const { passTime, rig, started } = yield* retaken(1)
+        assert.deepStrictEqual([rig.lostClaims, started.toSorted()], [0, ["a1", "a1", "a2"]])
+        yield* passTime(140)
+        yield* rig.empty
+      }))
+
+    it.effect("runs an attempt of the new term on after that of the earlier term has ended (X9, X10)", () =>
+      Effect.gen(function*() {
+        const { passTime, rig, started } = yield* retaken(0)
+        assert.deepStrictEqual(started.toSorted(), ["a1", "a1", "a2"])
+        yield* passTime(20)
+        rig.lostClaims = 1
+        yield* rig.append("a3")
+        yield* passTime(3)
+        assert.deepStrictEqual([rig.lostClaims, started.toSorted()], [0, ["a1", "a1", "a2", "a3"]])
+        yield* passTime(120)
+        yield* rig.empty
+      }))
+  })
+
   it.effect("a process that is replaced as the one that creates deliveries runs those of its shards on (I10)", () =>
     Effect.gen(function*() {
       const received: Array<string> = []

@@ -1,7 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import type { Overview } from "../http/status/Overview.ts"
-import { kafkaDependency } from "./Composition.ts"
+import { fleetDependency, kafkaDependency } from "./Composition.ts"
 
 const overview: Overview = {
   streams: [],
@@ -29,5 +30,16 @@ describe("the check of Kafka", () => {
       assert.deepStrictEqual(yield* checkOf("running"), [null, null, null])
       const reason = { message: "no broker answers", hint: "check KAFKA_BROKERS" }
       assert.deepStrictEqual(yield* checkOf("waiting", reason), ["no broker answers; check KAFKA_BROKERS", null, null])
+    }))
+})
+
+describe("the check of the fleet", () => {
+  it.effect("fails until the process has its share of the work", () =>
+    Effect.gen(function*() {
+      const joined = yield* Latch.make(false)
+      const { problem } = fleetDependency({ joined })
+      assert.match((yield* problem) ?? "", /waits for its share/)
+      yield* joined.open
+      assert.isNull(yield* problem)
     }))
 })

@@ -31,7 +31,7 @@ import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domai
 import * as Processing from "../domain/Processing.ts"
 import { Calls } from "../fleet/Calls.ts"
 import { Membership } from "../fleet/Membership.ts"
-import { Placement } from "../fleet/Placement.ts"
+import { Placement, PlacementEngine } from "../fleet/Placement.ts"
 import * as QueuedCalls from "../fleet/QueuedCalls.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
@@ -209,23 +209,36 @@ export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Sta
       })
   }) satisfies Dependency
 
-const serverDependencies = Effect.map(
-  Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, PausedAccounts]),
-  ([relay, plugins, pausedAccounts]): ReadonlyArray<Dependency> => [
-    ...Option.toArray(Option.map(relay, kafkaDependency)),
-    { name: "plugins", problem: problemOf(plugins.engineState) },
-    {
-      name: "reading",
-      remark: (overview) =>
-        Effect.succeed(
-          Option.isNone(relay) || overview === null
-            ? null
-            : describePause(overview.log.newest - overview.log.published, { limit: maxUnpublished })
-        )
-    },
-    { name: "api", remark: () => pausedAccounts.remark }
-  ]
-)
+/** Exported for its test. */
+export const fleetDependency = ({ joined }: Pick<PlacementEngine["Service"], "joined">) =>
+  ({
+    name: "fleet",
+    problem: Effect.sync(() =>
+      joined.isOpen()
+        ? null
+        : "this process waits for its share of the work; if that takes longer than 10 seconds, compare the shares with `rollcall fleet`"
+    )
+  }) satisfies Dependency
+
+const serverDependencies = (isFleet: boolean) =>
+  Effect.map(
+    Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, PausedAccounts, PlacementEngine]),
+    ([relay, plugins, pausedAccounts, engine]): ReadonlyArray<Dependency> => [
+      ...isFleet ? [fleetDependency(engine)] : [],
+      ...Option.toArray(Option.map(relay, kafkaDependency)),
+      { name: "plugins", problem: problemOf(plugins.engineState) },
+      {
+        name: "reading",
+        remark: (overview) =>
+          Effect.succeed(
+            Option.isNone(relay) || overview === null
+              ? null
+              : describePause(overview.log.newest - overview.log.published, { limit: maxUnpublished })
+          )
+      },
+      { name: "api", remark: () => pausedAccounts.remark }
+    ]
+  )
 
 /** The dependencies that do not work, for the list of processes. */
 const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<ReadonlyArray<ProcessProblem>> =>
@@ -242,7 +255,7 @@ const folderOf = (store: StoreLocation): string | null =>
 
 export const serverLayer = ({ accounts, http, kafka, rawConfig, store }: ResolvedConfig) =>
   Layer.unwrap(
-    Effect.map(Effect.all([serverDependencies, PausedAccounts]), ([dependencies, { usageOf }]) =>
+    Effect.map(Effect.all([serverDependencies(joinsFleet({ store })), PausedAccounts]), ([dependencies, { usageOf }]) =>
       Server.layer({
         ...http,
         dependencies,
@@ -250,7 +263,8 @@ export const serverLayer = ({ accounts, http, kafka, rawConfig, store }: Resolve
         storeFolder: folderOf(store),
         samples: true,
         usageOf,
-        checkIntegration: (body) => Config.checkIntegration(rawConfig, Object.keys(accounts), body)
+        checkIntegration: (body) =>
+          Config.checkIntegration(rawConfig, Object.keys(accounts), body)
       }).pipe(
         Layer.tap((context) =>
           Effect.flatMap(

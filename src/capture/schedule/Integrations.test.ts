@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
@@ -409,7 +410,13 @@ describe("Integrations", () => {
     scenario(Effect.fnUntraced(function*() {
       const first = yield* startProcess({ declared: [acme] })
       yield* first.stop
-      const second = yield* startProcess()
+      const lines: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+      const second = yield* startProcess().pipe(
+        Effect.provide(Logger.layer([logger])),
+        Effect.provideService(References.MinimumLogLevel, "Warn")
+      )
+      assert.deepStrictEqual(lines, ["Warn integration is not declared any longer and is not read"])
       assert.deepInclude(yield* stateOf(acme.id), { state: "removed", declared: false })
       assert.isTrue((yield* streamOf(acme.id))?.retired)
       yield* second.add(acme)

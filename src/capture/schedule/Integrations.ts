@@ -250,10 +250,16 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const before = new Map((yield* store.integrations).map((integration) => [integration.id, integration]))
     const taken = combined(before).filter(({ id }) => isTaken(id))
     const active = taken.filter(({ state }) => state === "active")
+    const read = new Set(active.map(({ id }) => id))
     yield* discoverNew(active)
     const changed = taken.filter((integration) => !Equal.equals(before.get(integration.id), integration))
     yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
-    const read = new Set(active.map(({ id }) => id))
+    for (const { id } of changed.filter(({ id }) => before.get(id)?.state === "active" && !read.has(id))) {
+      yield* Effect.annotateLogs(Effect.logWarning("integration is not declared any longer and is not read"), {
+        integration: id,
+        hint: "its records are kept; if it should be read, declare it in the configuration of every process"
+      })
+    }
     const others = (yield* store.streams).filter(({ integration }) => isTaken(integration) && !read.has(integration))
     if (others.length > 0) yield* stopReading(new Set(others.map(({ integration }) => integration)))
     if (active.length > 0) yield* startReading(active)

@@ -27,13 +27,19 @@ import { PlacementEngine } from "./Placement.ts"
 
 const group = "default"
 
-/** Longer times delay the takeover from a dead process; shorter ones take the shards of a process that is only slow. */
 const timing = {
+  /** Longer times delay the takeover from a dead process; shorter ones take the shards of a process that is only slow. */
   shardLockExpiration: "5 seconds",
   shardLockRefreshInterval: "1500 millis",
-  refreshAssignmentsInterval: "1 second",
-  runnerJoinDebounce: "500 millis"
+  /** Until a process notices that another one left. */
+  refreshAssignmentsInterval: "250 millis",
+  runnerJoinDebounce: "500 millis",
+  /** No messages are polled: this is the pause after a failed attempt to take shards, ten seconds by default. */
+  entityMessagePollInterval: "250 millis"
 } as const
+
+/** Until a process that got no shard is ready nevertheless: more processes than shards stand by. */
+const longestJoin = "10 seconds"
 
 /** `process`: unique in the fleet. */
 const sharding = (process: string) =>
@@ -84,9 +90,10 @@ export const run = (
       const shard = shardOf(name)
       return cluster.registerSingleton(
         shard === null ? name : nameIn(cluster, name, shard),
-        Effect.provideService(run, References.MinimumLogLevel, level)
+        Effect.provideService(Effect.andThen(engine.joined.open, run), References.MinimumLogLevel, level)
       )
     })
+    yield* Effect.forkScoped(Effect.delay(engine.joined.open, longestJoin))
     return yield* Effect.never
   }).pipe(
     Effect.scoped,

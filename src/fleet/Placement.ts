@@ -8,6 +8,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 
@@ -28,9 +29,9 @@ interface Entry {
 /** Attaches an engine that decides where singletons run. It starts after they are registered, and ends before. */
 export class PlacementEngine extends Context.Service<PlacementEngine, {
   readonly attach: (register: RegisterSingleton) => Effect.Effect<void, never, Scope.Scope>
+  /** Opened by the engine once this process has its share. It stays open. */
+  readonly joined: Latch.Latch
 }>()("rollcall/fleet/PlacementEngine") {}
-
-const localContext = Context.make(PlacementEngine, { attach: () => Effect.void })
 
 const makeRegistry = () => {
   const entries = new Set<Entry>()
@@ -58,13 +59,19 @@ export class Placement extends Context.Service<Placement, {
   readonly singleton: RegisterSingleton
 }>()("rollcall/fleet/Placement") {
   /** Runs everything in this process. */
-  static readonly local: Layer.Layer<Placement | PlacementEngine> = Layer.succeedContext(
-    Context.add(localContext, Placement, { singleton: (_, run) => Effect.asVoid(Effect.forkScoped(run)) })
+  static readonly local: Layer.Layer<Placement | PlacementEngine> = Layer.effectContext(
+    Effect.sync(() =>
+      Context.make(PlacementEngine, { attach: () => Effect.void, joined: Latch.makeUnsafe(true) }).pipe(
+        Context.add(Placement, { singleton: (_, run) => Effect.asVoid(Effect.forkScoped(run)) })
+      )
+    )
   )
 
   /** Runs nothing until an engine is attached. */
   static readonly layer: Layer.Layer<Placement | PlacementEngine> = Layer.effectContext(Effect.sync(() => {
     const { attach, singleton } = makeRegistry()
-    return Context.make(PlacementEngine, { attach }).pipe(Context.add(Placement, { singleton }))
+    return Context.make(PlacementEngine, { attach, joined: Latch.makeUnsafe(false) }).pipe(
+      Context.add(Placement, { singleton })
+    )
   }))
 }

@@ -28,7 +28,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
     files:
-      /^(source\/(Source|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|LogQueries|Store|StoreFault|State|Deliveries|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink)\.ts$/,
+      /^(source\/(Source|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|LogQueries|Store|StoreFault|State|Deliveries|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink|telemetry\/(MetricExport|Tracing))\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },
@@ -91,7 +91,7 @@ const layers: ReadonlyArray<Layer> = [
     imports: ["api", "world"],
     packages: /^(@effect\/platform-node\/|node:http$)/
   },
-  { name: "telemetry", files: /^telemetry\//, imports: ["domain"], packages: /^node:/ },
+  { name: "telemetry", files: /^telemetry\//, imports: [...ports, "domain"], packages: /^node:/ },
   {
     name: "http",
     files: /^http\//,

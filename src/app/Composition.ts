@@ -11,6 +11,7 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { dirname, resolve } from "node:path"
 import * as Commands from "../capture/command/Commands.ts"
@@ -286,6 +287,17 @@ const logStoreOpened = (place: StoreLocation) =>
         new: isNew
       }))
   )
+
+const loadOtlp = Effect.promise(() => import("../telemetry/Otlp.ts"))
+
+/** Exports traces and metrics of everything that is built on it, if that is configured. */
+export const telemetryLayer = ({ telemetry }: Pick<Config.Settings, "telemetry">): Layer.Layer<never> => {
+  if (telemetry === null) return Layer.empty
+  const attributes = { "service.version": version, "service.instance.id": randomUUID(), ...telemetry.attributes }
+  return Layer.unwrap(Effect.map(loadOtlp, ({ layer }) => layer({ ...telemetry, attributes }))).pipe(
+    Layer.provide(NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true }))
+  )
+}
 
 const membershipLayer = Membership.layer({ version, host: hostname(), pid: process.pid })
 

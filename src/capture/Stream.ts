@@ -7,6 +7,7 @@ import type { Processing } from "../domain/Processing.ts"
 import { captureScopeOf, captureScopes } from "../domain/Shard.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
 import { type Owner, Store, type StoreError, type StreamTx } from "../store/Store.ts"
+import type * as Tracing from "../telemetry/Tracing.ts"
 import type { RunAborted, StreamSettings } from "./schedule/StreamLifecycle.ts"
 
 export type RunError = SourceError | RunAborted | StoreError
@@ -77,6 +78,16 @@ export const requestPage = (
     Source,
     (source) => source.page({ account: settings.account, integration: key.integration, model: key.model, ...request })
   )
+
+/** The attributes of a stream's spans. */
+export const spanAttributes = (
+  { integration, model }: StreamKey,
+  details: Tracing.Attributes = {}
+): Tracing.Attributes => ({
+  "rollcall.integration": integration,
+  "rollcall.model": model,
+  ...details
+})
 
 /** Adds the stream and these details to log lines. */
 export const annotate = ({ integration, model }: StreamKey, details: Readonly<Record<string, unknown>> = {}) =>

@@ -104,7 +104,7 @@ const exitOnBrokenPipe = (error: NodeJS.ErrnoException): void => {
   exit.call(process, 0)
 }
 
-/** Runs the whole program and exits. No tracer exports spans, so none are made. */
+/** Runs the whole program and exits. Effect makes no spans of its own; `telemetry/Tracing.ts` makes those that are exported. */
 export const runMain = async <A>(program: Effect.Effect<A, CommandFailed | CliError.CliError>): Promise<never> => {
   process.stdout.on("error", exitOnBrokenPipe)
   return process.exit(exitCode(await Effect.runPromiseExit(Effect.withTracerEnabled(program, false))))

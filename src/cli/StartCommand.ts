@@ -10,7 +10,8 @@ import {
   type ResolvedConfig,
   serverLayer,
   serviceLayer,
-  takePart
+  takePart,
+  telemetryLayer
 } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
@@ -144,7 +145,7 @@ export const start = Command.make("start", {
             runForever(plan),
             Layer.provideMerge(serverLayer(plan), pipelineLayer(plan, { alone: false }))
           )
-      }).pipe(Effect.provide(serviceLayer(settings)), stopOnSignal)
+      }).pipe(Effect.provide(serviceLayer(settings)), Effect.provide(telemetryLayer(settings)), stopOnSignal)
     }).pipe(withLoggedErrors({ ...Config.parseLogSettings(input), ...given({ level: logLevel }) })))).pipe(
     Command.withDescription("Read every stream and publish its changes until interrupted"),
     Command.withExamples([

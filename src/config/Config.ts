@@ -28,6 +28,7 @@ import { parseKafka } from "./KafkaSettings.ts"
 import { parseAllowPlaintext } from "./Plaintext.ts"
 import { ConfigFaults, type Fault, type RawConfig } from "./RawConfig.ts"
 import { parseEncryptionKeys, parseStore } from "./StoreSettings.ts"
+import { parseTelemetry } from "./TelemetrySettings.ts"
 
 // ---- all settings -------------------------------------------------------------------------------------------------
 
@@ -92,6 +93,8 @@ const parseSettings = (sections: Sections) => {
     kafka: parseKafka(sections.kafka, allowPlaintext),
     /** Settings of the log lines that the process prints, not of the event log. */
     log: parseLog(sections.log),
+    /** Export of traces and metrics; null: none. */
+    telemetry: parseTelemetry(sections.log, allowPlaintext),
     plugins: parsePlugins(sections.plugins)
   }
 }

@@ -159,7 +159,7 @@ export interface ConfigFile {
   readonly overlapMin?: DurationText
   readonly retryBase?: DurationText
   /** Connections to other machines that may be unencrypted; without it none may. */
-  readonly allowPlaintext?: ReadonlyArray<"api" | "kafka" | "postgres" | "http">
+  readonly allowPlaintext?: ReadonlyArray<"api" | "kafka" | "postgres" | "http" | "otlp">
   /** `sqlite:<file>` or `postgres://<user>@<host>/<database>` */
   readonly store?: string
   /** How long the event log is kept. */

@@ -32,7 +32,9 @@ describe("a connection to another machine", () => {
     [database("db.internal/feed?sslmode=prefer"), /verify-full/],
     [database("db.internal/feed?sslmode=require&sslmode=prefer"), /verify-full/],
     [database("localhost/feed?host=10.0.0.5"), /verify-full/],
-    [{ ...database("db.internal/feed"), ROLLCALL_ALLOW_PLAINTEXT: "api" }, /add postgres/]
+    [{ ...database("db.internal/feed"), ROLLCALL_ALLOW_PLAINTEXT: "api" }, /add postgres/],
+    [{ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "http://collector:4318/" }, /add otlp to ROLLCALL_ALLOW_PLAINTEXT/],
+    [{ OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "http://10.0.0.9/", ROLLCALL_ALLOW_PLAINTEXT: "http" }, /Use https/]
   ]
   for (const [variables, hint] of refused) {
     it.effect(`is refused with ${JSON.stringify(variables)}, because it is not encrypted`, () =>
@@ -59,7 +61,10 @@ describe("a connection to another machine", () => {
     database("%2Frun%2Fpostgresql/feed"),
     { DATABASE_URL: "postgres:///feed?user=u" },
     { DATABASE_URL: "postgres:///feed?host=/run/postgresql&sslmode=disable" },
-    { ...database("db.internal/feed"), ROLLCALL_ALLOW_PLAINTEXT: "Postgres,api" }
+    { ...database("db.internal/feed"), ROLLCALL_ALLOW_PLAINTEXT: "Postgres,api" },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "http://localhost:4318" },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "https://collector" },
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318", ROLLCALL_ALLOW_PLAINTEXT: "otlp" }
   ]
   for (const variables of accepted) {
     it.effect(`is accepted with ${JSON.stringify(variables)}`, () =>

@@ -5,7 +5,7 @@
 import { isIPv4 } from "node:net"
 import type { ConfigValue } from "./ConfigValue.ts"
 
-const connections = ["api", "kafka", "postgres", "http"] as const
+const connections = ["api", "kafka", "postgres", "http", "otlp"] as const
 export type PlaintextConnection = (typeof connections)[number]
 
 /** Whether only this machine can reach an address. */

@@ -34,7 +34,9 @@ const misspelled: ReadonlyArray<[name: string, meant: string]> = [
   ["ROLLCALL_BROKERS", "KAFKA_BROKERS"],
   ["KAFKA_BROKER", "KAFKA_BROKERS"],
   ["KAFKA_SLL", "KAFKA_SSL"],
-  ["KAFKA_SASL_PASWORD_FILE", "KAFKA_SASL_PASSWORD_FILE"]
+  ["KAFKA_SASL_PASWORD_FILE", "KAFKA_SASL_PASSWORD_FILE"],
+  ["OTEL_SERVICENAME", "OTEL_SERVICE_NAME"],
+  ["OTEL_TRACE_EXPORTER", "OTEL_TRACES_EXPORTER"]
 ]
 
 const known: ReadonlyArray<Record<string, string>> = [
@@ -51,6 +53,10 @@ const known: ReadonlyArray<Record<string, string>> = [
   { KAFKA_NODE_ID: "1", KAFKA_HEAP_OPTS: "-Xmx1g", KAFKA_LISTENERS: "x", KAFKA_BOOTSTRAP_SERVERS: "b:9092" },
   { KAFKA_BROKER: "b:9092", KAFKA_BROKERS: "b:9092" },
   { PATH: "/bin", HOME: "/", ROLL: "1", ROLLUP_WATCH: "true", DATABASE_URI: "x" },
+  // variables of OpenTelemetry that other programs read
+  { OTEL_LOGS_EXPORTER: "otlp", OTEL_EXPORTER_OTLP_LOGS_ENDPOINT: "x", OTEL_PROPAGATORS: "b3", OTEL_LOG_LEVEL: "info" },
+  { OTEL_EXPORTER_OTLP_CERTIFICATE: "x", OTEL_EXPORTER_OTLP_COMPRESSION: "gzip", OTEL_BSP_MAX_QUEUE_SIZE: "1" },
+  { OTEL_EXPORTER_OTLP_HEADERS_FILE: "/run/headers" },
   { ROLLCALL_INTERVALL: "" }
 ]
 

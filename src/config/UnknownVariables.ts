@@ -80,7 +80,7 @@ export const findUnknownVariables = (
     const known = new Set([...settings, ...names])
     const isSet = (name: string): boolean => (environment[name]?.trim() ?? "") !== ""
     const unknown = Object.keys(environment).sort().filter((name) =>
-      /^[rk]/i.test(name) && !known.has(name) && isSet(name) && !isServiceLink(name, environment[name] ?? "")
+      /^[rko]/i.test(name) && !known.has(name) && isSet(name) && !isServiceLink(name, environment[name] ?? "")
     )
     const faults: Array<Fault> = []
     for (const name of unknown) {

@@ -63,6 +63,8 @@ export interface LogEntry extends NewEvent {
   readonly model: Model
   /** Content before the change; null on `created`. */
   readonly before: Json | null
+  /** The span that appended the row, as W3C `traceparent`; null if its trace is not recorded. */
+  readonly traceparent: string | null
 }
 
 /** Identifies the log that a position belongs to. */
@@ -132,6 +134,9 @@ const encodeSource = (integration: string): string =>
 export const partitionKey = (entry: { readonly integration: string; readonly model: Model; readonly id: string }) =>
   `${entry.integration}/${entry.model}/${entry.id}`
 
+/** The attribute of the extension for distributed tracing, if the trace is recorded. */
+const tracingOf = ({ traceparent }: LogEntry) => traceparent === null ? {} : { traceparent }
+
 /** The attributes that differ between the events of a stream with the same kind, origin and generation. */
 export const ownAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   id: entry.eventId,
@@ -140,7 +145,8 @@ export const ownAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   recordversion: String(entry.version),
   position: formatPosition(identity, entry.position, entry.chain),
   sequence: sequenceOf(identity, entry.position),
-  partitionkey: partitionKey(entry)
+  partitionkey: partitionKey(entry),
+  ...tracingOf(entry)
 })
 
 /** CloudEvents context attributes, extensions included. The own attributes have the order of `ownAttributesOf`. */
@@ -162,7 +168,8 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => {
     origin: entry.origin,
     position,
     sequence,
-    partitionkey
+    partitionkey,
+    ...tracingOf(entry)
   }
 }
 

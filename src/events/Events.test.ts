@@ -33,6 +33,15 @@ const reasonOf = (decode: () => unknown): string => {
 }
 
 describe("rollcall/events", () => {
+  it("an event has the trace in which it was stored, from Kafka and from the feed, and null without one", () => {
+    const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+    const traced = { ...hire, traceparent }
+    assert.strictEqual(Events.fromKafka(received(sent(traced)[0]!)).traceparent, traceparent)
+    assert.strictEqual(Events.fromJson(cloudEventTextOf(identity, traced)).traceparent, traceparent)
+    assert.isNull(Events.fromKafka(received(sent(hire)[0]!)).traceparent)
+    assert.isNull(Events.fromJson(cloudEventTextOf(identity, hire)).traceparent)
+  })
+
   it("an event decodes without the content before it, which may have been forgotten, erased or pruned", () => {
     for (const kind of ["updated", "deleted"] as const) {
       const known = { ...hire, kind, before: null, after: kind === "deleted" ? null : hire.after }
@@ -51,6 +60,7 @@ describe("rollcall/events", () => {
       id: "event-7",
       position: `k3f9a2c1-1-7-${hire.chain}`,
       sequence: "0000000001-0000000000000007",
+      traceparent: null,
       integration: "greenhouse:acme",
       model: "ats.application",
       recordId: "a1",

@@ -33,6 +33,8 @@ export interface Transition<M extends Model> {
 interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
   /** Of two events of one log, the later one has the greater text. */
   readonly sequence: string
+  /** The span in which Rollcall stored the event, as W3C `traceparent`; null if no trace was recorded. */
+  readonly traceparent: string | null
   readonly transitions: ReadonlyArray<Transition<M>>
 }
 
@@ -82,7 +84,8 @@ const Attributes = Schema.Struct({
   id: Schema.String,
   type: Schema.TemplateLiteral(["rollcall.", Schema.String]),
   position: Schema.String,
-  sequence: Schema.String
+  sequence: Schema.String,
+  traceparent: Schema.optionalKey(Schema.String)
 })
 
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -135,6 +138,7 @@ const eventOf = (attributes: unknown, data: unknown): Event => {
     id: known.success.id,
     position: known.success.position,
     sequence: known.success.sequence,
+    traceparent: known.success.traceparent ?? null,
     recordId,
     remoteId: remote_id,
     changedAt: changed_at,

@@ -19,6 +19,8 @@ export interface PublishedEvent extends Envelope<Model> {
   readonly before: JsonObject | null
   readonly after: JsonObject | null
   readonly transitions: ReadonlyArray<Transition>
+  /** The span that appended the event; null if its trace is not recorded. Not for handlers. */
+  readonly traceparent: string | null
 }
 
 /** The top-level properties that changed. */
@@ -32,8 +34,8 @@ const valueAt = (record: JsonObject | null, name: string): JsonValue | undefined
 const isOwn = (plugin: string, { cause, changes }: PublishedEvent): boolean =>
   cause !== null && cause.plugin === plugin && isOwnChangeOnly(cause, changes)
 
-/** The event without its transitions. */
-const envelopeOf = Struct.omit<PublishedEvent, ["transitions"]>(["transitions"])
+/** The event without its transitions and its trace. */
+const envelopeOf = Struct.omit<PublishedEvent, ["transitions", "traceparent"]>(["transitions", "traceparent"])
 
 const isKindOf = (trigger: Trigger, { kind, model }: PublishedEvent) => trigger === `${model}.${kind}`
 const isTransitionOf = (trigger: Trigger, { model }: PublishedEvent, { name }: Transition) =>

@@ -53,6 +53,16 @@ const logHeaders = {
   ce_position: text("Position in the event log; opaque"),
   ce_sequence: text("Order in the event log: a text of fixed width that sorts by generation, then by position")
 }
+const traceHeader = (description: string) => ({
+  type: "string",
+  pattern: "^00-[0-9a-f]{32}-[0-9a-f]{16}-01$",
+  description
+})
+const appended =
+  "W3C trace context of the span that stored the change; only while traces are exported and this one is recorded"
+/** For tracing libraries, in every form of the value. */
+const traceHeaders = { traceparent: traceHeader(appended) }
+const cloudEventTraceHeaders = { ...traceHeaders, ce_traceparent: traceHeader(`${appended}. The same as traceparent`) }
 const stubHeader = {
   ce_stub: { const: "true", description: "The content was too large for the topic: the value has the path to read it" }
 }
@@ -65,13 +75,17 @@ const headersWith = (always: object, sometimes: object) => ({
 })
 const eventHeaders = headersWith(
   { ...recordHeaders("rollcall.<model>.<kind>"), ...logHeaders, ce_dataschema: text("Id of the value's schema") },
-  stubHeader
+  { ...stubHeader, ...cloudEventTraceHeaders }
 )
 /** A record that is gone without an event is removed by a message without the headers of the log. */
-const stateHeaders = headersWith(recordHeaders("rollcall.<model>.state"), { ...logHeaders, ...stubHeader })
+const stateHeaders = headersWith(recordHeaders("rollcall.<model>.state"), {
+  ...logHeaders,
+  ...stubHeader,
+  ...cloudEventTraceHeaders
+})
 const progressHeaders = headersWith({ "content-type": logHeaders["content-type"] }, {})
 /** A message without a value has no headers. */
-const jsonHeaders = headersWith({}, { "content-type": logHeaders["content-type"] })
+const jsonHeaders = headersWith({}, { "content-type": logHeaders["content-type"], ...traceHeaders })
 
 const parameters = (topic: string) =>
   topic.includes("{integration}")

@@ -31,6 +31,7 @@ import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
 import { backoff, type Condition, describeStoreError, finishOnInterrupt, nextCondition } from "../store/Recovery.ts"
 import { type Outage, type Owner, relayReader, Store, type StoreError } from "../store/Store.ts"
+import * as Tracing from "../telemetry/Tracing.ts"
 import * as Progress from "./Progress.ts"
 import { Diverged, failOn, findMismatch, findResumePoint } from "./ResumePoint.ts"
 import { type Checkpoint, Sink, type SinkError, unreachable } from "./Sink.ts"
@@ -194,7 +195,12 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   })
 
   const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, checkpoint: Checkpoint) {
-    yield* sink.publish(identity, batch, checkpoint)
+    const inSpans = Tracing.inEachTraceOf(
+      batch.map(({ traceparent }) => traceparent),
+      "relay",
+      (events) => ({ "rollcall.events": events, "rollcall.batch.events": batch.length })
+    )
+    yield* inSpans(sink.publish(identity, batch, checkpoint))
     yield* store.saveReaderPosition(owner, relayReader, checkpoint.position)
     yield* measure(batch)
     yield* markPublished(checkpoint.position)

@@ -60,10 +60,13 @@ export const retryWhileStoreUnavailable = <A, R>(effect: Effect.Effect<A, StoreE
 export const finishOnInterrupt =
   (limit: Duration.Duration) => <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(Effect.forkChild(restore(effect), { startImmediately: true }), (fiber) =>
-        restore(Fiber.join(fiber)).pipe(
-          Effect.onInterrupt(() =>
-            Fiber.await(fiber).pipe(Effect.timeoutOption(limit), Effect.andThen(Fiber.interrupt(fiber)))
+      Effect.flatMap(
+        Effect.forkChild(restore(effect), { startImmediately: true }),
+        (fiber) =>
+          restore(Fiber.join(fiber)).pipe(
+            Effect.onInterrupt(() =>
+              Fiber.await(fiber).pipe(Effect.timeoutOption(limit), Effect.andThen(Fiber.interrupt(fiber)))
+            )
           )
-        ))
+      )
     )

@@ -137,7 +137,8 @@ const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
     changedAt: typeof content["changed_at"] === "string" ? content["changed_at"] : null,
     detectedAt: fixture.detectedAt ?? start,
     cause: fixture.cause ?? null,
-    position: "test-1-0"
+    position: "test-1-0",
+    traceparent: null
   }
 }
 
@@ -167,7 +168,8 @@ export const toLogEntry = (event: AnyEvent, position: number): LogEntry => {
     detectedAt: event.detectedAt.getTime(),
     cause: textOf(event.cause),
     position,
-    chain: genesis
+    chain: genesis,
+    traceparent: null
   }
 }
 

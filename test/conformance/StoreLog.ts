@@ -5,9 +5,11 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
-import { chainOf, genesis } from "../../src/domain/ChangeEvent.ts"
+import * as Tracer from "effect/Tracer"
+import { chainOf, genesis, type LogEntry } from "../../src/domain/ChangeEvent.ts"
 import type { Head } from "../../src/store/State.ts"
 import type { LogQuery, RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
+import * as Tracing from "../../src/telemetry/Tracing.ts"
 import {
   all,
   begin,
@@ -127,8 +129,30 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           })
           yield* write([{ head: headOf("a", { version: 1 }), events: [event] }])
           assert.deepStrictEqual(yield* store.readLog(all), [
-            { ...event, ...tags, position: 1, chain: chainOf(genesis, event.eventId), before: null }
+            { ...event, ...tags, position: 1, chain: chainOf(genesis, event.eventId), before: null, traceparent: null }
           ])
+        })
+      )
+
+      test(
+        "names the span in which an event was appended, and none for an event without one",
+        Effect.gen(function*() {
+          const { store, write } = yield* begin
+          const tracer = Tracer.make({ span: (options) => new Tracer.NativeSpan(options) })
+          yield* write([created("a")])
+          const traceparent = yield* Effect.andThen(
+            write([created("b"), created("c")]),
+            Tracing.traceparent
+          ).pipe(
+            Tracing.inTrace("release", {}),
+            Effect.provideService(Tracing.Tracing, { tracer, share: 1, continues: true })
+          )
+          assert.match(String(traceparent), /^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/)
+          yield* write([created("d")])
+          const expected = [null, traceparent, traceparent, null]
+          const traces = (entries: ReadonlyArray<LogEntry>) => entries.map((entry) => entry.traceparent)
+          assert.deepStrictEqual(traces(yield* store.readLog(all)), expected)
+          assert.deepStrictEqual(traces(yield* store.readLog({ ...all, after: 2, limit: 1 })), [traceparent])
         })
       )
 

@@ -14,10 +14,11 @@ import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { updateReportedTo } from "../../domain/Watermark.ts"
 import type { RowCounts, Run, StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import { logHolds, releaseStaged } from "../guard/Release.ts"
 import * as Metrics from "../Metrics.ts"
 import { RunAborted, widenOverlap, withProcessing } from "../schedule/StreamLifecycle.ts"
-import { type Stream, transact } from "../Stream.ts"
+import { spanAttributes, type Stream, transact } from "../Stream.ts"
 import { appendEvents } from "./AppendEvents.ts"
 import { takeUnconfirmedWrites } from "./Attribution.ts"
 import {
@@ -138,9 +139,19 @@ export const commitPage = Effect.fnUntraced(function*(
     yield* tx.saveState(released.state)
     return { before, ingested, events: [...events, ...released.events], finished: { ...released, unconfirmed } }
   })
+  const commitWhole = Effect.tap(
+    transact(stream, commit),
+    ({ events, ingested: { rowCounts } }) =>
+      Tracing.note(() => ({
+        "rollcall.records.read": rowCounts.read,
+        "rollcall.records.changed": rowCounts.changed,
+        "rollcall.events": events.length
+      }))
+  )
   const mayBeQuiet = page.results.length === 0 && page.endsRun === true && run.kind === "poll"
   const quiet = mayBeQuiet && page.known !== undefined ? yield* commitQuietly(page.known) : null
-  const { before, events, finished, ingested } = quiet ?? (yield* transact(stream, commit))
+  const { before, events, finished, ingested } = quiet ??
+    (yield* Tracing.inSpanOrTrace("commit", spanAttributes(key))(commitWhole))
   yield* Metrics.pageCommitted(key, ingested.rowCounts, (yield* Clock.currentTimeMillis) - now)
   yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, ingested))
   yield* Metrics.eventsDetected(events)

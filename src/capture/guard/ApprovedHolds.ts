@@ -13,10 +13,11 @@ import * as Effect from "effect/Effect"
 import * as Guard from "../../domain/Guard.ts"
 import type { Hold } from "../../store/State.ts"
 import type { Store, StoreError, StreamTx } from "../../store/Store.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import { pageContext } from "../commit/Ingest.ts"
 import * as Metrics from "../Metrics.ts"
 import { withProcessing } from "../schedule/StreamLifecycle.ts"
-import { annotate, type Stream, transact } from "../Stream.ts"
+import { annotate, spanAttributes, type Stream, transact } from "../Stream.ts"
 import { maskingHolds } from "./FieldMask.ts"
 import { approvedRules, releaseRows } from "./Release.ts"
 import { chunk } from "./Verdict.ts"
@@ -40,7 +41,9 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   )
   const { lastRunId } = tx.state
   const context = pageContext(stream, tx.state, { id: lastRunId, kind: "sweep", backfill: false }, now)
-  const events = yield* releaseRows(tx, rows, context, approvedRules(hold, maskingHolds(holds)))
+  const events = yield* Tracing.inTrace("release", spanAttributes(stream.key, { "rollcall.hold": hold.id }))(
+    releaseRows(tx, rows, context, approvedRules(hold, maskingHolds(holds)))
+  )
   return { hold: after, events }
 })
 

@@ -10,6 +10,7 @@
  *   pages in a row without a new row, which is a row of a record that the run has not read yet (P4); both are detected even if the run is interrupted and resumed. Only one
  *   cursor is remembered, and it is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds of the loop.
  * - An empty page with a cursor is not the end of the list (P6).
+ * - A sweep may have thousands of pages, so each of its pages begins a trace, which links to the sweep. A poll is one trace.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -17,10 +18,11 @@ import type { Page, Priority, Source } from "../../source/Source.ts"
 import { finishOnInterrupt } from "../../store/Recovery.ts"
 import type { RowCounts, Run, StreamState } from "../../store/State.ts"
 import type { Store } from "../../store/Store.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import { addRowCounts, zeroRowCounts } from "../commit/Ingest.ts"
 import type { PageCounts } from "../commit/PageCommit.ts"
 import { RunAborted } from "../schedule/StreamLifecycle.ts"
-import { requestPage, type RunError, type Stream } from "../Stream.ts"
+import { requestPage, type RunError, spanAttributes, type Stream } from "../Stream.ts"
 
 const maxPagesWithoutNewRows = 100
 
@@ -71,10 +73,21 @@ export const readPages = Effect.fnUntraced(function*(
   loop: PageLoop
 ): Effect.fn.Return<{ readonly run: Run; readonly done: boolean }, RunError, Store | Source> {
   const { updatedAfter } = start
+  const inPageSpan = start.kind === "poll"
+    ? Tracing.inSpan("page", spanAttributes(stream.key))
+    : Tracing.inTrace("page", spanAttributes(stream.key), "current")
+  /** Returns the page, and runs its commit in the page's span. */
   const fetch = (cursor: string | null) =>
-    requestPage(stream, { priority: loop.priority, cursor, updatedAfter, ids: null })
+    inPageSpan(
+      requestPage(stream, { priority: loop.priority, cursor, updatedAfter, ids: null }).pipe(
+        Effect.tap(({ next, results }) =>
+          Tracing.note(() => ({ "rollcall.page.records": results.length, "rollcall.page.last": next === null }))
+        ),
+        Effect.zip(Tracing.resume)
+      )
+    )
   let run = start
-  let page = yield* fetch(start.cursor)
+  let [page, inItsSpan] = yield* fetch(start.cursor)
   for (;;) {
     const next = page.next
     const pages = run.pages + 1
@@ -86,9 +99,9 @@ export const readPages = Effect.fnUntraced(function*(
     }
     const ahead = next === null || (yield* loop.shouldYield) ? null : fetch(next)
     const [committed, following] = yield* Effect.all([
-      loop.commit({ ...run, pages, cursor: next, ...isPowerOfTwo(pages) ? { loopMarker: next } : {} }, page).pipe(
-        finishOnInterrupt(longestCommit)
-      ),
+      inItsSpan(
+        loop.commit({ ...run, pages, cursor: next, ...isPowerOfTwo(pages) ? { loopMarker: next } : {} }, page)
+      ).pipe(finishOnInterrupt(longestCommit)),
       ahead === null ? Effect.succeed(null) : Effect.exit(ahead)
     ], { concurrency: 2 })
     run = committed
@@ -99,6 +112,6 @@ export const readPages = Effect.fnUntraced(function*(
     }
     if (next === null) return { run, done: true }
     if (following === null) return { run, done: false }
-    page = yield* following
+    ;[page, inItsSpan] = yield* following
   }
 })

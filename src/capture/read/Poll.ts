@@ -19,10 +19,11 @@ import { estimateWatermark, parseTime } from "../../domain/Watermark.ts"
 import type { Page, Source } from "../../source/Source.ts"
 import type { Run, StreamState } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import { commitPage, type PageCounts } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
 import { clearFailure, RunAborted } from "../schedule/StreamLifecycle.ts"
-import { annotate, type RunError, type Stream } from "../Stream.ts"
+import { annotate, type RunError, spanAttributes, type Stream } from "../Stream.ts"
 import { countPage, hasConsistentCounts, newRun, readPages } from "./Pages.ts"
 import { resolveDisputes } from "./Refetch.ts"
 import { isCoveredByPolls, markLive } from "./SweepPasses.ts"
@@ -33,10 +34,13 @@ const maxRestarts = 2
  * `known`: the stream's state as this process last read or wrote it. Returns the new state if the poll read nothing and the stream has
  * nothing pending, stale or held, so that no further work follows.
  */
-export const poll = Effect.fn("Poll.run")(function*(
+export const poll = (
   stream: Stream,
   known: StreamState | null = null
-): Effect.fn.Return<StreamState | null, RunError, Store | Source> {
+): Effect.Effect<StreamState | null, RunError, Store | Source> =>
+  Tracing.inTrace("poll", spanAttributes(stream.key))(pollFrom(stream, known))
+
+const pollFrom = Effect.fn("Poll.run")(function*(stream: Stream, known: StreamState | null) {
   for (let attempt = 0;; attempt++) {
     const ended = yield* attemptPoll(stream, attempt === 0 ? known : null).pipe(
       // P5: the API rejects an expired cursor; the poll starts again from its first page.

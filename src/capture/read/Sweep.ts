@@ -18,10 +18,11 @@ import { estimateWatermark } from "../../domain/Watermark.ts"
 import type { Page, Source } from "../../source/Source.ts"
 import type { Run, StreamState } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import { commitPage, type PageCounts } from "../commit/PageCommit.ts"
 import * as Metrics from "../Metrics.ts"
 import { clearFailure, RunAborted } from "../schedule/StreamLifecycle.ts"
-import { annotate, isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
+import { annotate, isSweepOnly, type RunError, spanAttributes, type Stream, transact } from "../Stream.ts"
 import { confirmMissing } from "./Absence.ts"
 import { countPage, hasConsistentCounts, newRun, readPages } from "./Pages.ts"
 import { resolveDisputes } from "./Refetch.ts"
@@ -47,7 +48,7 @@ export const sweep = Effect.fn("Sweep.run")(function*(
   yield* finish(stream, read.run)
   yield* resolveDisputes(stream, read.run.id)
   return true
-})
+}, (effect, { key }) => Tracing.inTrace("sweep", spanAttributes(key))(effect))
 
 /** Starts a new sweep from the first page, even if one is open. */
 export const restartSweep = (stream: Stream, shouldYield: Effect.Effect<boolean>) =>

@@ -42,6 +42,7 @@ export const toPublishedEvent = (identity: LogIdentity, entry: LogEntry): Publis
     changedAt: entry.changedAt,
     detectedAt: new Date(entry.detectedAt),
     position: formatPosition(identity, entry.position),
+    traceparent: entry.traceparent,
     get before() {
       return before()
     },

@@ -103,6 +103,7 @@ export const make = (
     if (draining) attempt.timer.abandonWaits()
     const timeout = Job.timeoutOf(handler)
     const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
+      Job.inDeliverySpan(handlerQueue, job),
       containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.allAnswered),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
       // all other deliveries wait for an isolated one, so its waits end at its time-out

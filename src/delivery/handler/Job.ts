@@ -11,6 +11,7 @@ import type { HandlerError } from "../../plugin/Failure.ts"
 import type { AttemptJournal } from "../../store/AttemptJournal.ts"
 import { type Claimed, dedupKeysOf } from "../../store/Deliveries.ts"
 import type { Owner } from "../../store/Store.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import type { Subscription } from "../engine/Subscription.ts"
 import * as Attempt from "./Attempt.ts"
 import { TimedOut } from "./AttemptFailure.ts"
@@ -64,6 +65,21 @@ export const attemptOf = (
 
 export const timeoutOf = ({ options }: Subscription["handler"]): Duration.Duration =>
   toDuration(options.timeout ?? defaultTimeout)
+
+/** Continues the trace of the job's events, or begins one for a tick. */
+export const inDeliverySpan = ({ handler, plugin }: Subscription, { events, members: [first] }: Job) => {
+  const attributes = {
+    "rollcall.plugin": plugin.name,
+    "rollcall.handler": handler.name,
+    "rollcall.integration": first.integration,
+    "rollcall.delivery": first.id,
+    "rollcall.attempt": first.claim,
+    "rollcall.events": events.length
+  }
+  return first.subject._tag === "Tick"
+    ? Tracing.inTrace("delivery", attributes)
+    : Tracing.inTraceOf(events.map(({ traceparent }) => traceparent), "delivery", attributes)
+}
 
 /** Runs the handler with these capabilities, without a time limit. */
 export const runWith = (

@@ -23,6 +23,7 @@ import type { OnUnknown } from "../../plugin/Capabilities.ts"
 import { type HandlerError, RateLimited } from "../../plugin/Failure.ts"
 import type { Invalid, WriteError, WriteRequest } from "../../source/Source.ts"
 import type { BeginResult, Intent, StepKey } from "../../store/AttemptJournal.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import type { Attempt } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import * as WriteVerification from "./WriteVerification.ts"
@@ -316,21 +317,25 @@ export const make = (services: Services, attempt: Attempt) => {
     }
   })
 
-  return Effect.fn("Plugin.write")(function*<W extends WriteName>(
-    wanted: WriteVerification.RequestedWrite<W>
-  ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    const { body, integration, write } = wanted
-    const { keepForever, dedupKeys, path } = yield* attempt.stepContext
-    const name = path + requestIdentityOf(wanted) + digest(body)
-    const key = (number: number): StepKey => ({
-      handler: attempt.subscription.key,
-      dedupKeys,
-      keepForever,
-      step: number === 0 ? name : `${name}#${number}`
-    })
-    return yield* attempt.withRequestNumber(
-      `${dedupKeys[0]} ${name}`,
-      (number) => oneAtATime(write, integration)(perform(key(number), wanted, false))
-    )
-  })
+  return Effect.fn("Plugin.write")(
+    function*<W extends WriteName>(
+      wanted: WriteVerification.RequestedWrite<W>
+    ): Effect.fn.Return<WriteData<W>, HandlerError> {
+      const { body, integration, write } = wanted
+      const { keepForever, dedupKeys, path } = yield* attempt.stepContext
+      const name = path + requestIdentityOf(wanted) + digest(body)
+      const key = (number: number): StepKey => ({
+        handler: attempt.subscription.key,
+        dedupKeys,
+        keepForever,
+        step: number === 0 ? name : `${name}#${number}`
+      })
+      return yield* attempt.withRequestNumber(
+        `${dedupKeys[0]} ${name}`,
+        (number) => oneAtATime(write, integration)(perform(key(number), wanted, false))
+      )
+    },
+    (effect, { integration, write }) =>
+      Tracing.inSpan("write", { "rollcall.integration": integration, "rollcall.write": write })(effect)
+  )
 }

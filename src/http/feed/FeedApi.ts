@@ -33,6 +33,9 @@ const Event = Schema.StructWithRest(
     origin: Schema.String.annotate({ description: "`backfill`, `poll`, `sweep` or `refresh`" }),
     position: Schema.String.annotate({ description: "Pass it as `after` to resume after this event; opaque" }),
     sequence: Schema.String.annotate({ description: "Sorts as text in the order of the log; its width is fixed" }),
+    traceparent: Schema.optionalKey(Schema.String.annotate({
+      description: "W3C trace context of the span that stored the event; only if that trace was recorded"
+    })),
     data: Schema.Unknown.annotate({ description: "As the schema in `dataschema` describes it" })
   }),
   [Schema.Record(Schema.String, Schema.Unknown)]

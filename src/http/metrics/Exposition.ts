@@ -1,19 +1,11 @@
 /**
- * Metrics in the text format of Prometheus, for values that are read for each scrape and need no metric object.
+ * Metrics whose values are read for each scrape or export and need no metric object, and their form in the text format of Prometheus.
  *
  * Gotchas
  * - A family's lines must be together, so each family collects its own.
  */
 
-/** A metric: its name, its description for people, and its type. */
-export interface Family {
-  readonly name: string
-  readonly description: string
-  /** Default: a gauge. */
-  readonly type?: "counter"
-}
-
-export type Labels = Readonly<Record<string, string>>
+import type { Family, Labels, Series } from "../../telemetry/MetricExport.ts"
 
 const escapeHelp = (text: string): string => text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n")
 const mustEscape = /[\\"\n]/
@@ -29,21 +21,29 @@ const labelText = (labels: Labels): string => {
 }
 
 export class Exposition {
-  readonly #families = new Map<Family, Array<string>>()
+  readonly #families = new Map<Family, Array<Series>>()
 
   /** Adds a series. */
   set(family: Family, value: number, labels: Labels = {}): void {
-    const { description, name, type = "gauge" } = family
-    let lines = this.#families.get(family)
-    if (lines === undefined) {
-      lines = [`# HELP ${name} ${escapeHelp(description)}`, `# TYPE ${name} ${type}`]
-      this.#families.set(family, lines)
-    }
-    lines.push(`${name}${labelText(labels)} ${formatValue(value)}`)
+    const series = this.#families.get(family)
+    if (series === undefined) this.#families.set(family, [{ family, value, labels }])
+    else series.push({ family, value, labels })
+  }
+
+  /** The series of each metric together. */
+  get series(): ReadonlyArray<Series> {
+    return [...this.#families.values()].flat()
   }
 
   /** Ends with a line break unless there is no series. */
   get text(): string {
-    return [...this.#families.values()].map((lines) => `${lines.join("\n")}\n`).join("")
+    return [...this.#families].map(([{ description, name, type = "gauge" }, series]) =>
+      [
+        `# HELP ${name} ${escapeHelp(description)}`,
+        `# TYPE ${name} ${type}`,
+        ...series.map(({ labels, value }) => `${name}${labelText(labels)} ${formatValue(value)}`),
+        ""
+      ].join("\n")
+    ).join("")
   }
 }

@@ -1,5 +1,5 @@
 /**
- * The text of `/metrics`: the metrics that this process counts, its resources, and gauges for the state in the store.
+ * The metrics of `/metrics` and of exports: those that this process counts, its resources, and gauges for the state in the store.
  *
  * Invariants
  * 1. Of the gauges whose values are in the store, each process of a fleet exports those of its share, so a sum over all processes is right
@@ -12,10 +12,12 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as Layer from "effect/Layer"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import * as Option from "effect/Option"
 import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
+import { type Family, isExported, MetricExport } from "../../telemetry/MetricExport.ts"
 import * as Share from "../fleet/Share.ts"
 import type { Dependency } from "../health/HealthHandlers.ts"
 import { type DiskSpace, diskSpaceOf } from "../overview/DiskSpace.ts"
@@ -23,7 +25,7 @@ import type { PluginList } from "../plugins/PluginApi.ts"
 import type { Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
 import { version } from "../Version.ts"
-import { Exposition, type Family } from "./Exposition.ts"
+import { Exposition } from "./Exposition.ts"
 import { writeProcessMetrics } from "./ProcessMetrics.ts"
 import { writeStreamMetrics } from "./StreamMetrics.ts"
 
@@ -124,8 +126,8 @@ const writeDiskGauges = (out: Exposition, disk: DiskSpace | null) => {
   out.set(diskSize, disk.totalBytes)
 }
 
-/** Without the metrics of the placement: `rollcall_shards_owned` says what they say. */
-const withoutPlacement = (text: string): string => text.replaceAll(/^(# [A-Z]+ )?effect_cluster_.*\n?/gm, "")
+const onlyExported = (text: string): string =>
+  text.replaceAll(/^(?:# [A-Z]+ )?(\w+).*\n?/gm, (line, name) => isExported(name) ? line : "")
 
 export interface Options {
   /** Whether the event log is published to a sink. */
@@ -135,11 +137,10 @@ export interface Options {
   readonly dependencies: ReadonlyArray<Dependency>
 }
 
-/** Prometheus text format. While the store does not answer, the gauges have the values that were last read. */
-const renderMetrics = Effect.fnUntraced(function*({ dependencies, publishes, storeFolder }: Options) {
+/** The metrics that are read. While the store does not answer, the gauges have the values that were last read. */
+const readMetrics = Effect.fnUntraced(function*({ dependencies, publishes, storeFolder }: Options) {
   const { overview, plugins, processes } = yield* OverviewCache
   const { self } = yield* Processes
-  const own = withoutPlacement(yield* PrometheusMetrics.format())
   const read = <A>(cached: Effect.Effect<Cached<A>, StoreError>) =>
     Effect.option(Effect.map(cached, ({ value }) => value))
   const [listed, streams, delivering, disk] = yield* Effect.all(
@@ -161,15 +162,35 @@ const renderMetrics = Effect.fnUntraced(function*({ dependencies, publishes, sto
     if (publishes && share.ofRelay) writeRelayGauges(out, streams.value, now)
   }
   if (Option.isSome(delivering) && share.ofDeliveries) writePluginGauges(out, delivering.value, now)
-  return own + out.text
+  return out
 })
 
+/** Prometheus text format. */
+const renderMetrics = Effect.fnUntraced(function*(options: Options) {
+  const own = onlyExported(yield* PrometheusMetrics.format())
+  return own + (yield* readMetrics(options)).text
+})
+
+/** Hands the metrics that are read to the exporter, if this process has one. */
+const exportLayer = (options: Options) =>
+  Layer.effectDiscard(Effect.gen(function*() {
+    const exporter = yield* MetricExport
+    if (exporter === null) return
+    const context = yield* Effect.context<OverviewCache | Processes | Store>()
+    yield* exporter.readWith(
+      Effect.provideContext(Effect.map(readMetrics(options), ({ series }) => series), context)
+    )
+  }))
+
 export const layer = (options: Options) =>
-  HttpRouter.add(
-    "GET",
-    "/metrics",
-    Effect.map(
-      renderMetrics(options),
-      (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+  Layer.merge(
+    exportLayer(options),
+    HttpRouter.add(
+      "GET",
+      "/metrics",
+      Effect.map(
+        renderMetrics(options),
+        (text) => HttpServerResponse.text(text, { contentType: "text/plain; version=0.0.4; charset=utf-8" })
+      )
     )
   )

@@ -7,7 +7,8 @@
 import * as Effect from "effect/Effect"
 import { readdir, readFile } from "node:fs/promises"
 import { getHeapStatistics } from "node:v8"
-import type { Exposition, Family } from "./Exposition.ts"
+import type { Family } from "../../telemetry/MetricExport.ts"
+import type { Exposition } from "./Exposition.ts"
 
 const cpu: Family = {
   name: "process_cpu_seconds_total",

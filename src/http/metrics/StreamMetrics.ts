@@ -11,11 +11,12 @@
 import * as Effect from "effect/Effect"
 import type { Model } from "../../domain/Model.ts"
 import { blockReasonNames } from "../../store/State.ts"
+import type { Family } from "../../telemetry/MetricExport.ts"
 import { streamStates } from "../overview/OverviewApi.ts"
 import { rowOf, targetOf } from "../overview/StreamRows.ts"
 import type { Overview } from "../status/Overview.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
-import type { Exposition, Family } from "./Exposition.ts"
+import type { Exposition } from "./Exposition.ts"
 
 const family = (name: string, { description }: Omit<Family, "name">): Family => ({ name, description })
 

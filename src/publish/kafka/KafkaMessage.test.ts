@@ -7,6 +7,7 @@ import * as Headers from "./Headers.ts"
 import {
   controlTopicOf,
   findTemplateError,
+  type Format,
   type KafkaMessage,
   makeEncoder,
   progressTopicOf,
@@ -30,6 +31,7 @@ const toMessage = ({ key, sizeBytes, topic }: typeof Message.Type): KafkaMessage
 })
 
 const Content = Schema.Struct({ id: Schema.String, text: Schema.String, numbers: Schema.Array(Schema.Int) })
+const traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 const Change = Schema.Struct({
   position: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1e9 })),
   id: Schema.String,
@@ -43,7 +45,8 @@ const Change = Schema.Struct({
   before: Schema.NullOr(Content),
   after: Schema.NullOr(Content),
   detectedAt: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4e12 })),
-  cause: Schema.NullOr(Content)
+  cause: Schema.NullOr(Content),
+  traceparent: Schema.NullOr(Schema.Literals([traceparent, traceparent.replace("b7", "c8")]))
 })
 const textOf = (content: object | null): string | null => content === null ? null : JSON.stringify(content)
 const entryOf = (change: typeof Change.Type): LogEntry => ({
@@ -81,6 +84,7 @@ const parsedForm = (entry: LogEntry) => {
     name === "datacontenttype" ? "content-type" : `ce_${name}`,
     String(value)
   ])
+  if (entry.traceparent !== null) headers.push(["traceparent", entry.traceparent])
   return { value, headers }
 }
 const identity = { store: "k3f9a2c1", generation: 1 }
@@ -104,6 +108,26 @@ describe("KafkaMessage", () => {
       }
     }
   )
+
+  it("a recorded trace is named in both headers, in the stub of an event, in its state, and in the Debezium format", () => {
+    const traced = entry({ position: 1, traceparent })
+    const headersOf = (entry: LogEntry, format: Format, limit = 1_000_000) =>
+      makeEncoder({ identity, topic: "{model}", state: true, format, limitOf: () => limit })(entry).messages
+        .map(({ headers }) => Headers.toRecord(headers))
+    for (const headers of [...headersOf(traced, "cloudevents"), ...headersOf(traced, "cloudevents", 200)]) {
+      assert.deepInclude(headers, { ce_traceparent: traceparent, traceparent })
+    }
+    for (const limit of [1_000_000, 200]) {
+      const [event] = headersOf(traced, "debezium", limit)
+      assert.deepStrictEqual(event, { "content-type": "application/json", traceparent })
+    }
+    for (const format of ["cloudevents", "debezium"] as const) {
+      for (const headers of headersOf(entry({ position: 1 }), format)) {
+        assert.notProperty(headers, "traceparent")
+        assert.notProperty(headers, "ce_traceparent")
+      }
+    }
+  })
 
   it("a topic's name is the template with model and integration filled in", () => {
     const stream = { integration: "greenhouse:acme", model } as const

@@ -7,6 +7,7 @@
  * 2. No record batch exceeds its topic's limit; an event that is too large on its own becomes a stub   (K1)
  *
  * Gotchas
+ * - A recorded trace is named twice: by the attribute of CloudEvents, and by the header that tracing libraries read. Both are the same.
  * - From each send, kafkajs makes one record batch per partition, and a broker rejects a batch that is too large as a whole. A send
  *   is therefore limited as if all of its messages of one topic went to one partition, in one batch.
  */
@@ -98,8 +99,10 @@ const headersOf = <Value extends string | null>(
   return headers
 }
 
+const json = { "content-type": "application/json" }
 /** For the Debezium format and for progress: JSON without the attributes of a CloudEvent. */
-export const plainHeaders = Headers.fixed({ "content-type": "application/json" })
+export const plainHeaders = Headers.fixed(json)
+const tracedJson = Headers.template({ ...json, traceparent: null })
 
 /** Upper bound of a message's size in its record batch (bytes), assuming the longest form of every length prefix. */
 export const sizeOf = ({ headers, key, value }: Omit<KafkaMessage, "topic" | "partition">): number =>
@@ -157,9 +160,13 @@ interface Shape {
 const shapeOf = ({ identity, topic }: Encoding, entry: LogEntry): Shape => {
   const own = Object.fromEntries(Object.keys(ownAttributesOf(identity, entry)).map((name) => [name, null]))
   const attributes = { ...attributesOf(identity, entry), ...own }
-  const event = headersOf(attributes)
+  const traced = entry.traceparent === null ? {} : { traceparent: null }
+  const event = { ...headersOf(attributes), ...traced }
   // The value is the record itself, which the schema of events does not describe.
-  const state = headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined })
+  const state = {
+    ...headersOf({ ...attributes, type: `rollcall.${entry.model}.state`, dataschema: undefined }),
+    ...traced
+  }
   const stub = { ce_stub: "true" }
   return {
     topic: topicOf(topic, entry),
@@ -177,13 +184,14 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
   const shapes = new Map<string, Shape>()
 
   return (entry) => {
-    const { generation, integration, kind, model, origin } = entry
-    const name = `${integration} ${model} ${kind} ${origin} ${generation}`
+    const { generation, integration, kind, model, origin, traceparent } = entry
+    const name = `${integration} ${model} ${kind} ${origin} ${generation} ${traceparent !== null}`
     let shape = shapes.get(name)
     if (shape === undefined) shapes.set(name, shape = shapeOf(encoding, entry))
     const { stateTopic, topic } = shape
     const attributes = ownAttributesOf(identity, entry)
-    const own = Object.values(attributes)
+    const own = [...Object.values(attributes), ...traceparent === null ? [] : [traceparent]]
+    const plain = traceparent === null ? plainHeaders : { template: tracedJson, own: [traceparent] }
     const key = attributes.partitionkey
     let stubbed = false
     const fitting = (whole: KafkaMessage, stub: () => Json, stubHeaders: Headers.Headers): KafkaMessage => {
@@ -202,9 +210,9 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
       ]
       : [
         fitting(
-          { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: plainHeaders },
+          { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: plain },
           () => envelopeTextOf(identity, entry, logUrlOf(identity, entry)),
-          plainHeaders
+          plain
         )
       ]
     if (format === "debezium" && tombstones && kind === "deleted") {

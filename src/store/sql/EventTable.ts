@@ -26,6 +26,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
+import * as Tracing from "../../telemetry/Tracing.ts"
 import type { Head } from "../State.ts"
 import type {
   LogContent,
@@ -129,6 +130,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
     const count = records.reduce((sum, record) => sum + record.events.length, 0)
     if (count === 0) return records.map((record) => record.head)
     const now = yield* Clock.currentTimeMillis
+    const traceparent = yield* Tracing.traceparent
+    const traced = traceparent === null ? {} : { traceparent }
     let { chain, newest: position } = yield* lockedCounter
     const rows: Array<Record<string, unknown>> = []
     const heads = records.map(({ events, head, redaction = null, silent = false }): Head => {
@@ -137,7 +140,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         position += 1
         chain = chainOf(chain, event.eventId)
         const row = sealed({ ...newEvents.toRow(event), stream, position, previous, chain, appended_at: now })
-        rows.push({ ...row, ...sumsOf(row), silent: Number(silent), redaction })
+        rows.push({ ...row, ...sumsOf(row), ...traced, silent: Number(silent), redaction })
         previous = position
       }
       return { ...head, position: previous }
@@ -162,7 +165,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const eventsAt = (positions: Fragment) =>
     sql<EventRow>`
       SELECT e.position, e.chain, s.integration, s.model, ${newEvents.columns("e")},
-        e.previous, e.content_sum, e.row_sum, p.content AS before, p.content_sum AS before_sum
+        e.previous, e.traceparent, e.content_sum, e.row_sum, p.content AS before, p.content_sum AS before_sum
       FROM events e
       JOIN streams s ON s.key = e.stream
       LEFT JOIN events p ON p.position = e.previous AND e.kind <> 'created' AND (e.reason IS NULL OR e.reason <> 'forgotten')

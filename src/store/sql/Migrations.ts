@@ -29,6 +29,7 @@ import { requestLeases } from "./migrations/0016_request_leases.ts"
 import { requiredSchema } from "./migrations/0017_required_schema.ts"
 import { history } from "./migrations/0018_history.ts"
 import { handlerCircuits } from "./migrations/0019_handler_circuits.ts"
+import { eventTraces } from "./migrations/0020_event_traces.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -52,7 +53,8 @@ export const migrations = {
   "0016_request_leases": requestLeases,
   "0017_required_schema": requiredSchema,
   "0018_history": history,
-  "0019_handler_circuits": handlerCircuits
+  "0019_handler_circuits": handlerCircuits,
+  "0020_event_traces": eventTraces
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -163,7 +163,8 @@ const entries = codec<LogEntry>({
   integration: "integration",
   model: "model",
   ...eventColumns,
-  before: "before"
+  before: "before",
+  traceparent: "traceparent"
 })
 
 /** `before` of the row is the content of the record's previous row, unless this row is `created`. */

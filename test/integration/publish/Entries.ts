@@ -15,6 +15,7 @@ export interface Hand {
   readonly before?: string | null
   readonly detectedAt?: number
   readonly eventId?: string
+  readonly traceparent?: string
 }
 
 const chains = [genesis]
@@ -41,6 +42,7 @@ export const entry = (hand: Hand): LogEntry => {
     version,
     kind,
     origin: "poll",
+    traceparent: hand.traceparent ?? null,
     before: hand.before !== undefined ? hand.before : kind === "created" ? null : content(version - 1),
     after: hand.after !== undefined ? hand.after : kind === "deleted" ? null : content(version),
     changes: kind === "updated" ? JSON.stringify([{ path: "/version", before: version - 1, after: version }]) : "[]",

@@ -21,7 +21,8 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "DROP TABLE calls",
   "ALTER TABLE meta DROP COLUMN required_schema",
   "DROP TABLE history",
-  "DROP TABLE handler_circuits"
+  "DROP TABLE handler_circuits",
+  "ALTER TABLE events DROP COLUMN traceparent"
 ]
 
 /** The number of a migration that no version has. */

@@ -1,0 +1,81 @@
+/** The trace of a change in Kafka: the span of the relay, and the headers of the messages, read with kcat. */
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Events from "../../../src/events/Events.ts"
+import { until } from "../../fault/kill/Patience.ts"
+import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
+import * as Kcat from "../kafka/Kcat.ts"
+import { named, type Traced, traced } from "./Traced.ts"
+
+const missing = noBroker ?? Kcat.missing
+
+/** Runs a service until the tag that the test created is published; returns the message and the spans. */
+const published = Effect.fnUntraced(function*(topic: string, variables: Readonly<Record<string, string>> = {}) {
+  const { brokers } = yield* Broker
+  const kafka = { KAFKA_BROKERS: brokers.join(","), ROLLCALL_TOPIC: topic, ...variables }
+  const { spans, tag } = yield* Effect.promise(() =>
+    traced(async ({ api, collector, createTag, service }: Traced) => {
+      const running = service(kafka)
+      await running.says(/backfill complete/, "stderr")
+      const tag = await createTag()
+      await running.says(/written/)
+      // the relay publishes on its own time
+      const exported = (): Promise<string> => fetch(`${api}/metrics`).then((response) => response.text())
+      if (variables["OTEL_EXPORTER_OTLP_ENDPOINT"] === undefined) {
+        await collector.until(({ spans }) =>
+          named(spans, "commit").some(({ attributes, spanId }) =>
+            attributes["rollcall.events"] === 1 &&
+            named(spans, "relay").some(({ parentSpanId }) => parentSpanId === spanId)
+          )
+        )
+      } else {await Effect.runPromise(
+          until("the relay", Effect.promise(exported), (text) => /relay_lag_events 0\n/.test(text))
+        )}
+      await running.stop()
+      return { spans: collector.spans, tag }
+    })
+  )
+  const messages = yield* Kcat.read(brokers, topic)
+  const message = messages.find(({ key }) => key.endsWith(`/${tag}`))
+  assert.isDefined(message)
+  return { message: message!, messages, spans }
+})
+
+describe.skipIf(missing !== null)(`traces in Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
+  layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    it.effect(
+      "a message names the span that stored its event, and the relay's span continues that trace",
+      () =>
+        Effect.gen(function*() {
+          const { message, messages, spans } = yield* published("traced")
+          const commit = named(spans, "commit").find(({ attributes }) => attributes["rollcall.events"] === 1)
+          const traceparent = `00-${commit?.traceId}-${commit?.spanId}-01`
+          assert.deepInclude(message.headers, { ce_traceparent: traceparent, traceparent })
+          const relay = named(spans, "relay").find(({ traceId }) => traceId === commit?.traceId)
+          assert.strictEqual(relay?.parentSpanId, commit?.spanId)
+          assert.strictEqual(relay?.kind, 4)
+          assert.strictEqual(relay?.attributes["rollcall.events"], 1)
+          const write = named(spans, "write")[0]
+          assert.strictEqual(write?.traceId, commit?.traceId)
+          // official libraries read it
+          assert.strictEqual(Kcat.cloudEvent(message)["traceparent"], traceparent)
+          assert.strictEqual(Events.fromKafka({ ...message, value: message.payload }).traceparent, traceparent)
+          // the records of one page have one trace
+          const backfilled = messages.filter(({ headers }) => headers["ce_origin"] === "backfill")
+          assert.strictEqual(new Set(backfilled.map(({ headers }) => headers["traceparent"])).size, 1)
+        }),
+      120_000
+    )
+
+    it.effect("a message has no header of a trace while nothing is exported", () =>
+      Effect.gen(function*() {
+        const { messages, spans } = yield* published("untraced", { OTEL_EXPORTER_OTLP_ENDPOINT: "" })
+        assert.isAbove(messages.length, 1)
+        for (const { headers } of messages) {
+          assert.notProperty(headers, "traceparent")
+          assert.notProperty(headers, "ce_traceparent")
+        }
+        assert.deepStrictEqual(spans, [])
+      }), 120_000)
+  })
+})

@@ -133,6 +133,17 @@ const DeliveryStep = ({ delivery }: { readonly delivery: Delivery }) => (
   </li>
 )
 
+const Place = ({ place }: { readonly place: NonNullable<ChangePath["kafka"]>["place"] }) =>
+  place === null
+    ? <p class="quiet">Its partition and offset were not recorded, or no longer are.</p>
+    : (
+      <p>
+        Topic <code>{place.topic}</code>, partition <code>{place.partition}</code>, offset <code>{place.offset}</code>,
+        {" "}
+        published <At at={place.published_at} />
+      </p>
+    )
+
 const Stage = ({ children, state, title }: {
   readonly title: string
   readonly state: ComponentChildren
@@ -181,6 +192,7 @@ const Path = ({ caused_by, change, deliveries, event_id, kafka }: ChangePath) =>
               Key <code>{kafka.key}</code>
               {kafka.published ? "" : `; ${plural(kafka.waiting, "event")} before it`}
             </p>
+            {kafka.published ? <Place place={kafka.place} /> : null}
           </Stage>
         )}
       {deliveries.length === 0

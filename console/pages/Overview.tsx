@@ -122,6 +122,17 @@ const Numbers = ({ freshness, integrations, records, streams }: OverviewView) =>
   </p>
 )
 
+const size = (bytes: number): string =>
+  bytes < 1024 ** 3 ? `${number(bytes / 1024 ** 2)} MiB` : `${number(bytes / 1024 ** 3)} GiB`
+
+const Store = ({ store: { disk_bytes, free_bytes, size_bytes } }: OverviewView) => (
+  <p class="numbers">
+    store: {size_bytes === null ? "size not known" : size(size_bytes)} · {free_bytes === null || disk_bytes === null
+      ? "the free space is known only to the database server"
+      : `${size(free_bytes)} of ${size(disk_bytes)} free on its disk`}
+  </p>
+)
+
 export const OverviewPage = () => {
   const state = overview.value
   return (
@@ -133,6 +144,7 @@ export const OverviewPage = () => {
           <Section id="path" title="Data path">
             <ol class="path">{state.path.map((step) => <StepCard key={step.step} step={step} />)}</ol>
             <Numbers {...state} />
+            <Store {...state} />
           </Section>
           <HistorySection />
         </>

@@ -1,5 +1,7 @@
 /** One stream: its state in a sentence, its freshness against the target, its runs, and its commands. */
+import { Fragment } from "preact"
 import { useState } from "preact/hooks"
+import type { IdlePollsView, RunView, StreamRuns } from "../../src/http/streams/RunApi.ts"
 import type { AuditView, CommandView, StreamView } from "../../src/http/streams/StreamApi.ts"
 import type { StreamDetailView } from "../../src/http/streams/StreamDetailApi.ts"
 import { post } from "../Client.ts"
@@ -10,50 +12,97 @@ import { Loaded, useResource } from "../parts/Resource.tsx"
 import { streamPath } from "../Router.ts"
 import { tones } from "./Streams.tsx"
 
-const balance = [
+const outcomes = [
   ["unchanged", "unchanged"],
   ["equivalent", "equivalent"],
   ["changed", "changed"],
   ["tombstones", "deleted before"],
-  ["duplicates", "duplicates"],
+  ["duplicates", "read twice"],
   ["pending", "pending"],
-  ["quarantined", "quarantined"]
+  ["quarantined", "in quarantine"]
 ] as const
 
-type Run = StreamDetailView["runs"][number]
+const runTones = {
+  running: "plain",
+  complete: "good",
+  repeated: "warn",
+  failed: "bad",
+  blocked: "bad",
+  replaced: "plain"
+} as const
 
-const Runs = ({ runs }: { readonly runs: ReadonlyArray<Run> }) =>
-  runs.length === 0 ? <Empty>No run has ended yet.</Empty> : (
+/** `9 = 1 unchanged + 8 pending` */
+const balanceOf = (run: RunView): string => {
+  const parts = outcomes.filter(([key]) => run[key] > 0).map(([key, label]) => `${number(run[key])} ${label}`)
+  return run.read === 0 && parts.length === 0 ? "–" : `${number(run.read)} = ${parts.join(" + ") || "0"}`
+}
+
+const tookOf = (start: string, end: string): string => {
+  const seconds = (Date.parse(end) - Date.parse(start)) / 1_000
+  return seconds < 1 ? "< 1 s" : duration(seconds)
+}
+
+const columns = ["Pages", "Read", "New", "Updated", "Deleted"] as const
+
+const RunRows = ({ run }: { readonly run: RunView }) => (
+  <>
+    <tr>
+      <th scope="row">{run.kind}{run.pass > 1 ? `, pass ${run.pass}` : ""}</th>
+      <td>
+        <Badge tone={runTones[run.outcome]}>{run.outcome}</Badge> {run.times > 1 ? `${number(run.times)} times` : ""}
+      </td>
+      <td>
+        <At at={run.started_at} />
+      </td>
+      <td class="n">
+        {run.ended_at === null ? "–" : tookOf(run.started_at, run.ended_at)}
+      </td>
+      {[run.pages, run.read, run.created, run.updated, run.deleted].map((value, index) => (
+        <td key={columns[index]} class="n">{number(value)}</td>
+      ))}
+      <td>
+        {run.balanced ? balanceOf(run) : <Badge tone="bad">does not add up: {balanceOf(run)}</Badge>}
+      </td>
+    </tr>
+    {run.reason === null ? null : (
+      <tr>
+        <td class="quiet" colSpan={5 + columns.length}>{run.outcome}: {run.reason}</td>
+      </tr>
+    )}
+  </>
+)
+
+const IdleRow = ({ idle }: { readonly idle: IdlePollsView | null }) =>
+  idle === null ? null : (
+    <tr>
+      <td class="quiet" colSpan={5 + columns.length}>
+        {plural(idle.polls, "poll")} found nothing new, <At at={idle.since} /> to <At at={idle.until} />
+      </td>
+    </tr>
+  )
+
+const Runs = ({ idle, items }: StreamRuns) =>
+  items.length === 0 && idle === null ? <Empty>No run has ended yet.</Empty> : (
     <Scroll label="Runs">
       <table>
         <thead>
           <tr>
             <th>Run</th>
-            <th>Balance</th>
+            <th>Result</th>
             <th>Started</th>
             <th class="n">Took</th>
-            <th class="n">Pages</th>
-            <th class="n">Read</th>
-            {balance.map(([key, label]) => <th key={key} class="n">{label}</th>)}
+            {columns.map((name) => <th key={name} class="n">{name}</th>)}
+            <th>Balance of the records read</th>
           </tr>
         </thead>
         <tbody>
-          {runs.map((run) => (
-            <tr key={`${run.kind} ${run.id}`}>
-              <th scope="row">{run.kind}{run.pass > 1 ? `, pass ${run.pass}` : ""}</th>
-              <td>{run.balanced ? <Badge tone="good">adds up</Badge> : <Badge tone="bad">does not add up</Badge>}</td>
-              <td>
-                <At at={run.started_at} />
-              </td>
-              <td class="n">
-                {run.ended_at === null
-                  ? "running"
-                  : duration((Date.parse(run.ended_at) - Date.parse(run.started_at)) / 1_000)}
-              </td>
-              <td class="n">{number(run.pages)}</td>
-              <td class="n">{number(run.read)}</td>
-              {balance.map(([key]) => <td key={key} class="n">{number(run[key])}</td>)}
-            </tr>
+          {items.filter(({ outcome }) => outcome === "running").map((run) => <RunRows key="running" run={run} />)}
+          <IdleRow idle={idle} />
+          {items.filter(({ outcome }) => outcome !== "running").map((run) => (
+            <Fragment key={run.number}>
+              <RunRows run={run} />
+              <IdleRow idle={run.idle_before} />
+            </Fragment>
           ))}
         </tbody>
       </table>
@@ -222,6 +271,7 @@ export const StreamPage = ({ parameters: [integration = "", model = ""] }: {
   readonly parameters: ReadonlyArray<string>
 }) => {
   const detail = useResource<StreamDetailView>(`/v1${streamPath(integration, model)}/detail`)
+  const runs = useResource<StreamRuns>(`/v1${streamPath(integration, model)}/runs`)
   const [report, setReport] = useState<AuditView | null>(null)
   return (
     <>
@@ -229,7 +279,7 @@ export const StreamPage = ({ parameters: [integration = "", model = ""] }: {
         <a href={`/integrations/${encodeURIComponent(integration)}`}>All streams of {integration}</a>
       </Title>
       <Loaded resource={detail}>
-        {({ budget, runs, sentence, state, stream, target_seconds }) => (
+        {({ budget, sentence, state, stream, target_seconds }) => (
           <>
             <p class="sentence">
               <Badge tone={tones[state]}>{state}</Badge> {sentence}
@@ -257,7 +307,7 @@ export const StreamPage = ({ parameters: [integration = "", model = ""] }: {
               <Fact name="Generation">{stream.generation}</Fact>
             </Facts>
             <Section id="runs" title="Runs">
-              <Runs runs={runs} />
+              <Loaded resource={runs}>{(found) => <Runs {...found} />}</Loaded>
             </Section>
             <Section id="budget" title={`Request budget of account ${budget.account}`}>
               <p>{budget.text}</p>

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "preact/hooks"
 import type { SampleView } from "../../src/http/overview/OverviewApi.ts"
 import { get } from "../Client.ts"
-import { duration, rate } from "../Format.ts"
+import { duration, number, rate } from "../Format.ts"
 import { clock, isPaused } from "../Live.ts"
 import { parameter, setParameters } from "../Router.ts"
 import { Empty, Section } from "./Basics.tsx"
@@ -34,6 +34,7 @@ const Plots = (history: History) => {
       return typeof point === "number" ? null : value(point, typeof before === "number" ? undefined : before)
     })
   const last = history.samples.at(-1)
+  const count = (value: number | undefined): string => number(value ?? 0)
   const shown = (value: number | null | undefined): string => value == null ? "not known" : duration(value)
   return (
     <div class="plots">
@@ -55,9 +56,7 @@ const Plots = (history: History) => {
       <div>
         <h3>Events per second</h3>
         <Plot
-          description={`Events per second in the event log, and the number of open deliveries: now ${
-            last?.deliveries ?? 0
-          }`}
+          description="Events per second in the event log"
           times={times}
           format={rate}
           lines={[
@@ -70,6 +69,36 @@ const Plots = (history: History) => {
                   : Math.max(0, sample.events - before.events) / Math.max(1, secondsOf(sample) - secondsOf(before))
               )
             }
+          ]}
+        />
+      </div>
+      <div>
+        <h3>Waiting</h3>
+        <Plot
+          description={`What waits: now ${count(last?.unpublished)} events for Kafka, ${
+            count(last?.deliveries)
+          } open deliveries, ${count(last?.dead_letters)} dead letters`}
+          times={times}
+          format={number}
+          lines={[
+            { label: "events for Kafka", color: "--accent", values: of(({ unpublished }) => unpublished) },
+            { label: "deliveries", color: "--warn", values: of(({ deliveries }) => deliveries) },
+            { label: "dead letters", color: "--bad", values: of(({ dead_letters }) => dead_letters) }
+          ]}
+        />
+      </div>
+      <div>
+        <h3>Streams with problems</h3>
+        <Plot
+          description={`Streams with problems: now ${count(last?.late)} late, ${count(last?.blocked)} blocked; ${
+            count(last?.holds)
+          } open holds`}
+          times={times}
+          format={number}
+          lines={[
+            { label: "late", color: "--warn", values: of(({ late }) => late) },
+            { label: "blocked", color: "--bad", values: of(({ blocked }) => blocked) },
+            { label: "holds", color: "--accent", values: of(({ holds }) => holds) }
           ]}
         />
       </div>

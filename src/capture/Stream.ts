@@ -6,6 +6,7 @@ import { registry, type StreamKey, type StreamModel } from "../domain/Model.ts"
 import type { Processing } from "../domain/Processing.ts"
 import { captureScopeOf, captureScopes } from "../domain/Shard.ts"
 import { type Page, type PageRequest, Source, type SourceError } from "../source/Source.ts"
+import type { Run } from "../store/State.ts"
 import { type Owner, Store, type StoreError, type StreamTx } from "../store/Store.ts"
 import type * as Tracing from "../telemetry/Tracing.ts"
 import type { RunAborted, StreamSettings } from "./schedule/StreamLifecycle.ts"
@@ -25,6 +26,8 @@ export interface Stream {
   readonly confirmInterval: Duration.Duration
   readonly guard: Guard.Thresholds
   readonly owner: Owner
+  /** Receives the run in progress at its start and after each page, for the history of a run that fails. */
+  readonly current?: (run: Run) => void
 }
 
 /** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */

@@ -69,7 +69,7 @@ const pruneAll = Effect.fnUntraced(function*(readers: ReadonlyArray<string>) {
 /** Starts a relay whose batches go through `publish` to `broker`, with a changed store. */
 const startThrough = Effect.fnUntraced(function*(
   broker: MemorySink.MemoryBroker,
-  publish: (batch: ReadonlyArray<LogEntry>, send: Effect.Effect<void, SinkError>) => Effect.Effect<void, SinkError>,
+  publish: <A>(batch: ReadonlyArray<LogEntry>, send: Effect.Effect<A, SinkError>) => Effect.Effect<A, SinkError>,
   change: (store: Store["Service"]) => Partial<Store["Service"]> = () => ({})
 ) {
   const store = yield* Store
@@ -161,7 +161,7 @@ describe("Relay", () => {
         (_, send) =>
           Deferred.await(secondRead).pipe(
             Effect.andThen(send),
-            Effect.andThen(Effect.sync(() => isReplaced = true))
+            Effect.tap(() => Effect.sync(() => isReplaced = true))
           ),
         (store) => ({
           readLog: (query) => store.readLog(query),
@@ -221,6 +221,24 @@ describe("Relay", () => {
       const relay = yield* start(broker)
       yield* whileTimePasses(relay.awaitPosition(1800))
       assert.deepStrictEqual(ids(broker), expected(1, 1800))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("the place of each event is known, even if the response was lost after the sink's commit (X4)", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      const { placeOf } = yield* Store
+      broker.lostResponses = 2
+      yield* append(600)
+      yield* append(3, "silent", true)
+      yield* append(600)
+      const relay = yield* start(broker)
+      yield* whileTimePasses(relay.awaitPosition(1203))
+      const places = yield* Effect.forEach([1, 500, 501, 600, 601, 603, 604, 1203, 1204], placeOf)
+      assert.deepStrictEqual(
+        places.map((place) => place?.offset ?? null),
+        [0, 499, 500, 599, null, null, 600, 1199, null]
+      )
+      assert.deepStrictEqual(places[0]?.topic, MemorySink.topic)
     }).pipe(Effect.provide(store)))
 
   it.effect("silent rows are skipped, and the next relay resumes after them (X14)", () =>

@@ -200,8 +200,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
       "relay",
       (events) => ({ "rollcall.events": events, "rollcall.batch.events": batch.length })
     )
-    yield* inSpans(sink.publish(identity, batch, checkpoint))
-    yield* store.saveReaderPosition(owner, relayReader, checkpoint.position)
+    const places = yield* inSpans(sink.publish(identity, batch, checkpoint))
+    const published = places.length === 0 ? null : { at: yield* Clock.currentTimeMillis, places }
+    yield* store.saveReaderPosition(owner, relayReader, checkpoint.position, published)
     yield* measure(batch)
     yield* markPublished(checkpoint.position)
   }, finishOnShutdown)

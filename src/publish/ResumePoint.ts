@@ -106,7 +106,8 @@ export const findResumePoint = Effect.fnUntraced(function*(
   const logState: LogState = { generation: identity.generation, saved, oldest, newest, chain: chains[0] ?? null }
   yield* failOn(findDivergence(published, logState) ?? findPublishedElsewhere(identity, published, { saved, start }))
   if (published?.generation === identity.generation) {
-    yield* store.saveReaderPosition(owner, relayReader, published.position)
+    // a process that died after the sink's commit did not save where the last events are
+    yield* store.saveReaderPosition(owner, relayReader, published.position, published.published)
     return published
   }
   if (identity.generation > 1) yield* reconcile(sink, store)

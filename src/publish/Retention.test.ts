@@ -49,6 +49,22 @@ describe("Retention", () => {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
 
+  it.effect("where an event is in the sink is forgotten with its age, even if its row stays", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const store = yield* Store
+      yield* rig.put({ id: "a", title: "1" })
+      yield* rig.sweep
+      const at = yield* Clock.currentTimeMillis
+      const places = [{ topic: "t", partition: 0, offset: 4, positions: [1] }]
+      yield* store.saveReaderPosition(rig.stream.owner, "relay", 1, { at, places })
+      yield* Layer.build(Retention.layer({ retention: Duration.days(7), readers: ["relay"] }))
+      yield* TestClock.adjust("6 days")
+      assert.strictEqual((yield* store.placeOf(1))?.offset, 4)
+      yield* TestClock.adjust("2 days")
+      assert.isNull(yield* store.placeOf(1))
+      assert.lengthOf(yield* rig.events, 1)
+    }, Effect.scoped)))
+
   it.effect("a failure is measured and logged once, tried again after five minutes, and over with the first success", () => {
     const logged: Array<string> = []
     const logger = Logger.layer([Logger.make(({ message }) => void logged.push(String(message)))])

@@ -4,6 +4,7 @@
  * Gotchas
  * - A record's latest row is its current content and stays, however old it is.
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
+ * - Where an event is in the sink is forgotten with its age too, even if its row stays.
  * - A quarantined row is as old as its latest occurrence: a row that runs still read stays.
  * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
  *   readers, whose positions Rollcall does not know   (D11)
@@ -40,6 +41,7 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     upTo: Math.min(newest, ...positions.map((position) => position - 1))
   })
   const quarantined = yield* store.pruneQuarantine(now - Duration.toMillis(retention))
+  yield* store.prunePlaces(now - Duration.toMillis(retention))
   yield* store.pruneReads(now - Duration.toMillis(auditedReadsRetention))
   const erased = yield* store.purgeErased({
     before: now - Duration.toMillis(Duration.min(retention, erasedRetention)),

@@ -12,6 +12,7 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
+import type { EventPlaces, Publication } from "../store/State.ts"
 
 /** The sink is unavailable: the relay keeps its position and retries. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {
@@ -70,7 +71,10 @@ export interface Checkpoint {
 }
 
 /** The checkpoint of the last publication to the sink, by any store; kept in the sink itself. */
-export interface SinkCheckpoint extends LogIdentity, Checkpoint {}
+export interface SinkCheckpoint extends LogIdentity, Checkpoint {
+  /** Where the events of the last publication are; absent if there were none, or it is not known. */
+  readonly published?: Publication
+}
 
 /** The error if this store must not publish after `published`; null if it may. `identity` null: the store does not exist yet. */
 export const findForeignStore = (
@@ -157,13 +161,14 @@ export class Sink extends Context.Service<Sink, {
   readonly open: (identity: LogIdentity) => Effect.Effect<SinkCheckpoint | null, SinkError>
   /**
    * Publishes in order and saves the checkpoint, in one transaction if the sink supports transactions. Returns when every
-   * event is durable in the sink. An event that is too large is replaced by a stub that points at the log (K1).
+   * event is durable in the sink, with the places of the events, as far as they are known. An event that is too large is replaced
+   * by a stub that points at the log (K1).
    */
   readonly publish: (
     identity: LogIdentity,
     batch: ReadonlyArray<LogEntry>,
     checkpoint?: Checkpoint
-  ) => Effect.Effect<void, SinkError>
+  ) => Effect.Effect<ReadonlyArray<EventPlaces>, SinkError>
   /** Publishes how far streams are complete; the sink keeps the newest report of each stream. */
   readonly publishProgress: (
     identity: LogIdentity,

@@ -1,5 +1,6 @@
 /** Queries of the event log: by readers that follow it, and by people who search it. */
 import type { Kind, LogEntry } from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
 
 /** Selects rows of the log: each given property must match with any of its values. */
 export interface LogFilter {
@@ -37,4 +38,18 @@ export interface FoundEvents {
   readonly entries: ReadonlyArray<LogEntry>
   /** Continue with the events before this position; null if there are none. */
   readonly next: number | null
+}
+
+/** A row of the log or a pending row, with its content; `changes` is "[]" for a pending row. */
+export interface StoredRow extends StreamKey {
+  readonly id: string
+  readonly content: string | null
+  readonly changes: string
+}
+
+/** A row that was found. `position`: of a row of the log; null for a pending row. */
+export interface FoundRow extends Pick<StoredRow, "integration" | "model" | "id"> {
+  readonly position: number | null
+  /** The row cannot be decrypted: whether it contains the text is unknown. */
+  readonly unreadable?: true
 }

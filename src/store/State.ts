@@ -52,6 +52,13 @@ export interface RowCounts {
   readonly quarantined: number
 }
 
+/** Events of one run by kind; a record that returns is created. */
+export interface PublishedCounts {
+  readonly created: number
+  readonly updated: number
+  readonly deleted: number
+}
+
 /** A poll or a sweep. */
 export interface Run {
   readonly id: number
@@ -69,6 +76,8 @@ export interface Run {
   /** The stream's new watermark once the poll's last page is committed; server ms. */
   readonly watermark: number | null
   readonly rowCounts: RowCounts
+  /** Events that the run has published so far; absent = none. */
+  readonly published?: PublishedCounts
   /** Rows of a poll whose `changed_at` is before `updatedAfter`. */
   readonly unfilteredRows?: number
   /** Changes found by a sweep that the polls before it should have returned. */
@@ -94,6 +103,37 @@ export interface Run {
   readonly possibleGap?: "change" | "pause" | "hidden" | "restart"
   /** The list must be read again because of `possibleGap`; the watermark did not move with this poll. */
   readonly mustRepeat?: boolean
+}
+
+/** How many of the runs of a stream its history has. */
+export const keptRuns = 50
+
+/** Consecutive polls that found nothing new; our clock, ms. */
+export interface IdlePolls {
+  readonly polls: number
+  /** Records that they read nevertheless, because polls overlap. */
+  readonly read: number
+  readonly since: number
+  readonly until: number
+}
+
+/** A run in the history of its stream. */
+export interface EndedRun extends Pick<Run, "backfill" | "pages" | "rowCounts" | "published" | "startedAt"> {
+  /** 1, 2, 3 … per stream. */
+  readonly number: number
+  /** null: a failure before the run began. */
+  readonly id: number | null
+  readonly kind: Run["kind"]
+  readonly pass: number
+  readonly endedAt: number
+  /** `repeated`: complete, but it may have skipped records, so the list is read again. `replaced`: by a sweep that an operator started. */
+  readonly outcome: "complete" | "repeated" | "failed" | "blocked" | "replaced"
+  /** Of a failure: the message of the newest one. Otherwise the possible gap, if there was one. */
+  readonly reason: NonNullable<Run["possibleGap"]> | string | null
+  /** Failures in a row are one entry, from the beginning of the first to the end of the newest. */
+  readonly times: number
+  /** Polls between this run and the one before it. */
+  readonly idle: IdlePolls | null
 }
 
 /** The state of one stream, without its records. */
@@ -136,6 +176,14 @@ export interface StreamState extends StreamKey {
   /** The sweep in progress. It is resumed after a restart. */
   readonly sweep: Run | null
   readonly lastPoll: (Run & { readonly endedAt: number }) | null
+  /** Number of the newest run in the history; absent = 0. */
+  readonly recordedRuns?: number
+  /** Polls since that run. */
+  readonly idlePolls?: IdlePolls
+  /** The newest entry of the history, if it is a failure and no run has ended since. */
+  readonly lastFailure?:
+    | Pick<EndedRun, "number" | "times" | "idle"> & { readonly outcome: "failed" | "blocked"; readonly since: number }
+    | null
   /** The latest complete pass, even if the list must be read again. */
   readonly lastSweep: (Run & { readonly endedAt: number }) | null
   /** Recently published deletes and restores, for the guard's window. */
@@ -383,3 +431,25 @@ export interface HistorySample {
   /** Open holds. */
   readonly holds: number
 }
+
+// ---- publications -------------------------------------------------------------------------------------------------
+
+/** Where events are in one partition of a topic: messages that were appended without another one between them. */
+export interface EventPlaces {
+  readonly topic: string
+  readonly partition: number
+  /** Of the first message. */
+  readonly offset: number
+  /** For each message the position of its event in the log, in order; an event may have several messages in a row. */
+  readonly positions: ReadonlyArray<number>
+}
+
+/** Where the events of one batch are in the sink. */
+export interface Publication {
+  /** When the sink had them; our clock, ms. */
+  readonly at: number
+  readonly places: ReadonlyArray<EventPlaces>
+}
+
+/** Where one event is in the sink. */
+export interface EventPlace extends Pick<EventPlaces, "topic" | "partition" | "offset">, Pick<Publication, "at"> {}

@@ -20,9 +20,11 @@ import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expect
 import type { ForgettableRecord, Forgotten } from "../domain/Forgotten.ts"
 import type { DerivedModel, StreamKey } from "../domain/Model.ts"
 import type { References } from "../domain/Reference.ts"
-import type { FoundEvents, LogQuery, LogSearch } from "./LogQueries.ts"
+import type { FoundEvents, FoundRow, LogQuery, LogSearch, StoredRow } from "./LogQueries.ts"
 import type {
   AuditEntry,
+  EndedRun,
+  EventPlace,
   ForgottenRecord,
   Head,
   HistorySample,
@@ -32,6 +34,7 @@ import type {
   OperatorAction,
   Pending,
   PendingStatus,
+  Publication,
   Quarantined,
   QuarantinedRow,
   ReadSummary,
@@ -198,7 +201,7 @@ export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | 
   readonly reportedAt: number
 }
 
-export type { FoundEvents, LogFilter, LogQuery, LogSearch } from "./LogQueries.ts"
+export type { FoundEvents, FoundRow, LogFilter, LogQuery, LogSearch, StoredRow } from "./LogQueries.ts"
 
 /**
  * Name of the reader whose position says where publishing begins: at the row after it. The position is where the generation begins (0 in
@@ -207,19 +210,6 @@ export type { FoundEvents, LogFilter, LogQuery, LogSearch } from "./LogQueries.t
 export const publishingStart = "publishing"
 /** Name of the reader whose position says which events are in the sink, and of the ownership scope of the process that publishes. */
 export const relayReader = "relay"
-/** A row of the log or a pending row, with its content; `changes` is "[]" for a pending row. */
-export interface StoredRow extends StreamKey {
-  readonly id: string
-  readonly content: string | null
-  readonly changes: string
-}
-
-/** A row that was found. `position`: of a row of the log; null for a pending row. */
-export interface FoundRow extends Pick<StoredRow, "integration" | "model" | "id"> {
-  readonly position: number | null
-  /** The row cannot be decrypted: whether it contains the text is unknown. */
-  readonly unreadable?: true
-}
 
 /** The part of the log that can be read. */
 export interface LogRange {
@@ -333,6 +323,8 @@ export interface StreamTx {
     unconfirmed: ReadonlyArray<OpenExpectation>
   ) => Operation<void>
   readonly saveState: (state: StreamState) => Operation<void>
+  /** Adds a run to the stream's history, or replaces the one with its number. The history keeps the newest `keptRuns`. */
+  readonly recordRun: (run: EndedRun) => Operation<void>
   /** The forgotten records of the stream's integration. */
   readonly forgotten: Operation<Forgotten>
   /** Adds an operator's action to the audit log. */
@@ -350,6 +342,8 @@ export class Store extends Context.Service<Store, {
   readonly isNew: boolean
   /** Fails with `Incompatible` if a newer version has changed the store so that this one cannot use it. */
   readonly checkVersion: Operation<void>
+  /** Bytes of the whole database; with SQLite without its `-wal` file. */
+  readonly size: Operation<number>
   /** Why the store is unavailable, from memory; null while it answers. */
   readonly outage: Effect.Effect<Outage | null>
 
@@ -463,6 +457,9 @@ export class Store extends Context.Service<Store, {
       readonly streams: ReadonlyArray<{ readonly state: StreamState; readonly counts: StreamCounts }>
     }
   >
+
+  /** The history of the stream's runs, newest first. */
+  readonly runs: (key: StreamKey) => Operation<ReadonlyArray<EndedRun>>
 
   // holds
   /** Newest first. Without `states`: holds that are neither approved nor canceled. `before` is an id. */
@@ -585,5 +582,15 @@ export class Store extends Context.Service<Store, {
 
   // readers of the log
   readonly readerPosition: (reader: string) => Operation<number>
-  readonly saveReaderPosition: (owner: Owner, reader: string, position: number) => Operation<void>
+  /** `published`: where the events up to `position` are, of which the last is the newest that was published. */
+  readonly saveReaderPosition: (
+    owner: Owner,
+    reader: string,
+    position: number,
+    published?: Publication | null
+  ) => Operation<void>
+  /** Where the event at this position is in the sink; null if it was not recorded, or no longer is. */
+  readonly placeOf: (position: number) => Operation<EventPlace | null>
+  /** Deletes where events are that were published before `before` (our clock, ms). */
+  readonly prunePlaces: (before: number) => Operation<void>
 }>()("rollcall/store/Store") {}

@@ -18,7 +18,12 @@ describe("sink: memory", () => {
   conformance(it, {
     sink: (end) => Effect.sync(() => MemorySink.layer(broker(end))),
     seen: (end, integration) =>
-      Effect.sync(() => broker(end).events.filter((event) => event.key.startsWith(`${integration}/`))),
+      Effect.sync(() =>
+        broker(end).events.flatMap((event, offset) =>
+          event.key.startsWith(`${integration}/`) ? [{ ...event, partition: 0, offset }] : []
+        )
+      ),
+    topic: () => MemorySink.topic,
     tooLarge: 1_100_000
   })
 })
@@ -63,9 +68,11 @@ for (const { driver, format, read } of drivers.flatMap((driver) => forms.map((fo
             const messages = yield* Kcat.read(brokers, topicOf(template(end), { integration, model: "ats.tag" }))
             return messages.flatMap((message) => {
               const event = read(message)
-              return event === null ? [] : [{ key: message.key, ...event }]
+              const { key, offset, partition } = message
+              return event === null ? [] : [{ key, partition, offset, ...event }]
             })
           }),
+        topic: (end, integration) => topicOf(template(end), { integration, model: "ats.tag" }),
         tooLarge: 1_100_000
       })
     })

@@ -361,6 +361,14 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
     )
 
     test(
+      "knows the size of its database",
+      Effect.gen(function*() {
+        const { store } = yield* begin
+        assert.isAbove(yield* store.size, 10_000)
+      })
+    )
+
+    test(
       "has its own identity",
       Effect.gen(function*() {
         const { identity } = yield* Store

@@ -27,9 +27,11 @@ import { historySuite } from "./StoreHistory.ts"
 import { holdSuite } from "./StoreHolds.ts"
 import { logSuite } from "./StoreLog.ts"
 import { manyRowsSuite } from "./StoreManyRows.ts"
+import { placeSuite } from "./StorePlaces.ts"
 import { quietSuite } from "./StoreQuiet.ts"
 import { recordSuite } from "./StoreRecords.ts"
 import { redactionSuite } from "./StoreRedaction.ts"
+import { runSuite } from "./StoreRuns.ts"
 import { searchSuite } from "./StoreSearch.ts"
 
 /** Every suite of the ports of one store. They run in virtual time, so the database's clock is that of the process. */
@@ -38,6 +40,8 @@ export const suites = (name: string, store: Layer.Layer<Store | Deliveries, Stor
   storeSuite(name, layer)
   auditSuite(name, layer)
   historySuite(name, layer)
+  placeSuite(name, layer)
+  runSuite(name, layer)
   searchSuite(name, layer)
   recordSuite(name, layer)
   manyRowsSuite(name, layer)

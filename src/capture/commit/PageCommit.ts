@@ -12,7 +12,7 @@ import { mentionsForgotten, nothingRemoved, removalOf } from "../../domain/Forgo
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { updateReportedTo } from "../../domain/Watermark.ts"
-import type { RowCounts, Run, StreamState } from "../../store/State.ts"
+import type { PublishedCounts, RowCounts, Run, StreamState } from "../../store/State.ts"
 import { Store, type StoreError, type StreamTx } from "../../store/Store.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import { logHolds, releaseStaged } from "../guard/Release.ts"
@@ -30,6 +30,7 @@ import {
   type Prepared,
   zeroRowCounts
 } from "./Ingest.ts"
+import { endRun, publishedIn } from "./RunHistory.ts"
 
 export interface PageToCommit {
   readonly results: ReadonlyArray<RawRow>
@@ -55,7 +56,10 @@ export interface PageToCommit {
   readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
 }
 
-export type PageCounts = Pick<IngestResult, "rowCounts" | "readAgain" | "missedByPolls">
+export interface PageCounts extends Pick<IngestResult, "rowCounts" | "readAgain" | "missedByPolls"> {
+  /** Events of the stream that the page published; absent = none. */
+  readonly published?: PublishedCounts | undefined
+}
 
 export interface CommittedPage extends PageCounts {
   /** The page was empty, and the stream has no pending rows, no stale records and no undecided holds. */
@@ -112,10 +116,18 @@ export const commitPage = Effect.fnUntraced(function*(
   /** Commits an empty page without a look at the store; null = the stream is not quiet, or `known` is not its state. */
   const commitQuietly = Effect.fnUntraced(function*(known: StreamState) {
     const before = reported(known)
-    const state = afterRows(before, nothingIngested)
+    const { entry, state } = endRun(afterRows(before, nothingIngested), { kind: "poll", before })
+    // earlier pages of the poll had changes
+    if (entry !== null) return null
     const isReplaced = yield* (yield* Store).replaceQuietState(stream.owner, known, state)
     return isReplaced
-      ? { before, ingested: nothingIngested, events: [], finished: { state, holds: [], unconfirmed: [] } }
+      ? {
+        before,
+        ingested: nothingIngested,
+        published: undefined,
+        events: [],
+        finished: { state, holds: [], unconfirmed: [] }
+      }
       : null
   })
   const commit = Effect.fnUntraced(function*(tx: StreamTx) {
@@ -124,11 +136,12 @@ export const commitPage = Effect.fnUntraced(function*(
     const context = pageContext(stream, before, run, now, page.isRefetch)
     const ingested = yield* ingest(tx, yield* preparedIn(tx), context)
     const events = yield* appendEvents(tx, ingested.writes, context)
+    const published = publishedIn(key.model, events)
     if (hasTooManyUnreadable(addRowCounts(run.rowCounts ?? zeroRowCounts, ingested.rowCounts))) {
       yield* tx.saveState({ ...stored, lastRunId: Math.max(before.lastRunId, run.id) })
-      return { before, ingested, events, finished: null }
+      return { before, ingested, published, events, finished: null }
     }
-    const advanced = afterRows(before, ingested)
+    const advanced = afterRows(before, { ...ingested, published })
     const released = page.endsRun === true
       ? yield* releaseStaged(tx, advanced, context)
       : { state: advanced, events: [], holds: [] }
@@ -136,8 +149,13 @@ export const commitPage = Effect.fnUntraced(function*(
       ? yield* takeUnconfirmedWrites(tx, run.id, derivedProcessing === null ? [] : [derivedProcessing.model])
       : []
     if (page.also !== undefined) yield* page.also(tx)
-    yield* tx.saveState(released.state)
-    return { before, ingested, events: [...events, ...released.events], finished: { ...released, unconfirmed } }
+    const { entry, state } = page.endsRun === true && run.kind !== "refresh"
+      ? endRun(released.state, { kind: run.kind, before, released: publishedIn(key.model, released.events) })
+      : { entry: null, state: released.state }
+    if (entry !== null) yield* tx.recordRun(entry)
+    yield* tx.saveState(state)
+    const finished = { ...released, state, unconfirmed }
+    return { before, ingested, published, events: [...events, ...released.events], finished }
   })
   const commitWhole = Effect.tap(
     transact(stream, commit),
@@ -150,7 +168,7 @@ export const commitPage = Effect.fnUntraced(function*(
   )
   const mayBeQuiet = page.results.length === 0 && page.endsRun === true && run.kind === "poll"
   const quiet = mayBeQuiet && page.known !== undefined ? yield* commitQuietly(page.known) : null
-  const { before, events, finished, ingested } = quiet ??
+  const { before, events, finished, ingested, published } = quiet ??
     (yield* Tracing.inSpanOrTrace("commit", spanAttributes(key))(commitWhole))
   yield* Metrics.pageCommitted(key, ingested.rowCounts, (yield* Clock.currentTimeMillis) - now)
   yield* Metrics.schemaDrifted(key, schemaDriftIn(stream, prepared, ingested))
@@ -167,5 +185,5 @@ export const commitPage = Effect.fnUntraced(function*(
   yield* logHolds(key, holds)
   yield* Metrics.lateChangeFound(key, ingested.lag, { before: before.overlap, after: state.overlap })
   yield* Metrics.writesUnconfirmed(key, unconfirmed)
-  return { ...ingested, before, state, isQuiet: quiet !== null }
+  return { ...ingested, published, before, state, isQuiet: quiet !== null }
 })

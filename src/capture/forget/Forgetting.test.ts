@@ -167,7 +167,7 @@ describe("forgetting a candidate", () => {
           Sink.of({
             ...sink,
             publish: (identity, batch, reached) =>
-              Effect.andThen(sink.publish(identity, batch, reached), Effect.sync(() => got.push(...batch)))
+              Effect.tap(sink.publish(identity, batch, reached), () => Effect.sync(() => got.push(...batch)))
           }))
       ).pipe(Layer.provide(MemorySink.layer(broker)))
       yield* Layer.build(Relay.layer.pipe(Layer.provide(recording), Layer.provide(Layer.succeed(Store, yield* Store))))

@@ -16,11 +16,12 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Page, Priority, Source } from "../../source/Source.ts"
 import { finishOnInterrupt } from "../../store/Recovery.ts"
-import type { RowCounts, Run, StreamState } from "../../store/State.ts"
+import type { Run, StreamState } from "../../store/State.ts"
 import type { Store } from "../../store/Store.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import { addRowCounts, zeroRowCounts } from "../commit/Ingest.ts"
 import type { PageCounts } from "../commit/PageCommit.ts"
+import { addPublished } from "../commit/RunHistory.ts"
 import { RunAborted } from "../schedule/StreamLifecycle.ts"
 import { requestPage, type RunError, spanAttributes, type Stream } from "../Stream.ts"
 
@@ -45,16 +46,13 @@ export const newRun = (
 })
 
 /** Adds a committed page to the counts of the run. */
-export const countPage = (run: Run, { rowCounts, missedByPolls }: Omit<PageCounts, "readAgain">): Run => ({
+export const countPage = (run: Run, { missedByPolls, published, rowCounts }: Omit<PageCounts, "readAgain">): Run => ({
   ...run,
+  ...published === undefined ? {} : { published: addPublished(run.published, published)! },
   rowCounts: addRowCounts(run.rowCounts, rowCounts),
   missedByPolls: (run.missedByPolls ?? 0) + missedByPolls,
   pagesWithoutNewRows: rowCounts.read === rowCounts.duplicates ? (run.pagesWithoutNewRows ?? 0) + 1 : 0
 })
-
-/** True if the outcomes add up to the rows read (I1). */
-export const hasConsistentCounts = ({ read, ...rows }: RowCounts): boolean =>
-  Object.values(rows).reduce((sum, count) => sum + count, 0) === read
 
 export interface PageLoop {
   readonly priority: Priority
@@ -87,6 +85,7 @@ export const readPages = Effect.fnUntraced(function*(
       )
     )
   let run = start
+  stream.current?.(run)
   let [page, inItsSpan] = yield* fetch(start.cursor)
   for (;;) {
     const next = page.next
@@ -105,6 +104,7 @@ export const readPages = Effect.fnUntraced(function*(
       ahead === null ? Effect.succeed(null) : Effect.exit(ahead)
     ], { concurrency: 2 })
     run = committed
+    stream.current?.(run)
     if ((run.pagesWithoutNewRows ?? 0) >= maxPagesWithoutNewRows) {
       return yield* new RunAborted({
         message: `${run.pagesWithoutNewRows} pages in a row had no new row; the run will start again at the first page`

@@ -20,11 +20,12 @@ import type { Run, StreamState } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import { commitPage, type PageCounts } from "../commit/PageCommit.ts"
+import { gapReasons, hasConsistentCounts, replaceRun } from "../commit/RunHistory.ts"
 import * as Metrics from "../Metrics.ts"
 import { clearFailure, RunAborted } from "../schedule/StreamLifecycle.ts"
 import { annotate, isSweepOnly, type RunError, spanAttributes, type Stream, transact } from "../Stream.ts"
 import { confirmMissing } from "./Absence.ts"
-import { countPage, hasConsistentCounts, newRun, readPages } from "./Pages.ts"
+import { countPage, newRun, readPages } from "./Pages.ts"
 import { resolveDisputes } from "./Refetch.ts"
 import { addPage, continuePasses, isCoveredByPoll, markLive } from "./SweepPasses.ts"
 
@@ -51,11 +52,18 @@ export const sweep = Effect.fn("Sweep.run")(function*(
 }, (effect, { key }) => Tracing.inTrace("sweep", spanAttributes(key))(effect))
 
 /** Starts a new sweep from the first page, even if one is open. */
-export const restartSweep = (stream: Stream, shouldYield: Effect.Effect<boolean>) =>
-  Effect.andThen(
-    transact(stream, (tx) => tx.saveState({ ...tx.state, sweep: null })),
-    sweep(stream, shouldYield)
+export const restartSweep = Effect.fnUntraced(function*(stream: Stream, shouldYield: Effect.Effect<boolean>) {
+  const now = yield* Clock.currentTimeMillis
+  yield* transact(
+    stream,
+    Effect.fnUntraced(function*({ recordRun, saveState, state }) {
+      const { entry, state: next } = state.sweep === null ? { entry: null, state } : replaceRun(state, state.sweep, now)
+      if (entry !== null) yield* recordRun(entry)
+      yield* saveState({ ...next, sweep: null })
+    })
   )
+  return yield* sweep(stream, shouldYield)
+})
 
 /**
  * A sweep reads every record, so its start clears the queue of stale records. If there were any, the sweep is stored in the same
@@ -212,13 +220,6 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
       })
     )
 })
-
-const gapReasons: Record<NonNullable<Run["possibleGap"]>, string> = {
-  change: "records changed while the list was read",
-  pause: "there was a long pause between two pages",
-  hidden: "the list did not contain records that exist",
-  restart: "another process had read the first pages"
-}
 
 /** For a stream without polls: moves the watermark as the end of a poll would. */
 const advanceWatermark = (state: StreamState, ended: NonNullable<StreamState["lastSweep"]>): StreamState => ({

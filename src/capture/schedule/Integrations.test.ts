@@ -113,7 +113,7 @@ const publishing = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) 
       Sink.of({
         ...sink,
         publish: (identity, batch, reached) =>
-          Effect.andThen(sink.publish(identity, batch, reached), Effect.sync(() => got.push(...batch)))
+          Effect.tap(sink.publish(identity, batch, reached), () => Effect.sync(() => got.push(...batch)))
       }))
   ).pipe(Layer.provide(MemorySink.layer(broker)))
   yield* Layer.build(Relay.layer.pipe(Layer.provide(recorded), Layer.provide(Layer.succeed(Store, yield* Store))))

@@ -15,6 +15,7 @@ import { streamName } from "../../domain/Model.ts"
 import { estimateWatermark, updateReportedTo } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
+import { replaceRun } from "../commit/RunHistory.ts"
 import { newRun } from "../read/Pages.ts"
 import { resetPasses } from "../read/SweepPasses.ts"
 import { annotate, isSweepOnly, type Stream, transact } from "../Stream.ts"
@@ -87,7 +88,11 @@ export const executeCommand = Effect.fn("StreamCommands.execute")(function*(
     Effect.fnUntraced(function*(tx) {
       const after = applyCommand(stream, updateReportedTo(tx.state), command, now)
       if (after instanceof CommandRefused) return yield* after
-      yield* tx.saveState(after)
+      const { sweep } = tx.state
+      const isReplaced = sweep !== null && sweep.id !== after.sweep?.id
+      const replaced = isReplaced ? replaceRun(after, sweep, now) : { state: after, entry: null }
+      if (replaced.entry !== null) yield* tx.recordRun(replaced.entry)
+      yield* tx.saveState(replaced.state)
       yield* tx.audit({ at: now, command: `streams.${command.kind}`, target: streamName(stream.key), detail })
       return after
     })

@@ -13,8 +13,9 @@ import * as Semaphore from "effect/Semaphore"
 import { streamName } from "../../domain/Model.ts"
 import type { Source } from "../../source/Source.ts"
 import { retryWhileStoreUnavailable, storePause } from "../../store/Recovery.ts"
-import type { StreamState } from "../../store/State.ts"
+import type { Run, StreamState } from "../../store/State.ts"
 import { Store, StoreError } from "../../store/Store.ts"
+import { failRun } from "../commit/RunHistory.ts"
 import { backfillCandidates } from "../derived/CandidateBackfill.ts"
 import { releaseApprovedHolds } from "../guard/ApprovedHolds.ts"
 import * as Metrics from "../Metrics.ts"
@@ -32,6 +33,8 @@ import { afterFailure, backoffUntil } from "./StreamLifecycle.ts"
 export interface StreamWorker extends Stream, StepInput {
   /** Shared by all streams of the process. */
   readonly failureLog: FailureLog
+  /** The run of the step in progress, as far as it came; null = it did not start a run. */
+  run: Run | null
   readonly lock: Semaphore.Semaphore
   /** Opened to wake the loop after an operator's command or decision; closed when the loop starts its next step. */
   readonly wakeUp: Latch.Latch
@@ -56,9 +59,13 @@ export const make = Effect.fnUntraced(function*(
   stream: Stream,
   failureLog: FailureLog
 ): Effect.fn.Return<StreamWorker> {
-  return {
+  const worker: StreamWorker = {
     ...stream,
     failureLog,
+    run: null,
+    current: (run) => {
+      worker.run = run
+    },
     lock: yield* Semaphore.make(1),
     wakeUp: yield* Latch.make(false),
     stopped: yield* Latch.make(false),
@@ -70,6 +77,7 @@ export const make = Effect.fnUntraced(function*(
     refreshOutcome: "done",
     jitter: 0
   }
+  return worker
 })
 
 const backpressurePause = 5_000
@@ -89,6 +97,10 @@ const stateOf = Effect.fnUntraced(function*({ key }: Stream) {
     (yield* Effect.die(new Error(`stream ${streamName(key)} is not in the store although this process reads it`)))
 })
 
+/** The run that failed; null if it had ended, so that a later part of the step failed, or had not begun. */
+const unended = ({ run }: StreamWorker, { lastPoll, lastSweep }: StreamState): Run | null =>
+  run === null || run.id === lastPoll?.id || run.id === lastSweep?.id ? null : run
+
 /** Stores the failure in the stream's state. A store error is raised again, because the caller waits for the store. */
 export const recordFailure = Effect.fnUntraced(function*(
   worker: StreamWorker,
@@ -99,9 +111,16 @@ export const recordFailure = Effect.fnUntraced(function*(
   const { after, before } = yield* transact(
     worker,
     Effect.fnUntraced(function*(tx) {
-      const after = afterFailure(tx.state, error, now)
-      yield* tx.saveState(after)
-      return { before: tx.state, after }
+      const { message } = error
+      const failed = failRun(afterFailure(tx.state, error, now), {
+        run: unended(worker, tx.state),
+        kind: worker.lastTried,
+        message,
+        now
+      })
+      yield* tx.recordRun(failed.entry)
+      yield* tx.saveState(failed.state)
+      return { before: tx.state, after: failed.state }
     })
   )
   worker.retryAt = retryAt(worker, after, now)
@@ -123,6 +142,7 @@ const step = Effect.fnUntraced(function*(
 ): Effect.fn.Return<number, RunError, Store | Source> {
   const known = worker.wakeUp.isOpen() ? null : worker.known
   worker.known = null
+  worker.run = null
   yield* worker.wakeUp.close
   if (worker.hasApprovedHold) {
     worker.hasApprovedHold = false
@@ -152,6 +172,7 @@ const step = Effect.fnUntraced(function*(
     if (next.kind === "refresh") yield* runRefresh(worker, shouldYield)
     else {
       worker.lastTried = "sweep"
+      worker.run = state.sweep
       worker.refreshOutcome = "done"
       yield* next.fromFirstPage ? restartSweep(worker, shouldYield) : sweep(worker, shouldYield)
     }

@@ -53,7 +53,17 @@ export const ChangePath = Schema.Struct({
   kafka: Schema.NullOr(Schema.Struct({
     published: Schema.Boolean,
     waiting: Schema.Number.annotate({ description: "Events that are published before it" }),
-    key: Schema.String
+    key: Schema.String,
+    place: Schema.NullOr(Schema.Struct({
+      topic: Schema.String,
+      partition: Schema.Number,
+      offset: Schema.Number,
+      published_at: Schema.String
+    })).annotate({
+      description:
+        "Where it is; null if it is not published yet, or if that was not recorded: an earlier version published it, the broker did " +
+        "not return an offset, or it was published longer ago than the retention of the log"
+    })
   })).annotate({ description: "null without Kafka" }),
   deliveries: Schema.Array(Schema.Struct({
     plugin: Schema.String,

@@ -106,11 +106,12 @@ const deliveryOf = Effect.fnUntraced(function*(entry: LogEntry, trace: DeliveryT
 })
 
 const pathOf = Effect.fnUntraced(function*(text: string, publishes: boolean) {
-  const { identity, readerPosition } = yield* Store
+  const { identity, placeOf, readerPosition } = yield* Store
   const { eventOf, traces } = yield* Deliveries
   const entry = yield* find(text)
   const change = viewOf(identity)(entry)
   const published = publishes ? yield* readerPosition(relayReader) : 0
+  const place = publishes && entry.position <= published ? yield* placeOf(entry.position) : null
   const origin = change.cause === null ? null : yield* eventOf(change.cause.delivery)
   const path: ChangePath = {
     change,
@@ -120,7 +121,13 @@ const pathOf = Effect.fnUntraced(function*(text: string, publishes: boolean) {
       ? {
         published: entry.position <= published,
         waiting: Math.max(0, entry.position - published - 1),
-        key: partitionKey(entry)
+        key: partitionKey(entry),
+        place: place === null ? null : {
+          topic: place.topic,
+          partition: place.partition,
+          offset: place.offset,
+          published_at: formatTime(place.at)
+        }
       }
       : null,
     deliveries: yield* Effect.forEach(yield* traces(entry.position), (trace) => deliveryOf(entry, trace))

@@ -97,6 +97,32 @@ describe("what needs attention", () => {
     assert.deepStrictEqual(titles({ relay: relay(60) }), ["7 events not in Kafka yet"])
   })
 
+  it("is what other processes report, but the state of the plugins of this process only once", () => {
+    const process = {
+      id: "p1",
+      host: "two",
+      pid: 7,
+      version: "1",
+      address: null,
+      clockOffset: 0,
+      startedAt: 0,
+      seenAt: now,
+      silence: 0,
+      state: "alive",
+      scopes: [],
+      problems: [{ name: "kafka", reason: "no broker" }, { name: "plugins", reason: "a plugin has no handler" }]
+    } as const
+    assert.deepStrictEqual(titles({ processes: [process] }), [
+      "Publishing to Kafka does not work",
+      "Plugins do not run in a process"
+    ])
+    const delivering = { state: "stopped", reason: "a plugin has no handler" } as const
+    assert.deepStrictEqual(titles({ processes: [process], plugins: { ...calm.plugins, delivering } }), [
+      "Publishing to Kafka does not work",
+      "Plugins are stopped"
+    ])
+  })
+
   it("is a plugin that does not run, a circuit that is open, and writes that an operator has stopped", () => {
     const plugins: Input["plugins"] = {
       ...calm.plugins,

@@ -208,7 +208,13 @@ const pluginMatters = ({ delivering, items, writes }: PluginList): ReadonlyArray
   return [...engine, ...stopped, ...own]
 }
 
-const processMatters = (processes: ReadonlyArray<FleetProcess>): ReadonlyArray<Matter> => {
+const problemTitles: Readonly<Record<string, string>> = {
+  kafka: "Publishing to Kafka does not work",
+  plugins: "Plugins do not run in a process"
+}
+
+/** Plugins that do not run in the process that answers have a matter of their own. */
+const processMatters = ({ plugins, processes }: Pick<Input, "plugins" | "processes">): ReadonlyArray<Matter> => {
   const alive = processes.filter(({ state }) => state === "alive")
   const versions = [...new Set(alive.map(({ version }) => version))]
   return [
@@ -225,11 +231,13 @@ const processMatters = (processes: ReadonlyArray<FleetProcess>): ReadonlyArray<M
       link: "/processes"
     })),
     ...alive.flatMap(({ host, id, pid, problems }) =>
-      problems.filter(({ name }) => name !== "plugins").map(({ name, reason }): Matter => ({
+      problems.filter(({ name }) => name !== "plugins" || plugins.delivering.reason === null).map((
+        { name, reason }
+      ): Matter => ({
         id: `${name}/${id}`,
         kind: name === "kafka" ? "kafka" : "process",
         severity: "act",
-        title: name === "kafka" ? "Publishing to Kafka does not work" : `${name} does not work`,
+        title: problemTitles[name] ?? `${name} does not work`,
         detail: `${reason.slice(0, longestDetail)} (process ${pid} on ${host})`,
         since: null,
         ...noScope,
@@ -335,8 +343,8 @@ const outageMatter = (outage: Outage | null): ReadonlyArray<Matter> =>
 
 /** The most urgent first: what stops everything, then what has lasted longest. */
 export const mattersOf = (input: Input): ReadonlyArray<Matter> => {
-  const { deadLetters, disk, holds, outage, plugins, processes, rows } = input
-  const first = [...outageMatter(outage), ...diskMatter(disk), ...processMatters(processes), ...relayMatter(input)]
+  const { deadLetters, disk, holds, outage, plugins, rows } = input
+  const first = [...outageMatter(outage), ...diskMatter(disk), ...processMatters(input), ...relayMatter(input)]
   const others = [
     ...holdMatters(holds),
     ...streamMatters(rows, "blocked", (some) => `${count(some.length, "stream")} blocked`),

@@ -86,6 +86,13 @@ export const OverviewView = Schema.Struct({
     worst_seconds: Schema.NullOr(Schema.Number),
     worst_stream: Schema.NullOr(Schema.String)
   }).annotate({ description: "Of the streams that are neither paused nor backfilling" }),
+  store: Schema.Struct({
+    size_bytes: Schema.NullOr(Schema.Number).annotate({ description: "Of the database; null if it is not known yet" }),
+    free_bytes: Schema.NullOr(Schema.Number).annotate({
+      description: "Free space on the disk of a SQLite file; null for PostgreSQL, whose disk Rollcall does not see"
+    }),
+    disk_bytes: Schema.NullOr(Schema.Number)
+  }),
   processes: Schema.Struct({ alive: Schema.Number, silent: Schema.Number })
 })
 export type OverviewView = typeof OverviewView.Type

@@ -34,6 +34,8 @@ const [shortest, longest, share] = [2_000, 30_000, 25] as const
 /** How long positions are kept for rates, ms. */
 const rateWindow = 60_000
 const mostMatters = 200
+/** How often the size of the store is read, ms: PostgreSQL looks at all files of the database. */
+const sizeInterval = 60_000
 
 export interface Snapshot {
   readonly view: OverviewView
@@ -157,6 +159,15 @@ export class SharedOverview extends Context.Service<SharedOverview, {
         let last: { readonly snapshot: Snapshot; readonly startedAt: number; readonly took: number } | null = null
         let running: { readonly fiber: Fiber.Fiber<Snapshot, StoreError>; readonly startedAt: number } | null = null
 
+        let size: { readonly bytes: number; readonly at: number } | null = null
+        const sizeAt = Effect.fnUntraced(function*(now: number) {
+          if (size === null || now - size.at >= sizeInterval) {
+            const bytes = yield* Effect.option((yield* Store).size)
+            if (bytes._tag === "Some") size = { bytes: bytes.value, at: now }
+          }
+          return size?.bytes ?? null
+        })
+
         const keep = (now: Positions): Positions | null => {
           const [oldest = null] = positions.filter(({ at }) => at >= now.at - rateWindow - shortest && at < now.at)
           positions.push(now)
@@ -201,6 +212,11 @@ export class SharedOverview extends Context.Service<SharedOverview, {
               integrations: integrations.filter(({ state }) => state === "active").length,
               records: rows.reduce((sum, { records_live }) => sum + records_live, 0),
               freshness: freshnessOf(rows),
+              store: {
+                size_bytes: yield* sizeAt(now),
+                free_bytes: disk?.freeBytes ?? null,
+                disk_bytes: disk?.totalBytes ?? null
+              },
               processes: {
                 alive: Math.max(1, processes.filter(({ state }) => state === "alive").length),
                 silent: processes.filter(({ state }) => state === "silent").length

@@ -1,7 +1,6 @@
-/** One stream in detail: its state as a sentence, its runs and its request budget. */
+/** One stream in detail: its state as a sentence and its request budget. */
 import * as Duration from "effect/Duration"
-import { formatTime } from "../../domain/Watermark.ts"
-import type { Run, StreamState } from "../../store/State.ts"
+import type { StreamState } from "../../store/State.ts"
 import type { StreamRow } from "../overview/OverviewApi.ts"
 import { rowOf } from "../overview/StreamRows.ts"
 import type { StreamView } from "./StreamApi.ts"
@@ -56,21 +55,6 @@ const sentenceOf = (stream: StreamView, { state, target_seconds }: StreamRow): s
     : `Up to date: it is ${asText(freshness)} behind, within its target of ${asText(target_seconds)}.`
 }
 
-const runView = (run: Run & { readonly endedAt?: number }): StreamDetailView["runs"][number] => {
-  const { read, ...outcomes } = run.rowCounts
-  return {
-    id: run.id,
-    kind: run.backfill ? "backfill" : run.kind,
-    pass: run.pass ?? 1,
-    started_at: formatTime(run.startedAt),
-    ended_at: run.endedAt === undefined ? null : formatTime(run.endedAt),
-    pages: run.pages,
-    read,
-    ...outcomes,
-    balanced: read === Object.values(outcomes).reduce((sum, rows) => sum + rows, 0)
-  }
-}
-
 const budgetView = (account: string, usage: AccountUsage | null): StreamDetailView["budget"] => {
   if (usage === null) {
     const text = "This process does not send requests to the account."
@@ -92,7 +76,7 @@ const budgetView = (account: string, usage: AccountUsage | null): StreamDetailVi
 /** `interval`: between two polls, s. */
 export const detailOf = (
   stream: StreamView,
-  { account, lastPoll, lastSweep, sweep }: StreamState,
+  { account }: StreamState,
   interval: number,
   usage: AccountUsage | null
 ): StreamDetailView => {
@@ -102,7 +86,6 @@ export const detailOf = (
     state: row.state,
     sentence: sentenceOf(stream, row),
     target_seconds: row.target_seconds,
-    runs: [sweep, lastPoll, lastSweep].flatMap((run) => run === null ? [] : [runView(run)]),
     budget: budgetView(account, usage)
   }
 }

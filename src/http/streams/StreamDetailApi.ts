@@ -1,30 +1,13 @@
-/** The contract of the operating API for one stream in detail: its state as a sentence, its runs and its request budget. */
+/** The contract of the operating API for one stream in detail: its state as a sentence and its request budget; and its runs. */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import { streamStates } from "../overview/OverviewApi.ts"
 import { NotFound, StoreUnavailable } from "../Problem.ts"
-import { Instant, Model } from "../Schemas.ts"
+import { Model } from "../Schemas.ts"
+import { StreamRuns } from "./RunApi.ts"
 import { StreamView } from "./StreamApi.ts"
-
-const RunView = Schema.Struct({
-  id: Schema.Number,
-  kind: Schema.Literals(["poll", "sweep", "backfill"]),
-  pass: Schema.Number,
-  started_at: Schema.String,
-  ended_at: Instant.annotate({ description: "null while it runs" }),
-  pages: Schema.Number,
-  read: Schema.Number,
-  unchanged: Schema.Number,
-  equivalent: Schema.Number,
-  changed: Schema.Number,
-  tombstones: Schema.Number,
-  duplicates: Schema.Number,
-  pending: Schema.Number,
-  quarantined: Schema.Number,
-  balanced: Schema.Boolean.annotate({ description: "Whether `read` is the sum of the others, as it must be" })
-})
 
 const BudgetView = Schema.Struct({
   account: Schema.String,
@@ -40,7 +23,6 @@ export const StreamDetailView = Schema.Struct({
   state: Schema.Literals(streamStates),
   sentence: Schema.String,
   target_seconds: Schema.Number.annotate({ description: "The stream is late if its freshness exceeds this" }),
-  runs: Schema.Array(RunView).annotate({ description: "The run in progress, the last poll and the last sweep" }),
   budget: BudgetView
 })
 export type StreamDetailView = typeof StreamDetailView.Type
@@ -50,5 +32,14 @@ export const streamDetail = HttpApiGroup.make("streamDetail").add(
     params: { integration: Schema.String, model: Model },
     success: StreamDetailView,
     error: [NotFound, StoreUnavailable]
-  }).annotate(OpenApi.Description, "One stream with its state as a sentence, its runs and its request budget.")
+  }).annotate(OpenApi.Description, "One stream with its state as a sentence and its request budget."),
+  HttpApiEndpoint.get("runs", "/v1/streams/:integration/:model/runs", {
+    params: { integration: Schema.String, model: Model },
+    success: StreamRuns,
+    error: [NotFound, StoreUnavailable]
+  }).annotate(
+    OpenApi.Description,
+    "The history of a stream's runs: the newest 50, without the polls that found nothing new, which are counted. A poll that the end of " +
+      "its process interrupted is not listed."
+  )
 )

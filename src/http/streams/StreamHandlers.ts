@@ -16,6 +16,7 @@ import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
 import { type StreamPage, streamPage } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
+import { runsOf } from "./RunHistory.ts"
 import { type AccountUsage, detailOf } from "./StreamDetail.ts"
 
 const defaultLimit = 100
@@ -124,6 +125,13 @@ const detail = (usageOf: (account: string) => Effect.Effect<AccountUsage | null>
           const integration = (yield* store.integrations).find(({ id }) => id === params.integration)
           return detailOf(view, state, (integration?.interval ?? 60_000) / 1_000, yield* usageOf(state.account))
         }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
+        .handle("runs", ({ params }) =>
+          Effect.gen(function*() {
+            const store = yield* Store
+            const state = yield* store.stream(params)
+            if (state === null || state.retired === true || isDerived(params.model)) return yield* notFound(params)
+            return runsOf(state, yield* store.runs(params))
+          }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
   )
 
 export const layer = (usageOf: (account: string) => Effect.Effect<AccountUsage | null>) =>

@@ -36,9 +36,22 @@ const CheckpointRecord = Schema.fromJsonString(
     store: Schema.String,
     generation: Schema.Int,
     position: Schema.Int,
-    chain: Schema.String
+    chain: Schema.String,
+    /** Where the events of the batch are. A process of an earlier version leaves it out. */
+    published: Schema.optionalKey(Schema.Struct({
+      at: Schema.Int,
+      places: Schema.Array(Schema.Struct({
+        topic: Schema.String,
+        partition: Schema.Int,
+        offset: Schema.Int,
+        positions: Schema.Array(Schema.Int)
+      }))
+    }))
   })
 )
+
+/** Of more text than this the places are left out: the message must fit into the smallest record batch that a broker accepts. */
+const longestCheckpoint = 8_000
 
 const TopicCheckpoint = Schema.Struct({
   /** The number of partitions over which keys are spread. */
@@ -72,8 +85,12 @@ const topicKeys = (template: string) => `${template}/topics/`
 
 /** A message to send when opening, so that the broker fences every earlier producer. */
 export const openedMessage = (template: string): KafkaMessage => message(template, `${template}/opened`, randomUUID())
-export const checkpointMessage = (template: string, published: SinkCheckpoint): KafkaMessage =>
-  message(template, template, encodePublished(published))
+export const checkpointMessage = (template: string, { published, ...checkpoint }: SinkCheckpoint): KafkaMessage => {
+  const bare = encodePublished(checkpoint)
+  if (published === undefined || published.places.length === 0) return message(template, template, bare)
+  const whole = encodePublished({ ...checkpoint, published })
+  return message(template, template, whole.length > longestCheckpoint ? bare : whole)
+}
 export const topicCheckpointMessage = (
   template: string,
   { generation, store }: LogIdentity,

@@ -33,6 +33,11 @@ export type KeyedPartitions = (topic: string) => number
 
 type Sends = ReadonlyArray<ReadonlyArray<KafkaMessage>>
 
+/** A batch with the positions of its events, in order; empty for other messages. */
+export interface PlacedBatch extends AppendedBatch {
+  readonly positions: ReadonlyArray<number>
+}
+
 export interface KafkaProducer {
   /**
    * Sends the batches in sequence; with transactions either all become visible together or none. `closing` receives the
@@ -40,7 +45,7 @@ export interface KafkaProducer {
    */
   readonly send: (
     sends: Sends,
-    closing?: (appended: ReadonlyArray<AppendedBatch>) => Sends | SinkError
+    closing?: (appended: ReadonlyArray<PlacedBatch>) => Sends | SinkError
   ) => Effect.Effect<void, SinkError>
 }
 
@@ -96,12 +101,29 @@ const withTlsAdvice =
 const disconnect = (client: { readonly disconnect: () => Promise<void> }): Effect.Effect<void> =>
   Effect.tryPromise(() => client.disconnect()).pipe(Effect.timeout(disconnectTimeout), Effect.ignore)
 
+type Placed = PlacedMessage & Pick<KafkaMessage, "position">
+
 /** The messages with their partitions. */
-const placed = (messages: ReadonlyArray<KafkaMessage>, keys: KeyedPartitions): ReadonlyArray<PlacedMessage> =>
+const placed = (messages: ReadonlyArray<KafkaMessage>, keys: KeyedPartitions): ReadonlyArray<Placed> =>
   messages.map((message) => ({
     ...message,
     partition: message.partition ?? partitionOf(message.key, keys(message.topic))
   }))
+
+/** Each send is one record batch per partition, with the messages in their order. */
+const withPositions = (
+  batches: ReadonlyArray<AppendedBatch>,
+  messages: ReadonlyArray<Placed>
+): ReadonlyArray<PlacedBatch> => {
+  const sent = new Map<string, Array<Array<number> | undefined>>()
+  for (const { partition, position, topic } of messages) {
+    if (position === undefined) continue
+    let ofTopic = sent.get(topic)
+    if (ofTopic === undefined) sent.set(topic, ofTopic = [])
+    ;(ofTopic[partition] ??= []).push(position)
+  }
+  return batches.map((batch) => ({ ...batch, positions: sent.get(batch.topic)?.[batch.partition] ?? [] }))
+}
 
 const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessage => ({
   key: key?.toString(),
@@ -143,9 +165,12 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
         Effect.flatMap(
           call("publishing to Kafka", async () => {
             const transaction = await producer.begin()
-            const appended: Array<AppendedBatch> = []
+            const appended: Array<PlacedBatch> = []
             const sendAll = async (sends: Sends) => {
-              for (const messages of sends) appended.push(...await transaction.send(placed(messages, keys)))
+              for (const messages of sends) {
+                const own = placed(messages, keys)
+                appended.push(...withPositions(await transaction.send(own), own))
+              }
             }
             await sendAll(sends)
             const last = closing(appended)

@@ -29,7 +29,11 @@ import type { PlacedMessage } from "./driver/Driver.ts"
 import * as Headers from "./Headers.ts"
 
 /** One message with its destination; without a partition, the key decides. */
-export type KafkaMessage = Omit<PlacedMessage, "partition"> & { readonly partition?: number }
+export type KafkaMessage = Omit<PlacedMessage, "partition"> & {
+  readonly partition?: number
+  /** Position of the event in the log, if the message is in the topic of its events. */
+  readonly position?: number
+}
 
 export interface ReceivedMessage {
   readonly key: string | undefined
@@ -184,7 +188,7 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
   const shapes = new Map<string, Shape>()
 
   return (entry) => {
-    const { generation, integration, kind, model, origin, traceparent } = entry
+    const { generation, integration, kind, model, origin, position, traceparent } = entry
     const name = `${integration} ${model} ${kind} ${origin} ${generation} ${traceparent !== null}`
     let shape = shapes.get(name)
     if (shape === undefined) shapes.set(name, shape = shapeOf(encoding, entry))
@@ -203,20 +207,20 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
     const messages = format === "cloudevents"
       ? [
         fitting(
-          { topic, key, value: frame(topic, dataTextOf(entry)), headers: { template: shape.event, own } },
+          { topic, key, value: frame(topic, dataTextOf(entry)), headers: { template: shape.event, own }, position },
           () => stubTextOf(identity, entry),
           { template: shape.eventStub, own }
         )
       ]
       : [
         fitting(
-          { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: plain },
+          { topic, key, value: frame(topic, envelopeTextOf(identity, entry, null)), headers: plain, position },
           () => envelopeTextOf(identity, entry, logUrlOf(identity, entry)),
           plain
         )
       ]
     if (format === "debezium" && tombstones && kind === "deleted") {
-      messages.push({ topic, key, value: null, headers: Headers.none })
+      messages.push({ topic, key, value: null, headers: Headers.none, position })
     }
     if (encoding.state) {
       messages.push(fitting(

@@ -11,10 +11,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as ScopedRef from "effect/ScopedRef"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
+import type { EventPlaces } from "../../store/State.ts"
 import { type Refused, SinkError, unreachable } from "../Sink.ts"
 import * as Control from "./ControlTopic.ts"
-import type { AppendedBatch } from "./driver/Driver.ts"
-import type { KafkaClient, KafkaProducer } from "./KafkaClient.ts"
+import type { KafkaClient, KafkaProducer, PlacedBatch } from "./KafkaClient.ts"
 import { isBatchTooLarge } from "./KafkaErrors.ts"
 import { type KafkaMessage, progressTopicOf, splitIntoSends } from "./KafkaMessage.ts"
 import { ensureTopics, type KafkaTopic, type TopicInfo } from "./KafkaTopics.ts"
@@ -43,13 +43,13 @@ export interface KafkaSession {
   readonly send: (messages: ReadonlyArray<KafkaMessage>) => Effect.Effect<void, SinkError>
   /**
    * Sends messages to event topics, then the new topic checkpoints, then `last`. Without transactions this order ensures
-   * that a checkpoint is never durable before its events.
+   * that a checkpoint is never durable before its events. Returns where the events are; a broker may not tell it of all of them.
    */
   readonly sendEvents: (
     messages: ReadonlyArray<KafkaMessage>,
     published: PublishedPositions,
-    last?: KafkaMessage
-  ) => Effect.Effect<void, SinkError>
+    last?: (places: ReadonlyArray<EventPlaces>) => KafkaMessage
+  ) => Effect.Effect<ReadonlyArray<EventPlaces>, SinkError>
 }
 
 const failOn = (found: Effect.Effect<Refused | null, SinkError>): Effect.Effect<void, SinkError> =>
@@ -151,7 +151,7 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
 
     /** The checkpoints of the topics after a send, or the error if one of the topics lost messages. */
     const advance = (
-      appended: ReadonlyArray<AppendedBatch>,
+      appended: ReadonlyArray<PlacedBatch>,
       published: PublishedPositions
     ): ReadonlyArray<Advanced> | SinkError => {
       const advanced: Array<Advanced> = []
@@ -168,16 +168,19 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
 
     const sendEvents: KafkaSession["sendEvents"] = Effect.fnUntraced(function*(messages, published, last) {
       let saved: ReadonlyArray<Advanced> = []
-      const closing = (appended: ReadonlyArray<AppendedBatch>) => {
+      let places: ReadonlyArray<EventPlaces> = []
+      const closing = (appended: ReadonlyArray<PlacedBatch>) => {
         const advanced = advance(appended, published)
         if (advanced instanceof SinkError) return advanced
         saved = advanced
+        places = appended.filter(({ positions }) => positions.length > 0)
         const saves = advanced.map(([topic, own]) => Control.topicCheckpointMessage(template, identity, topic, own))
-        return splitIntoSends(last === undefined ? saves : [...saves, last], limitOf)
+        return splitIntoSends(last === undefined ? saves : [...saves, last(places)], limitOf)
       }
       yield* Effect.raceFirst(send(messages, closing), watchTopics)
       for (const [topic, own] of saved) checkpoints.set(topic, own)
       yield* warnUnusedPartitions
+      return places
     })
 
     return { topics, checkpoints, limitOf, ensure, requireIntact, send, sendEvents } satisfies KafkaSession

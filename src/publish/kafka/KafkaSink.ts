@@ -22,6 +22,7 @@ import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import type { LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
 import { streamName } from "../../domain/Model.ts"
+import type { EventPlaces } from "../../store/State.ts"
 import {
   type Checkpoint,
   checkpointOf,
@@ -115,8 +116,8 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     identity: LogIdentity,
     batch: ReadonlyArray<LogEntry>,
     checkpoint: Checkpoint | undefined = checkpointOf(batch)
-  ): Effect.fn.Return<void, SinkError> {
-    if (checkpoint === undefined) return
+  ): Effect.fn.Return<ReadonlyArray<EventPlaces>, SinkError> {
+    if (checkpoint === undefined) return []
     const session = yield* sessions.current
     const streams = [...Map.groupBy(batch, streamName).values()].flatMap((entries) =>
       entries[0] === undefined ? [] : [{ stream: entries[0], entries }]
@@ -134,13 +135,15 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
       positions.sort((one, other) => one.position - other.position),
       ({ name }) => name
     )
-    yield* session.sendEvents(
+    const at = yield* Clock.currentTimeMillis
+    const places = yield* session.sendEvents(
       encoded.flatMap((entry) => entry.messages),
       published,
-      Control.checkpointMessage(options.topic, { ...identity, ...checkpoint })
+      (places) => Control.checkpointMessage(options.topic, { ...identity, ...checkpoint, published: { at, places } })
     )
     const stubbed = encoded.filter((entry) => entry.stubbed).length
     if (stubbed > 0) yield* Metric.update(stubs, stubbed)
+    return places
   })
 
   const publishProgress: Sink["Service"]["publishProgress"] = Effect.fn("Kafka.publishProgress")(

@@ -30,6 +30,8 @@ import { requiredSchema } from "./migrations/0017_required_schema.ts"
 import { history } from "./migrations/0018_history.ts"
 import { handlerCircuits } from "./migrations/0019_handler_circuits.ts"
 import { eventTraces } from "./migrations/0020_event_traces.ts"
+import { publications } from "./migrations/0021_publications.ts"
+import { runs } from "./migrations/0022_runs.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -54,7 +56,9 @@ export const migrations = {
   "0017_required_schema": requiredSchema,
   "0018_history": history,
   "0019_handler_circuits": handlerCircuits,
-  "0020_event_traces": eventTraces
+  "0020_event_traces": eventTraces,
+  "0021_publications": publications,
+  "0022_runs": runs
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -38,6 +38,7 @@ import * as HistoryTable from "./HistoryTable.ts"
 import * as Locks from "./Locks.ts"
 import { checkVersion, migrate } from "./Migrations.ts"
 import * as ProcessTable from "./ProcessTable.ts"
+import * as PublicationTable from "./PublicationTable.ts"
 import {
   inBatches,
   type IntegrationRow,
@@ -53,6 +54,7 @@ import * as Signals from "./Signals.ts"
 import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
 import * as ExpectationTable from "./stream/ExpectationTable.ts"
 import * as HoldTable from "./stream/HoldTable.ts"
+import * as RunTable from "./stream/RunTable.ts"
 import * as StreamTransaction from "./stream/StreamTransaction.ts"
 
 /** The tables with rows of one stream, besides the event log. */
@@ -64,7 +66,8 @@ const streamTables = [
   "stale_records",
   "record_references",
   "derivations",
-  "expectations"
+  "expectations",
+  "runs"
 ] as const
 
 const missing = ({ integration, model }: StreamKey) =>
@@ -111,6 +114,7 @@ const make = Effect.gen(function*() {
   const { checked } = Checksum.make(cipher)
   const audit = AuditTable.make(sql)
   const samples = HistoryTable.make(sql)
+  const publications = PublicationTable.make(sql)
   const { fence } = Fencing.make(sql)
   const locks = Locks.make(sql)
   const is = (key: StreamKey) => sql`integration = ${key.integration} AND model = ${key.model}`
@@ -221,6 +225,12 @@ const make = Effect.gen(function*() {
     ...holds,
     ...ForgottenTable.make(sql, cipher, { fence }),
     checkVersion: checkVersion(sql),
+    size: sql.onDialectOrElse({
+      pg: () => sql<{ bytes: number }>`SELECT pg_database_size(current_database()) AS bytes`,
+      orElse: () =>
+        sql<{ bytes: number }>`
+          SELECT c.page_count * s.page_size AS bytes FROM pragma_page_count AS c, pragma_page_size AS s`
+    }).pipe(Effect.map(([row]) => Number(row?.bytes))),
     unconfirmedWrites: ExpectationTable.make(sql).unconfirmed,
     readLog: log.log,
     searchLog: log.search,
@@ -274,6 +284,7 @@ const make = Effect.gen(function*() {
       sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
         Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
       ),
+    runs: (key) => RunTable.list(sql, is(key)),
     streamsAtPosition: sql<StreamRow & { newest: number; chain: string }>`
       SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
       FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
@@ -382,13 +393,16 @@ const make = Effect.gen(function*() {
       sql<{ position: number }>`SELECT position FROM readers WHERE name = ${reader}`.pipe(
         Effect.map(([row]) => row?.position ?? 0)
       ),
-    saveReaderPosition: (owner, reader, position) =>
+    saveReaderPosition: (owner, reader, position, published = null) =>
       fence(owner).pipe(
         Effect.andThen(sql`
           INSERT INTO readers (name, position) VALUES (${reader}, ${position})
           ON CONFLICT (name) DO UPDATE SET position = excluded.position`),
+        Effect.andThen(published === null ? Effect.succeed([]) : publications.record(position, published)),
         sql.withTransaction
       ),
+    placeOf: publications.placeOf,
+    prunePlaces: publications.prune,
 
     raiseGeneration: Effect.fnUntraced(function*(owners, generation) {
       yield* Effect.forEach(owners, fence, { discard: true })

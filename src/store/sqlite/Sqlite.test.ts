@@ -427,6 +427,7 @@ it.effect("an erased stream leaves no row in any table except empty ones in the 
         yield* tx.write([{ ...changeOf(headOf("a"), "created"), references }])
       })
     )
+    yield* sql`INSERT INTO runs (stream, id, run) SELECT key, 1, '{}' FROM streams`
     yield* sql`INSERT INTO stale_records (stream, id, requested) SELECT key, 'a', 0 FROM streams`
     yield* sql`
       INSERT INTO expectations (stream, key, target, write, name, plugin, delivery, depth, matcher, all_records, required,

@@ -46,6 +46,10 @@ export interface Installation {
   readonly url: string
   readonly sandbox: RunningSandbox
   readonly program: Program
+  /** The file of the store. */
+  readonly file: string
+  /** Stops the process and starts it again, at the same address. `meanwhile` runs in between. */
+  readonly restart: (meanwhile?: () => void) => Promise<void>
   /** Ids of the tags at the start. */
   readonly tags: ReadonlyArray<string>
   /** Deliveries of new tags are given up, or no longer. */
@@ -55,8 +59,11 @@ export interface Installation {
   readonly stop: () => Promise<void>
 }
 
-/** `guarded`: the API needs a token. */
-export const install = async ({ guarded }: { readonly guarded: boolean }): Promise<Installation> => {
+/** `guarded`: the API needs a token. `environment`: further settings. */
+export const install = async ({ environment = {}, guarded }: {
+  readonly guarded: boolean
+  readonly environment?: Readonly<Record<string, string>>
+}): Promise<Installation> => {
   const directory = mkdtempSync(join(tmpdir(), "rollcall-console-"))
   const sandbox = await startSandbox({ seed: 7, speed: 0, records: 10, integrations: 1 })
   const broken = join(directory, "broken")
@@ -64,12 +71,16 @@ export const install = async ({ guarded }: { readonly guarded: boolean }): Promi
   symlinkSync(effect, join(directory, "node_modules/effect"))
   writeFileSync(join(directory, "rollcall.config.ts"), configurationOf(sandbox.url, broken))
   const port = await freePort()
-  const program = new Program(["start"], {
-    KEY: sandbox.key,
-    ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
-    ROLLCALL_HTTP_PORT: String(port),
-    ...guarded ? { ROLLCALL_HTTP_TOKEN: token, ROLLCALL_HTTP_READ_TOKEN: readToken } : {}
-  }, directory)
+  const file = join(directory, "rollcall.db")
+  const start = () =>
+    new Program(["start"], {
+      KEY: sandbox.key,
+      ROLLCALL_STORE: `sqlite:${file}`,
+      ROLLCALL_HTTP_PORT: String(port),
+      ...guarded ? { ROLLCALL_HTTP_TOKEN: token, ROLLCALL_HTTP_READ_TOKEN: readToken } : {},
+      ...environment
+    }, directory)
+  let program = start()
   const url = `http://127.0.0.1:${port}`
   const ask = async <A>(path: string): Promise<A> => {
     const response = await fetch(`${url}${path}`, guarded ? { headers: { authorization: `Bearer ${token}` } } : {})
@@ -85,17 +96,26 @@ export const install = async ({ guarded }: { readonly guarded: boolean }): Promi
     if (isBroken) writeFileSync(broken, "")
     else if (existsSync(broken)) rmSync(broken)
   }
-  try {
+  const live = async (): Promise<void> => {
     for (;;) {
       const found = await ask<{ streams: { total: number; live: number } }>("/v1/overview").catch(() => null)
       if (found !== null && found.streams.total === 3 && found.streams.live === 3) break
       if (program.process.exitCode !== null) throw new Error(program.stderr)
       await new Promise((resolve) => setTimeout(resolve, 50))
     }
+  }
+  const restart = async (meanwhile: () => void = () => undefined): Promise<void> => {
+    await program.stop()
+    meanwhile()
+    program = start()
+    await live()
+  }
+  try {
+    await live()
   } catch (error) {
     await stop()
     throw error
   }
   const tags = (await sandbox.truth("ats.tag")).map((tag) => (tag as { id: string }).id)
-  return { url, sandbox, program, tags, setBroken, ask, stop }
+  return { url, sandbox, program, file, tags, setBroken, ask, restart, stop }
 }

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
-import { Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
+import { relayReader, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { StoreFault } from "../../../src/store/StoreFault.ts"
 import { ask, send, server, stream, using, write } from "./Running.ts"
 
@@ -87,6 +87,22 @@ describe("a change", () => {
       assert.strictEqual((yield* ask("/v1/changes/nowhere")).status, 404)
       assert.strictEqual((yield* ask(`/v1/changes/${position.replace(/\d+$/, "99")}/content`)).status, 404)
     }).pipe(using()))
+
+  it.live("names its topic, partition and offset once it is in Kafka, if that was recorded", () =>
+    Effect.gen(function*() {
+      yield* written
+      const store = yield* Store
+      const relay = yield* store.takeOwnership(relayReader)
+      const { items } = yield* search()
+      const kafkaOf = ({ position }: Found) => Effect.map(ask(`/v1/changes/${position}`), ({ body }) => body.kafka)
+      const places = [{ topic: "rollcall.ats.tag", partition: 2, offset: 1_234, positions: [1, 3] }]
+      yield* store.saveReaderPosition(relay, relayReader, 3, { at: Date.parse("2026-03-01T12:00:00Z"), places })
+      const [fourth, third, second] = yield* Effect.forEach(items, kafkaOf)
+      assert.deepInclude(fourth, { published: false, waiting: 0, place: null })
+      const place = { topic: "rollcall.ats.tag", partition: 2, offset: 1_235, published_at: "2026-03-01T12:00:00.000Z" }
+      assert.deepInclude(third, { published: true, place })
+      assert.deepInclude(second, { published: true, place: null })
+    }).pipe(using({ publishes: true })))
 
   it.live("may be revealed with the read token, which the audit log shows", () =>
     Effect.gen(function*() {

@@ -8,7 +8,8 @@ import { Api } from "../../../src/http/Api.ts"
 import { assetPaths, consolePaths } from "../../../src/http/console/ConsolePaths.ts"
 import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
-import type { Run } from "../../../src/store/State.ts"
+import type { EndedRun, Run } from "../../../src/store/State.ts"
+import { Store } from "../../../src/store/Store.ts"
 import * as Running from "./Running.ts"
 
 const { ask, post, send, stream, using, write } = Running
@@ -225,7 +226,7 @@ describe("the overview", () => {
       for (const model of ["ats.tag", "ats.offer", "hris.skill"] as const) {
         yield* stream({ blocked }, { integration: "lever:acme", model })
       }
-      const { matters, streams } = (yield* ask("/v1/overview")).body
+      const { matters, store, streams } = (yield* ask("/v1/overview")).body
       assert.lengthOf(matters, 1)
       assert.deepInclude(matters[0], {
         kind: "blocked",
@@ -236,6 +237,9 @@ describe("the overview", () => {
         link: "/integrations/lever%3Aacme"
       })
       assert.deepInclude(streams, { total: 3, blocked: 3, live: 0 })
+      // of the database in memory; its disk is not known
+      assert.isAbove(store.size_bytes, 0)
+      assert.deepInclude(store, { free_bytes: null, disk_bytes: null })
       assert.lengthOf((yield* ask("/v1/streams")).body.items, 3)
     }).pipe(using()))
 
@@ -260,7 +264,7 @@ describe("the overview", () => {
       assert.strictEqual((yield* ask("/v1/overview/streams?order=name")).status, 400)
     }).pipe(using()))
 
-  it.live("a stream in detail says its state in a sentence, and whether the rows of its runs add up", () =>
+  it.live("a stream in detail says its state in a sentence, and why each of its runs ended", () =>
     Effect.gen(function*() {
       const rowCounts = {
         read: 3,
@@ -272,28 +276,67 @@ describe("the overview", () => {
         pending: 0,
         quarantined: 0
       }
-      const run = {
-        id: 7,
-        kind: "poll",
-        backfill: false,
+      const common = { backfill: false, pages: 1, startedAt: 0, pass: 1, rowCounts } as const
+      const sweep = {
+        ...common,
+        id: 9,
+        kind: "sweep",
         updatedAfter: null,
-        cursor: null,
+        cursor: "2",
         phase: "pages",
-        pages: 1,
-        startedAt: 0,
-        endedAt: 1_000,
         watermark: null
       } as const
-      const lastSweep = { ...run, id: 6, kind: "sweep", rowCounts: { ...rowCounts, read: 4 } } as const
-      yield* stream({ phase: "live", paused: true, lastPoll: { ...run, rowCounts }, lastSweep })
+      const idle = { polls: 4, read: 2, since: 2_000, until: 5_000 }
+      yield* stream({ phase: "live", paused: true, sweep, recordedRuns: 3, idlePolls: idle })
+      const store = yield* Store
+      const owner = yield* store.takeOwnership("capture")
+      const ended = { ...common, endedAt: 1_000, times: 1, idle: null }
+      const runs: ReadonlyArray<EndedRun> = [
+        { ...ended, number: 1, id: 6, kind: "sweep", outcome: "repeated", reason: "restart", backfill: true },
+        { ...ended, number: 2, id: 7, kind: "poll", outcome: "failed", reason: "status 502", times: 3, idle },
+        {
+          ...ended,
+          number: 3,
+          id: 8,
+          kind: "poll",
+          outcome: "complete",
+          reason: null,
+          rowCounts: { ...rowCounts, read: 4 },
+          published: { created: 1, updated: 0, deleted: 0 }
+        }
+      ]
+      const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
+      yield* store.transact(owner, key, ({ recordRun }) => Effect.forEach(runs, recordRun))
       const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
       assert.deepInclude(body, { state: "paused", target_seconds: 180 })
       assert.strictEqual(body.sentence, "Paused by an operator: it is not read until it is resumed.")
+      const { body: found } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/runs")
+      const idleView = { polls: 4, read: 2, since: "1970-01-01T00:00:02.000Z", until: "1970-01-01T00:00:05.000Z" }
+      assert.deepStrictEqual(found.idle, idleView)
       assert.deepStrictEqual(
-        body.runs.map((one: { kind: string; balanced: boolean }) => [one.kind, one.balanced]),
-        [["poll", true], ["sweep", false]]
+        found.items.map((
+          { balanced, created, ended_at, idle_before, kind, number, outcome, reason, times }: Record<string, unknown>
+        ) => [number, kind, ended_at, outcome, reason, times, created, balanced, idle_before]),
+        [
+          [null, "sweep", null, "running", null, 1, 0, true, null],
+          [3, "poll", "1970-01-01T00:00:01.000Z", "complete", null, 1, 1, false, null],
+          [2, "poll", "1970-01-01T00:00:01.000Z", "failed", "status 502", 3, 0, true, idleView],
+          [
+            1,
+            "backfill",
+            "1970-01-01T00:00:01.000Z",
+            "repeated",
+            "another process had read the first pages",
+            1,
+            0,
+            true,
+            null
+          ]
+        ]
       )
-      assert.strictEqual((yield* ask("/v1/streams/greenhouse:acme/ats.offer/detail")).status, 404)
+      for (const part of ["detail", "runs"]) {
+        assert.strictEqual((yield* ask(`/v1/streams/greenhouse:acme/ats.offer/${part}`)).status, 404)
+      }
     }).pipe(using()))
 
   it.live("an unknown query parameter is a 400 problem on every endpoint, before the handler runs", () =>
@@ -353,6 +396,7 @@ describe("the overview", () => {
         "/v1/streams",
         "/v1/streams/{integration}/{model}",
         "/v1/streams/{integration}/{model}/detail",
+        "/v1/streams/{integration}/{model}/runs",
         "/v1/integrations",
         "/v1/integrations/{id}/remove",
         "/v1/streams/{integration}/{model}/{command}",

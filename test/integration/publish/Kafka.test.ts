@@ -351,8 +351,11 @@ describeWithDrivers("Kafka", missing, () => {
         const { brokers } = yield* Broker.Broker
         const sink = yield* sinkOf({ topic, transactions: false })
         assert.isNull(yield* sink.open(identity))
-        yield* sink.publish(identity, entries(1, 20))
-        assert.deepStrictEqual(yield* sink.open(identity), { ...identity, ...checkpointOf(entries(1, 20))! })
+        const places = yield* sink.publish(identity, entries(1, 20))
+        assert.deepStrictEqual(places.flatMap(({ positions }) => positions).length, 20)
+        const { published, ...checkpoint } = (yield* sink.open(identity))!
+        assert.deepStrictEqual(checkpoint, { ...identity, ...checkpointOf(entries(1, 20))! })
+        assert.deepStrictEqual(published?.places, places)
         assert.strictEqual((yield* Kcat.read(brokers, topicOf(topic, stream), "read_uncommitted")).length, 20)
         assert.strictEqual(lines.filter((line) => line.includes("without Kafka transactions")).length, 1)
       }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => lines.push(String(message)))])))

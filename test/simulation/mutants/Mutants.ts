@@ -450,8 +450,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("relay-skips-failed", "a failed batch is sent again", [
     "publish/Relay.ts",
-    "    yield* inSpans(sink.publish(identity, batch, checkpoint))\n    yield* store.saveReaderPosition(owner, relayReader, checkpoint.position)\n",
-    "    yield* store.saveReaderPosition(owner, relayReader, checkpoint.position)\n    yield* inSpans(sink.publish(identity, batch, checkpoint))\n"
+    "    const places = yield* inSpans(sink.publish(identity, batch, checkpoint))\n",
+    "    yield* store.saveReaderPosition(owner, relayReader, checkpoint.position)\n    const places = yield* inSpans(sink.publish(identity, batch, checkpoint))\n"
   ], [
     "publish/ResumePoint.ts",
     "    return published\n",

@@ -91,7 +91,7 @@ export class SimulatedSink {
           this.#take(identity, batch, reached)
           observer.published()
           if (failure === "killAfter") sender.kill()
-          return failure === "unsure" ? Effect.fail(unreachable) : Effect.void
+          return failure === "unsure" ? Effect.fail(unreachable) : Effect.succeed([])
         })),
       publishProgress: () =>
         sender.whileAlive(Effect.suspend(() => ownOpening === this.#openings ? Effect.void : Effect.fail(fenced()))),

@@ -4,6 +4,7 @@
  * Invariants
  * 1. It has the invariants of the port: order, fencing, and a checkpoint that is saved together with the events
  */
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Kind, type LogEntry, type LogIdentity, partitionKey } from "../../../src/domain/ChangeEvent.ts"
@@ -30,6 +31,9 @@ export interface MemoryEvent {
   readonly after: string | null
   readonly stub: boolean
 }
+
+/** All events are in one partition. */
+export const topic = "memory"
 
 /** The published data; it outlives the sinks that publish to it. */
 export class MemoryBroker {
@@ -89,14 +93,22 @@ export const layer = (broker: MemoryBroker): Layer.Layer<Sink> =>
         checkpoint: Checkpoint | undefined = checkpointOf(batch)
       ) {
         yield* requireOpen
-        if (checkpoint === undefined) return
+        if (checkpoint === undefined) return []
+        const places = batch.length === 0
+          ? []
+          : [{ topic, partition: 0, offset: broker.events.length, positions: batch.map(({ position }) => position) }]
         for (const entry of batch) append(entry)
         broker.published.delete(identity.store)
-        broker.published.set(identity.store, { ...identity, ...checkpoint })
+        broker.published.set(identity.store, {
+          ...identity,
+          ...checkpoint,
+          ...places.length === 0 ? {} : { published: { at: yield* Clock.currentTimeMillis, places } }
+        })
         if (broker.lostResponses > 0) {
           broker.lostResponses--
           return yield* new SinkError({ reason: new Unreachable({ message: "the response was lost", cause: null }) })
         }
+        return places
       }),
       publishProgress: Effect.fnUntraced(function*(_identity, streams) {
         yield* requireOpen

@@ -22,7 +22,9 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "ALTER TABLE meta DROP COLUMN required_schema",
   "DROP TABLE history",
   "DROP TABLE handler_circuits",
-  "ALTER TABLE events DROP COLUMN traceparent"
+  "ALTER TABLE events DROP COLUMN traceparent",
+  "DROP TABLE publications",
+  "DROP TABLE runs"
 ]
 
 /** The number of a migration that no version has. */

@@ -24,6 +24,7 @@ import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as ReferenceTable from "./ReferenceTable.ts"
+import * as RunTable from "./RunTable.ts"
 
 const toStored = (row: Content & { readonly redaction: string | null }): StoredContent | null =>
   row.content === null ? null : { content: row.content, redaction: row.redaction }
@@ -187,6 +188,7 @@ export const make = (
         ) RETURNING position`.pipe(Effect.map((rows) => rows.length)),
     ...ExpectationTable.streamExpectations(sql, stream, state.model),
     saveState: (next) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
+    recordRun: RunTable.record(sql, stream),
     forgotten: forgottenIn(sql, state.integration),
     audit: AuditTable.make(sql).record,
     write: Effect.fnUntraced(function*(records) {

@@ -63,13 +63,14 @@ export const get = async <A>(path: string, options: RequestOptions = {}): Promis
   return await response.json() as A
 }
 
-const command = async <A>(method: string, path: string, body: unknown): Promise<A> => {
-  const headers = { accept: "application/json", "content-type": "application/json" }
+const command = async <A>(method: string, path: string, body: unknown, options: RequestOptions = {}): Promise<A> => {
+  const headers = { accept: "application/json", "content-type": "application/json", ...headersOf(options) }
   const response = await send(path, { method, headers, body: JSON.stringify(body) })
   return await response.json() as A
 }
 
-export const post = <A>(path: string, body: unknown = {}): Promise<A> => command("POST", path, body)
+export const post = <A>(path: string, body: unknown = {}, options: RequestOptions = {}): Promise<A> =>
+  command("POST", path, body, options)
 export const remove = <A>(path: string): Promise<A> => command("DELETE", path, {})
 
 /** Reads server-sent events until the server or the signal ends them; `on` gets the data of each. */

@@ -1,11 +1,13 @@
 /** The state that the server sends as it changes, whether the page shows it, and how old it is. */
 import { computed, signal } from "@preact/signals"
 import type { OverviewView } from "../src/http/overview/OverviewApi.ts"
-import { follow, get } from "./Client.ts"
+import { follow, get, RequestError } from "./Client.ts"
 
 export const overview = signal<OverviewView | null>(null)
 /** `lost`: the connection ended, and another one is tried. */
 export const connection = signal<"connecting" | "live" | "lost">("connecting")
+/** Why there is no connection; null while there is one, and after an answer that simply ended. */
+export const problem = signal<RequestError | null>(null)
 export const isPaused = signal(false)
 /** Grows with each new state: pages then read what they show again. */
 export const ticks = signal(0)
@@ -34,6 +36,7 @@ const show = (state: OverviewView): void => {
 const receive = (data: string): void => {
   heardAt = Date.now()
   connection.value = "live"
+  problem.value = null
   if (!isPaused.value) show(JSON.parse(data) as OverviewView)
 }
 
@@ -44,7 +47,9 @@ const connect = async (): Promise<void> => {
     const began = Date.now()
     stop = new AbortController()
     heardAt = began
-    await follow("/v1/overview", stop.signal, receive).catch(() => undefined)
+    await follow("/v1/overview", stop.signal, receive).catch((error: unknown) => {
+      problem.value = error instanceof RequestError ? error : null
+    })
     connection.value = "lost"
     if (Date.now() - began > longestDelay) delay = firstDelay
     await wait(delay)

@@ -2,8 +2,8 @@
 import { type ComponentType, render } from "preact"
 import { useEffect } from "preact/hooks"
 import { isSignedIn, mayOperate, version } from "./Client.ts"
-import { plural, since } from "./Format.ts"
-import { clock, connection, isPaused, overview, serverNow, start, togglePause } from "./Live.ts"
+import { plural, since, time } from "./Format.ts"
+import { clock, connection, isPaused, overview, problem, serverNow, start, togglePause } from "./Live.ts"
 import { AuditPage } from "./pages/Audit.tsx"
 import { DeadLetterPage, DeadLettersPage } from "./pages/DeadLetters.tsx"
 import { EventPage } from "./pages/Event.tsx"
@@ -92,18 +92,21 @@ const Navigation = () => (
 
 const ConnectionState = () => {
   const state = overview.value
+  const isOld = isPaused.value || connection.value === "lost"
   const text = isPaused.value
-    ? `Paused${state === null ? "" : `, as of ${since(state.as_of, serverNow.value)} ago`}`
+    ? "Paused"
     : connection.value === "lost"
-    ? `Not connected${state === null ? "" : `, as of ${since(state.as_of, serverNow.value)} ago`}`
+    ? "Not connected"
     : connection.value === "connecting"
     ? "Connecting…"
     : "Live"
-  const tone = isPaused.value || connection.value === "lost" ? "warn" : "good"
   return (
     <div class="connection">
-      <span class={`dot ${tone}`} aria-hidden="true" />
-      <span role="status">{text}</span>
+      <span class={`dot ${isOld ? "warn" : "good"}`} aria-hidden="true" />
+      <span>
+        <span role="status">{text}</span>
+        {isOld && state !== null ? `, as of ${since(state.as_of, serverNow.value)} ago` : null}
+      </span>
       <button type="button" class="small" aria-pressed={isPaused.value} onClick={togglePause}>
         {isPaused.value ? "Resume" : "Pause"}
       </button>
@@ -118,6 +121,25 @@ const Outage = () => {
       <p>
         <strong>The store does not answer; the page shows what was read last.</strong> {state.outage}
       </p>
+    </div>
+  )
+}
+
+/** The text does not change while the connection is lost, so a screen reader says it once. */
+const Stale = () => {
+  const state = overview.value
+  const { message, hint } = problem.value ?? { message: "The connection has ended.", hint: null }
+  return (
+    <div role="status">
+      {connection.value !== "lost" ? null : (
+        <div class="notice warn">
+          <p>
+            <strong>Not connected:</strong> {message} {hint}{" "}
+            {state === null ? "" : `The page shows the state of ${time(state.as_of)} UTC. `}
+            The console tries again by itself.
+          </p>
+        </div>
+      )}
     </div>
   )
 }
@@ -151,7 +173,7 @@ const Console = () => {
   useShortcuts()
   const { pathname } = address.value
   useEffect(() => {
-    outcome.value = ""
+    outcome.value = null
   }, [pathname])
   const found = routes.flatMap(([pattern, page]) => {
     const match = pattern.exec(pathname)
@@ -171,7 +193,7 @@ const Console = () => {
             {version}
             {silent === 0 ? null : `, ${plural(silent, "process", "processes")} silent`}
           </p>
-          {mayOperate ? null : <p>Read only</p>}
+          {mayOperate ? null : <p>Read only: the token allows no commands</p>}
           <p>
             <a href="/docs" data-outside>API</a> · <a href="/console/licenses.txt" data-outside>Licenses</a>
           </p>
@@ -187,8 +209,9 @@ const Console = () => {
       </header>
       <main id="main" tabIndex={-1}>
         <Outage />
+        <Stale />
         <div class="outcome" role="status">
-          {outcome.value === "" ? null : <p class="notice good">{outcome.value}</p>}
+          {outcome.value === null ? null : <p class={`notice ${outcome.value.tone}`}>{outcome.value.text}</p>}
         </div>
         <Current key={pathname} parameters={found?.parameters ?? []} />
       </main>

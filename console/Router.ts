@@ -28,6 +28,12 @@ export const navigate = (path: string): void => {
 
 export const parameter = (name: string): string => address.value.searchParams.get(name) ?? ""
 
+/** How many rows a page of a list has: `limit` in the address, or the default of the list. */
+export const limitOr = (rows: number): number => {
+  const given = Number(parameter("limit"))
+  return given > 0 ? given : rows
+}
+
 /** Changes parameters of the query; an empty value removes one. The back button skips these changes. */
 export const setParameters = (values: Readonly<Record<string, string>>): void => {
   const url = here()

@@ -2,10 +2,11 @@
 import type { SessionView } from "../../src/http/sessions/SessionApi.ts"
 import { remove } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import { At, Empty, Scroll, Section, Title } from "../parts/Basics.tsx"
+import { At, Empty, Section, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
-import { parameter, queryOf, setParameters } from "../Router.ts"
+import { type Column, Pager, Table } from "../parts/Table.tsx"
+import { limitOr, parameter, queryOf } from "../Router.ts"
 
 interface Entry {
   readonly id: number
@@ -32,88 +33,84 @@ interface List<A> {
   readonly next: string | null
 }
 
+const commandColumns: ReadonlyArray<Column<Entry>> = [
+  { title: "At (UTC)", cell: ({ at }) => <At at={at} /> },
+  { title: "Command", kind: "name", cell: ({ command }) => command },
+  { title: "Target", cell: ({ target }) => target },
+  { title: "Detail", cell: ({ detail }) => detail },
+  { title: "Actor", cell: ({ actor }) => actor ?? "–" },
+  { title: "Address", cell: ({ address }) => address ?? "–" }
+]
+
 const Commands = () => {
-  const list = useResource<List<Entry>>(`/v1/audit${queryOf({ after: parameter("after"), limit: 50 })}`)
+  const list = useResource<List<Entry>>(`/v1/audit${queryOf({ after: parameter("after"), limit: limitOr(50) })}`)
   return (
     <Loaded resource={list}>
       {({ items, next }) =>
         items.length === 0 ? <Empty>No command yet.</Empty> : (
           <>
-            <Scroll label="Commands">
-              <table>
-                <thead>
-                  <tr>
-                    <th>At (UTC)</th>
-                    <th>Command</th>
-                    <th>Target</th>
-                    <th>Detail</th>
-                    <th>Actor</th>
-                    <th>Address</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {items.map((entry) => (
-                    <tr key={entry.id}>
-                      <td>
-                        <At at={entry.at} />
-                      </td>
-                      <th scope="row">{entry.command}</th>
-                      <td>{entry.target}</td>
-                      <td>{entry.detail}</td>
-                      <td>{entry.actor ?? "–"}</td>
-                      <td>{entry.address ?? "–"}</td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
-            {next === null
-              ? null
-              : <button type="button" onClick={() => setParameters({ after: next })}>Older commands</button>}
+            <Table label="Commands" columns={commandColumns} rows={items} keyOf={({ id }) => id} />
+            <Pager label="commands" next={next} />
           </>
         )}
     </Loaded>
   )
 }
 
+const readColumns: ReadonlyArray<Column<Reads>> = [
+  { title: "Hour (UTC)", cell: ({ hour }) => <At at={hour} /> },
+  { title: "Route", kind: "name", cell: ({ route }) => route },
+  { title: "Stream", cell: ({ target }) => target },
+  { title: "Actor", cell: ({ actor }) => actor },
+  { title: "Address", cell: ({ address }) => address },
+  { title: "Requests", kind: "number", cell: ({ requests }) => number(requests) }
+]
+
 const ReadEntries = () => {
   const list = useResource<List<Reads>>("/v1/audit/reads?limit=50", false)
   return (
     <Loaded resource={list}>
       {({ items }) =>
-        items.length === 0 ? <Empty>No record was read yet.</Empty> : (
-          <Scroll label="Reads">
-            <table>
-              <thead>
-                <tr>
-                  <th>Hour (UTC)</th>
-                  <th>Route</th>
-                  <th>Stream</th>
-                  <th>Actor</th>
-                  <th>Address</th>
-                  <th class="n">Requests</th>
-                </tr>
-              </thead>
-              <tbody>
-                {items.map((entry) => (
-                  <tr key={entry.id}>
-                    <td>
-                      <At at={entry.hour} />
-                    </td>
-                    <th scope="row">{entry.route}</th>
-                    <td>{entry.target}</td>
-                    <td>{entry.actor}</td>
-                    <td>{entry.address}</td>
-                    <td class="n">{number(entry.requests)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </Scroll>
-        )}
+        items.length === 0
+          ? <Empty>No record was read yet.</Empty>
+          : <Table label="Reads" columns={readColumns} rows={items} keyOf={({ id }) => id} />}
     </Loaded>
   )
 }
+
+const End = ({ after, session }: { readonly session: SessionView; readonly after: () => unknown }) => (
+  <Command
+    label="End"
+    subject={`session ${session.id}`}
+    tone="danger"
+    title={`End session ${session.id}?`}
+    confirm="End the session"
+    run={async () => {
+      await remove(`/v1/sessions/${session.id}`)
+      return `Session ${session.id} has ended`
+    }}
+    after={after}
+  >
+    <p>{session.current ? "This is your own session: you have to sign in again." : "Its user has to sign in again."}</p>
+  </Command>
+)
+
+const sessionColumns = (after: () => unknown): ReadonlyArray<Column<SessionView>> => [
+  {
+    title: "Session",
+    kind: "name",
+    cell: ({ current, id }) => (
+      <>
+        <code>{id}</code> {current ? "(this one)" : ""}
+      </>
+    )
+  },
+  { title: "Right", cell: ({ right }) => right },
+  { title: "Address", cell: ({ address }) => address },
+  { title: "Started (UTC)", cell: ({ started_at }) => <At at={started_at} /> },
+  { title: "Last request", cell: ({ last_request_at }) => <At at={last_request_at} /> },
+  { title: "End it", cell: (session) => <End session={session} after={after} /> }
+]
 
 const Sessions = () => {
   const list = useResource<List<SessionView>>("/v1/sessions")
@@ -123,52 +120,7 @@ const Sessions = () => {
         items.length === 0 ? <Empty>No session is open.</Empty> : (
           <>
             <p>{plural(items.length, "session")}</p>
-            <Scroll label="Sessions">
-              <table>
-                <thead>
-                  <tr>
-                    <th>Session</th>
-                    <th>Right</th>
-                    <th>Address</th>
-                    <th>Started (UTC)</th>
-                    <th>Last request</th>
-                    <th>End it</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {items.map((session) => (
-                    <tr key={session.id}>
-                      <th scope="row">
-                        <code>{session.id}</code> {session.current ? "(this one)" : ""}
-                      </th>
-                      <td>{session.right}</td>
-                      <td>{session.address}</td>
-                      <td>
-                        <At at={session.started_at} />
-                      </td>
-                      <td>
-                        <At at={session.last_request_at} />
-                      </td>
-                      <td>
-                        <Command
-                          label="End"
-                          tone="danger"
-                          title={`End session ${session.id}?`}
-                          confirm="End the session"
-                          run={async () => {
-                            await remove(`/v1/sessions/${session.id}`)
-                            return `Session ${session.id} has ended`
-                          }}
-                          after={list.reload}
-                        >
-                          <p>Its user has to sign in again.</p>
-                        </Command>
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
+            <Table label="Sessions" columns={sessionColumns(list.reload)} rows={items} keyOf={({ id }) => id} />
           </>
         )}
     </Loaded>

@@ -4,14 +4,18 @@ import type {
   DeadLetterDetailView,
   DeadLetterView,
   OutcomeView,
-  PlanView
+  PlanView,
+  RedriveView
 } from "../../src/http/deadletters/DeadLetterApi.ts"
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import { At, Badge, Empty, Fact, Facts, Failure, Loading, Scroll, Section, Since, Title } from "../parts/Basics.tsx"
+import { At, Badge, Empty, Fact, Facts, Failure, Loading, Section, Since, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
+import { redriven, RedriveProgress } from "../parts/Redriven.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
-import { parameter, queryOf, setParameters } from "../Router.ts"
+import { type Column, Pager, Table } from "../parts/Table.tsx"
+import { TextFilter } from "../parts/TextFilter.tsx"
+import { limitOr, parameter, queryOf, setParameters } from "../Router.ts"
 
 interface List {
   readonly items: ReadonlyArray<DeadLetterView>
@@ -75,11 +79,11 @@ const Planned = ({ after, command, filter, label }: {
       run={async () => {
         if (known === null) throw new Error("There is no plan yet.")
         const spread = sends && over !== "" ? { over } : {}
-        const { count } = await post<{ count: number }>(`/v1/deadletters/${command}`, {
-          ...filter,
-          plan: known.plan,
-          ...spread
-        })
+        const body = { ...filter, plan: known.plan, ...spread }
+        const startedAt = Date.now()
+        const result = await post<{ count: number } | RedriveView>(`/v1/deadletters/${command}`, body)
+        const { count } = result
+        if ("ids" in result) redriven.value = { ...result, startedAt }
         return `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
       }}
       after={after}
@@ -108,63 +112,38 @@ const Planned = ({ after, command, filter, label }: {
   )
 }
 
-const Letters = ({ items }: { readonly items: ReadonlyArray<DeadLetterView> }) => (
-  <Scroll label="Dead letters">
-    <table>
-      <thead>
-        <tr>
-          <th>Dead letter</th>
-          <th>Handler</th>
-          <th>Integration</th>
-          <th>Reason</th>
-          <th class="n">Attempts</th>
-          <th class="n">Parked</th>
-          <th>Died</th>
-        </tr>
-      </thead>
-      <tbody>
-        {items.map((letter) => (
-          <tr key={letter.id}>
-            <th scope="row">
-              <a href={`/dead-letters/${letter.id}`}>{letter.id}</a>
-            </th>
-            <td>{letter.plugin} ({letter.handler})</td>
-            <td>{letter.integration}</td>
-            <td class="state">
-              <Badge tone="bad">{letter.refusal ?? letter.reason}</Badge>
-              <p class="cause">{letter.message}</p>
-            </td>
-            <td class="n">{number(letter.attempts)}</td>
-            <td class="n">{number(letter.parked)}</td>
-            <td>
-              <Since at={letter.died_at} suffix=" ago" />
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </Scroll>
-)
+const columns: ReadonlyArray<Column<DeadLetterView>> = [
+  { title: "Dead letter", kind: "name", cell: ({ id }) => <a href={`/dead-letters/${id}`}>{id}</a> },
+  { title: "Handler", cell: ({ handler, plugin }) => `${plugin} (${handler})` },
+  { title: "Integration", cell: ({ integration }) => integration },
+  {
+    title: "Reason",
+    kind: "wide",
+    cell: ({ message, reason, refusal }) => (
+      <>
+        <Badge tone="bad">{refusal ?? reason}</Badge>
+        <p class="cause">{message}</p>
+      </>
+    )
+  },
+  { title: "Attempts", kind: "number", cell: ({ attempts }) => number(attempts) },
+  { title: "Waiting behind it", kind: "number", cell: ({ parked }) => number(parked) },
+  { title: "Given up", cell: ({ died_at }) => <Since at={died_at} suffix=" ago" /> }
+]
 
-/** Dead letters that were sent again leave the list as they run: the number that is left is the progress. */
 export const DeadLettersPage = () => {
   const filter = Object.fromEntries(names.flatMap((name) => parameter(name) === "" ? [] : [[name, parameter(name)]]))
-  const list = useResource<List>(`/v1/deadletters${queryOf({ ...filter, after: parameter("after"), limit: 100 })}`)
+  const list = useResource<List>(
+    `/v1/deadletters${queryOf({ ...filter, after: parameter("after"), limit: limitOr(100) })}`
+  )
   return (
     <>
       <Title text="Dead letters" />
+      <RedriveProgress />
       <form class="filters" onSubmit={(event) => event.preventDefault()}>
-        {names.slice(0, 3).map((name) => (
-          <label key={name}>
-            {name[0]?.toUpperCase()}
-            {name.slice(1)}
-            <input
-              type="text"
-              value={parameter(name)}
-              onChange={({ currentTarget: { value } }) => setParameters({ [name]: value.trim(), after: "" })}
-            />
-          </label>
-        ))}
+        <TextFilter name="plugin" label="Plugin" />
+        <TextFilter name="handler" label="Handler" />
+        <TextFilter name="integration" label="Integration" />
         <label>
           Reason
           <select
@@ -186,10 +165,8 @@ export const DeadLettersPage = () => {
                   <Planned label="Send all again" command="redrive" filter={filter} after={list.reload} />
                   <Planned label="Discard all" command="discard" filter={filter} after={list.reload} />
                 </div>
-                <Letters items={items} />
-                {next === null
-                  ? null
-                  : <button type="button" onClick={() => setParameters({ after: next })}>Next</button>}
+                <Table label="Dead letters" columns={columns} rows={items} keyOf={({ id }) => id} />
+                <Pager label="dead letters" next={next} />
               </>
             )}
       </Loaded>
@@ -222,7 +199,7 @@ const Resolve = ({ after, letter, outcome }: {
       <p>{outcome.where_to_look}</p>
       <p>
         Sent <At at={outcome.sent_at} />
-        {outcome.integration === null ? null : <>to {outcome.integration}</>}
+        {outcome.integration === null ? null : ` to ${outcome.integration}`}
       </p>
       {isDecidable
         ? (
@@ -276,6 +253,7 @@ export const DeadLetterPage = ({ parameters: [id = ""] }: { readonly parameters:
     return (
       <>
         <Title text={`Dead letter ${id}`} />
+        <RedriveProgress />
         <Empty>It was sent again or discarded.</Empty>
         <p>
           <a href="/dead-letters">All dead letters</a>
@@ -288,6 +266,7 @@ export const DeadLetterPage = ({ parameters: [id = ""] }: { readonly parameters:
       <Title text={`Dead letter ${id}`}>
         <a href="/dead-letters">All dead letters</a>
       </Title>
+      <RedriveProgress />
       <Loaded resource={resource}>
         {(letter) => (
           <>
@@ -332,7 +311,7 @@ export const DeadLetterPage = ({ parameters: [id = ""] }: { readonly parameters:
                     </a>
                   )}
               </Fact>
-              <Fact name="Died">
+              <Fact name="Given up">
                 <At at={letter.died_at} />
               </Fact>
               <Fact name="Waiting behind it">{number(letter.parked)}</Fact>

@@ -1,10 +1,12 @@
 /** Search in the event log, newest first. */
-import { useEffect, useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import type { ChangeView } from "../../src/http/changes/ChangeApi.ts"
 import { get, RequestError } from "../Client.ts"
 import { plural, time } from "../Format.ts"
-import { Badge, Empty, Failure, Loading, Scroll, Since, Title, type Tone } from "../parts/Basics.tsx"
-import { parameter, queryOf, setParameters } from "../Router.ts"
+import { Badge, Empty, Failure, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { type Column, Table } from "../parts/Table.tsx"
+import { TextFilter } from "../parts/TextFilter.tsx"
+import { limitOr, parameter, queryOf, setParameters } from "../Router.ts"
 
 interface Found {
   readonly items: ReadonlyArray<ChangeView>
@@ -17,56 +19,68 @@ export const kindTones: Readonly<Record<ChangeView["kind"], Tone>> = {
   deleted: "bad"
 }
 const names = ["integration", "model", "id", "kind", "transition"] as const
-const shown = 50
 /** Pages that one search reads by itself. */
 const mostPages = 10
 
 export const eventPath = (position: string): string => `/events/${encodeURIComponent(position)}`
 
-const Row = ({ change }: { readonly change: ChangeView }) => (
-  <tr>
-    <th scope="row">
-      <a href={eventPath(change.position)}>{time(change.detected_at)}</a>
-      <p class="cause">
-        <Since at={change.detected_at} suffix=" ago" />
-      </p>
-    </th>
-    <td>
-      <Badge tone={kindTones[change.kind]}>{change.kind}</Badge>
-      {change.origin === "backfill" ? " backfill" : ""}
-    </td>
-    <td>
-      {change.integration}/{change.model}
-      <p class="cause">
-        <code>{change.record}</code>, version {change.version}
-      </p>
-    </td>
-    <td>
-      {change.transitions.map((name) => <Badge key={name} tone="good">{name}</Badge>)}
-      <p class="cause">
-        {change.paths.slice(0, 4).join(", ")}
-        {change.paths.length > 4 ? ` and ${change.paths.length - 4} more` : ""}
-      </p>
-    </td>
-    <td>{change.cause === null ? "" : change.cause.plugin}</td>
-  </tr>
-)
+const columns: ReadonlyArray<Column<ChangeView>> = [
+  {
+    title: "Detected (UTC)",
+    kind: "name",
+    cell: ({ detected_at, position }) => (
+      <>
+        <a href={eventPath(position)}>{time(detected_at)}</a>
+        <p class="cause">
+          <Since at={detected_at} suffix=" ago" />
+        </p>
+      </>
+    )
+  },
+  {
+    title: "Kind",
+    cell: ({ kind, origin }) => (
+      <>
+        <Badge tone={kindTones[kind]}>{kind}</Badge>
+        {origin === "backfill" ? " backfill" : ""}
+      </>
+    )
+  },
+  {
+    title: "Record",
+    cell: ({ integration, model, record, version }) => (
+      <>
+        {integration}/{model}
+        <p class="cause">
+          <code>{record}</code>, version {version}
+        </p>
+      </>
+    )
+  },
+  {
+    title: "Changed",
+    cell: ({ paths, transitions }) => (
+      <>
+        {transitions.map((name) => <Badge key={name} tone="good">{name}</Badge>)}
+        {paths.length === 0 ? null : (
+          <p class="cause">
+            {paths.slice(0, 4).join(", ")}
+            {paths.length > 4 ? ` and ${paths.length - 4} more` : ""}
+          </p>
+        )}
+      </>
+    )
+  },
+  { title: "Caused by", cell: ({ cause }) => cause === null ? "" : cause.plugin }
+]
 
 export const ChangeTable = ({ items }: { readonly items: ReadonlyArray<ChangeView> }) => (
-  <Scroll label="Events">
-    <table>
-      <thead>
-        <tr>
-          <th>Detected (UTC)</th>
-          <th>Kind</th>
-          <th>Record</th>
-          <th>Changed</th>
-          <th>Caused by</th>
-        </tr>
-      </thead>
-      <tbody>{items.map((change) => <Row key={change.position} change={change} />)}</tbody>
-    </table>
-  </Scroll>
+  <Table
+    label="Events"
+    columns={columns}
+    rows={items}
+    keyOf={({ position }) => position}
+  />
 )
 
 const Select = ({ name, options }: { readonly name: string; readonly options: ReadonlyArray<string> }) => (
@@ -77,17 +91,6 @@ const Select = ({ name, options }: { readonly name: string; readonly options: Re
       <option value="">all</option>
       {options.map((option) => <option key={option} value={option}>{option}</option>)}
     </select>
-  </label>
-)
-
-const Text = ({ label, name }: { readonly name: string; readonly label: string }) => (
-  <label>
-    {label}
-    <input
-      type="search"
-      value={parameter(name)}
-      onChange={({ currentTarget: { value } }) => setParameters({ [name]: value.trim() })}
-    />
   </label>
 )
 
@@ -106,7 +109,7 @@ const search = async (
   signal: AbortSignal
 ): Promise<void> => {
   let [items, next, read] = [found, from, 0]
-  const wanted = found.length + shown
+  const wanted = found.length + limitOr(50)
   try {
     do {
       const limit = Math.min(200, wanted - items.length)
@@ -127,43 +130,51 @@ export const EventsPage = () => {
   const filter = Object.fromEntries(names.map((name) => [name, parameter(name)]))
   const key = JSON.stringify(filter)
   const [state, setState] = useState(begun)
+  const running = useRef(new AbortController())
+  /** Ends the search before it, whose results are for another filter. */
+  const start = (from: State) => {
+    running.current.abort()
+    running.current = new AbortController()
+    setState({ ...from, status: "searching" })
+    void search(filter, from.next, from.items, setState, running.current.signal)
+  }
   useEffect(() => {
-    const stop = new AbortController()
-    setState(begun)
-    void search(filter, null, [], setState, stop.signal)
-    return () => stop.abort()
+    start(begun)
+    return () => running.current.abort()
   }, [key])
   const { items, next, status } = state
-  const more = () => {
-    setState({ ...state, status: "searching" })
-    void search(filter, next, items, setState, new AbortController().signal)
+  // the button stays while it works, so that the keyboard keeps its place
+  const again = () => {
+    if (status !== "searching") start(state)
   }
   return (
     <>
       <Title text="Events" />
       <form class="filters" role="search" onSubmit={(event) => event.preventDefault()}>
-        <Text name="id" label="Id of a record" />
-        <Text name="integration" label="Integration" />
+        <TextFilter name="id" label="Id of a record" />
+        <TextFilter name="integration" label="Integration" />
         <Select name="model" options={MODEL_NAMES} />
         <Select name="kind" options={["created", "updated", "deleted"]} />
         <Select name="transition" options={TRANSITION_NAMES} />
       </form>
-      {status instanceof RequestError ? <Failure error={status} /> : null}
+      {status instanceof RequestError ? <Failure error={status} retry={again} /> : null}
       <p class="pages" role="status">
         {status === "searching"
           ? "Searching…"
-          : `${plural(items.length, "event")}${next === null ? ", back to the oldest that is kept" : ""}`}
+          : status === "done"
+          ? `${plural(items.length, "event")}${next === null ? ", back to the oldest that is kept" : ""}`
+          : ""}
       </p>
-      {items.length === 0
-        ? status === "searching" ? <Loading /> : <Empty>No event matches{next === null ? "" : " so far"}.</Empty>
-        : <ChangeTable items={items} />}
-      {next === null || status === "searching"
-        ? null
-        : (
-          <div class="buttons">
-            <button type="button" onClick={more}>Search further back</button>
-          </div>
-        )}
+      {items.length > 0
+        ? <ChangeTable items={items} />
+        : status === "done"
+        ? <Empty>No event matches{next === null ? "" : " so far"}.</Empty>
+        : null}
+      {next === null ? null : (
+        <div class="buttons">
+          <button type="button" aria-disabled={status === "searching"} onClick={again}>Search further back</button>
+        </div>
+      )}
     </>
   )
 }

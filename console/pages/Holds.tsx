@@ -3,23 +3,11 @@ import { useState } from "preact/hooks"
 import type { HoldPage as HoldRecords, HoldPlanView, HoldView } from "../../src/http/holds/HoldApi.ts"
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import {
-  At,
-  Badge,
-  Empty,
-  Fact,
-  Facts,
-  Failure,
-  Loading,
-  Scroll,
-  Section,
-  Since,
-  Title,
-  type Tone
-} from "../parts/Basics.tsx"
+import { At, Badge, Empty, Fact, Facts, Failure, Loading, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
-import { parameter, queryOf, setParameters, streamPath } from "../Router.ts"
+import { type Column, Pager, Table } from "../parts/Table.tsx"
+import { limitOr, parameter, queryOf, setParameters, streamPath } from "../Router.ts"
 
 interface List {
   readonly items: ReadonlyArray<HoldView>
@@ -34,9 +22,21 @@ const tones: Readonly<Record<HoldView["state"], Tone>> = {
   canceled: "plain"
 }
 
+const columns: ReadonlyArray<Column<HoldView>> = [
+  { title: "Hold", kind: "name", cell: ({ id }) => <a href={`/holds/${id}`}>Hold {id}</a> },
+  {
+    title: "Stream",
+    cell: ({ integration, model, stream }) => <a href={streamPath(integration, model)}>{stream}</a>
+  },
+  { title: "State", cell: ({ state }) => <Badge tone={tones[state]}>{state}</Badge> },
+  { title: "Changes", kind: "number", cell: ({ records }) => number(records) },
+  { title: "Kind", cell: ({ kind }) => kind },
+  { title: "Opened", cell: ({ opened_at }) => <Since at={opened_at} suffix=" ago" /> }
+]
+
 export const HoldsPage = () => {
   const [state, after] = [parameter("state"), parameter("after")]
-  const list = useResource<List>(`/v1/holds${queryOf({ state, after, limit: 100 })}`)
+  const list = useResource<List>(`/v1/holds${queryOf({ state, after, limit: limitOr(100) })}`)
   return (
     <>
       <Title text="Holds" />
@@ -55,43 +55,8 @@ export const HoldsPage = () => {
             ? <Empty>No hold: the guard holds no change back.</Empty>
             : (
               <>
-                <Scroll label="Holds">
-                  <table>
-                    <thead>
-                      <tr>
-                        <th>Hold</th>
-                        <th>Stream</th>
-                        <th>State</th>
-                        <th class="n">Records</th>
-                        <th>Kind</th>
-                        <th>Opened</th>
-                      </tr>
-                    </thead>
-                    <tbody>
-                      {items.map((hold) => (
-                        <tr key={hold.id}>
-                          <th scope="row">
-                            <a href={`/holds/${hold.id}`}>Hold {hold.id}</a>
-                          </th>
-                          <td>
-                            <a href={streamPath(hold.integration, hold.model)}>{hold.stream}</a>
-                          </td>
-                          <td>
-                            <Badge tone={tones[hold.state]}>{hold.state}</Badge>
-                          </td>
-                          <td class="n">{number(hold.records)}</td>
-                          <td>{hold.kind}</td>
-                          <td>
-                            <Since at={hold.opened_at} suffix=" ago" />
-                          </td>
-                        </tr>
-                      ))}
-                    </tbody>
-                  </table>
-                </Scroll>
-                {next === null
-                  ? null
-                  : <button type="button" onClick={() => setParameters({ after: next })}>Older holds</button>}
+                <Table label="Holds" columns={columns} rows={items} keyOf={({ id }) => id} />
+                <Pager label="holds" next={next} />
               </>
             )}
       </Loaded>
@@ -158,50 +123,27 @@ const Approve = ({ hold, reload }: { readonly hold: HoldView; readonly reload: (
   )
 }
 
+const recordColumns: ReadonlyArray<Column<HoldRecords["records"][number]>> = [
+  { title: "Record", kind: "name", cell: ({ id }) => <code>{id}</code> },
+  { title: "Status", cell: ({ status }) => status },
+  { title: "Why it counts as deleted", cell: ({ reason }) => reason ?? "–" },
+  { title: "Changed at", cell: ({ changed_at }) => <At at={changed_at} /> },
+  { title: "Detected at", cell: ({ detected_at }) => <At at={detected_at} /> }
+]
+
 const Records = ({ page }: { readonly page: HoldRecords }) => (
   <Section id="records" title="Samples">
     <p>Look at two or three of these records in the source system: are the changes real?</p>
-    {page.records.length === 0 ? <Empty>No record is held now.</Empty> : (
-      <Scroll label="Held records">
-        <table>
-          <thead>
-            <tr>
-              <th>Record</th>
-              <th>Status</th>
-              <th>Why it counts as deleted</th>
-              <th>Changed at</th>
-              <th>Detected at</th>
-            </tr>
-          </thead>
-          <tbody>
-            {page.records.map((record) => (
-              <tr key={record.id}>
-                <th scope="row">
-                  <code>{record.id}</code>
-                </th>
-                <td>{record.status}</td>
-                <td>{record.reason ?? "–"}</td>
-                <td>
-                  <At at={record.changed_at} />
-                </td>
-                <td>
-                  <At at={record.detected_at} />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </Scroll>
-    )}
-    {page.next === null ?
-      null :
-      <button type="button" onClick={() => setParameters({ after: page.next ?? "" })}>Next records</button>}
+    {page.records.length === 0
+      ? <Empty>No record is held now.</Empty>
+      : <Table label="Held records" columns={recordColumns} rows={page.records} keyOf={({ id }) => id} />}
+    <Pager label="held records" next={page.next} />
   </Section>
 )
 
 export const HoldPage = ({ parameters: [id = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const resource = useResource<HoldRecords>(
-    `/v1/holds/${encodeURIComponent(id)}${queryOf({ after: parameter("after"), limit: 25 })}`
+    `/v1/holds/${encodeURIComponent(id)}${queryOf({ after: parameter("after"), limit: limitOr(25) })}`
   )
   return (
     <>

@@ -3,9 +3,10 @@ import type { IntegrationView } from "../../src/http/Api.ts"
 import type { StreamRow } from "../../src/http/overview/OverviewApi.ts"
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
-import { Badge, Empty, Fact, Facts, Scroll, Section, Title } from "../parts/Basics.tsx"
+import { Badge, Empty, Fact, Facts, Section, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
+import { type Column, Table } from "../parts/Table.tsx"
 import { parameter, queryOf, streamPath } from "../Router.ts"
 import { Search, StreamTable } from "./Streams.tsx"
 
@@ -18,26 +19,27 @@ interface Rows {
 
 const shown = 500
 
-const IntegrationRow = ({ one }: { readonly one: IntegrationView }) => (
-  <tr>
-    <th scope="row">
-      <a href={`/integrations/${encodeURIComponent(one.id)}`}>{one.id}</a>
-    </th>
-    <td>
-      {one.state !== "active"
-        ? <Badge tone="plain">{one.state}</Badge>
-        : one.blocked > 0
-        ? <Badge tone="bad">{number(one.blocked)} blocked</Badge>
-        : one.live < one.streams
-        ? <Badge tone="plain">{number(one.live)} of {number(one.streams)} live</Badge>
-        : <Badge tone="good">ok</Badge>}
-    </td>
-    <td>{one.account}</td>
-    <td class="n">{number(one.streams)}</td>
-    <td class="n">{number(one.records_live)}</td>
-    <td class="n">{duration(one.interval_seconds)}</td>
-  </tr>
-)
+const State = ({ one }: { readonly one: IntegrationView }) =>
+  one.state !== "active"
+    ? <Badge tone="plain">{one.state}</Badge>
+    : one.blocked > 0
+    ? <Badge tone="bad">{number(one.blocked)} blocked</Badge>
+    : one.live < one.streams
+    ? <Badge tone="plain">{number(one.live)} of {number(one.streams)} live</Badge>
+    : <Badge tone="good">ok</Badge>
+
+const columns: ReadonlyArray<Column<IntegrationView>> = [
+  {
+    title: "Integration",
+    kind: "name",
+    cell: ({ id }) => <a href={`/integrations/${encodeURIComponent(id)}`}>{id}</a>
+  },
+  { title: "State", cell: (one) => <State one={one} /> },
+  { title: "Account", cell: ({ account }) => account },
+  { title: "Streams", kind: "number", cell: ({ streams }) => number(streams) },
+  { title: "Records", kind: "number", cell: ({ records_live }) => number(records_live) },
+  { title: "Polled every", kind: "number", cell: ({ interval_seconds }) => duration(interval_seconds) }
+]
 
 export const IntegrationsPage = () => {
   const list = useResource<List>("/v1/integrations")
@@ -56,25 +58,16 @@ export const IntegrationsPage = () => {
             ? <Empty>{items.length === 0 ? "No integration is configured." : "No integration matches."}</Empty>
             : (
               <>
-                <p class="pages">
+                <p class="pages" role="status">
                   {plural(found.length, "integration")}
                   {found.length > shown ? `; the first ${number(shown)} are shown` : ""}
                 </p>
-                <Scroll label="Integrations">
-                  <table>
-                    <thead>
-                      <tr>
-                        <th>Integration</th>
-                        <th>State</th>
-                        <th>Account</th>
-                        <th class="n">Streams</th>
-                        <th class="n">Records</th>
-                        <th class="n">Polled every</th>
-                      </tr>
-                    </thead>
-                    <tbody>{found.slice(0, shown).map((one) => <IntegrationRow key={one.id} one={one} />)}</tbody>
-                  </table>
-                </Scroll>
+                <Table
+                  label="Integrations"
+                  columns={columns}
+                  rows={found.slice(0, shown)}
+                  keyOf={({ id }) => id}
+                />
               </>
             )
         }}
@@ -84,17 +77,19 @@ export const IntegrationsPage = () => {
 }
 
 /** Runs a stream command for each stream, one after another; one that is refused does not stop the others. */
-const runForAll = async (rows: ReadonlyArray<StreamRow>, command: string): Promise<string> => {
-  const refused: Array<string> = []
-  for (const { integration, model } of rows) {
-    await post(`/v1${streamPath(integration, model)}/${command}`).catch((error: Error) => refused.push(error.message))
+const runForAll =
+  (rows: ReadonlyArray<StreamRow>, command: string) => async (show: (progress: string) => void): Promise<string> => {
+    const refused: Array<string> = []
+    for (const [index, { integration, model }] of rows.entries()) {
+      show(`Stream ${index + 1} of ${rows.length}.`)
+      await post(`/v1${streamPath(integration, model)}/${command}`).catch((error: Error) => refused.push(error.message))
+    }
+    if (refused.length === rows.length && refused[0] !== undefined) throw new Error(refused[0])
+    const done = rows.length - refused.length
+    return `${command}: accepted for ${plural(done, "stream")}${
+      refused.length === 0 ? "" : `, refused for ${refused.length}`
+    }`
   }
-  if (refused.length === rows.length && refused[0] !== undefined) throw new Error(refused[0])
-  const done = rows.length - refused.length
-  return `${command}: accepted for ${plural(done, "stream")}${
-    refused.length === 0 ? "" : `, refused for ${refused.length}`
-  }`
-}
 
 export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const order = parameter("order")
@@ -134,7 +129,7 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
                     tone="main"
                     title={`Try ${plural(broken.length, "stream")} again?`}
                     confirm="Try again now"
-                    run={() => runForAll(broken, "resume")}
+                    run={runForAll(broken, "resume")}
                     after={reload}
                   >
                     <p>
@@ -149,7 +144,7 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
                     tone="main"
                     title={`Resume ${plural(paused.length, "stream")}?`}
                     confirm="Resume"
-                    run={() => runForAll(paused, "resume")}
+                    run={runForAll(paused, "resume")}
                     after={reload}
                   >
                     <p>They are read again, from where they stopped.</p>
@@ -160,7 +155,7 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
                     label="Pause all"
                     title={`Pause ${plural(read.length, "stream")} of ${id}?`}
                     confirm="Pause"
-                    run={() => runForAll(read, "pause")}
+                    run={runForAll(read, "pause")}
                     after={reload}
                   >
                     <p>They are not read until an operator resumes them. No change is lost within 14 days.</p>
@@ -171,7 +166,7 @@ export const IntegrationPage = ({ parameters: [id = ""] }: { readonly parameters
               <Section id="streams" title="Streams">
                 {items.length === 0
                   ? <Empty>This integration has no stream that is read.</Empty>
-                  : <StreamTable rows={listed} order={order === "" ? "urgency" : order} />}
+                  : <StreamTable rows={listed} />}
               </Section>
             </>
           )

@@ -1,7 +1,7 @@
 /** The problems, since when, and for which customers; below them the way of a change and the freshness of the last hours. */
 import type { Matter, OverviewView, Step } from "../../src/http/overview/OverviewApi.ts"
 import { duration, number, plural, rate } from "../Format.ts"
-import { overview } from "../Live.ts"
+import { connection, overview } from "../Live.ts"
 import { Badge, Loading, Section, Since, Title } from "../parts/Basics.tsx"
 import { HistorySection } from "../parts/History.tsx"
 
@@ -138,7 +138,7 @@ export const OverviewPage = () => {
   return (
     <>
       <Title text="Overview" />
-      {state === null ? <Loading /> : (
+      {state === null ? connection.value === "lost" ? null : <Loading /> : (
         <>
           <Matters {...state} />
           <Section id="path" title="Data path">

@@ -3,9 +3,10 @@ import type { PluginView } from "../../src/delivery/admin/PluginAdmin.ts"
 import type { PluginList } from "../../src/http/plugins/PluginApi.ts"
 import { post } from "../Client.ts"
 import { number, plural } from "../Format.ts"
-import { Badge, Empty, Scroll, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
+import { Badge, Empty, Section, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
+import { type Column, Table } from "../parts/Table.tsx"
 import { queryOf } from "../Router.ts"
 
 type Handler = PluginView["handlers"][number]
@@ -16,58 +17,42 @@ const stateOf = (plugin: PluginView, { circuit_open, trigger }: Handler): readon
   return circuit_open === null ? ["good", "on"] : ["bad", `circuit open, ${plural(circuit_open.failures, "failure")}`]
 }
 
+interface HandlerRow {
+  readonly plugin: PluginView
+  readonly handler: Handler
+}
+
+const State = ({ handler, plugin }: HandlerRow) => {
+  const [tone, text] = stateOf(plugin, handler)
+  return <Badge tone={tone}>{text}</Badge>
+}
+
+const Dead = ({ handler: { dead, handler }, plugin: { plugin } }: HandlerRow) =>
+  dead === 0 ? <>0</> : <a href={`/dead-letters${queryOf({ plugin, handler })}`}>{number(dead)}</a>
+
+const handlerColumns: ReadonlyArray<Column<HandlerRow>> = [
+  {
+    title: "Plugin",
+    kind: "name",
+    cell: ({ plugin: { plugin } }) => <a href={`/plugins/${encodeURIComponent(plugin)}`}>{plugin}</a>
+  },
+  { title: "Handler", cell: ({ handler }) => handler.handler },
+  { title: "State", cell: (row) => <State {...row} /> },
+  { title: "Lag", kind: "number", cell: ({ handler }) => number(handler.lag_events) },
+  { title: "Running", kind: "number", cell: ({ handler }) => number(handler.running) },
+  { title: "Due", kind: "number", cell: ({ handler }) => number(handler.due) },
+  { title: "Waiting", kind: "number", cell: ({ handler }) => number(handler.waiting) },
+  { title: "Dead letters", kind: "number", cell: (row) => <Dead {...row} /> },
+  { title: "Oldest", cell: ({ handler }) => <Since at={handler.oldest_at} /> }
+]
+
 const Handlers = ({ plugins }: { readonly plugins: ReadonlyArray<PluginView> }) => (
-  <Scroll label="Handlers">
-    <table>
-      <thead>
-        <tr>
-          <th>Plugin</th>
-          <th>Handler</th>
-          <th>State</th>
-          <th class="n">Lag</th>
-          <th class="n">Running</th>
-          <th class="n">Due</th>
-          <th class="n">Waiting</th>
-          <th class="n">Dead</th>
-          <th>Oldest</th>
-        </tr>
-      </thead>
-      <tbody>
-        {plugins.flatMap((plugin) =>
-          plugin.handlers.map((handler) => {
-            const [tone, text] = stateOf(plugin, handler)
-            return (
-              <tr key={`${plugin.plugin} ${handler.handler}`}>
-                <th scope="row">
-                  <a href={`/plugins/${encodeURIComponent(plugin.plugin)}`}>{plugin.plugin}</a>
-                </th>
-                <td>{handler.handler}</td>
-                <td>
-                  <Badge tone={tone}>{text}</Badge>
-                </td>
-                <td class="n">{number(handler.lag_events)}</td>
-                <td class="n">{number(handler.running)}</td>
-                <td class="n">{number(handler.due)}</td>
-                <td class="n">{number(handler.waiting)}</td>
-                <td class="n">
-                  {handler.dead === 0 ?
-                    0 :
-                    (
-                      <a href={`/dead-letters${queryOf({ plugin: plugin.plugin, handler: handler.handler })}`}>
-                        {number(handler.dead)}
-                      </a>
-                    )}
-                </td>
-                <td>
-                  <Since at={handler.oldest_at} />
-                </td>
-              </tr>
-            )
-          })
-        )}
-      </tbody>
-    </table>
-  </Scroll>
+  <Table
+    label="Handlers"
+    columns={handlerColumns}
+    rows={plugins.flatMap((plugin) => plugin.handlers.map((handler) => ({ plugin, handler })))}
+    keyOf={({ handler, plugin }) => `${plugin.plugin} ${handler.handler}`}
+  />
 )
 
 const Writes = ({ after, writes }: Pick<PluginList, "writes"> & { readonly after: () => unknown }) => (
@@ -151,6 +136,7 @@ const Switch = ({ after, integration, isOn, plugin }: {
   return (
     <Command
       label={`Switch ${word}`}
+      subject={where}
       tone={isOn ? "danger" : "main"}
       title={`Switch ${plugin} ${word} ${where}?`}
       confirm={`Switch ${word}`}
@@ -169,38 +155,28 @@ const Switch = ({ after, integration, isOn, plugin }: {
   )
 }
 
-const Integrations = ({ after, plugin }: { readonly plugin: PluginView; readonly after: () => unknown }) => (
-  <Scroll label="Integrations of the plugin">
-    <table>
-      <thead>
-        <tr>
-          <th>Integration</th>
-          <th>State</th>
-          <th>Why</th>
-          <th>Switch</th>
-        </tr>
-      </thead>
-      <tbody>
-        {plugin.integrations.map(({ integration, reason, state }) => (
-          <tr key={integration}>
-            <th scope="row">
-              <a href={`/integrations/${encodeURIComponent(integration)}`}>{integration}</a>
-            </th>
-            <td>
-              <Badge tone={state === "on" ? "good" : state === "off" ? "warn" : "bad"}>{state}</Badge>
-            </td>
-            <td>{reason ?? ""}</td>
-            <td>
-              {state === "on" || reason === "by an operator"
-                ? <Switch plugin={plugin.plugin} integration={integration} isOn={state === "on"} after={after} />
-                : null}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-  </Scroll>
-)
+const integrationColumns = (
+  { plugin }: PluginView,
+  after: () => unknown
+): ReadonlyArray<Column<PluginView["integrations"][number]>> => [
+  {
+    title: "Integration",
+    kind: "name",
+    cell: ({ integration }) => <a href={`/integrations/${encodeURIComponent(integration)}`}>{integration}</a>
+  },
+  {
+    title: "State",
+    cell: ({ state }) => <Badge tone={state === "on" ? "good" : state === "off" ? "warn" : "bad"}>{state}</Badge>
+  },
+  { title: "Why", cell: ({ reason }) => reason ?? "" },
+  {
+    title: "Switch",
+    cell: ({ integration, reason, state }) =>
+      state === "on" || reason === "by an operator"
+        ? <Switch plugin={plugin} integration={integration} isOn={state === "on"} after={after} />
+        : null
+  }
+]
 
 export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: ReadonlyArray<string> }) => {
   const resource = useResource<PluginView>(`/v1/plugins/${encodeURIComponent(name)}`)
@@ -233,7 +209,14 @@ export const PluginPage = ({ parameters: [name = ""] }: { readonly parameters: R
             <Section id="integrations" title="Integrations">
               {plugin.integrations.length === 0
                 ? <Empty>It runs in no integration.</Empty>
-                : <Integrations plugin={plugin} after={resource.reload} />}
+                : (
+                  <Table
+                    label="Integrations of the plugin"
+                    columns={integrationColumns(plugin, resource.reload)}
+                    rows={plugin.integrations}
+                    keyOf={({ integration }) => integration}
+                  />
+                )}
             </Section>
           </>
         )}

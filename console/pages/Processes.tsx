@@ -1,11 +1,37 @@
 /** The processes that share the store, and the work of each. */
 import type { FleetView, ProcessView } from "../../src/http/fleet/FleetApi.ts"
 import { duration, number } from "../Format.ts"
-import { At, Badge, Scroll, Title } from "../parts/Basics.tsx"
+import { At, Badge, Title } from "../parts/Basics.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
+import { type Column, Table } from "../parts/Table.tsx"
 
 const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
   [`${number(shards)} of 64 shards`, ...publishes ? ["publishes"] : [], ...dispatches ? ["dispatches"] : []].join(", ")
+
+const State = ({ process: { problems, state } }: { readonly process: ProcessView }) => (
+  <>
+    <Badge tone={state === "silent" || problems.length > 0 ? "bad" : "good"}>{state}</Badge>
+    {problems.map(({ name, reason }) => <p key={name} class="cause">{name}: {reason}</p>)}
+  </>
+)
+
+const columns: ReadonlyArray<Column<ProcessView>> = [
+  {
+    title: "Process",
+    kind: "name",
+    cell: ({ current, host, pid }) => `${host}, ${pid}${current ? " (this one)" : ""}`
+  },
+  { title: "State", kind: "wide", cell: (process) => <State process={process} /> },
+  { title: "Version", cell: ({ version }) => version },
+  { title: "Work", cell: workOf },
+  { title: "Started", cell: ({ started_at }) => <At at={started_at} /> },
+  { title: "Last heartbeat", kind: "number", cell: ({ silence_seconds }) => `${duration(silence_seconds)} ago` },
+  {
+    title: "Clock",
+    kind: "number",
+    cell: ({ clock_offset_seconds: offset }) => offset === null ? "–" : `${offset.toFixed(1)} s ahead`
+  }
+]
 
 export const ProcessesPage = () => {
   const fleet = useResource<FleetView>("/v1/fleet")
@@ -18,48 +44,7 @@ export const ProcessesPage = () => {
             {versions.length > 1
               ? <p class="notice warn">The processes run different versions: {versions.join(", ")}</p>
               : null}
-            <Scroll label="Processes">
-              <table>
-                <thead>
-                  <tr>
-                    <th>Process</th>
-                    <th>State</th>
-                    <th>Version</th>
-                    <th>Work</th>
-                    <th>Started</th>
-                    <th class="n">Last heartbeat</th>
-                    <th class="n">Clock</th>
-                  </tr>
-                </thead>
-                <tbody>
-                  {items.map((process) => (
-                    <tr key={process.id}>
-                      <th scope="row">
-                        {process.host}, {process.pid}
-                        {process.current ? " (this one)" : ""}
-                      </th>
-                      <td class="state">
-                        <Badge tone={process.state === "silent" || process.problems.length > 0 ? "bad" : "good"}>
-                          {process.state}
-                        </Badge>
-                        {process.problems.map(({ name, reason }) => <p key={name} class="cause">{name}: {reason}</p>)}
-                      </td>
-                      <td>{process.version}</td>
-                      <td>{workOf(process)}</td>
-                      <td>
-                        <At at={process.started_at} />
-                      </td>
-                      <td class="n">{duration(process.silence_seconds)} ago</td>
-                      <td class="n">
-                        {process.clock_offset_seconds === null
-                          ? "–"
-                          : `${process.clock_offset_seconds.toFixed(1)} s ahead`}
-                      </td>
-                    </tr>
-                  ))}
-                </tbody>
-              </table>
-            </Scroll>
+            <Table label="Processes" columns={columns} rows={items} keyOf={({ id }) => id} />
           </>
         )}
       </Loaded>

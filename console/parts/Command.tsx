@@ -6,12 +6,19 @@ import { mayOperate, RequestError } from "../Client.ts"
 import { refresh } from "../Live.ts"
 import { Failure } from "./Basics.tsx"
 
+export interface Outcome {
+  readonly tone: "good" | "bad"
+  readonly text: string
+}
+
 /** The result of the last command; screen readers read it aloud. */
-export const outcome = signal("")
+export const outcome = signal<Outcome | null>(null)
 
 export interface CommandProps {
   /** The text of the button. */
   readonly label: string
+  /** Where a page has several buttons with this label: what this one applies to, for a screen reader. */
+  readonly subject?: string
   /** The heading of the dialog. */
   readonly title: string
   /** The effect of the command, in the dialog. */
@@ -23,34 +30,50 @@ export interface CommandProps {
   readonly isBlocked?: boolean
   /** Runs when the dialog opens. */
   readonly onOpen?: () => void
-  /** Returns what happened, as a sentence. */
-  readonly run: () => Promise<string>
+  /** Returns what happened, as a sentence. `show` tells how far a long command is. */
+  readonly run: (show: (progress: string) => void) => Promise<string>
   /** Runs after success. */
   readonly after?: () => unknown
 }
 
 const toError = (error: unknown): RequestError =>
-  error instanceof RequestError ? error : new RequestError(0, String(error), null)
+  error instanceof RequestError
+    ? error
+    : new RequestError(0, error instanceof Error ? error.message : String(error), null)
+
+/** The element that had the focus is gone, as a button is after its command. The keyboard continues at the heading then. */
+const keepFocus = (): void => {
+  if (document.activeElement !== null && document.activeElement !== document.body) return
+  document.querySelector<HTMLElement>("h1")?.focus({ preventScroll: true })
+}
 
 const Dialog = ({ after, children, close, confirm, isBlocked = false, run, title, tone }: CommandProps & {
   readonly close: () => void
 }) => {
   const dialog = useRef<HTMLDialogElement>(null)
-  const [state, setState] = useState<"asking" | "running" | RequestError>("asking")
+  const isOpen = useRef(true)
+  const [state, setState] = useState<{ readonly progress: string } | RequestError | null>(null)
+  const isRunning = state !== null && !(state instanceof RequestError)
   useEffect(() => {
     // the opened dialog keeps the focus inside, and Escape closes it
     dialog.current?.showModal()
+    return () => isOpen.current = false
   }, [])
 
   const execute = async (event: Event): Promise<void> => {
     event.preventDefault()
-    setState("running")
+    if (isBlocked || isRunning) return
+    setState({ progress: "Working…" })
     try {
-      outcome.value = await run()
-      close()
+      const text = await run((progress) => setState({ progress }))
+      outcome.value = { tone: "good", text }
+      if (isOpen.current) close()
       await Promise.all([refresh().catch(() => undefined), after?.()])
+      keepFocus()
     } catch (error) {
-      setState(toError(error))
+      const failed = toError(error)
+      if (isOpen.current) setState(failed)
+      else outcome.value = { tone: "bad", text: `${title} ${failed.message} ${failed.hint ?? ""}` }
     }
   }
 
@@ -60,15 +83,18 @@ const Dialog = ({ after, children, close, confirm, isBlocked = false, run, title
         <h2 id="dialog-title">{title}</h2>
         {children}
         {state instanceof RequestError ? <Failure error={state} /> : null}
+        <p class="quiet" role="status">
+          {isRunning ? `${state.progress} The command continues if you close this.` : ""}
+        </p>
         <div class="buttons">
           <button
             type="submit"
             class={tone === "danger" ? "danger" : "main"}
-            disabled={state === "running" || isBlocked}
+            aria-disabled={isRunning || isBlocked}
           >
-            {state === "running" ? "Working…" : confirm}
+            {confirm}
           </button>
-          <button type="button" onClick={close}>Cancel</button>
+          <button type="button" onClick={close}>{isRunning ? "Close" : "Cancel"}</button>
         </div>
       </form>
     </dialog>
@@ -78,7 +104,7 @@ const Dialog = ({ after, children, close, confirm, isBlocked = false, run, title
 export const Command = (props: CommandProps) => {
   const [isOpen, setOpen] = useState(false)
   const button = useRef<HTMLButtonElement>(null)
-  const { label, onOpen, tone } = props
+  const { label, onOpen, subject, tone } = props
   const close = () => {
     setOpen(false)
     button.current?.focus()
@@ -92,12 +118,13 @@ export const Command = (props: CommandProps) => {
         disabled={!mayOperate}
         title={mayOperate ? "" : "Your token allows reading only"}
         onClick={() => {
-          outcome.value = ""
+          outcome.value = null
           onOpen?.()
           setOpen(true)
         }}
       >
         {label}
+        {subject === undefined ? null : <span class="hidden">{" "}{subject}</span>}
       </button>
       {isOpen ? <Dialog {...props} close={close} /> : null}
     </>

@@ -7,15 +7,17 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { DiscardView, RedriveView } from "../http/deadletters/DeadLetterApi.ts"
+import type { DiscardView, ProgressView, RedriveView } from "../http/deadletters/DeadLetterApi.ts"
 import { failureReasons } from "../store/Deliveries.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
 import { given, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
-import { CommandError, print } from "./Process.ts"
+import { CommandError, print, printProgress } from "./Process.ts"
+import { awaitRedriven, progressOf } from "./RedriveWait.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
 import { formatPlural } from "./terminal/Terminal.ts"
+import { checkWaitFlags, waitFlags } from "./Waiting.ts"
 
 const instantFlag = (name: string, description: string) =>
   Flag.Date(name).pipe(
@@ -140,13 +142,23 @@ const planCommand = clientCommand("plan", {
   text: planText
 })
 
+interface Redriven extends RedriveView {
+  /** With --wait. */
+  readonly progress?: ProgressView
+}
+
+const redrivenText = ({ count, from, progress, to }: Redriven): string =>
+  progress === undefined
+    ? `${formatPlural(count, "dead letter")} due again ${from === to ? "now" : `between ${from} and ${to}`}`
+    : `${formatPlural(count, "dead letter")} sent again: ${progress.done} done, ${progress.dead} failed again`
+
 const redrive = clientCommand("redrive", {
   description: "Send dead letters again; steps that are already done are not repeated",
   examples: [
     { command: "rollcall deadletters redrive --id 17", description: "Send one again after its cause is fixed" },
     {
-      command: 'rollcall deadletters redrive --plugin webhook --reason Transient --over "10 minutes"',
-      description: "Send many again, spread over time; shows the plan and asks for confirmation"
+      command: 'rollcall deadletters redrive --plugin webhook --reason Transient --over "10 minutes" --wait',
+      description: "Send many again, spread over time; shows the plan, asks for confirmation, and shows the progress"
     }
   ],
   flags: {
@@ -164,20 +176,35 @@ const redrive = clientCommand("redrive", {
       "Use a new journal: steps that are already done for these events are done again, except those done once per " +
         "record. Refused while the outcome of a write or step is unknown: resolve it first"
     ),
+    wait: waitFlags,
     yes
   },
-  request: Effect.fnUntraced(function*(client, { filter, fresh, plan, spread, yes }, { json }) {
+  request: Effect.fnUntraced(function*(client, { filter, fresh, plan, spread, wait, yes }, { json }) {
+    yield* checkWaitFlags(wait)
     const question = fresh
       ? "Send these dead letters again, without their journal?"
       : "Send these dead letters again?"
     const planned = yield* confirmPlan(client, filter, plan, { yes, json, question })
     if (planned === null) return null
     const payload = { ...given(filter), plan: planned, fresh, ...given(spread) }
-    return yield* client.deadletters.redrive({ payload })
+    const redriven: Redriven = yield* client.deadletters.redrive({ payload })
+    if (!wait.wait) return redriven
+    const read = progressOf(redriven.ids, (ids) => client.deadletters.progress({ payload: { ids } }))
+    const show = json ? () => Effect.void : printProgress
+    const progress = yield* Effect.ensuring(
+      awaitRedriven(redriven, { read, show, timeout: wait.timeout }),
+      show("")
+    )
+    return { ...redriven, progress }
   }),
-  ...orNoneMatched(({ count, from, to }: typeof RedriveView.Type) =>
-    `${formatPlural(count, "dead letter")} due again ${from === to ? "now" : `between ${from} and ${to}`}`
-  )
+  ...orNoneMatched(redrivenText),
+  verify: (result) =>
+    result?.progress === undefined || result.progress.dead === 0 ? Effect.void : Effect.fail(
+      new CommandError({
+        message: `${formatPlural(result.progress.dead, "delivery", "deliveries")} failed again`,
+        hint: "`rollcall deadletters list` shows why."
+      })
+    )
 })
 
 const discard = clientCommand("discard", {

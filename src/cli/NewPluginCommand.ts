@@ -4,7 +4,7 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { switchFlag } from "./Flags.ts"
+import { json, switchFlag } from "./Flags.ts"
 import { CommandError, print, withTerminalErrors } from "./Process.ts"
 import { addEffect, effectOf, effectRange, readProject, requireRightEffect } from "./Project.ts"
 
@@ -68,7 +68,7 @@ const createPlugin = (name: string, effect: boolean) => {
     ...(inClone ? [] : [`${installTools[manager]} typescript @types/node`]),
     manager === "npm" ? "npx tsc --noEmit" : `${manager} exec tsc --noEmit`
   ]
-  return [
+  const text = [
     `created ${folder}: plugin.ts, plugin.test.ts, README.md${untyped ? "; and tsconfig.json" : ""}`,
     ...(addsEffect
       ? [`added effect ${effectRange()} to package.json: plugins and Rollcall must use the same Effect`]
@@ -79,12 +79,14 @@ const createPlugin = (name: string, effect: boolean) => {
     "",
     `Then write your handlers in ${folder}/plugin.ts, and add the plugin to rollcall.config.ts as its README.md shows.`
   ].join("\n")
+  return { folder, files: Object.keys(files), next: steps, text }
 }
 
 export const newPlugin = Command.make("new", {
   name,
-  effect: switchFlag("effect", "Write the handler as an Effect instead of an async function")
-}, ({ effect, name }) =>
+  effect: switchFlag("effect", "Write the handler as an Effect instead of an async function"),
+  json
+}, ({ effect, json, name }) =>
   Effect.try({
     try: () => createPlugin(name, effect),
     catch: (error) =>
@@ -94,7 +96,10 @@ export const newPlugin = Command.make("new", {
           message: error instanceof Error ? error.message : String(error),
           hint: "Run the command in the folder of your project, and check that you may write there."
         })
-  }).pipe(Effect.flatMap(print), withTerminalErrors)).pipe(
+  }).pipe(
+    Effect.flatMap(({ text, ...created }) => print(json ? JSON.stringify(created) : text)),
+    withTerminalErrors
+  )).pipe(
     Command.withDescription("Create plugins/<name> with a plugin, its test and a README"),
     Command.withExamples([{
       command: "npx --no rollcall plugins new tag-hires && node --test plugins/tag-hires/plugin.test.ts",

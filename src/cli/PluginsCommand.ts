@@ -8,7 +8,9 @@ import { confirm } from "./Confirmation.ts"
 import { dev } from "./dev/DevCommand.ts"
 import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./Flags.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
+import { printProgress } from "./Process.ts"
 import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
+import { withElapsed } from "./Waiting.ts"
 
 const plugin = nameArgument("plugin", "Name of the plugin, as `rollcall plugins list` shows it")
 
@@ -99,7 +101,8 @@ const replay = clientCommand("replay", {
       })
     }
     const payload = { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
-    return yield* client.plugins.replay({ params: { plugin }, payload })
+    const show = json ? () => Effect.void : printProgress
+    return yield* withElapsed(client.plugins.replay({ params: { plugin }, payload }), show)
   }),
   text: replayText
 })

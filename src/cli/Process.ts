@@ -16,10 +16,13 @@ import { oneLine, toTerminal } from "../telemetry/TerminalText.ts"
 export const print = (text: string): Effect.Effect<void> =>
   Effect.sync(() => process.stdout.write(toTerminal(`${text}\n`)))
 
-/** Replaces the progress line on standard error; shows nothing if that is not a terminal. An empty text removes the line. */
+/**
+ * Replaces the progress line on standard error; shows nothing if that is not a terminal. An empty text removes the line. The line is cut at
+ * the right edge, because only one line can be replaced.
+ */
 export const printProgress = (text: string): Effect.Effect<void> =>
   Effect.sync(() => {
-    if (process.stderr.isTTY) process.stderr.write(`\r\u001b[2K${toTerminal(oneLine(text))}`)
+    if (process.stderr.isTTY) process.stderr.write(`\r\u001b[2K\u001b[?7l${toTerminal(oneLine(text))}\u001b[?7h`)
   })
 
 const printError = (text: string): void => void process.stderr.write(toTerminal(`${text}\n`))

@@ -28,7 +28,10 @@ import { streams } from "./StreamsCommand.ts"
 import { tail } from "./TailCommand.ts"
 
 const commands = Command.make("rollcall").pipe(
-  Command.withDescription("A change feed for HR, recruiting, assessment and learning APIs that can only be polled"),
+  Command.withDescription(
+    "A change feed for HR, recruiting, assessment and learning APIs that can only be polled.\n" +
+      "Exit codes: 0 success, or the end of a signal or a pipe; 1 the command failed, was refused or found something wrong; 2 wrong usage"
+  ),
   Command.withSubcommands([
     start,
     demo,

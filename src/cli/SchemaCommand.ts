@@ -1,15 +1,19 @@
 /** `rollcall schema`: the AsyncAPI document of the events in Kafka. */
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { modelNames } from "../domain/Model.ts"
 import { version } from "../http/Version.ts"
-import { config } from "./Flags.ts"
+import { config, json as jsonFlag } from "./Flags.ts"
 import { print, withTerminalErrors } from "./Process.ts"
 
-export const schema = Command.make("schema", { config }, ({ config }) =>
+export const schema = Command.make("schema", {
+  config,
+  json: jsonFlag.pipe(Flag.withDescription("Print the document, which is JSON, on one line"))
+}, ({ config, json }) =>
   Effect.gen(function*() {
     const { asyncApiOf } = yield* Effect.promise(() => import("../publish/AsyncApi.ts"))
     const checked = Config.check(yield* loadRawConfig(config))
@@ -17,7 +21,9 @@ export const schema = Command.make("schema", { config }, ({ config }) =>
     const { format, state, topic } = kafka ??
       { format: "cloudevents", state: false, topic: "rollcall.{model}" } as const
     const registered = kafka !== null && kafka.schemaRegistry !== null
-    yield* print(JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state, format, registered }), null, 2))
+    yield* print(
+      JSON.stringify(asyncApiOf({ version, models: modelNames, topic, state, format, registered }), null, json ? 0 : 2)
+    )
   }).pipe(withTerminalErrors)).pipe(
     Command.withDescription("Print the AsyncAPI document of the events in Kafka, with the configured topics")
   )

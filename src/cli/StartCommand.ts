@@ -127,8 +127,9 @@ export const start = Command.make("start", {
   logLevel: Flag.Literals("log-level", logLevels).pipe(
     Flag.withDescription("Least important messages to log; takes precedence over ROLLCALL_LOG_LEVEL"),
     Flag.optional
-  )
-}, ({ config, logLevel, once }) =>
+  ),
+  json: switchFlag("json", "Log JSON on a terminal too; takes precedence over ROLLCALL_LOG_FORMAT")
+}, ({ config, json, logLevel, once }) =>
   Effect.flatMap(loadRawConfig(config), (input) =>
     Effect.gen(function*() {
       for (const { hint, message, where } of yield* findUnknownVariables(input, process.env)) {
@@ -146,7 +147,13 @@ export const start = Command.make("start", {
             Layer.provideMerge(serverLayer(plan), pipelineLayer(plan, { alone: false }))
           )
       }).pipe(Effect.provide(serviceLayer(settings)), Effect.provide(telemetryLayer(settings)), stopOnSignal)
-    }).pipe(withLoggedErrors({ ...Config.parseLogSettings(input), ...given({ level: logLevel }) })))).pipe(
+    }).pipe(
+      withLoggedErrors({
+        ...Config.parseLogSettings(input),
+        ...given({ level: logLevel }),
+        ...json ? { format: "json" as const } : {}
+      })
+    ))).pipe(
     Command.withDescription("Read every stream and publish its changes until interrupted"),
     Command.withExamples([
       { command: "rollcall start", description: `Use the environment and ${defaultFile}, if it exists` }

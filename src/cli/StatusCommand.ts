@@ -1,13 +1,14 @@
 /** `rollcall status`: the health of the running process, once or redrawn until it is interrupted. */
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
 import { timeOfDay } from "../telemetry/TerminalText.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { connect, runClientCommand } from "./ClientCommand.ts"
 import { config, json, switchFlag } from "./Flags.ts"
 import { awaitShutdownSignal, CommandError, print } from "./Process.ts"
-import { statusText } from "./terminal/StatusText.ts"
-import { standardOutput, watch as redraw } from "./terminal/Watch.ts"
+import { type Status, statusText } from "./terminal/StatusText.ts"
+import { redrawInterval, standardOutput, watch as redraw } from "./terminal/Watch.ts"
 
 const read = (client: ApiClient) =>
   Effect.all({
@@ -18,11 +19,19 @@ const read = (client: ApiClient) =>
     fleet: client.fleet.list()
   })
 
+const jsonOf = (status: Status): string =>
+  JSON.stringify({ ...status, plugins: status.plugins.items, fleet: status.fleet.items })
+
+/** With --json, a line every two seconds. A request that fails ends the command then, as no program reads a text. */
 const watchStatus = Effect.fnUntraced(function*(client: ApiClient, json: boolean) {
-  if (json || !process.stdout.isTTY) {
+  if (json) {
+    const line = Effect.flatMap(read(client), (status) => print(jsonOf(status)))
+    return yield* Effect.raceFirst(Effect.repeat(line, Schedule.spaced(redrawInterval)), awaitShutdownSignal)
+  }
+  if (!process.stdout.isTTY) {
     return yield* new CommandError({
       message: "--watch redraws a terminal, and the output is not one",
-      hint: "Leave --watch out, and run the command as often as you need its output."
+      hint: "Add --json for a line of JSON every two seconds, or leave --watch out."
     })
   }
   const text = Effect.map(
@@ -33,7 +42,7 @@ const watchStatus = Effect.fnUntraced(function*(client: ApiClient, json: boolean
 })
 
 export const status = Command.make("status", {
-  watch: switchFlag("watch", "Redraw every two seconds until interrupted"),
+  watch: switchFlag("watch", "Redraw every two seconds until interrupted; with --json, print a line each time"),
   json,
   config
 }, ({ config, json, watch }) =>
@@ -41,11 +50,7 @@ export const status = Command.make("status", {
     const client = yield* connect(config)
     if (watch) return yield* watchStatus(client, json)
     const status = yield* read(client)
-    yield* print(
-      json
-        ? JSON.stringify({ ...status, plugins: status.plugins.items, fleet: status.fleet.items })
-        : statusText(status)
-    )
+    yield* print(json ? jsonOf(status) : statusText(status))
   }).pipe(runClientCommand)).pipe(
     Command.withDescription(
       "Show the health of the running process: what does not work and why, its streams with condition, records and " +

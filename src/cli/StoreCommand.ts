@@ -7,6 +7,7 @@
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { kafkaOptions, loadKafka, processingByStream, storeInspector, storeLayer } from "../app/Composition.ts"
 import type { Plan } from "../capture/commit/StoreAdoption.ts"
@@ -16,8 +17,8 @@ import type { SinkCheckpoint } from "../publish/Sink.ts"
 import { connect } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { config, json, yes } from "./Flags.ts"
-import { CommandError, print, withTerminalErrors } from "./Process.ts"
-import { formatPlural } from "./terminal/Terminal.ts"
+import { CommandError, print, printProgress, withTerminalErrors } from "./Process.ts"
+import { formatPlural, progressLine } from "./terminal/Terminal.ts"
 
 const planText = (store: string, plan: Plan, published: SinkCheckpoint | null): string =>
   [
@@ -61,7 +62,17 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
       const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
       if (!json) yield* print(planText(store.name, plan, published))
       yield* confirm({ yes, json, question: "Adopt this store?", hint: "Pass --yes to adopt the store." })
-      yield* StoreAdoption.adopt(plan, processingByStream(settings))
+      const startedAt = yield* Clock.currentTimeMillis
+      let republished = 0
+      const report = (records: number) =>
+        Effect.flatMap(Clock.currentTimeMillis, (now) => {
+          republished += records
+          return printProgress(progressLine("adopt", republished, plan.live, (now - startedAt) / 1_000))
+        })
+      yield* Effect.ensuring(
+        StoreAdoption.adopt(plan, processingByStream(settings), json ? () => Effect.void : report),
+        json ? Effect.void : printProgress("")
+      )
       yield* print(
         json
           ? JSON.stringify({ store: store.name, published, ...plan })

@@ -5,18 +5,15 @@
  * 1. A run that had started before the command does not end the wait: it may have passed the changes that the operator expects
  *
  * Gotchas
- * - The wait reads the stream's state once a second, so it survives a restart of the process, as the command does.
  * - A stream that is blocked or paused ends the wait. A failing stream does not, because Rollcall tries it again.
  */
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
 import { isStreamModel, registry } from "../domain/Model.ts"
 import type { CommandView, StreamView } from "../http/streams/StreamApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
-import { ApiClientError } from "./ApiClient.ts"
 import { CommandError } from "./Process.ts"
 import { progressText } from "./terminal/Terminal.ts"
+import { waitFor, type WaitOptions } from "./Waiting.ts"
 
 export const waitedCommands = ["poll", "sweep", "backfill"] as const
 export type WaitedCommand = (typeof waitedCommands)[number]
@@ -36,18 +33,6 @@ export type WaitedView = Pick<
   | "last_sweep_started_at"
   | "sweep_repeats"
 >
-
-export interface WaitOptions<V, E> {
-  /** Reads the current state of the stream. */
-  readonly read: Effect.Effect<V, E>
-  /** Shows the progress. */
-  readonly show: (text: string) => Effect.Effect<void>
-  readonly timeout: Option.Option<Duration.Duration>
-}
-
-const interval = "1 second"
-/** How many reads may fail in a row because the process is restarted. */
-const patience = 60
 
 /** Whether the process has carried out a command that it accepted at `at`; times of one clock, RFC 3339. */
 const isDone = (command: WaitedCommand, at: string, view: WaitedView): boolean => {
@@ -77,46 +62,22 @@ const describe = ({ failing, phase, progress }: WaitedView): string =>
 export const awaitCommand = <V extends WaitedView, E extends Error>(
   command: WaitedCommand,
   { accepted_at, stream }: Pick<CommandView, "stream" | "accepted_at">,
-  { read, show, timeout }: WaitOptions<V, E>
+  options: WaitOptions<V, E>
 ): Effect.Effect<V, E | CommandError> => {
   const name = oneLine(stream)
   const subject = `the ${command} of ${name}`
-  const hint = `It continues in the running process: \`rollcall streams show ${name}\` shows how far it is.`
-  let unanswered = 0
-  const mayReturn = (error: E): boolean =>
-    error instanceof ApiClientError && (error.reason === "unreachable" || error.reason === "unresponsive") &&
-    ++unanswered < patience
-  const once = read.pipe(
-    Effect.tap(() => Effect.sync(() => unanswered = 0)),
-    Effect.asSome,
-    Effect.catchIf(mayReturn, (error) => Effect.as(show(`${error.message}; still trying`), Option.none<V>()))
-  )
-  const loop: Effect.Effect<V, E | CommandError> = Effect.gen(function*() {
-    for (;;) {
-      const view = yield* once
-      if (Option.isSome(view)) {
-        if (isDone(command, accepted_at, view.value)) return view.value
-        const obstacle = obstacleOf(view.value)
-        if (obstacle !== null) {
-          return yield* new CommandError({
-            message: `${subject} has not ended: ${oneLine(obstacle)}`,
-            hint: `\`rollcall streams resume ${name}\` continues`
-          })
-        }
-        yield* show(describe(view.value))
-      }
-      yield* Effect.sleep(interval)
+  return waitFor({
+    subject,
+    hint: `It continues in the running process: \`rollcall streams show ${name}\` shows how far it is.`,
+    judge: (view) => {
+      if (isDone(command, accepted_at, view)) return Effect.succeed(null)
+      const obstacle = obstacleOf(view)
+      return obstacle === null ? Effect.succeed(describe(view)) : Effect.fail(
+        new CommandError({
+          message: `${subject} has not ended: ${oneLine(obstacle)}`,
+          hint: `\`rollcall streams resume ${name}\` continues`
+        })
+      )
     }
-  })
-  return Option.match(timeout, {
-    onNone: () => loop,
-    onSome: (duration) =>
-      Effect.timeoutOrElse(loop, {
-        duration,
-        orElse: () =>
-          Effect.fail(
-            new CommandError({ message: `${subject} has not ended within ${Duration.format(duration)}`, hint })
-          )
-      })
-  })
+  }, options)
 }

@@ -5,15 +5,14 @@ import * as Flag from "effect/cli/Flag"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { parseShortDuration } from "../config/ConfigValue.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AuditView, StreamView } from "../http/streams/StreamApi.ts"
 import { oneLine, paint } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
-import { switchFlag } from "./Flags.ts"
 import { CommandError, printProgress } from "./Process.ts"
 import { awaitCommand, type WaitedCommand } from "./StreamWait.ts"
 import { formatCount, streamTable, table } from "./terminal/Terminal.ts"
+import { checkWaitFlags, waitFlags, withElapsed } from "./Waiting.ts"
 
 const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
 
@@ -74,16 +73,6 @@ const streamCommand = (command: "pause" | "resume", description: string) =>
     text: (view) => streamTable([view])
   })
 
-const wait = {
-  wait: switchFlag("wait", "Wait until it is done, and show the progress; the exit code is 1 if it cannot be done"),
-  timeout: Flag.String("timeout").pipe(
-    Flag.filterMap(parseShortDuration, (text) => `"${text}" is not a duration; write 20s or "20 minutes"`),
-    Flag.withDescription('With --wait: stop waiting after this duration, such as "20 minutes", with exit code 1'),
-    Flag.withMetavar("duration"),
-    Flag.optional
-  )
-}
-
 const waitedCommand = (command: WaitedCommand, description: string) =>
   clientCommand(command, {
     description,
@@ -91,11 +80,9 @@ const waitedCommand = (command: WaitedCommand, description: string) =>
       command: `rollcall streams ${command} greenhouse:acme/ats.tag --wait --timeout "20 minutes"`,
       description: "Return when it is done"
     }],
-    flags: { stream, wait },
+    flags: { stream, wait: waitFlags },
     request: Effect.fnUntraced(function*(client, { stream, wait: { timeout, wait } }, { json }) {
-      if (Option.isSome(timeout) && !wait) {
-        return yield* new CommandError({ message: "--timeout has no effect without --wait", hint: "Add --wait." })
-      }
+      yield* checkWaitFlags({ timeout, wait })
       const accepted = yield* client.streamCommands.command({ params: { ...stream, command } })
       if (!wait) return accepted
       const read = client.streams.stream({ params: stream })
@@ -136,7 +123,16 @@ const rewind = clientCommand("rewind", {
 const audit = clientCommand("audit", {
   description: "Read a whole stream and compare it with its published records; the exit code is 1 if they differ",
   flags: { stream },
-  request: (client, { stream }) => client.streamCommands.audit({ params: stream }),
+  request: (client, { stream }, { json }) =>
+    Effect.gen(function*() {
+      const { items } = yield* client.streamDetail.runs({ params: stream })
+      const sweep = items.find(({ kind, outcome }) =>
+        kind !== "poll" && (outcome === "complete" || outcome === "repeated")
+      )
+      const expected = sweep === undefined ? null : (Date.parse(sweep.ended_at!) - Date.parse(sweep.started_at)) / 1_000
+      const show = json ? () => Effect.void : printProgress
+      return yield* withElapsed(client.streamCommands.audit({ params: stream }), show, expected)
+    }),
   text: auditText,
   verify: ({ differing }) =>
     differing === 0

@@ -84,6 +84,7 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "deadletters.show": { summary: "Get a dead letter" },
   "deadletters.plan": { summary: "Count the dead letters of a filter" },
   "deadletters.redrive": { summary: "Deliver planned dead letters again" },
+  "deadletters.progress": { summary: "Count how far redriven dead letters are" },
   "deadletters.discard": { summary: "Discard planned dead letters" },
   "deadletters.resolve": { summary: "Record the outcome of a write" },
   "forget.list": { summary: "List the forgotten records" },

@@ -451,6 +451,10 @@ export class Deliveries extends Context.Service<
       action: OperatorAction,
       died?: ReadonlyMap<number, number>
     ) => Effect.Effect<number, StoreError>
+    /** How many of these deliveries are open, which includes those that wait for their time, and how many are dead. The others are settled. */
+    readonly progressOf: (
+      ids: ReadonlyArray<number>
+    ) => Effect.Effect<{ readonly open: number; readonly dead: number }, StoreError>
     /** Unresolved steps with these keys that block an attempt at this dead letter, oldest first. Steps that may be repeated block none. */
     readonly unresolvedSteps: (
       delivery: number,

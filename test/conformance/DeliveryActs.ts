@@ -379,6 +379,24 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "deliveries count as open, dead or settled, a dead letter that was redriven as open (L4)",
+      Effect.gen(function*() {
+        const { claim, deliveries, owners } = yield* setup(["a", "b", "c"])
+        const [first, second, third] = (yield* claim).map(({ id }) => id)
+        if (first === undefined || second === undefined || third === undefined) return assert.fail("nothing is due")
+        const all = [first, second, third]
+        assert.deepStrictEqual(yield* deliveries.progressOf(all), { open: 3, dead: 0 })
+        const settle = { _tag: "Settled", deliveries: [first] } as const
+        const die = { _tag: "Dead", deliveries: [second, third], attempts: 1, failedAttempt } as const
+        yield* deliveries.settleAndClaim(owners, [settle, die], [])
+        assert.deepStrictEqual(yield* deliveries.progressOf(all), { open: 0, dead: 2 })
+        yield* deliveries.redrive([second], { dueAt: 0, fresh: null }, operatorAction)
+        assert.deepStrictEqual(yield* deliveries.progressOf(all), { open: 1, dead: 1 })
+        assert.deepStrictEqual(yield* deliveries.progressOf([]), { open: 0, dead: 0 })
+      })
+    )
+
+    test(
       "a switch stays off until it is switched on, however often it was switched off",
       Effect.gen(function*() {
         const deliveries = yield* Deliveries

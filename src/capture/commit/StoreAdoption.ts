@@ -131,8 +131,11 @@ const republish = ({ forgotten, generation, now, processing, stream }: Republish
   }
 }
 
+/** Called with the number of records that were published again, after each transaction. */
+type Report = (records: number) => Effect.Effect<void>
+
 const adoptStream = Effect.fnUntraced(
-  function*(owner: Owner, stream: StreamKey, generation: number, processing: Processing | null) {
+  function*(owner: Owner, stream: StreamKey, generation: number, processing: Processing | null, report: Report) {
     const { transact } = yield* Store
     const publishAfter = Effect.fnUntraced(function*(last: string | null) {
       const now = yield* Clock.currentTimeMillis
@@ -144,10 +147,12 @@ const adoptStream = Effect.fnUntraced(
           const known = processing === null ? tx.state : withRedactions(tx.state, processing)
           if (known !== tx.state) yield* tx.saveState(known)
           const forgotten = yield* tx.forgotten
-          yield* tx.write(records.map(republish({ stream: tx.state, generation, processing, forgotten, now })))
-          return records.at(-1)?.head.id ?? null
+          const writes = records.map(republish({ stream: tx.state, generation, processing, forgotten, now }))
+          yield* tx.write(writes)
+          const published = writes.reduce((sum, { events }) => sum + events.length, 0)
+          return { last: records.at(-1)?.head.id ?? null, published }
         })
-      )
+      ).pipe(Effect.tap(({ published }) => report(published)), Effect.map(({ last }) => last))
     })
     let last = yield* publishAfter(null)
     while (last !== null) last = yield* publishAfter(last)
@@ -164,12 +169,13 @@ export type ProcessingOf = (stream: StreamKey) => Processing | null
 export const finish = Effect.fn("StoreAdoption.finish")(function*(
   { ownerOf, owns }: Ownership,
   generation: number,
-  processingOf: ProcessingOf
+  processingOf: ProcessingOf,
+  report: Report = () => Effect.void
 ): Effect.fn.Return<void, StoreError, Store> {
   const { streams } = yield* Effect.flatMap(Store, (store) => store.streamsAtPosition)
   const older = streams.filter((stream) => stream.generation < generation && owns(stream.integration))
   for (const stream of older) {
-    yield* adoptStream(ownerOf(stream.integration), stream, generation, processingOf(stream))
+    yield* adoptStream(ownerOf(stream.integration), stream, generation, processingOf(stream), report)
     yield* Effect.logInfo("stream adopted").pipe(Effect.annotateLogs({ stream: streamName(stream), generation }))
   }
 })
@@ -177,12 +183,13 @@ export const finish = Effect.fn("StoreAdoption.finish")(function*(
 /** Takes over the streams and the relay from other processes, then carries out the plan. */
 export const adopt = Effect.fn("StoreAdoption.adopt")(function*(
   { to }: Plan,
-  processingOf: ProcessingOf
+  processingOf: ProcessingOf,
+  report: Report = () => Effect.void
 ): Effect.fn.Return<void, StoreError, Store> {
   const store = yield* Store
   yield* store.takeOwnership("relay")
   const { owners, ...ownership } = yield* takeStreams
   // fails if a process has taken a shard over meanwhile; one that is older than the raise takes nothing over afterwards
   yield* store.raiseGeneration(owners, to)
-  yield* finish(ownership, to, processingOf)
+  yield* finish(ownership, to, processingOf, report)
 })

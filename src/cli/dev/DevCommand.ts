@@ -18,11 +18,11 @@ import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
 import { isPlugin, type Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
-import { seed, switchFlag } from "../Flags.ts"
+import { json, seed, switchFlag } from "../Flags.ts"
 import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../Process.ts"
 import { sandboxEnvironment } from "../SandboxEnvironment.ts"
 import { type PluginWrite, writeLine } from "../terminal/Terminal.ts"
-import { withReport } from "./HandlerReport.ts"
+import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
 import { reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
 
 const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
@@ -90,24 +90,29 @@ const keepWorldActive = Effect.fnUntraced(function*({ integrations: [integration
 const isOnIn = ({ settings: { integrations, others } }: Plugin<unknown>, id: string): boolean =>
   Boolean(integrations?.[id] ?? others ?? true)
 
+/** Prints a sentence; with --json as a line of JSON. */
+const messagePrinter = (json: boolean) => (message: string) => print(json ? JSON.stringify({ message }) : message)
+
 /** Runs the plugin as it is now. */
-const runPlugin = Effect.fnUntraced(function*(file: string, seed: number) {
+const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: boolean) {
   const plugin = yield* loadPlugin(file)
   const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
   const { recordWrites } = yield* Effect.promise(() => import("../demo/Demo.ts"))
   const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
   const sandbox = yield* serve({ seed, records, speed: 0 })
   const { integrations } = sandbox
+  const say = messagePrinter(json)
+  const showAttempt = (attempt: Attempt) => print(json ? JSON.stringify({ attempt }) : attemptText(attempt))
   const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-dev-" })
-  const { input, settings } = yield* settingsFor(sandbox, directory, file, withReport(plugin, print))
+  const { input, settings } = yield* settingsFor(sandbox, directory, file, withReport(plugin, showAttempt))
   yield* Config.checkPlugins(settings)
-  const show = (write: PluginWrite) => Effect.runSync(print(writeLine(write)))
+  const show = (write: PluginWrite) => Effect.runSync(print(json ? JSON.stringify({ write }) : writeLine(write)))
   const handlers = plugin.handlers.map(({ name }) => name).join(", ")
-  yield* print(`${plugin.name} reacts to ${handlers}, in a simulated world at ${sandbox.url} (→ marks its writes)`)
+  yield* say(`${plugin.name} reacts to ${handlers}, in a simulated world at ${sandbox.url} (→ marks its writes)`)
 
   const isOff = integrations.every((id) => !isOnIn(plugin, id))
   if (isOff) {
-    yield* print(`It is off in ${integrations.join()}: its file switches it off with \`with({ others: false })\`.`)
+    yield* say(`It is off in ${integrations.join()}: its file switches it off with \`with({ others: false })\`.`)
   }
   const service = Effect.gen(function*() {
     const capture = yield* Capture
@@ -124,8 +129,9 @@ export const dev = Command.make("dev", {
     Argument.withDescription("Name of a plugin in the folder plugins, or the path of a file that exports one")
   ),
   seed,
-  once: switchFlag("once", "Run the plugin as it is now, and do not watch its files")
-}, ({ once, plugin, seed }) =>
+  once: switchFlag("once", "Run the plugin as it is now, and do not watch its files"),
+  json
+}, ({ json, once, plugin, seed }) =>
   Effect.gen(function*() {
     const file = fileOf(plugin)
     if (!existsSync(file)) {
@@ -135,9 +141,12 @@ export const dev = Command.make("dev", {
       })
     }
     const stop = Effect.raceFirst(awaitShutdownSignal, startingProcessEnded)
-    if (once) return yield* Effect.raceFirst(runPlugin(file, seed), stop)
-    const args = [bin, "plugins", "dev", file, "--seed", String(seed), "--once"]
-    yield* Effect.raceFirst(restartOnChange({ args, folder: dirname(file), print }), awaitShutdownSignal)
+    if (once) return yield* Effect.raceFirst(runPlugin(file, seed, json), stop)
+    const args = [bin, "plugins", "dev", file, "--seed", String(seed), "--once", ...json ? ["--json"] : []]
+    yield* Effect.raceFirst(
+      restartOnChange({ args, folder: dirname(file), print: messagePrinter(json) }),
+      awaitShutdownSignal
+    )
   }).pipe(Effect.scoped, withTerminalErrors)).pipe(
     Command.withDescription(
       "Run a plugin against a simulated API, show what its handlers do, and start again when one of its files changes"

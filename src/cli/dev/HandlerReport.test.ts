@@ -2,15 +2,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { stripVTControlCharacters } from "node:util"
 import * as Plugin from "../../plugin/Plugin.ts"
-import { withReport } from "./HandlerReport.ts"
+import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
 
 /** The report of one attempt of a handler with this result, without its time. */
 const reportOf = (result: Plugin.HandlerEffect, input: unknown = { recordId: "r1" }) =>
   Effect.gen(function*() {
     const lines: Array<string> = []
-    const print = (line: string) =>
-      Effect.sync(() => void lines.push(stripVTControlCharacters(line).slice("00:00:00Z  ".length)))
-    const plugin = withReport(Plugin.make("p").on("ats.tag.created", {}, () => result) as Plugin.Plugin<unknown>, print)
+    const show = (attempt: Attempt) =>
+      Effect.sync(() => void lines.push(stripVTControlCharacters(attemptText(attempt)).slice("00:00:00Z  ".length)))
+    const plugin = withReport(Plugin.make("p").on("ats.tag.created", {}, () => result) as Plugin.Plugin<unknown>, show)
     // these handlers use no capability
     yield* Effect.exit(plugin.handlers[0]?.run(input, {}) as Effect.Effect<void, unknown>)
     return lines.join("\n").replaceAll(/ {2,}/g, "  ")

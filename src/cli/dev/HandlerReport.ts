@@ -10,7 +10,31 @@ import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatPlural } from "../terminal/Terminal.ts"
 
-type Print = (line: string) => Effect.Effect<void>
+/** One attempt of a handler. */
+export interface Attempt {
+  /** When it ended, ms. */
+  readonly at: number
+  readonly handler: string
+  /** The id of the record, the number of events, or `tick`. */
+  readonly subject: string
+  readonly succeeded: boolean
+  readonly result: string
+  readonly details: ReadonlyArray<string>
+}
+
+type Show = (attempt: Attempt) => Effect.Effect<void>
+
+/** `14:02:12Z  ats.tag.created  4uSvWq  done`; the details are on lines of their own. */
+export const attemptText = ({ at, details, handler, result, subject, succeeded }: Attempt): string =>
+  [
+    [
+      paint("gray", timeOfDay(at)),
+      paint("cyan", handler.padEnd(29)),
+      subject.padEnd(24),
+      paint(succeeded ? "green" : "red", result)
+    ].join("  "),
+    ...details
+  ].join("\n")
 
 const recordIdOf = (input: unknown): string | null => {
   const id: unknown = typeof input === "object" && input !== null ? Reflect.get(input, "recordId") : null
@@ -48,24 +72,19 @@ const resultLines = (exit: Exit.Exit<void, unknown>): ReadonlyArray<string> => {
   return ["a bug in the handler", ...indented(stackLines(exit.cause))]
 }
 
-const withHandlerReport = (handler: Handler<unknown>, print: Print): Handler<unknown> => ({
+const withHandlerReport = (handler: Handler<unknown>, show: Show): Handler<unknown> => ({
   ...handler,
   run: (input, config) =>
     Effect.onExit(handler.run(input, config), (exit) =>
       Effect.flatMap(Clock.currentTimeMillis, (at) => {
-        const [result = "", ...more] = resultLines(exit)
-        const line = [
-          paint("gray", timeOfDay(at)),
-          paint("cyan", handler.name.padEnd(29)),
-          subjectOf(input).padEnd(24),
-          paint(Exit.isSuccess(exit) ? "green" : "red", result)
-        ].join("  ")
-        return print([line, ...more].join("\n"))
+        const [result = "", ...details] = resultLines(exit)
+        const succeeded = Exit.isSuccess(exit)
+        return show({ at, handler: handler.name, subject: subjectOf(input), succeeded, result, details })
       }))
 })
 
-/** The same plugin, whose handlers print each attempt. */
-export const withReport = (plugin: Plugin<unknown>, print: Print): Plugin<unknown> => ({
+/** The same plugin, whose handlers show each attempt. */
+export const withReport = (plugin: Plugin<unknown>, show: Show): Plugin<unknown> => ({
   ...plugin,
-  handlers: plugin.handlers.map((handler) => withHandlerReport(handler, print))
+  handlers: plugin.handlers.map((handler) => withHandlerReport(handler, show))
 })

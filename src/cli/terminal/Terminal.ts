@@ -159,7 +159,7 @@ export const writeLine = ({ at: time, plugin, request: { body, write } }: Plugin
 // ---- progress -----------------------------------------------------------------------------------------------------
 
 /** `12 s`, `3 min 20 s`, `5 h 12 min`, `3 d 4 h` */
-const formatSeconds = (value: number): string => {
+export const formatSeconds = (value: number): string => {
   const whole = Math.ceil(value)
   const [unit, large, small, rest] = whole < 3_600
     ? [60, "min", "s", 1] as const
@@ -172,7 +172,13 @@ const formatSeconds = (value: number): string => {
 }
 
 /** `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left` */
-export const progressLine = (name: string, done: number, total: number, elapsedSeconds: number): string => {
+export const progressLine = (
+  name: string,
+  done: number,
+  total: number,
+  elapsedSeconds: number,
+  things = "records"
+): string => {
   const share = total === 0 ? 1 : Math.min(1, done / total)
   const full = Math.round(share * 24)
   const rate = elapsedSeconds === 0 ? 0 : done / elapsedSeconds
@@ -181,7 +187,7 @@ export const progressLine = (name: string, done: number, total: number, elapsedS
     name,
     paint("green", "█".repeat(full)) + paint("gray", "░".repeat(24 - full)),
     `${String(Math.floor(share * 100)).padStart(3)} %`,
-    `${formatCount(done)} of ${formatCount(total)} records`,
+    `${formatCount(done)} of ${formatCount(total)} ${things}`,
     `${formatCount(Math.round(rate))}/s`,
     left
   ].join("  ")

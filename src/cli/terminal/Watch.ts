@@ -21,7 +21,7 @@ export const standardOutput: Terminal = {
 /** The second screen, without a cursor and without wrapping. */
 const enter = "\u001b[?1049h\u001b[?25l\u001b[?7l"
 const leave = "\u001b[?7h\u001b[?25h\u001b[?1049l"
-const interval = "2 seconds"
+export const redrawInterval = "2 seconds"
 
 /** The text that draws one frame of at most `rows` lines. */
 export const frameOf = (text: string, rows: number): string => {
@@ -44,7 +44,7 @@ export const watch = <E extends Error, R>(
   })
   return Effect.acquireUseRelease(
     Effect.sync(() => terminal.write(enter)),
-    () => Effect.forever(Effect.andThen(draw, Effect.sleep(interval))),
+    () => Effect.forever(Effect.andThen(draw, Effect.sleep(redrawInterval))),
     () => Effect.sync(() => terminal.write(`${leave}${toTerminal(`${last}\n`)}`))
   )
 }

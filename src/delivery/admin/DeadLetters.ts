@@ -141,6 +141,8 @@ const logCommand = (
 
 export interface Redriven {
   readonly count: number
+  /** The deliveries that are tried again. */
+  readonly ids: ReadonlyArray<number>
   /** When the first and the last delivery are tried again, our clock, ms. */
   readonly from: number
   readonly to: number
@@ -192,7 +194,16 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
     })
   }
   yield* logCommand("deadletters.redrive", filter, found, { fresh })
-  return { count, from, to: dueAt(Math.max(0, parts.length - 1)) }
+  return { count, ids: letters.map(({ id }) => id), from, to: dueAt(Math.max(0, parts.length - 1)) }
+})
+
+/** How far deliveries are that were redriven. */
+export const progress = Effect.fn("DeadLetters.progress")(function*(
+  ids: ReadonlyArray<number>
+): Effect.fn.Return<{ readonly done: number; readonly open: number; readonly dead: number }, StoreError, Deliveries> {
+  const unique = [...new Set(ids)]
+  const { dead, open } = yield* (yield* Deliveries).progressOf(unique)
+  return { done: unique.length - open - dead, open, dead }
 })
 
 /** Discards the planned letters for good; the deliveries parked behind them continue. Returns the number of discarded letters. */

@@ -155,7 +155,7 @@ const QueryFields = {
 const FilterFields = {
   ...QueryFields,
   ids: Schema.optionalKey(
-    Schema.Array(Schema.Finite).check(Schema.isMaxLength(1000)).annotate({
+    Schema.Array(Schema.Int).check(Schema.isMaxLength(1000)).annotate({
       description: "Only dead letters with these ids; at most a thousand"
     })
   )
@@ -196,7 +196,21 @@ export const PlanView = Schema.Struct({
 })
 export type PlanView = typeof PlanView.Type
 
-export const RedriveView = Schema.Struct({ count: Schema.Number, from: Schema.String, to: Schema.String })
+export const RedriveView = Schema.Struct({
+  count: Schema.Number,
+  ids: Schema.Array(Schema.Number).annotate({
+    description: "The deliveries that are tried again; `POST /v1/deadletters/progress` tells how far they are"
+  }),
+  from: Schema.String,
+  to: Schema.String
+})
+export type RedriveView = typeof RedriveView.Type
+export const ProgressView = Schema.Struct({
+  done: Schema.Number.annotate({ description: "Settled: their handlers are done with them" }),
+  open: Schema.Number.annotate({ description: "They wait for their time, or for an earlier delivery, or run" }),
+  dead: Schema.Number.annotate({ description: "Dead letters again" })
+})
+export type ProgressView = typeof ProgressView.Type
 export const DiscardView = Schema.Struct({ count: Schema.Number })
 export const ResolveView = Schema.Struct({
   outcome: Schema.String,
@@ -251,6 +265,16 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
       "unless `fresh` is true. 409 if other dead letters match the filter by now, and with `fresh` if one of them " +
       "has a write or step of unknown outcome. If the request is interrupted, the remaining ones stay dead letters: " +
       "make a new plan."
+  ),
+  HttpApiEndpoint.post("progress", "/v1/deadletters/progress", {
+    payload: Schema.Struct({ ids: Schema.Array(Schema.Int).check(Schema.isMaxLength(1000)) }).annotate({
+      examples: [{ ids: [17, 18] }]
+    }),
+    success: ProgressView,
+    error: StoreUnavailable
+  }).annotate(
+    OpenApi.Description,
+    "Counts how many of these deliveries, at most a thousand, are done, open, or dead letters again. Changes nothing."
   ),
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(PlannedFields),

@@ -130,13 +130,15 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         over: toDuration(over as DurationInput),
         fresh
       }).pipe(
-        Effect.map(({ count, from, to }) => ({ count, from: formatTime(from), to: formatTime(to) })),
+        Effect.map(({ from, to, ...redriven }) => ({ ...redriven, from: formatTime(from), to: formatTime(to) })),
         Effect.catchTags({
           PlanOutdated: toConflict,
           Unresolved: toConflict,
           StoreError: toStoreUnavailable
         })
       ))
+    .handle("progress", ({ payload: { ids } }) =>
+      Effect.catchTag(DeadLetters.progress(ids), "StoreError", toStoreUnavailable))
     .handle("discard", ({ payload: { plan, ...filter } }) =>
       DeadLetters.discard(filterOf(filter), plan).pipe(
         Effect.map((count) => ({ count })),

@@ -98,6 +98,15 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
     .handle("audit", ({ params }) =>
       Effect.gen(function*() {
         const { audit } = yield* Commands
+        const { recordAction } = yield* Store
+        // a stream that does not exist leaves no entry
+        yield* viewOf(params)
+        const at = yield* Clock.currentTimeMillis
+        yield* Effect.catchTag(
+          recordAction({ at, command: "streams.audit", target: streamName(params), detail: "" }),
+          "StoreError",
+          toStoreUnavailable
+        )
         const report = yield* audit(params).pipe(
           Effect.catchTags({
             UnknownStream: () =>

@@ -15,8 +15,11 @@ export const integration = "sandbox:everything"
 export const token = "an-operate-token-of-at-least-32-characters"
 export const readToken = "a-read-token-of-at-least-32-characters"
 
-/** Its deliveries of tags are given up as long as the file exists. */
-const configurationOf = (url: string, broken: string): string =>
+/**
+ * Its deliveries of new tags are given up as long as the file exists. For a changed tag it sends a write; without an answer to it the
+ * delivery is given up.
+ */
+const configurationOf = (url: string, broken: string, job: string): string =>
   `import { defineConfig, secret } from "rollcall"
 import * as Plugin from "rollcall/plugin"
 import * as Effect from "effect/Effect"
@@ -28,6 +31,13 @@ const audience = Plugin.make("audience").on(
   () => existsSync(${JSON.stringify(broken)})
     ? Effect.fail(new Plugin.Permanent({ message: "the list of the audience is closed" }))
     : Effect.void
+).on(
+  "ats.tag.updated",
+  {},
+  ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => {
+    const candidate = { first_name: "A", last_name: "B", email_address: recordId + "@example.org" }
+    return api.createApplication("${job}", { candidate }, { onUnknown: "deadLetter" })
+  })
 ).with({ from: "oldest" })
 
 export default defineConfig({
@@ -45,11 +55,12 @@ export default defineConfig({
 export interface Installation {
   readonly url: string
   readonly sandbox: RunningSandbox
-  readonly program: Program
   /** The file of the store. */
   readonly file: string
   /** Stops the process and starts it again, at the same address. `meanwhile` runs in between. */
   readonly restart: (meanwhile?: () => void) => Promise<void>
+  /** Runs `use` while the process is dead, and then starts another one at the same address. */
+  readonly whileDead: (use: () => Promise<void>) => Promise<void>
   /** Ids of the tags at the start. */
   readonly tags: ReadonlyArray<string>
   /** Deliveries of new tags are given up, or no longer. */
@@ -69,7 +80,9 @@ export const install = async ({ environment = {}, guarded }: {
   const broken = join(directory, "broken")
   mkdirSync(join(directory, "node_modules"))
   symlinkSync(effect, join(directory, "node_modules/effect"))
-  writeFileSync(join(directory, "rollcall.config.ts"), configurationOf(sandbox.url, broken))
+  const [job] = await sandbox.truth("ats.job")
+  const configuration = configurationOf(sandbox.url, broken, (job as { id: string }).id)
+  writeFileSync(join(directory, "rollcall.config.ts"), configuration)
   const port = await freePort()
   const file = join(directory, "rollcall.db")
   const start = () =>
@@ -91,6 +104,11 @@ export const install = async ({ environment = {}, guarded }: {
     await program.stop()
     await sandbox.stop()
     rmSync(directory, { recursive: true, force: true })
+  }
+  const whileDead = async (use: () => Promise<void>): Promise<void> => {
+    await program.stop("SIGKILL")
+    await use()
+    program = start()
   }
   const setBroken = (isBroken: boolean): void => {
     if (isBroken) writeFileSync(broken, "")
@@ -117,5 +135,5 @@ export const install = async ({ environment = {}, guarded }: {
     throw error
   }
   const tags = (await sandbox.truth("ats.tag")).map((tag) => (tag as { id: string }).id)
-  return { url, sandbox, program, file, tags, setBroken, ask, restart, stop }
+  return { url, sandbox, file, tags, setBroken, ask, restart, whileDead, stop }
 }

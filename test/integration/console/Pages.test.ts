@@ -3,10 +3,23 @@ import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import type { Browser, Page } from "playwright-core"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
-import { counting, launch, missing, open } from "./Chromium.ts"
+import { launch, missing, open } from "./Chromium.ts"
 import { install, type Installation, integration, readToken, token } from "./Installation.ts"
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
+
+/** The key after `g`, and the page that it opens. */
+const shortcuts = {
+  i: "Integrations",
+  s: "Streams",
+  e: "Events",
+  h: "Holds",
+  p: "Plugins",
+  d: "Dead letters",
+  r: "Processes",
+  a: "Audit log",
+  o: "Overview"
+}
 
 interface Violation {
   readonly id: string
@@ -16,9 +29,8 @@ interface Violation {
 /** The violations of WCAG 2.2, levels A and AA, and of best practices. */
 const violationsIn = async (page: Page): Promise<ReadonlyArray<string>> => {
   await page.evaluate(axe)
-  const violations = await page.evaluate("axe.run(document).then(({ violations }) => violations)") as ReadonlyArray<
-    Violation
-  >
+  const run = "axe.run(document, { rules: { 'target-size': { enabled: true } } }).then(({ violations }) => violations)"
+  const violations = await page.evaluate(run) as ReadonlyArray<Violation>
   return violations.flatMap(({ id, nodes }) =>
     nodes.map(({ failureSummary, html }) => `${id}: ${html} ${failureSummary}`)
   )
@@ -101,12 +113,6 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.getByText("Live", { exact: true }).waitFor()
   }
 
-  /** Waits until a command has ended with this result, and its dialog is closed. */
-  const done = async (page: Page, result: string): Promise<void> => {
-    await page.locator(".outcome").getByText(result).waitFor()
-    await page.locator("dialog").waitFor({ state: "detached" })
-  }
-
   it.each(["light", "dark"] as const)("have nothing that axe reports, in %s colors", async (colorScheme) => {
     const { errors, foreign, page } = await opened({ colorScheme })
     const found: Array<string> = []
@@ -122,11 +128,14 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.context().close()
   })
 
-  it("fit the width of a phone, without scrolling to the side", async () => {
-    const { page } = await opened({ viewport: { width: 390, height: 844 } })
+  it("fit a width of 320 pixels without scrolling to the side, and move nothing for users who want no motion", async () => {
+    const { page } = await opened({ viewport: { width: 320, height: 640 }, reducedMotion: "reduce" })
     for (const path of paths) {
       await show(page, path)
-      assert.isAtMost(Number(await page.evaluate("document.documentElement.scrollWidth")), 390, path)
+      assert.isAtMost(Number(await page.evaluate("document.documentElement.scrollWidth")), 320, path)
+      const moving =
+        "[...document.querySelectorAll('*')].filter((one) => getComputedStyle(one).transitionDuration !== '0s').length"
+      assert.strictEqual(await page.evaluate(moving), 0, path)
     }
     assert.deepStrictEqual(await violationsIn(page), [])
     await page.context().close()
@@ -164,6 +173,25 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.keyboard.press("Escape")
     await page.getByRole("dialog").waitFor({ state: "detached" })
     assert.strictEqual(await focused(), "Approve")
+    // no element has the focus without being visible, or without an outline
+    await show(page, "/streams")
+    const hidden = `(() => {
+      const one = document.activeElement
+      if (one === document.body) return ""
+      const { bottom, left, right, top } = one.getBoundingClientRect()
+      const front = document.elementFromPoint((left + right) / 2, (top + bottom) / 2)
+      const isSeen = front !== null && (one.contains(front) || front.contains(one))
+      return isSeen && getComputedStyle(one).outlineStyle !== "none" ? "" : one.outerHTML
+    })()`
+    for (let presses = 0; presses < 30; presses++) {
+      await page.keyboard.press("Tab")
+      assert.strictEqual(await page.evaluate(hidden), "")
+    }
+    for (const [key, name] of Object.entries(shortcuts)) {
+      await page.keyboard.press("g")
+      await page.keyboard.press(key)
+      await page.getByRole("heading", { level: 1, name, exact: true }).waitFor()
+    }
     await page.context().close()
   })
 
@@ -236,58 +264,49 @@ describe.skipIf(missing !== null)(`the pages of the console${missing === null ? 
     await page.context().close()
   })
 
-  it("switch a plugin off and on, stop and resume writes, and pause and resume a stream", async () => {
-    const { errors, page } = await opened()
-    const { click, confirm } = counting(page)
-    await show(page, "/plugins/audience")
-    for (const word of ["off", "on"]) {
-      await click("button", `Switch ${word}`)
-      await confirm(`Switch ${word}`)
-      await done(page, `audience is switched ${word} everywhere`)
-    }
-    await show(page, "/plugins")
-    for (
-      const [name, said] of [["Stop all writes", "No plugin starts a write"], [
-        "Resume writes",
-        "Plugins may write again"
-      ]] as const
-    ) {
-      await click("button", name)
-      await confirm(name)
-      await done(page, said)
-    }
-    await show(page, `/streams/${encodeURIComponent(integration)}/hris.absence_type`)
-    for (
-      const [name, confirmation, said] of [
-        ["Pause", "Pause", "paused"],
-        ["Resume", "Resume", "resumed"],
-        ["Poll now", "Poll now", "is polled"],
-        ["Sweep", "Start a sweep", "is swept"],
-        ["Backfill", "Start a backfill", "a backfill starts"],
-        ["Audit", "Start the audit", "0 differences"]
-      ] as const
-    ) {
-      await page.locator("main").getByRole("button", { name, exact: true }).click()
-      await confirm(confirmation)
-      await done(page, said)
-    }
-    await page.locator("main").getByRole("button", { name: "Rewind" }).click()
-    await page.getByLabel("Time, in UTC").fill("2026-01-01T00:00")
-    await confirm("Rewind")
-    await done(page, "rewound")
-    assert.deepStrictEqual(errors, [])
+  it("say that they are not connected, keep what they show, and continue when the process answers again", async () => {
+    const { page } = await opened({ viewport: { width: 390, height: 844 }, colorScheme: "dark" })
+    await show(page, "/streams")
+    await installation.whileDead(async () => {
+      await page.getByText("Not connected:").waitFor()
+      const said = await page.locator(".notice").innerText()
+      assert.match(said, /shows the state of \d{4}-\d\d-\d\d .* tries again by itself/)
+      assert.strictEqual(await page.locator("tbody tr").count(), 3)
+      assert.deepStrictEqual(await violationsIn(page), [])
+    })
+    await page.getByText("Live", { exact: true }).waitFor()
+    await page.getByText("Not connected:").waitFor({ state: "detached" })
     await page.context().close()
   })
 
-  it("discard a dead letter by its plan", async () => {
+  it("say why they cannot be read, and try again on request", async () => {
     const { page } = await opened()
-    const { click, confirm } = counting(page)
-    await show(page, "/dead-letters")
-    await click("link", /^\d+$/)
-    await page.getByText("the list of the audience is closed").first().waitFor()
-    await click("button", "Discard")
-    await confirm("Discard 1 dead letter")
-    await page.getByText("It was sent again or discarded.").waitFor()
+    const problem = { detail: "the database does not answer", hint: "Rollcall tries again." }
+    const body = JSON.stringify(problem)
+    await page.route("**/v1/holds?*", (route) => route.fulfill({ status: 503, contentType: "application/json", body }))
+    await page.goto("/holds")
+    await page.getByRole("alert").getByText(problem.detail).waitFor()
+    assert.deepStrictEqual(await violationsIn(page), [])
+    await page.unroute("**/v1/holds?*")
+    await page.getByRole("button", { name: "Try again" }).click()
+    await page.getByRole("rowheader", { name: /^Hold \d+$/ }).waitFor()
+    await page.goto("/holds/77")
+    await page.getByRole("alert").waitFor()
+    await page.goto("/streams?search=nothing")
+    await page.getByText("No stream matches.").waitFor()
+    assert.deepStrictEqual(await violationsIn(page), [])
+    await page.context().close()
+  })
+
+  it("show the login page when the session has ended, and return to the same filter afterwards", async () => {
+    const { page } = await open(browser, installation.url)
+    await signIn(page, token)
+    await page.context().clearCookies()
+    await page.getByLabel("Token").waitFor()
+    await page.getByLabel("Token").fill(token)
+    await page.getByRole("button", { name: "Sign in" }).click()
+    await page.getByRole("heading", { level: 1, name: "Streams" }).waitFor()
+    assert.include(page.url(), "/streams?state=ok")
     await page.context().close()
   })
 })

@@ -148,6 +148,23 @@ export const make = (
     withRetry("deadLetterDetail")
   )
 
+  const progressOf: Deliveries["Service"]["progressOf"] = Effect.fnUntraced(
+    function*(ids) {
+      let [open, dead] = [0, 0]
+      for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+        const rows = yield* sql<{ is_dead: Integer; count: Integer }>`
+          SELECT CASE WHEN state = 'dead' THEN 1 ELSE 0 END AS is_dead, count(*) AS count FROM deliveries
+          WHERE id IN ${sql.in(some)} GROUP BY 1`
+        for (const { count, is_dead } of rows) {
+          if (Number(is_dead) === 1) dead += Number(count)
+          else open += Number(count)
+        }
+      }
+      return { open, dead }
+    },
+    withRetry("progressOf")
+  )
+
   // ---- commands
 
   /** The ids of those that died at the given time and have not died again since. */
@@ -239,6 +256,7 @@ export const make = (
       backlog,
       deadLetters,
       deadLetterDetail,
+      progressOf,
       redrive,
       discard,
       replay,

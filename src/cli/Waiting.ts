@@ -1,0 +1,112 @@
+/**
+ * Waits until work of the running process is done, and shows how far it is.
+ *
+ * Gotchas
+ * - The wait reads the state once a second, so it survives a restart of the process.
+ */
+import * as Flag from "effect/cli/Flag"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { parseShortDuration } from "../config/ConfigValue.ts"
+import { ApiClientError } from "./ApiClient.ts"
+import { switchFlag } from "./Flags.ts"
+import { CommandError } from "./Process.ts"
+import { formatSeconds } from "./terminal/Terminal.ts"
+
+/** The flags of a command that can wait. */
+export const waitFlags = {
+  wait: switchFlag("wait", "Wait until it is done, and show the progress; the exit code is 1 if it cannot be done"),
+  timeout: Flag.String("timeout").pipe(
+    Flag.filterMap(parseShortDuration, (text) => `"${text}" is not a duration; write 20s or "20 minutes"`),
+    Flag.withDescription('With --wait: stop waiting after this duration, such as "20 minutes", with exit code 1'),
+    Flag.withMetavar("duration"),
+    Flag.optional
+  )
+}
+
+/** Fails if `--timeout` is given without `--wait`. */
+export const checkWaitFlags = (
+  { timeout, wait }: { readonly wait: boolean; readonly timeout: Option.Option<Duration.Duration> }
+) =>
+  Option.isSome(timeout) && !wait
+    ? Effect.fail(new CommandError({ message: "--timeout has no effect without --wait", hint: "Add --wait." }))
+    : Effect.void
+
+export interface WaitOptions<V, E> {
+  /** Reads the current state. */
+  readonly read: Effect.Effect<V, E>
+  /** Shows the progress. */
+  readonly show: (text: string) => Effect.Effect<void>
+  readonly timeout: Option.Option<Duration.Duration>
+}
+
+export interface Work<V> {
+  /** The work in a message, such as `the poll of greenhouse:acme/ats.tag`. */
+  readonly subject: string
+  /** What to do after the timeout. */
+  readonly hint: string
+  /** null: it is done. A text: how far it is. Fails if it cannot be done. */
+  readonly judge: (view: V) => Effect.Effect<string | null, CommandError>
+}
+
+const interval = "1 second"
+/** How many reads may fail in a row because the process is restarted. */
+const patience = 60
+
+/** Returns the state in which the work is done. */
+export const waitFor = <V, E extends Error>(
+  { hint, judge, subject }: Work<V>,
+  { read, show, timeout }: WaitOptions<V, E>
+): Effect.Effect<V, E | CommandError> => {
+  let unanswered = 0
+  const mayReturn = (error: E): boolean =>
+    error instanceof ApiClientError && (error.reason === "unreachable" || error.reason === "unresponsive") &&
+    ++unanswered < patience
+  const once = read.pipe(
+    Effect.tap(() => Effect.sync(() => unanswered = 0)),
+    Effect.asSome,
+    Effect.catchIf(mayReturn, (error) => Effect.as(show(`${error.message}; still trying`), Option.none<V>()))
+  )
+  const loop: Effect.Effect<V, E | CommandError> = Effect.gen(function*() {
+    for (;;) {
+      const view = yield* once
+      if (Option.isSome(view)) {
+        const progress = yield* judge(view.value)
+        if (progress === null) return view.value
+        yield* show(progress)
+      }
+      yield* Effect.sleep(interval)
+    }
+  })
+  return Option.match(timeout, {
+    onNone: () => loop,
+    onSome: (duration) =>
+      Effect.timeoutOrElse(loop, {
+        duration,
+        orElse: () =>
+          Effect.fail(
+            new CommandError({ message: `${subject} has not ended within ${Duration.format(duration)}`, hint })
+          )
+      })
+  })
+}
+
+/** Shows how long a request of unknown length has taken, once it takes more than two seconds. `expected`: how long it may take, seconds. */
+export const withElapsed = <A, E, R>(
+  work: Effect.Effect<A, E, R>,
+  show: (text: string) => Effect.Effect<void>,
+  expected: number | null = null
+): Effect.Effect<A, E, R> => {
+  let seconds = 0
+  const tick = Effect.suspend(() => {
+    seconds += 1
+    if (seconds <= 2) return Effect.void
+    const left = expected === null || expected <= seconds ? "" : `, about ${formatSeconds(expected - seconds)} left`
+    return show(`working for ${formatSeconds(seconds)}${left}`)
+  })
+  return Effect.ensuring(
+    Effect.raceFirst(work, Effect.forever(Effect.andThen(Effect.sleep(interval), tick))),
+    show("")
+  )
+}

@@ -7,8 +7,8 @@ import { defineConfig } from "vitest/config"
 const shared = {
   // test files share their worker: no test depends on the global state of another
   isolate: false,
-  testTimeout: 60_000,
-  hookTimeout: 120_000,
+  testTimeout: 180_000,
+  hookTimeout: 300_000,
   silent: "passed-only"
 } as const
 
@@ -40,7 +40,10 @@ export default defineConfig({
           name: "long",
           include: [
             "test/**/*.long.test.ts",
-            "src/{capture/commit/Histories,capture/derived/Candidates,publish/Adoption}.property.test.ts"
+            // the properties whose number of runs depends on the size
+            "src/capture/{commit/Histories,derived/Candidates,forget/Forgetting}.property.test.ts",
+            "src/delivery/engine/{Fleet,Restarts}.property.test.ts",
+            "src/{domain/Canonical,publish/Adoption,source/SharedBudget}.property.test.ts"
           ],
           env: { PROPERTY_RUNS: "10" },
           testTimeout: 1_200_000,

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
+import { runs } from "../../test/support/Runs.ts"
 import { canonical, childOf, isArray, isObject, type JsonValue, memberKeys, type Shape } from "./Canonical.ts"
 
 type Form = null | boolean | number | string | ReadonlyArray<Form>
@@ -86,7 +87,7 @@ describe("the canonical text", () => {
         const json = value as JsonValue
         assert.strictEqual(canonical(json, each), JSON.stringify(formOf(json, each, "")))
       },
-      { arbitrary: { runs: 500 } }
+      { arbitrary: { runs: runs(150) } }
     )
   }
 

@@ -234,6 +234,6 @@ describe("a store restored from an older copy", () => {
         assert.deepStrictEqual([...consume(scene.broker.events, scene.reports)].sort(), [...truth].sort())
         assert.deepStrictEqual([...scene.broker.state.keys()].sort(), [...truth.keys()].sort())
       }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
-    { arbitrary: { runs: runs(15), size: 12 } }
+    { arbitrary: { runs: runs(8), size: 12 } }
   )
 })

@@ -91,6 +91,6 @@ describe("the request budget that processes share", () => {
         const served = new Set(fleet.sent.flatMap(({ at, by }) => at >= from ? [by] : []))
         assert.deepStrictEqual(processes.filter(({ name }) => !served.has(name)).map(({ name }) => name), [])
       }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None")),
-    { arbitrary: { runs: runs(15), size: 30 } }
+    { arbitrary: { runs: runs(8), size: 30 } }
   )
 })

@@ -11,20 +11,21 @@ import { damageSuite } from "./StoreDamage.ts"
 import { sessionSuite } from "./StoredSessions.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
-import { databaseOf, suites } from "./StoreSuites.ts"
+import { databaseOf, emptyStoreOf, suites } from "./StoreSuites.ts"
 
 const { missing } = Server
-const database = databaseOf(Server.ofFile())
+const server = Server.ofFile()
+const store = emptyStoreOf(server)
 
 describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`, () => {
-  const inDatabase = Effect.map(database, Postgres.layer)
-  suites("PostgreSQL", Layer.unwrap(inDatabase))
-  clockSuite("PostgreSQL", Layer.unwrap(inDatabase))
-  expectationSuite("PostgreSQL", Effect.map(database, Postgres.client))
-  processSuite("PostgreSQL", Effect.map(database, Postgres.client))
-  sessionSuite("PostgreSQL", Effect.map(database, Postgres.client))
-  callSuite("PostgreSQL", Effect.map(database, Postgres.client))
-  requestLeaseSuite("PostgreSQL", Effect.map(database, Postgres.client))
-  damageSuite("PostgreSQL", Effect.map(database, Postgres.client))
-  sharedStoreSuite("PostgreSQL", inDatabase)
+  const inStore = Effect.map(store, Postgres.layer)
+  suites("PostgreSQL", Layer.unwrap(inStore))
+  clockSuite("PostgreSQL", Layer.unwrap(inStore))
+  expectationSuite("PostgreSQL", Effect.map(store, Postgres.client))
+  processSuite("PostgreSQL", Effect.map(store, Postgres.client))
+  sessionSuite("PostgreSQL", Effect.map(store, Postgres.client))
+  callSuite("PostgreSQL", Effect.map(store, Postgres.client))
+  requestLeaseSuite("PostgreSQL", Effect.map(store, Postgres.client))
+  damageSuite("PostgreSQL", Effect.map(store, Postgres.client))
+  sharedStoreSuite("PostgreSQL", Effect.map(databaseOf(server), Postgres.layer))
 })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
+import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { CurrentActor } from "../../src/store/Actor.ts"
 import { type Owner, Store, type StoreError } from "../../src/store/Store.ts"
@@ -365,21 +365,6 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
       Effect.gen(function*() {
         const { store } = yield* begin
         assert.isAbove(yield* store.size, 10_000)
-      })
-    )
-
-    test(
-      "has its own identity",
-      Effect.gen(function*() {
-        const { identity } = yield* Store
-        assert.match(identity.store, /^[0-9a-z]{8}$/)
-        assert.strictEqual(identity.generation, 1)
-        const other = yield* Effect.provide(
-          Effect.map(Store, (store) =>
-            store.identity.store),
-          Layer.fresh(layer)
-        )
-        assert.notStrictEqual(other, identity.store)
       })
     )
   })

@@ -19,7 +19,7 @@ export type Place = Effect.Effect<Layer.Layer<Store, StoreError>, never, Scope.S
 export const sharedStoreSuite = (name: string, place: Place) =>
   describe(`a store that several processes open (${name})`, () => {
     type Open = Effect.Effect<Store["Service"], StoreError, Scope.Scope>
-    const inPlace = <E>(body: (open: Open) => Effect.Effect<void, E, Scope.Scope>) =>
+    const inPlace = <A, E>(body: (open: Open) => Effect.Effect<A, E, Scope.Scope>) =>
       Effect.flatMap(place, (layer) => body(Effect.map(Layer.build(Layer.fresh(layer)), Context.get(Store))))
 
     it.effect("keeps all data when it is closed and opened again", () =>
@@ -65,6 +65,15 @@ export const sharedStoreSuite = (name: string, place: Place) =>
           assert.isFalse((yield* open).isNew)
         })
       ))
+
+    it.effect("has its own identity", () =>
+      Effect.gen(function*() {
+        const identity = inPlace((open) => Effect.map(open, (store) => store.identity))
+        const [one, other] = [yield* identity, yield* identity]
+        assert.match(one.store, /^[0-9a-z]{8}$/)
+        assert.strictEqual(one.generation, 1)
+        assert.notStrictEqual(one.store, other.store)
+      }))
 
     it.live("is created once when many processes open it at the same time", () =>
       inPlace((open) =>

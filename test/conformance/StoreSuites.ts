@@ -66,11 +66,16 @@ export const file = Effect.acquireRelease(
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
 ).pipe(Effect.map((directory) => ({ file: join(directory, "rollcall.db") })))
 
+/** The options of a database at a URL. */
+const optionsOf = (url: string) => ({
+  url: Redacted.make(url),
+  name: `postgres://${new URL(url).host}${new URL(url).pathname}`
+})
+
 /** The options of a new database of the server. */
-export const databaseOf = (server: ReturnType<typeof Server.ofFile>) =>
-  Effect.map(
-    server.database,
-    (url) => ({ url: Redacted.make(url), name: `postgres://${new URL(url).host}${new URL(url).pathname}` })
-  )
+export const databaseOf = (server: ReturnType<typeof Server.ofFile>) => Effect.map(server.database, optionsOf)
+
+/** The options of a new database of the server that has an empty store. */
+export const emptyStoreOf = (server: ReturnType<typeof Server.ofFile>) => Effect.map(server.emptyStore, optionsOf)
 
 export const encrypted = Layer.succeed(EncryptionKeys)([parseKey(randomBytes(32).toString("base64"))!])

@@ -20,9 +20,9 @@ describe("Simulation", () => {
     assert.deepStrictEqual([again.requests, again.events], [requests, events])
   })
 
-  it("30 worlds with at least 30 mutations and 3 kinds of fault each have no violation", async () => {
+  it("15 worlds with at least 30 mutations and 3 kinds of fault each have no violation", async () => {
     const statistics = new Statistics()
-    await runWorlds({ from: 1, worlds: 30, onVerdict: (verdict) => statistics.add(verdict) })
+    await runWorlds({ from: 1, worlds: 15, onVerdict: (verdict) => statistics.add(verdict) })
     const { perWorld, seeds } = statistics.summary()
     assert.deepStrictEqual(seeds, [], "replay with: npm run simulate -- --seed <seed>")
     assert.isAtLeast(perWorld["mutations"]!.least, 30)

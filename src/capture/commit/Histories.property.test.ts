@@ -229,6 +229,6 @@ describe("random histories", () => {
         }),
         { guard }
       ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
-    { arbitrary: { runs: runs(50), size: 40 } }
+    { arbitrary: { runs: runs(30), size: 40 } }
   )
 })

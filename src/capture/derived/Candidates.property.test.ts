@@ -147,6 +147,6 @@ describe("candidates of random application histories", () => {
           guard: { ...Guard.thresholds, smallCount: 1000, count: 1000, share: 1, smallShare: 1, scopeCount: 1000 }
         }
       ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
-    { arbitrary: { runs: runs(50), size: 40 } }
+    { arbitrary: { runs: runs(30), size: 40 } }
   )
 })

@@ -18,6 +18,7 @@ import {
   type World
 } from "../../../test/support/capture/ForgettingWorld.ts"
 import type * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import { runs } from "../../../test/support/Runs.ts"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import type { ForgettableRecord } from "../../domain/Forgotten.ts"
 import { Store } from "../../store/Store.ts"
@@ -174,6 +175,6 @@ describe("forgetting in random histories", () => {
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual((yield* entries).length, before)
       })),
-    { arbitrary: { runs: 15, size: 12 }, timeout: 120_000 }
+    { arbitrary: { runs: runs(8), size: 12 } }
   )
 })

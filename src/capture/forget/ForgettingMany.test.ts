@@ -65,6 +65,6 @@ describe("forgetting a tag", () => {
           assert.deepInclude(JSON.parse(after ?? "null"), { tags: [], first_name: `p${index}` }, kind)
         }
       })),
-    60_000
+    180_000
   )
 })

@@ -55,6 +55,6 @@ describe.skipIf(missing !== null)("a full disk", () => {
         assert.deepStrictEqual(differences, [])
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
       }),
-    90_000
+    180_000
   )
 })

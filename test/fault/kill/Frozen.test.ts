@@ -49,7 +49,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.isTrue(successor.alive())
         yield* assertConsistent(successor, sandbox)
       }),
-    90_000
+    180_000
   )
 
   it.live(
@@ -73,7 +73,7 @@ describe("a process frozen by SIGSTOP", () => {
         assert.match(frozen.log(), taken)
         yield* assertConsistent(successor, sandbox)
       }),
-    90_000
+    180_000
   )
 
   it.live(
@@ -89,6 +89,6 @@ describe("a process frozen by SIGSTOP", () => {
         yield* successor.says("the store is no longer locked")
         yield* assertConsistent(successor, sandbox)
       }),
-    90_000
+    180_000
   )
 })

@@ -83,6 +83,6 @@ describe.skipIf(missing !== null)(`a slow disk${missing === null ? "" : `, skipp
         assert.isBelow(Math.max(...times), worstMillis)
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
       }),
-    120_000
+    180_000
   )
 })

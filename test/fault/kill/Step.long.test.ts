@@ -30,7 +30,7 @@ describe("SIGKILL at a durable step", () => {
             assert.deepStrictEqual(verdict.problems.slice(0, 5), [], `${side} ${of} ${n}`)
           }
         }),
-      90_000
+      180_000
     )
   }
 })

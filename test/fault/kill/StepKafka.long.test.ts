@@ -97,7 +97,7 @@ for (const driver of drivers) {
   describe.skipIf(missing !== null)(
     `the sink's commit with ${driver} (seed ${Home.seed}${missing === null ? "" : `, skipped: ${missing}`})`,
     () => {
-      layer(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+      layer(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
         it.effect(
           "a read_committed reader sees every event once although the relay is killed before and after the commit (X4)",
           () =>
@@ -110,7 +110,7 @@ for (const driver of drivers) {
               }
               yield* assertConsistent(own, yield* launch(own.settings))
             }),
-          90_000
+          180_000
         )
 
         it.effect(
@@ -131,7 +131,7 @@ for (const driver of drivers) {
               assert.include(frozen.log(), "another process owns")
               yield* assertConsistent(own, successor)
             }),
-          90_000
+          180_000
         )
 
         it.effect.skipIf(Broker.separateMissing !== null)(
@@ -173,7 +173,7 @@ for (const driver of drivers) {
               assert.isTrue(views.every(({ blocked, failing }) => blocked === null && failing === null))
               assert.strictEqual(yield* service.end("SIGTERM"), 0)
             }).pipe(Effect.provide(Broker.separate())),
-          90_000
+          180_000
         )
       })
     }

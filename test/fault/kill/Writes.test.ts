@@ -135,7 +135,7 @@ describe("a write that waits for its slot", () => {
         assert.deepStrictEqual(yield* writes, [429, 200])
         assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
-    90_000
+    180_000
   )
 
   it.live(
@@ -149,7 +149,7 @@ describe("a write that waits for its slot", () => {
         yield* awaitWrites(429, 200)
         assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
-    90_000
+    180_000
   )
 
   it.live(
@@ -166,7 +166,7 @@ describe("a write that waits for its slot", () => {
         yield* awaitWrites(429, 200)
         assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
-    90_000
+    180_000
   )
 
   it.live(
@@ -183,7 +183,7 @@ describe("a write that waits for its slot", () => {
         assert.isBelow(Date.now() - resumedAt, 10_000)
         assert.deepStrictEqual(yield* deadLetters(url), [])
       }),
-    90_000
+    180_000
   )
 })
 
@@ -205,6 +205,6 @@ describe("a write that is about to be sent", () => {
         yield* Effect.sleep("1 second")
         assert.deepStrictEqual(yield* writes, [])
       }),
-    90_000
+    180_000
   )
 })

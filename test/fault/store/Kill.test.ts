@@ -11,7 +11,7 @@ import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { tags } from "../../conformance/StoreSamples.ts"
 
-const rounds = 10
+const rounds = 5
 const writer = fileURLToPath(new URL("./Writer.ts", import.meta.url))
 
 /** Lets the writer commit for a while, kills it, and returns the last commit that the writer reported. */

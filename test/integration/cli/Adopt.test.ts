@@ -90,7 +90,7 @@ describe("store adopt", () => {
         assert.strictEqual(plan.from, 1)
         assert.isAbove(plan.to, 1)
       }),
-    60_000
+    180_000
   )
 
   it(
@@ -108,7 +108,7 @@ describe("store adopt", () => {
         assert.include(refused.stderr, "a Rollcall process is running")
         assert.strictEqual((await service.stop()).code, 0)
       }),
-    60_000
+    180_000
   )
 
   it(
@@ -147,12 +147,12 @@ describe("store adopt", () => {
           }
         })
       }),
-    60_000
+    180_000
   )
 })
 
 describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     it.effect(
       "a restored store stops the relay, doctor reports why, and after adoption a consumer has the current records (X14)",
       () =>
@@ -277,7 +277,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
             })
           )
         }),
-      120_000
+      180_000
     )
   })
 })

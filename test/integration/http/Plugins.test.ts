@@ -424,6 +424,6 @@ describe("rollcall plugins, rollcall deadletters", () => {
         assert.strictEqual((yield* rollcall("deadletters", "show", "all")).code, 2)
         assert.strictEqual((yield* rollcall("deadletters", "list", "--reason", "Bad")).code, 2)
       }).pipe(using({ plugins: [picky()] })),
-    120_000
+    180_000
   )
 })

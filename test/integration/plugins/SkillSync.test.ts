@@ -61,7 +61,7 @@ describe("skill-sync, over HTTP", () => {
         assert.isAbove(seen.length, 12)
         assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
       })),
-    120_000
+    180_000
   )
 
   it.live("an opening gets its skills when it opens, and not again after the plugin's own writes", () =>

@@ -147,7 +147,7 @@ describe("stage-tags, over HTTP", () => {
         assert.isAbove(count, 8)
         assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
       })),
-    120_000
+    180_000
   )
 
   it.live(
@@ -170,6 +170,6 @@ describe("stage-tags, over HTTP", () => {
         assert.isAbove(seen.length, 8)
         assert.deepStrictEqual(yield* acme.deliveries.deadLetters({ limit: 10 }), [])
       })),
-    120_000
+    180_000
   )
 })

@@ -103,7 +103,7 @@ describe("welcome-new-hire, over HTTP", () => {
         }
         assert.isAbove(seen.length, 20)
       })),
-    120_000
+    180_000
   )
 
   it.live("a creation whose response was lost is not repeated with other answers to the form (L5)", () =>

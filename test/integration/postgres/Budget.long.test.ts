@@ -104,7 +104,7 @@ describe.skipIf(missing !== null)(
           yield* Effect.sleep("2 seconds")
           assert.isAtMost(api.most(), concurrency)
         }),
-      60_000
+      180_000
     )
   }
 )

@@ -16,11 +16,11 @@ import { CallQueue } from "../../../src/store/CallQueue.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
 import { Store } from "../../../src/store/Store.ts"
-import { databaseOf } from "../../conformance/StoreSuites.ts"
+import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Server from "./Server.ts"
 
 const { missing } = Server
-const database = databaseOf(Server.ofFile())
+const database = emptyStoreOf(Server.ofFile())
 
 const scope = "capture/12"
 const double = method("double", {

@@ -94,7 +94,7 @@ describe.skipIf(missing !== null)(
           assert.deepStrictEqual(ids(broker), expected(1, 35))
           assert.isNull((yield* relay.status).reason)
         }),
-      60_000
+      180_000
     )
 
     it.live(
@@ -139,7 +139,7 @@ describe.skipIf(missing !== null)(
             republished.every(({ kind, generation, version }) => kind === "created" && generation > 1 && version === 1)
           )
         }),
-      60_000
+      180_000
     )
 
     it.live(
@@ -163,7 +163,7 @@ describe.skipIf(missing !== null)(
           servers.address.lead(servers.primary)
           assert.include((yield* Effect.flip(store.readLog(all))).message, "an older copy")
         }),
-      60_000
+      180_000
     )
 
     it.live(
@@ -192,7 +192,7 @@ describe.skipIf(missing !== null)(
           const copy = yield* open(servers.replica)
           assert.deepStrictEqual((yield* copy.readLog(all)).map(({ id }) => id), ["a", "r1"])
         }),
-      60_000
+      180_000
     )
 
     it.live(
@@ -227,7 +227,7 @@ describe.skipIf(missing !== null)(
           assert.deepStrictEqual(runs, ["r0"])
           assert.deepStrictEqual((yield* store.readLog(all)).map(({ id }) => id), ["a", "r0"])
         }),
-      60_000
+      180_000
     )
   }
 )

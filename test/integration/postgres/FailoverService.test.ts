@@ -48,7 +48,7 @@ const isReady = (url: string) => until("the service to be ready", ready(url), ({
 describe.skipIf(missing !== null)(
   `the service in a failover of its database${missing === null ? "" : `, skipped: ${missing}`}`,
   () => {
-    layer(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    layer(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
       it.effect(
         `stops publishing and is not ready, with the reason, on a replica that lacks commits, until the store is adopted (seed ${Home.seed}) (X14)`,
         () =>
@@ -107,7 +107,7 @@ describe.skipIf(missing !== null)(
               events.map(({ id }) => id).sort()
             )
           }),
-        120_000
+        180_000
       )
 
       it.effect(
@@ -134,7 +134,7 @@ describe.skipIf(missing !== null)(
             assert.deepStrictEqual(all.map(({ id }) => id).sort(), events.map(({ id }) => id).sort())
             assert.strictEqual(yield* service.end("SIGTERM"), 0)
           }),
-        90_000
+        180_000
       )
     })
   }

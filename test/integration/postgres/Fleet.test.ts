@@ -89,7 +89,7 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         yield* two.end("SIGTERM")
         assert.deepStrictEqual(pids(yield* fleetOf(one, () => true)), [one.pid])
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -120,7 +120,7 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         const continued = states(yield* fleetOf(one, (fleet) => states(fleet).get(frozen.pid) === "alive"))
         assert.deepStrictEqual([continued.get(killed.pid), continued.get(frozen.pid)], ["silent", "alive"])
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -144,7 +144,7 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         const { checks } = yield* get(cutOff, "/health/ready")
         assert.deepInclude(checks, { ok: false, ...problem })
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -213,7 +213,7 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         assert.deepInclude(alone, ["rollcall_relay_lag_events", 1])
         assert.deepInclude(alone, ["rollcall_fleet_processes", 1])
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -253,6 +253,6 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         // a process that starts later knows the sessions too, but not this one
         assert.strictEqual(yield* statusOf(yield* start), 401)
       }),
-    60_000
+    180_000
   )
 })

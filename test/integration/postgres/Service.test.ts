@@ -64,7 +64,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
         assert.strictEqual(yield* service.end("SIGTERM"), 0)
         assert.notInclude(service.log(), password)
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -84,7 +84,7 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
         yield* assertComplete(frozen, sandbox)
         assert.strictEqual(yield* frozen.end("SIGTERM"), 0, frozen.log())
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -120,6 +120,6 @@ describe.skipIf(missing !== null)(`a service on PostgreSQL${missing === null ? "
         const metrics = yield* Effect.promise(async () => await (await fetch(`${url}/metrics`)).text())
         assert.match(metrics, /^rollcall_api_slots [1-9]/m)
       }),
-    60_000
+    180_000
   )
 })

@@ -11,11 +11,11 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { stateOf, tags } from "../../conformance/StoreSamples.ts"
-import { databaseOf } from "../../conformance/StoreSuites.ts"
+import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Server from "./Server.ts"
 
 const { missing } = Server
-const database = databaseOf(Server.ofFile())
+const database = emptyStoreOf(Server.ofFile())
 
 /** Two processes, with an open hold. */
 const setup = Effect.gen(function*() {

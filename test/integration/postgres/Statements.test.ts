@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { among, rowsOf } from "../../../src/store/sql/RowValues.ts"
-import { databaseOf } from "../../conformance/StoreSuites.ts"
+import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Server from "./Server.ts"
 
 const { missing } = Server
-const database = databaseOf(Server.ofFile())
+const database = emptyStoreOf(Server.ofFile())
 
 describe.skipIf(missing !== null)(
   `the statements of a PostgreSQL session${missing === null ? "" : `, skipped: ${missing}`}`,

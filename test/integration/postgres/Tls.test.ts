@@ -90,7 +90,7 @@ const refusal = (url: string) =>
 const missing = Server.ownMissing
 
 describe.skipIf(missing !== null)(`an encrypted database${missing === null ? "" : `, skipped: ${missing}`}`, () => {
-  layer(servers, { timeout: 60_000, excludeTestServices: true })((it) => {
+  layer(servers, { timeout: 180_000, excludeTestServices: true })((it) => {
     const local = { host: "localhost" }
 
     for (const sslmode of ["require", "verify-ca", "verify-full"]) {

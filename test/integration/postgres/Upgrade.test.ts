@@ -66,7 +66,7 @@ describe.skipIf(missing !== null)(`an update${missing === null ? "" : `, skipped
         const { differences, oracle } = yield* judge(url, contentsOf(sandbox, Home.models))
         assert.deepStrictEqual([differences, oracle.breaches], [[], []])
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -100,7 +100,7 @@ describe.skipIf(missing !== null)(`an update${missing === null ? "" : `, skipped
         assert.include(doctor.stdout, required)
         assert.strictEqual(yield* newest, migrated)
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -121,6 +121,6 @@ describe.skipIf(missing !== null)(`an update${missing === null ? "" : `, skipped
         assert.strictEqual(yield* service.ended, 1, service.log())
         assert.include(service.log(), required)
       }),
-    60_000
+    180_000
   )
 })

@@ -64,7 +64,7 @@ const unframed = (payload: string | null) => {
 }
 
 describeWithDrivers("the form of values", missing, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     it.effect("debezium: every change is an envelope with its operation, and a deleted record's key gets a tombstone", () =>
       Effect.gen(function*() {
         const { identity, topic } = fresh()

@@ -38,7 +38,7 @@ const sinkOf = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOptio
 })
 
 describeWithDrivers("Kafka", missing, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     // numbers of Kafka's protocol
     // numbers of Kafka's protocol
     for (const [compression, type] of [["gzip", 1], ["snappy", 2], ["lz4", 3], ["zstd", 4]] as const) {

@@ -19,7 +19,7 @@ const inspected = Effect.fnUntraced(function*(options: Partial<KafkaSink.KafkaOp
 })
 
 describe.skipIf(missing !== null)(`the inspection of Kafka${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     it.effect("returns the topics that would be created, and creates none", () =>
       Effect.gen(function*() {
         const topic = `kafka-${randomUUID()}.{model}`

@@ -76,7 +76,7 @@ const file = Effect.acquireRelease(
 const memory = Sqlite.layer({ file: ":memory:" })
 
 describeWithDrivers("a lost topic", missing, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     it.effect(
       "that was deleted while Rollcall runs stops the relay, is not created on restart, and is published again by store adopt (K3)",
       () =>
@@ -119,7 +119,7 @@ describeWithDrivers("a lost topic", missing, () => {
             10
           )
         }),
-      120_000
+      180_000
     )
 
     it.effect.each([{ transactions: true }, { transactions: false }])(
@@ -141,7 +141,7 @@ describeWithDrivers("a lost topic", missing, () => {
           assert.strictEqual((yield* relay.status).position, 120)
           if (transactions) assert.deepStrictEqual(yield* Kcat.read(brokers, topic), [])
         }).pipe(Effect.provide(memory)),
-      90_000
+      180_000
     )
 
     it.effect(
@@ -170,7 +170,7 @@ describeWithDrivers("a lost topic", missing, () => {
           const again = yield* Effect.flip(publish.pipe(inMinutes(2)))
           assert.include(again.reason.message, `topic ${state} was deleted and created again`)
         }),
-      60_000
+      180_000
     )
 
     it.effect.skipIf(Broker.separateMissing !== null)(
@@ -199,7 +199,7 @@ describeWithDrivers("a lost topic", missing, () => {
           assert.include(reason.message, `topic ${topic} was deleted and created again`)
           assert.strictEqual((yield* relay.status).position, 120)
         }).pipe(Effect.provide([memory, Broker.separate("auto.create.topics.enable=true\n")])),
-      90_000
+      180_000
     )
   })
 })

@@ -42,7 +42,7 @@ const opened = Effect.fnUntraced(function*(brokers: ReadonlyArray<string> | null
 describe.skipIf(missing !== null)(
   `what keeps Kafka from being used${missing === null ? "" : ` (skipped: ${missing})`}`,
   () => {
-    suite(broker, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+    suite(broker, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
       it.effect(
         "a cluster without transactions is reported with the setting that disables them, and then publishing works (X10)",
         () =>
@@ -52,7 +52,7 @@ describe.skipIf(missing !== null)(
             assert.include(message, "ROLLCALL_KAFKA_TRANSACTIONS=off")
             assert.isNull(yield* opened(brokers, false, false))
           }),
-        60_000
+        180_000
       )
 
       it.effect("plaintext to a TLS port is reported (X10)", () =>
@@ -60,21 +60,21 @@ describe.skipIf(missing !== null)(
           const { sasl } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened(sasl, false))
           assert.include(message, `${sasl?.[0]} speaks TLS and KAFKA_SSL is off`)
-        }), 60_000)
+        }), 180_000)
 
       it.effect("TLS to a plaintext port is reported (X10)", () =>
         Effect.gen(function*() {
           const { brokers } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened(brokers, true))
           assert.include(message, `${brokers[0]} speaks plaintext and KAFKA_SSL is on`)
-        }), 60_000)
+        }), 180_000)
 
       it.effect("an untrusted certificate is reported with the way to trust it (X10)", () =>
         Effect.gen(function*() {
           const { sasl } = yield* Broker.Broker
           const { message } = yield* Effect.flip(opened(sasl, true))
           assert.include(message, "KAFKA_SSL_CA_FILE")
-        }), 60_000)
+        }), 180_000)
 
       it.effect("a missing broker is reported as unreachable", () =>
         Effect.gen(function*() {
@@ -82,7 +82,7 @@ describe.skipIf(missing !== null)(
             const { message } = yield* Effect.flip(opened(["127.0.0.1:1"], ssl))
             assert.include(message, "Check KAFKA_BROKERS")
           }
-        }), 60_000)
+        }), 180_000)
     })
   }
 )

@@ -85,7 +85,7 @@ const folder = Effect.acquireRelease(
 )
 
 describeWithDrivers("Relay on Kafka", missing, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "2 minutes" })((it) => {
+  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
     it.effect.skipIf(Broker.separateMissing !== null)(
       "no event is lost or repeated when the broker restarts in the middle (K2)",
       () =>

@@ -71,7 +71,7 @@ describe.skipIf(Certificates.missing !== null)("an API over https", () => {
         assert.notInclude(accepted?.message, "certificate")
         assert.include(keys, "Bearer k3y")
       }),
-    60_000
+    180_000
   )
 
   it.live(
@@ -90,6 +90,6 @@ describe.skipIf(Certificates.missing !== null)("an API over https", () => {
         assert.include(check?.message, "redirects to another address")
         assert.deepStrictEqual(plain, [])
       }),
-    60_000
+    180_000
   )
 })

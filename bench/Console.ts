@@ -22,7 +22,7 @@ const child = spawn(process.execPath, [
 const [line] = await once(child.stdout, "data")
 const url = String(line).trim()
 
-/** CPU time of the process so far, ms. */
+/** CPU time of the process so far, in ms. */
 const worked = (): number => {
   const [user = 0, system = 0] = readFileSync(`/proc/${child.pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ").slice(
     11,

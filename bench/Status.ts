@@ -13,7 +13,7 @@ const requests = Number(process.argv[3] ?? 20)
 const records = 5
 const paths = ["/v1/streams", "/v1/streams?limit=1000", "/metrics", "/health/ready"]
 
-/** The longest time that the process took to answer a trivial request while `running` ran, ms. */
+/** The longest time that the process took to answer a trivial request while `running` ran, in ms. */
 const longestWait = async (url: string, running: Promise<unknown>): Promise<number> => {
   let longest = 0
   let ended = false

@@ -19,7 +19,7 @@ const clockAhead = signal(0)
 export const serverNow = computed(() => clock.value - clockAhead.value)
 
 const [firstDelay, longestDelay] = [1_000, 15_000] as const
-/** Without a message for so long the connection counts as lost, ms: the server pauses 30 s at most. */
+/** After this time without a message, the connection is treated as lost, in ms. The server pauses for at most 30 s. */
 const silence = 45_000
 
 let stop = new AbortController()

@@ -6,7 +6,7 @@ const here = (): URL => new URL(location.href)
 
 export const address = signal(here())
 
-/** How often the user has moved to another page; the heading is focused then. */
+/** Number of times that the user has moved to another page. The heading is focused then. */
 export const moves = signal(0)
 
 const update = (): void => {

@@ -11,7 +11,7 @@ export interface Observed {
 export interface Snapshots {
   /** The newest `changed_at`; null if there are no records. */
   readonly newestChange: () => Promise<string | null>
-  /** Begins the transaction of a page, stores the records that differ, and returns them with the JSON of the last time. */
+  /** Starts the transaction of a page, stores the records that differ, and returns them with the JSON of the last time. */
   readonly begin: (
     page: ReadonlyArray<Observed>
   ) => Promise<ReadonlyArray<Observed & { readonly before: string | undefined }>>

@@ -22,7 +22,7 @@ import { RetryingApi } from "./RetryingApi.ts"
 
 /** A change that a contender reports; `record` null: deleted. */
 export interface ReportedChange {
-  /** Server ms. */
+  /** Server time (ms). */
   readonly at: number
   readonly kind: "created" | "updated" | "deleted"
   readonly record: JsonObject | null
@@ -33,7 +33,7 @@ interface Environment {
   readonly world: World
   readonly api: FaultyApi
   readonly setting: WorldSettings
-  /** The contender's clock minus the API's clock, ms. */
+  /** The contender's clock minus the API's clock, in ms. */
   readonly skew: () => number
   readonly report: (table: Table, id: string, change: ReportedChange) => void
 }

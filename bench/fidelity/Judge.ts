@@ -20,7 +20,7 @@ interface State {
   readonly from: number
   /** Index of the period's first state in the history. */
   readonly first: number
-  /** null: the record did not exist yet. */
+  /** Null if the record did not exist yet. */
   readonly content: string | null
   readonly gone: boolean
   /** A report with this content is correct: the record is live, or its content shows that it is deleted or empty. */

@@ -36,7 +36,7 @@ export const ghostReasons = [
 ] as const
 export type GhostReason = (typeof ghostReasons)[number]
 
-/** A period, ms, during which a record was pending. */
+/** A period, in ms, during which a record was pending. */
 interface Wait {
   readonly from: number
   until: number
@@ -54,7 +54,7 @@ export class LossAnalysis {
   readonly #failures = new Map<Table, Array<number>>()
   /** Runs over a list, from the request for the first page to the response with the last one. */
   readonly #read = new Map<Table, Array<Omit<Wait, "held">>>()
-  /** Periods, ms, during which a stream was paused. */
+  /** Periods, in ms, during which a stream was paused. */
   readonly #blocked = new Map<Table, Array<Wait>>()
   readonly #masked = new Map<Table, Set<string>>()
 

@@ -29,7 +29,7 @@ interface ListRead {
 /** The tools of a poller for one stream. */
 export interface PollerContext {
   readonly setting: WorldSettings
-  /** Reads the whole list, or the changes after a time, ms. */
+  /** Reads the whole list, or the changes after a time, in ms. */
   readonly read: (updatedAfter: number | null) => Effect.Effect<ListRead, SourceError>
   /** Accepts a row as the current state of its record. */
   readonly accept: (row: Listed) => void

@@ -108,7 +108,7 @@ const run = () =>
     }
   }))
 
-/** Delays of deliveries to two plugins, ms, while ten events are appended every 20 ms. */
+/** Delays of deliveries to two plugins, in ms, while ten events are appended every 20 ms. */
 const delays = (others: ReadonlyArray<Plugin.Plugin<unknown>>) =>
   withStore(Effect.gen(function*() {
     const { append, store } = yield* filling

@@ -11,7 +11,7 @@ const recordsOfEach = 5
 const secondsSince = (at: number) => (Date.now() - at) / 1000
 
 /**
- * The longest time in which the process does not answer `/health/live` while it answers the request, ms, as the median of five requests.
+ * The longest time in which the process does not answer `/health/live` while it answers the request, in ms, as the median of five requests.
  */
 const stallOf = async (url: string, path: string): Promise<number> => {
   const stalls: Array<number> = []

@@ -6,7 +6,7 @@ import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
 import { clock, isPaused, serverNow } from "../Live.ts"
 
-/** The deliveries that were sent again last, and when; this browser's clock, ms. */
+/** The deliveries that were sent again last, and when; this browser's clock, in ms. */
 export const redriven = signal<(RedriveView & { readonly startedAt: number }) | null>(null)
 
 /** The most ids in one request. */

@@ -43,7 +43,7 @@ const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceA
 const oneLine = (text: string): string =>
   text.replace(/[\p{Bidi_Control}\u200b\u2060\ufeff]/gu, "").replace(/[\p{Cc}\s]+/gu, " ").trim()
 
-/** The last event of each record, so that a person who is hired twice in a day counts as one hire. */
+/** The last event of each record, so that a person who is hired twice in a day appears as one hire. */
 const perRecord = <E extends { readonly recordId: string }>(events: ReadonlyArray<E>): ReadonlyArray<E> => [
   ...new Map(events.map((event) => [event.recordId, event])).values()
 ]

@@ -7,7 +7,7 @@
  * 2. A skill that an opening already has is not changed: a person may have set its expectation by hand
  *
  * Gotchas
- * - The review that was rated last wins, regardless of its author. Therefore only reviews by managers count by default.
+ * - The review that was rated last wins, regardless of its author. Therefore only reviews by managers are used by default.
  */
 import * as Plugin from "#plugin"
 import * as Config from "effect/Config"
@@ -28,13 +28,16 @@ const table = (name: string) => Config.schema(Schema.Record(Schema.String, Level
 const config = Config.all({
   /** Ids of the skills that a review rates. */
   skills: list("SKILL_SYNC_SKILLS", []),
-  /** Types of the reviews that count. */
+  /** Types of the reviews that are used. */
   reviewTypes: list("SKILL_SYNC_REVIEW_TYPES", ["MANAGER"]),
-  /** Rating → level. A rating that is not listed maps by its place among the review's own ratings, lowest first. */
+  /**
+   * Levels by rating. A rating that is not listed gets the level at the same relative place as the rating has among the ratings of the
+   * review, lowest first.
+   */
   levels: Config.Record(Schema.String, Schema.String, "SKILL_SYNC_LEVELS").pipe(Config.withDefault(noLevels)),
-  /** Words in an opening's title → skill → level; `true` for a skill without an expected level. */
+  /** Levels by words in an opening's title and by skill; `true` for a skill without an expected level. */
   titles: table("SKILL_SYNC_TITLES"),
-  /** Name of one of the opening's groups → skill → level; `titles` takes precedence. */
+  /** Levels by name of one of the opening's groups and by skill; `titles` takes precedence. */
   groups: table("SKILL_SYNC_GROUPS")
 })
 
@@ -82,7 +85,7 @@ type Opening = Plugin.RecordOf<"hris.staffing_entity">
 const normalizeWords = (text: string): string =>
   ` ${text.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter(Boolean).join(" ")} `
 
-/** Skill → level, for the configured skills that the opening does not have yet. */
+/** Levels by skill, for the configured skills that the opening does not have yet. */
 const missingSkills = (
   opening: Opening,
   groups: Readonly<Record<string, Levels>>,

@@ -20,9 +20,9 @@ import * as Schema from "effect/Schema"
 const noTags: Readonly<Record<string, string>> = {}
 
 const config = Config.all({
-  /** Stage (name or id) → tag. With a table, stages that are not in it have no tag. */
+  /** Tags by stage (name or id). If there is a table, stages that are not in it have no tag. */
   tags: Config.Record(Schema.String, Schema.String, "STAGE_TAGS_TABLE").pipe(Config.withDefault(noTags)),
-  /** Without a table, a stage's tag is this prefix and the stage's name. Every tag with this prefix is taken for a stage tag. */
+  /** Without a table, a stage's tag is this prefix and the stage's name. Every tag with this prefix is treated as a stage tag. */
   prefix: Config.String("STAGE_TAGS_PREFIX").pipe(Config.withDefault("Stage: "))
 })
 type Settings = Config.Success<typeof config>
@@ -40,7 +40,10 @@ const tagOf = (settings: Settings, { current_stage: stage, outcome }: Applicatio
     : `${settings.prefix}${stage.name}`
 }
 
-/** The candidate as the API returns them in an application now. The stored copy is not enough: polls miss changes of tags alone. */
+/**
+ * The candidate as the API returns it now in an application. The stored copy is not enough, because polls miss a change if only tags
+ * change.
+ */
 const currentCandidate = Effect.fnUntraced(function*(candidate: string, seen: Application) {
   const now = yield* (yield* Plugin.Api).live("ats.application", seen.id)
   return now?.candidate_id === candidate ? now.candidate ?? null : seen.candidate ?? null
@@ -116,7 +119,7 @@ const settle = Effect.fnUntraced(function*(settings: Settings, { application, ca
     if (started.some((name) => !names.includes(name))) continue
     for (const name of add) yield* api.addTag(candidate, { tag: { name } }, repeatIfUnknown)
     for (const name of gone) yield* remove(candidate, name, seen)
-    // another application of the candidate may have moved meanwhile, and its handler may have finished before this one
+    // another application of the candidate may have moved in the meantime, and its handler may have finished before this one
     const now = yield* wantedTagsOf(settings, candidate)
     if (now.wanted.join("\n") === wanted.join("\n")) return
   }

@@ -2,7 +2,7 @@
  * Signs messages as Standard Webhooks 1.0 specifies.
  *
  * Gotchas
- * - Every secret signs each message: during a rotation the receiver may have either the old or the new one.
+ * - Each message is signed with every secret, because during a rotation the receiver may have either the old or the new secret.
  */
 import * as Mac from "effect/crypto/Mac"
 import * as SecureRandom from "effect/crypto/SecureRandom"
@@ -31,7 +31,7 @@ export const Secret = Schema.String.check(
 
 export interface Message {
   readonly id: string
-  /** Time of this attempt, ms. */
+  /** Time of this attempt, in ms. */
   readonly at: number
   readonly body: string
 }

@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. The messages of a record are sent one after another; a failed message delays the later ones   (I5)
- * 2. The same event always has the same `webhook-id` and the same body, however often it is sent
+ * 2. The same event always has the same `webhook-id` and the same body, even if the event is sent several times
  *
  * Gotchas
  * - A lost response looks the same as a lost message, so a message may arrive twice. Receivers ignore ids that they have seen.

@@ -2,7 +2,7 @@
  * Classifies error responses of the unified API: one table maps error codes to classes, another maps HTTP statuses.
  *
  * Invariants
- * 1. The code decides; the status counts only if the code is missing or unknown
+ * 1. The class follows from the code. The status is used only if the code is missing or unknown
  * 2. Only a known code proves that a write had no effect   (L5)
  *
  * Gotchas

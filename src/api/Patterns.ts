@@ -32,7 +32,7 @@ const withCodeUnits = (pattern: string): string =>
     (escape, hex?: string) => hex === undefined ? escape : `\\x{${hex}}`
   )
 
-/** null: the pattern is invalid, too large, or cannot be matched in linear time. */
+/** Null if the pattern is invalid, too large, or cannot be matched in linear time. */
 export const compilePattern = (pattern: string): Matcher | null => {
   if (pattern.length > longestPattern || expandedLength(pattern) > largestPattern) return null
   try {

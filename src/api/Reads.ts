@@ -13,7 +13,7 @@ export interface Read {
   /** Summary for the OpenAPI document. */
   readonly summary: string
   readonly path: `/${string}`
-  /** null: the read belongs to the account, not to an integration, and is sent without the integration header. */
+  /** Null if the read belongs to the account, not to an integration, and is sent without the integration header. */
   readonly category: ToolCategory | null
   /** Permission in the account's scope configuration; null if the specification does not mention one. */
   readonly permission: string | null

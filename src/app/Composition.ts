@@ -64,7 +64,7 @@ export interface ResolvedConfig extends Config.Settings {
 
 const apiLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer(options), UnifiedApi.httpClient)
 
-/** The API, for a command without a store: its process does not share the request budget of the accounts. */
+/** The API for a command without a store. Its process does not share the request budget of the accounts. */
 export const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(apiLayer(options), RequestBudget.local)
 
 export const processingByStream =
@@ -100,7 +100,7 @@ const logReadersOf = ({ kafka, plugins }: ResolvedConfig) => [
 const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, ...settings }: ResolvedConfig, takesAll: boolean) =>
   Capture.layer({
     takesAll,
-    overlapMin,
+    minOverlap: overlapMin,
     confirmInterval,
     guard,
     processingOf: processingByStream(settings),
@@ -241,7 +241,7 @@ const serverDependencies = (isFleet: boolean) =>
     ]
   )
 
-/** The dependencies that do not work, for the list of processes. */
+/** The problems of the dependencies, for the list of processes. */
 const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<ReadonlyArray<ProcessProblem>> =>
   Effect.map(
     Effect.forEach(
@@ -276,7 +276,7 @@ export const serverLayer = ({ accounts, http, kafka, rawConfig, store }: Resolve
       ))
   )
 
-/** Logs which store is used before anything else uses it, so that an empty store in place of a missing one is noticed. */
+/** Logs which store is used before any other component uses it, so that operators notice a new, empty store in place of a missing one. */
 const logStoreOpened = (place: StoreLocation) =>
   Layer.effectDiscard(
     Effect.flatMap(Store, ({ identity: { generation, store }, isNew }) =>
@@ -304,7 +304,10 @@ const membershipLayer = Membership.layer({ version, host: hostname(), pid: proce
 /** Whether a process on this store shares the work with other processes. */
 const joinsFleet = ({ store }: Pick<ResolvedConfig, "store">): boolean => store._tag === "Postgres"
 
-/** Takes part in the fleet of the store's processes until interrupted; a process on SQLite does all the work itself. */
+/**
+ * Takes part in the fleet of the store's processes until interrupted. Does nothing for SQLite, because one process then does all the
+ * work.
+ */
 export const takePart = ({ store }: ResolvedConfig) =>
   store._tag === "Sqlite" ? Effect.never : Effect.gen(function*() {
     const { run } = yield* Effect.promise(() => import("../fleet/ClusterPlacement.ts"))

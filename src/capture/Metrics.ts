@@ -1,6 +1,6 @@
 /**
- * Metrics of capture, and the log lines that belong to them. Labels are models, outcomes and reasons: never record ids (I11), and never
- * integrations, because each of thousands would add series (I9). The log lines name the integration.
+ * Metrics of capture, and the log lines that belong to them. Labels are models, outcomes and reasons. They are never record ids (I11),
+ * and never integrations, because each of thousands of integrations would add series (I9). The log lines name the integration.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -96,7 +96,7 @@ export const eventsDetected = Effect.fnUntraced(function*(found: ReadonlyArray<D
   }
 })
 
-/** How many streams, and journals, kept content that should have been rewritten. */
+/** `count`: the number of streams and journals that keep content that should have been rewritten. */
 export const rewritesFailed = (count: number) => Metric.update(failedRewrites, count)
 
 export const runEnded = (key: StreamKey, kind: string, outcome: string) =>
@@ -106,7 +106,7 @@ export const runMiscounted = (key: StreamKey) => countMiscountedRuns(1, labels(k
 export const recordsMissed = (key: StreamKey, count: number) => countMissedRecords(count, labels(key))
 export const refreshed = (key: StreamKey, outcome: "changed" | "unchanged" | "uncounted", count: number) =>
   countRefreshed(count, { ...labels(key), outcome })
-/** `lag`: how late a change became visible; `overlap`: how far polls read back, before this page and from now on. All ms. */
+/** `lag`: how late a change became visible; `overlap`: how far polls read back, before this page and from now on. Both in ms. */
 export const lateChangeFound = Effect.fnUntraced(
   function*(key: StreamKey, lag: number, overlap: { readonly before: number; readonly after: number }) {
     const isBeyond = lag > overlap.before

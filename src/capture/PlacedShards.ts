@@ -2,7 +2,7 @@
  * Takes and releases shards as the placement moves them between the processes of a fleet.
  *
  * Invariants
- * 1. A shard is released before its singleton ends, so that the next process takes it only after this one has stopped reading
+ * 1. A shard is released before its singleton ends, so that the next process takes the shard only after this process has stopped reading
  * 2. Commands are executed for a shard only while its streams are read
  *
  * Gotchas
@@ -23,13 +23,13 @@ import { Forgetting } from "./forget/Forgetting.ts"
 import { Capture } from "./schedule/Capture.ts"
 import { Integrations } from "./schedule/Integrations.ts"
 
-/** Shards of a starting process arrive one by one within this time. */
+/** How long to wait for further shards: the shards of a starting process arrive one by one. */
 const arrival = "20 millis"
 
-/** Time until the placement notices that another process has taken a shard over meanwhile. */
+/** Maximum time until the placement notices that another process has taken over a shard. */
 const movePatience = "2 seconds"
 
-/** The shard was taken over while this process took it. A process that may take nothing over any longer has the epoch 0. */
+/** The shard was taken over while this process took it. The error has the epoch 0 if this process may no longer take over anything. */
 const isTakenOver = ({ reason }: StoreError): boolean => reason._tag === "Fenced" && reason.epoch > 0
 
 /** Runs until interrupted, and fails if a shard cannot be taken although the store answers. */
@@ -43,7 +43,10 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
       const placement = yield* Placement
       const lock = yield* Semaphore.make(1)
       const changed = yield* Latch.make(false)
-      /** The shards that are placed here now, those of them that were taken, perhaps incompletely, and those that are read. */
+      /**
+       * The shards that are placed here now; among these, the shards that were taken (perhaps incompletely); and among those, the shards
+       * that are read.
+       */
       const placed = new Set<string>()
       const taken = new Set<string>()
       const read = new Set<string>()
@@ -96,7 +99,7 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
         yield* placement.singleton(scope, Effect.acquireUseRelease(arrive, () => Effect.never, () => leave))
       }
 
-      /** A shard that another process has taken over, although it is placed here, is taken again. */
+      /** Takes a shard again if another process has taken it over although the shard is placed here. */
       const takeLost = Effect.gen(function*() {
         const scope = yield* capture.awaitLost
         if (!read.delete(scope)) return

@@ -1,4 +1,4 @@
-/** A stream with its settings in this process, and what every run on it needs: its transactions, page requests and log annotations. */
+/** A stream with its settings in this process, and the functions that every run needs: transactions, page requests and log annotations. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Guard from "../domain/Guard.ts"
@@ -18,10 +18,10 @@ export interface Stream {
   readonly key: StreamKey & { readonly model: StreamModel }
   readonly settings: StreamSettings
   readonly processing: Processing
-  /** Processing of the model derived from the stream's records; null = no model is derived. */
+  /** Processing of the model derived from the stream's records; null if no model is derived. */
   readonly derivedProcessing: Processing | null
   /** Minimum overlap of polls. The overlap in the stream's state may be longer. */
-  readonly overlapMin: Duration.Duration
+  readonly minOverlap: Duration.Duration
   /** Minimum time between the two confirmations that a record is absent. */
   readonly confirmInterval: Duration.Duration
   readonly guard: Guard.Thresholds
@@ -35,7 +35,10 @@ export const isSweepOnly = ({ key }: Pick<Stream, "key">): boolean => registry[k
 
 /** Which integrations' streams this process owns. */
 export interface Ownership {
-  /** The owner of an integration's streams, in whose name their state is written. Fenced if another process owns them   (I10). */
+  /**
+   * The owner under which this process writes the state of an integration's streams. It is fenced if another process owns the streams
+   * (I10).
+   */
   readonly ownerOf: (integration: string) => Owner
   readonly owns: (integration: string) => boolean
 }
@@ -60,7 +63,7 @@ export const transact = <A, E>(
   body: (tx: StreamTx) => Effect.Effect<A, E>
 ): Effect.Effect<A, E | StoreError, Store> => Effect.flatMap(Store, (store) => store.transact(owner, key, body))
 
-/** Runs transactions on a stream; returns `otherwise` if they fail because the integration was erased meanwhile. */
+/** Runs transactions on a stream; returns `otherwise` if they fail because the integration was erased in the meantime. */
 export const unlessErased = <A, R>(
   key: StreamKey,
   otherwise: A,

@@ -1,6 +1,6 @@
 /**
  * A client of the operating API, for the commands and the demo. Effect derives its methods from the contract `http/Api.ts`;
- * this module adds the address, the token, time limits and errors that say what to do.
+ * this module adds the address, the token, time limits and errors with a hint.
  *
  * Gotchas
  * - Requests are sent unchecked: the server checks them, and its problem response names each fault with a hint.
@@ -24,7 +24,7 @@ import { Fault, NotReady } from "../http/Problem.ts"
 import { version } from "../http/Version.ts"
 import type { EventData } from "../publish/EventSchema.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
-import type { EventView } from "./terminal/Terminal.ts"
+import type { EventView } from "./terminal/EventLines.ts"
 
 /** The process does not answer, refused the request, or is not Rollcall. */
 export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiClientError", {
@@ -69,7 +69,7 @@ const refusal = Effect.fnUntraced(function*(response: HttpClientResponse) {
   })
 })
 
-/** The code of the error that a chain of causes ends with. */
+/** The code of the innermost error in a chain of causes. */
 const codeOf = (error: unknown): string => {
   if (typeof error !== "object" || error === null) return ""
   const own = "code" in error && typeof error.code === "string" ? error.code : ""
@@ -191,7 +191,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
       Effect.catchTag("NotReady", Effect.succeed),
       Effect.map(({ checks }) => checks)
     ),
-    /** The body is sent unchecked, so that the server reports all its faults, including unknown names of models. */
+    /** The body is sent unchecked, so that the server reports all faults, including unknown names of models. */
     addIntegration: (body: unknown) =>
       httpClient.execute(HttpClientRequest.bodyJsonUnsafe(HttpClientRequest.post("/v1/integrations"), body)).pipe(
         Effect.flatMap((response) => Effect.mapError(decodeIntegration(response), () => notRollcall))
@@ -203,8 +203,8 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     /** Every event from the oldest retained one to the newest one at the time of the call. */
     allEvents: Stream.paginate({}, page),
     /**
-     * Events as they happen, as the JSON text that the API sends. Ends when the process ends. The query is sent unchecked, so that the
-     * server reports what is wrong with it.
+     * Events as they happen, as the JSON text that the API sends. The stream ends when the process stops. The query is sent unchecked, so
+     * that the server reports its faults.
      */
     follow: (query: Readonly<Record<string, string>>) => {
       const request = HttpClientRequest.get("/v1/events", { urlParams: query, accept: "text/event-stream" })

@@ -1,4 +1,4 @@
-/** Commands that call the running process: how they find it, print what it returns and report errors. */
+/** Commands that call the running process: how they find the process, print its responses and report errors. */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** How commands that change much are confirmed: with --yes, or with a prompt on a terminal. */
+/** How commands with large effects are confirmed: with --yes, or with a prompt on a terminal. */
 import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import { CommandError } from "./Process.ts"

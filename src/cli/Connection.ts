@@ -20,11 +20,11 @@ export interface Address {
   readonly host: string
   readonly port: number
   readonly token: Redacted.Redacted | null
-  /** Paths of PEM files; null: without TLS. */
+  /** Paths of PEM files; null if TLS is not used. */
   readonly tls: {
     readonly certFile: string | null
     readonly caFile: string | null
-    /** The certificate that the command presents; null: none. */
+    /** The certificate that the command presents; null if it presents none. */
     readonly client: { readonly certFile: string; readonly keyFile: string } | null
   } | null
 }
@@ -42,7 +42,7 @@ const read = (path: string, hint = serverHint) =>
     catch: () => invalid(`the certificate file ${path} cannot be read`, hint)
   })
 
-/** Accepts this certificate under every name, and others as usual. */
+/** Accepts this certificate under every name, and verifies other certificates as usual. */
 const trusting = (cert: string): AgentOptions => {
   const { raw } = new X509Certificate(cert)
   return {

@@ -16,7 +16,7 @@ import { given, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
 import { CommandError, print, printProgress } from "./Process.ts"
 import { awaitRedriven, progressOf } from "./RedriveWait.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
-import { formatPlural } from "./terminal/Terminal.ts"
+import { formatPlural } from "./terminal/Tables.ts"
 import { checkWaitFlags, waitFlags } from "./Waiting.ts"
 
 const instantFlag = (name: string, description: string) =>
@@ -74,7 +74,10 @@ const confirmPlan = Effect.fnUntraced(function*(
   return planned.plan
 })
 
-/** The output of a command that follows a plan. null: no dead letter matched; without --json, `confirmPlan` has printed that. */
+/**
+ * The output of a command that executes a plan. The text is null if no dead letter matched, because `confirmPlan` has already printed
+ * that.
+ */
 const orNoneMatched = <A>(text: (result: A) => string) => ({
   json: (result: A | null) => result ?? { count: 0 },
   text: (result: A | null) => result === null ? null : text(result)

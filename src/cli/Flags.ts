@@ -47,7 +47,7 @@ export const numberArgument = (name: string, thing: string, description: string)
 
 type Given<Flags> = { readonly [Name in keyof Flags]?: Flags[Name] extends Option.Option<infer A> ? A : never }
 
-/** The values of the optional flags that were given. The running process knows the defaults of the others. */
+/** The values of the optional flags that were given. The running process uses its defaults for the others. */
 export const given = <Flags extends Readonly<Record<string, Option.Option<unknown>>>>(flags: Flags): Given<Flags> =>
   Object.fromEntries(
     Object.entries(flags).flatMap(([name, flag]) => flag._tag === "Some" ? [[name, flag.value]] : [])

@@ -62,7 +62,7 @@ describe("rollcall fleet", () => {
     const text = show([process, silent])
     assert.match(text, /silent +1\.2\.0 .* 61 s ago/)
     assert.include(text, "1 process is silent: frozen, killed, or cut off from the database.")
-    assert.include(text, "The other processes take over what a silent process owns.")
+    assert.include(text, "The other processes take over the work of a silent process.")
     const idle = { ...silent, shards: 0, publishes: false, dispatches: false }
     assert.notInclude(show([process, idle]), "take over")
   })

@@ -2,7 +2,7 @@
 import type { FleetView, ProcessView } from "../http/fleet/FleetApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
-import { formatMinute, formatPlural, table } from "./terminal/Terminal.ts"
+import { formatMinute, formatPlural, table } from "./terminal/Tables.ts"
 
 const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
   [
@@ -40,7 +40,7 @@ export const fleetText = ({ items, versions }: FleetView): string => {
       `${
         formatPlural(silent.length, "process is", "processes are")
       } silent: frozen, killed, or cut off from the database.${
-        stranded.length === 0 ? "" : " The other processes take over what a silent process owns."
+        stranded.length === 0 ? "" : " The other processes take over the work of a silent process."
       }`
     ])
   ].join("\n\n")

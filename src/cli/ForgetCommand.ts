@@ -1,4 +1,4 @@
-/** `rollcall forget`: removes a record for good, lists the forgotten ones, and allows one again. */
+/** `rollcall forget`: removes a record for good, lists the forgotten records, and allows a record to be stored again. */
 import * as Argument from "effect/cli/Argument"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -9,11 +9,11 @@ import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { switchFlag, textFlag, yes } from "./Flags.ts"
 import { CommandError, print } from "./Process.ts"
-import { formatCount, formatMinute, formatPlural, table } from "./terminal/Terminal.ts"
+import { formatCount, formatMinute, formatPlural, table } from "./terminal/Tables.ts"
 
 const form = "<integration>/<model>/<id>, such as greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ"
 
-/** The first model's name in the text separates the integration from the id. */
+/** The first model name in the text separates the integration from the id. */
 const parse = (text: string): Effect.Effect<ForgettableRecord, CommandError> => {
   const found = forgettableModels.flatMap((model) => {
     const at = text.indexOf(`/${model}/`)
@@ -48,7 +48,7 @@ const planText = (plan: ForgetPlanView): string =>
     ),
     "",
     ...plan.unreadable.length === 0 ? [] : [
-      "The unreadable rows are damaged, so it is not known whether they repeat the record. They stay as they are: forget their",
+      "The unreadable rows are damaged, so it is not known whether they repeat the record. They are not changed: forget their",
       "records too, and pass --allow for each of them afterwards, so that the next sweep reads it again."
     ],
     "Only the repeated part is removed from other records: forget them too if more of their content is personal.",

@@ -10,7 +10,7 @@ import { clientCommand } from "./ClientCommand.ts"
 import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
 import { numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
 import { print } from "./Process.ts"
-import { formatCount, formatPlural, holdTable, table } from "./terminal/Terminal.ts"
+import { formatCount, formatPlural, holdTable, table } from "./terminal/Tables.ts"
 
 const id = numberArgument("hold", "hold", "Number of the hold, as `rollcall holds list` shows it")
 
@@ -24,13 +24,13 @@ const decisionText = ({ id, records, released, state, waiting_reason }: HoldView
     ? `hold ${id} is approved and will be released later: ${oneLine(waiting_reason)}`
     : `hold ${id} is approved: ${released} records are released${records === 0 ? "" : `, ${records} follow`}`
 
-/** Returns the given plan, or shows a plan and asks for confirmation. */
+/** Returns the given plan, or shows the plan and asks for confirmation. */
 const confirmPlan = Effect.fnUntraced(function*(
   client: ApiClient,
   id: number,
   given: Option.Option<string>,
   confirmation: Pick<ConfirmationOptions, "yes" | "json">,
-  effect: string
+  decision: string
 ) {
   if (Option.isSome(given)) return given.value
   const { hold, plan } = yield* client.holds.plan({ params: { id } })
@@ -38,7 +38,7 @@ const confirmPlan = Effect.fnUntraced(function*(
   if (!confirmation.json) yield* print(`${holdTable([hold])}\n\nplan ${paint("bold", plan)}: ${changes}`)
   yield* confirm({
     ...confirmation,
-    question: `${effect} the changes of ${formatPlural(hold.records, "record")}? This cannot be undone.`,
+    question: `${decision}: the changes of ${formatPlural(hold.records, "record")}? This cannot be undone.`,
     hint: `\`rollcall holds show ${id}\` names the records. Pass --plan ${plan} to confirm exactly this plan, or --yes.`
   })
   return plan
@@ -105,7 +105,7 @@ const approve = clientCommand("approve", {
     yes
   },
   request: Effect.fnUntraced(function*(client, { asBackfill, id, plan, silent, yes }, { json }) {
-    const effect = silent ? "Accept, without events," : "Publish"
+    const effect = silent ? "Accept without publishing events" : "Publish"
     const confirmed = yield* confirmPlan(client, id, plan, { yes, json }, effect)
     const mode = { ...(asBackfill && { origin: "backfill" } as const), ...(silent && { silent: "true" } as const) }
     return yield* client.holds.approve({ params: { id }, query: { plan: confirmed, ...mode } })
@@ -122,7 +122,7 @@ const reject = clientCommand("reject", {
 
 export const holds = Command.make("holds").pipe(
   Command.withDescription(
-    "Approve or reject unusually many deletes, restores or emptied fields, which the guard holds before they are published"
+    "Approve or reject the unusually many deletes, restores or emptied fields that the guard holds unpublished"
   ),
   Command.withSubcommands([list, show, approve, reject])
 )

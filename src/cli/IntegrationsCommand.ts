@@ -8,7 +8,7 @@ import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { given, nameArgument, textFlag, yes } from "./Flags.ts"
 import { print } from "./Process.ts"
-import { formatPlural, integrationTable } from "./terminal/Terminal.ts"
+import { formatPlural, integrationTable } from "./terminal/Tables.ts"
 
 const id = nameArgument("id", "<tool>:<identifier>, such as greenhouse:acme")
 

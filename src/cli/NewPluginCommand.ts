@@ -24,7 +24,7 @@ const name = Argument.String("name").pipe(
 
 const camelCase = (name: string): string => name.replaceAll(/-+(.?)/g, (_, letter: string) => letter.toUpperCase())
 
-/** The lockfile tells which package manager the project uses. */
+/** The lockfile shows which package manager the project uses. */
 const packageManagerOf = (): "npm" | "pnpm" | "yarn" =>
   existsSync("pnpm-lock.yaml") ? "pnpm" : existsSync("yarn.lock") ? "yarn" : "npm"
 

@@ -1,8 +1,9 @@
 /**
- * How a command runs and ends: where its errors are reported, how it reacts to signals, and its exit code.
+ * How a command runs: where its errors are reported, how it reacts to signals, and its exit code.
  *
  * Gotchas
- * - The first SIGINT or SIGTERM drains. A second one ends the process at once, because the signal handlers are removed.
+ * - The first SIGINT or SIGTERM lets the command finish its current work. A second one ends the process at once, because the signal
+ *   handlers are then removed.
  */
 import * as Cause from "effect/Cause"
 import type * as CliError from "effect/cli/CliError"
@@ -33,7 +34,7 @@ export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandF
 /** Why a command failed, for the person who ran it. */
 export class CommandError extends Schema.TaggedError<CommandError>()("CommandError", {
   message: Schema.String,
-  /** What to do; absent if the message or an earlier line says it. */
+  /** What to do; absent if the message or an earlier line contains the hint. */
   hint: Schema.optionalKey(Schema.String)
 }) {}
 
@@ -86,7 +87,7 @@ export const awaitShutdownSignal: Effect.Effect<void> = Effect.callback<void>((r
   return Effect.sync(ignore)
 })
 
-/** 0 = success, 1 = failure, 2 = wrong usage. Reports an error that no command expects. */
+/** 0 for success, 1 for a failure, 2 for wrong usage. Reports an error that no command expects. */
 export const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError>): number => {
   if (Exit.isSuccess(exit)) return 0
   const error = exit.cause.reasons.find(Cause.isFailReason)?.error
@@ -101,7 +102,7 @@ export const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError
 /** Node's own `exit`, because `process.exit` is replaced while plugins run and would not end the process. */
 const { exit } = process
 
-/** The reader of our output closed the pipe (`rollcall tail | head`). The process ends with success then. */
+/** If the reader of the output has closed the pipe (`rollcall tail | head`), the process exits with success. */
 const exitOnBrokenPipe = (error: NodeJS.ErrnoException): void => {
   if (error.code !== "EPIPE") throw error
   exit.call(process, 0)

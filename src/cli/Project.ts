@@ -1,5 +1,5 @@
 /**
- * The user's project: its package.json in the working directory, and the Effect that its files import.
+ * The user's project: its package.json in the working directory, and the version of Effect that its files import.
  *
  * Gotchas
  * - Plugins and Rollcall must share one copy of Effect, so Effect is a peer dependency of Rollcall and a dependency of the project.

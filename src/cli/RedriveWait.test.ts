@@ -62,7 +62,7 @@ describe("a redrive with --wait", () => {
         Option.some(Duration.seconds(5))
       )
       const error = result._tag === "Failure" ? result.failure : null
-      assert.strictEqual(error?.message, "the redrive of 1 delivery has not ended within 5s")
+      assert.strictEqual(error?.message, "the redrive of 1 delivery was not done within 5s")
       assert.include(String(error !== null && "hint" in error ? error.hint : ""), "It continues")
     }))
 

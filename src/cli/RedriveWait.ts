@@ -3,7 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { ProgressView, RedriveView } from "../http/deadletters/DeadLetterApi.ts"
 import type { CommandError } from "./Process.ts"
-import { formatPlural, formatSeconds, progressLine } from "./terminal/Terminal.ts"
+import { formatPlural, formatSeconds, progressLine } from "./terminal/Tables.ts"
 import { waitFor, type WaitOptions } from "./Waiting.ts"
 
 /** The most ids in one request. */

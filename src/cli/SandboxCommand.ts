@@ -36,7 +36,7 @@ const flags = {
     "Number of applications, and of payslips, per integration",
     500
   ),
-  faults: withFallback(Flag.Literals("faults", ["none", "light", "heavy"]), "How often requests fail", "none"),
+  faults: withFallback(Flag.Literals("faults", ["none", "light", "heavy"]), "How many requests fail", "none"),
   key: withFallback(Flag.String("key"), "The API key that the sandbox accepts", "sandbox"),
   cursorParameter: withFallback(
     Flag.String("cursor-parameter").pipe(

@@ -1,4 +1,4 @@
-/** The configuration of a service that reads a sandbox of this process: like any other run, with shorter intervals. */
+/** The configuration of a service that reads a sandbox in the same process. It has shorter intervals than usual. */
 import * as ConfigProvider from "effect/ConfigProvider"
 import { join } from "node:path"
 

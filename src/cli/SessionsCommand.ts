@@ -1,4 +1,4 @@
-/** `rollcall sessions list | end`: who is signed in to the operating API. */
+/** `rollcall sessions list | end`: the sessions of users who are signed in to the operating API. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,7 @@ import type { SessionView } from "../http/sessions/SessionApi.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { nameArgument, switchFlag } from "./Flags.ts"
 import { CommandError } from "./Process.ts"
-import { formatPlural, table } from "./terminal/Terminal.ts"
+import { formatPlural, table } from "./terminal/Tables.ts"
 
 const sessionTable = (sessions: ReadonlyArray<SessionView>): string =>
   table(sessions, {

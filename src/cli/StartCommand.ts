@@ -33,7 +33,7 @@ const logStarted = Effect.fnUntraced(function*(plan: ResolvedConfig, url: string
   const stored = yield* store.streams
   const isDeclared = ({ integration, model }: StreamKey) =>
     plan.streams.some((declared) => declared.integration === integration && declared.model === model)
-  // a process of a fleet starts before its streams are placed in it
+  // a process of a fleet starts before streams are placed in it
   const added = stored.filter((stream) => stream.retired !== true && !isDeclared(stream))
   const streams = [...plan.streams, ...added].filter(({ model }) => isStreamModel(model))
   yield* Effect.annotateLogs(Effect.logInfo("started"), {
@@ -49,7 +49,10 @@ const logStarted = Effect.fnUntraced(function*(plan: ResolvedConfig, url: string
   })
 })
 
-/** Fails once the store can no longer be used, or was migrated so that this version cannot use it, even while no stream is read or written. */
+/**
+ * Fails once the store can no longer be used, for example because a newer version has migrated it, even while no stream is read or
+ * written.
+ */
 const failWhenStoreIsLost = Effect.flatMap(Store, (store) =>
   store.checkVersion.pipe(
     Effect.catch((error) => error.reason.retryable ? Effect.void : Effect.fail(error)),
@@ -80,7 +83,7 @@ const describeUndelivered = (before: PluginAdmin.PluginsView, after: PluginAdmin
     })
   )
 
-/** How long `--once` waits for a Kafka that is unavailable; the next run publishes the events. */
+/** How long `--once` waits if Kafka is unavailable. The next run then publishes the events. */
 const outageLimit = "1 minute"
 
 const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {

@@ -2,8 +2,8 @@
  * `rollcall store adopt`: shows what adopting the store would do, asks for confirmation, and adopts it.
  *
  * Gotchas
- * - The command refuses to run while a process answers at the configured address. A process that it cannot see is fenced:
- *   it can no longer commit, but until it notices, its responses carry the old generation.
+ * - The command refuses to run while a process answers at the configured address. Any other process of the store is fenced: it can no
+ *   longer commit, but its responses have the old generation until it notices.
  */
 import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
@@ -18,7 +18,7 @@ import { connect } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { config, json, yes } from "./Flags.ts"
 import { CommandError, print, printProgress, withTerminalErrors } from "./Process.ts"
-import { formatPlural, progressLine } from "./terminal/Terminal.ts"
+import { formatPlural, progressLine } from "./terminal/Tables.ts"
 
 const planText = (store: string, plan: Plan, published: SinkCheckpoint | null): string =>
   [

@@ -112,7 +112,7 @@ describe("waiting for a stream command", () => {
       const blocked = { reason: "inactive", message: "reconnect it", since: after }
       assert.match(
         (yield* resultOf("sweep", {}, { blocked })).message,
-        /^the sweep of greenhouse:acme\/ats\.tag has not ended: the stream is blocked \(inactive\): reconnect it$/
+        /^the sweep of greenhouse:acme\/ats\.tag is not done: the stream is blocked \(inactive\): reconnect it$/
       )
       assert.match((yield* resultOf("sweep", { paused: true })).message, /an operator has paused the stream$/)
     }))
@@ -145,7 +145,7 @@ describe("waiting for a stream command", () => {
       const result = yield* Fiber.join(fiber)
       assert.match(
         result._tag === "Failure" ? result.failure.message : "",
-        /^the backfill of greenhouse:acme\/ats\.tag has not ended within 1m$/
+        /^the backfill of greenhouse:acme\/ats\.tag was not done within 1m$/
       )
     }))
 })

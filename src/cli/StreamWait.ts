@@ -2,7 +2,7 @@
  * Waits until the running process has carried out a command of a stream.
  *
  * Invariants
- * 1. A run that had started before the command does not end the wait: it may have passed the changes that the operator expects
+ * 1. A run that started before the command does not end the wait, because it may already have passed the changes that the operator expects
  *
  * Gotchas
  * - A stream that is blocked or paused ends the wait. A failing stream does not, because Rollcall tries it again.
@@ -12,13 +12,13 @@ import { isStreamModel, registry } from "../domain/Model.ts"
 import type { CommandView, StreamView } from "../http/streams/StreamApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
 import { CommandError } from "./Process.ts"
-import { progressText } from "./terminal/Terminal.ts"
+import { progressText } from "./terminal/Tables.ts"
 import { waitFor, type WaitOptions } from "./Waiting.ts"
 
 export const waitedCommands = ["poll", "sweep", "backfill"] as const
 export type WaitedCommand = (typeof waitedCommands)[number]
 
-/** The properties of a stream that show how far a command is. */
+/** The properties of a stream that show the progress of a command. */
 export type WaitedView = Pick<
   StreamView,
   | "stream"
@@ -34,7 +34,7 @@ export type WaitedView = Pick<
   | "sweep_repeats"
 >
 
-/** Whether the process has carried out a command that it accepted at `at`; times of one clock, RFC 3339. */
+/** Whether the process has carried out a command that it accepted at `at`. All times are RFC 3339 and come from the same clock. */
 const isDone = (command: WaitedCommand, at: string, view: WaitedView): boolean => {
   const isAfter = (time: string | null) => time !== null && time >= at
   const isSwept = isAfter(view.last_sweep_started_at) && !view.sweep_repeats
@@ -74,7 +74,7 @@ export const awaitCommand = <V extends WaitedView, E extends Error>(
       const obstacle = obstacleOf(view)
       return obstacle === null ? Effect.succeed(describe(view)) : Effect.fail(
         new CommandError({
-          message: `${subject} has not ended: ${oneLine(obstacle)}`,
+          message: `${subject} is not done: ${oneLine(obstacle)}`,
           hint: `\`rollcall streams resume ${name}\` continues`
         })
       )

@@ -11,7 +11,7 @@ import { oneLine, paint } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { CommandError, printProgress } from "./Process.ts"
 import { awaitCommand, type WaitedCommand } from "./StreamWait.ts"
-import { formatCount, streamTable, table } from "./terminal/Terminal.ts"
+import { formatCount, streamTable, table } from "./terminal/Tables.ts"
 import { checkWaitFlags, waitFlags, withElapsed } from "./Waiting.ts"
 
 const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"

@@ -7,8 +7,8 @@ import { parseEvent } from "./ApiClient.ts"
 import { connect, runClientCommand } from "./ClientCommand.ts"
 import { config, given, json, switchFlag, textFlag } from "./Flags.ts"
 import { awaitShutdownSignal, print } from "./Process.ts"
-import { printEvents } from "./terminal/EventLines.ts"
-import { eventLine } from "./terminal/Terminal.ts"
+import { eventLine } from "./terminal/EventLines.ts"
+import { printEvents } from "./terminal/PrintEvents.ts"
 
 export const tail = Command.make("tail", {
   json,

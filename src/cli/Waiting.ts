@@ -12,7 +12,7 @@ import { parseShortDuration } from "../config/ConfigValue.ts"
 import { ApiClientError } from "./ApiClient.ts"
 import { switchFlag } from "./Flags.ts"
 import { CommandError } from "./Process.ts"
-import { formatSeconds } from "./terminal/Terminal.ts"
+import { formatSeconds } from "./terminal/Tables.ts"
 
 /** The flags of a command that can wait. */
 export const waitFlags = {
@@ -86,7 +86,7 @@ export const waitFor = <V, E extends Error>(
         duration,
         orElse: () =>
           Effect.fail(
-            new CommandError({ message: `${subject} has not ended within ${Duration.format(duration)}`, hint })
+            new CommandError({ message: `${subject} was not done within ${Duration.format(duration)}`, hint })
           )
       })
   })

@@ -32,7 +32,7 @@ import { parseTelemetry } from "./TelemetrySettings.ts"
 
 // ---- all settings -------------------------------------------------------------------------------------------------
 
-/** The properties that the file may have. Any other property is a fault, whichever of these the caller evaluates. */
+/** The properties that the file may have. Any other property is a fault, even if the caller evaluates only some of these. */
 const sectionsOf = (root: ConfigValue) =>
   root.fields({
     accounts: null,
@@ -79,12 +79,12 @@ const parseSettings = (sections: Sections) => {
     models: parseModelSettings(sections.models, sections.redactKey),
     /** Key of the hashes that replace redacted values. */
     redactKey,
-    /** Keys that encrypt content in the store, the newest first; none = content is not encrypted. */
+    /** Keys that encrypt content in the store, the newest first. If there are none, content is not encrypted. */
     encryptionKeys: parseEncryptionKeys(sections.encryptionKey),
     confirmInterval: sections.confirmInterval.duration() ?? Duration.minutes(10),
     overlapMin: sections.overlapMin.duration() ?? Duration.minutes(5),
     retryBase: sections.retryBase.duration() ?? Duration.seconds(1),
-    /** The limits up to which changes are published without a decision of an operator. */
+    /** The limits above which changes wait for a decision of an operator. */
     guard: parseGuard(sections.guard),
     store: parseStore(sections.store, allowPlaintext),
     /** How long the event log is kept. */
@@ -99,7 +99,7 @@ const parseSettings = (sections: Sections) => {
   }
 }
 
-/** Everything `start` needs. Pure. */
+/** The settings that `rollcall start` needs. Pure. */
 export const check = (input: RawConfig): Result.Result<Settings, ConfigFaults> =>
   toResult(evaluate(input, parseSettings))
 
@@ -111,8 +111,8 @@ export const checkHttpClient = (input: RawConfig): Result.Result<ReturnType<type
 export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, ({ log }) => parseLog(log)).value
 
 /**
- * Checks the body of a request to add an integration at run time. The body has the same properties as an integration in the file.
- * Here they take precedence over the environment, because the request is about this one integration. Pure.
+ * Checks the body of a request to add an integration at run time. The body has the same properties as an integration in the file. They
+ * take precedence over the environment, because the request concerns only this integration. Pure.
  */
 export const checkIntegration = (
   input: RawConfig,
@@ -130,7 +130,7 @@ export const checkIntegration = (
 export interface PluginUse {
   readonly plugin: string
   readonly integration: string
-  /** The plugin's variable or value that is missing or invalid; null if its configuration is complete. */
+  /** The missing or invalid variable or value of the plugin; null if the plugin's configuration is complete. */
   readonly fault: Fault | null
 }
 
@@ -158,7 +158,7 @@ export const findPluginUses = (
       }))
   )
 
-/** Fails unless the configuration of every plugin is complete in every integration in which it is enabled. */
+/** Fails if the configuration of a plugin is incomplete in an integration in which the plugin is enabled. */
 export const checkPlugins = (settings: Pick<Settings, "integrations" | "plugins">): Effect.Effect<void, ConfigFaults> =>
   Effect.flatMap(findPluginUses(settings), (uses) => {
     const faults = uses.flatMap(({ fault }) => fault === null ? [] : [fault])

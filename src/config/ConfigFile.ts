@@ -46,7 +46,10 @@ export interface IntegrationConfig {
 }
 
 export interface ModelConfig {
-  /** `remote_data`, the raw data of the third-party system: set to null, carried in events but causing none, or tracked like other properties. */
+  /**
+   * The property `remote_data`, the raw data of the third-party system: `drop` sets it to null, `carry` publishes it without making its
+   * changes events, `track` treats it like other properties.
+   */
   readonly remoteData?: "drop" | "carry" | "track"
   /** By JSON Pointer: the property is removed, or its value is replaced by a keyed hash. A pointer applies to every item of an array. */
   readonly redact?: Readonly<Record<`/${string}`, "drop" | "hash">>
@@ -106,15 +109,18 @@ export interface KafkaConfig {
 
 /** The numbers of deletes, restores and switched-off fields above which the guard holds them; see docs/guard.md. */
 export interface GuardConfig {
-  /** Deletes (and, separately, restores) within this time are counted together. */
+  /** Deletes within this time are one wave; restores within it are another. */
   readonly window?: DurationText
-  /** Changes are held if they exceed both this count and this share of the stream's live records … */
+  /** A wave is held if it exceeds both this count and this share of the stream's live records … */
   readonly count?: number
   readonly share?: number
   /** … or if they reach both of these. */
   readonly smallCount?: number
   readonly smallShare?: number
-  /** A path that changes to or from null is held if it does so in at least this many records and beyond this share. */
+  /**
+   * A path that changes to or from null is held if it does so in at least `scopeCount` records and in more than `scopeShare` of the live
+   * records.
+   */
   readonly scopeCount?: number
   readonly scopeShare?: number
 }
@@ -158,7 +164,7 @@ export interface ConfigFile {
   readonly confirmInterval?: DurationText
   readonly overlapMin?: DurationText
   readonly retryBase?: DurationText
-  /** Connections to other machines that may be unencrypted; without it none may. */
+  /** Connections to other machines that may be unencrypted. By default, none may. */
   readonly allowPlaintext?: ReadonlyArray<"api" | "kafka" | "postgres" | "http" | "otlp">
   /** `sqlite:<file>` or `postgres://<user>@<host>/<database>` */
   readonly store?: string

@@ -16,7 +16,7 @@ import type { Fault, RawConfig, SecretValue, Variable } from "./RawConfig.ts"
 /** The message for a required value that is missing. */
 export const notSet = "is not set"
 
-/** Faults for unknown properties of one object; further ones are counted. */
+/** Maximum number of faults for unknown properties of one object. Further ones are only counted. */
 const maxUnknown = 10
 
 /** Where the values of one configuration come from, and where their faults go. */
@@ -47,7 +47,7 @@ const kindOf = (value: unknown): string =>
     ? "an object"
     : `a ${typeof value}`
 
-/** The texts that a message about a value could quote. No valid value has deeper lists, but a request may have. */
+/** The texts that a message about a value could quote, up to a depth: a request may nest lists deeper than any valid value does. */
 const textsIn = (value: unknown, depth = 4): ReadonlyArray<string> =>
   Array.isArray(value)
     ? depth === 0 ? [] : value.flatMap((item) => textsIn(item, depth - 1))
@@ -59,7 +59,10 @@ const textsIn = (value: unknown, depth = 4): ReadonlyArray<string> =>
     ? [String(value)]
     : []
 
-/** The variables that take precedence over a property of the file. Of several, the first that is set counts. null: none. */
+/**
+ * The variables that take precedence over a property of the file. If there are several, the first that is set is used. Null if there are
+ * none.
+ */
 type VariablesOf = Variable | ReadonlyArray<Variable> | null
 
 export class ConfigValue {
@@ -107,8 +110,8 @@ export class ConfigValue {
   }
 
   /**
-   * This value if it is set, otherwise `other`. If neither is set, the result is `other` if its parent is set, so that a
-   * fault names the location that the user writes to.
+   * This value if it is set, otherwise `other`. If neither is set, and the parent of `other` is set, the result is `other`, so that a
+   * fault names the location that the user must change.
    */
   #or(other: ConfigValue): ConfigValue {
     return this.isSet || !(other.isSet || other.#parentIsSet) ? this : other
@@ -125,7 +128,7 @@ export class ConfigValue {
     return new ConfigValue(this.#naming(this.where, shown), value, this.#origin, this.#naming, this.isSet, String(key))
   }
 
-  /** A property whose name we know, which is therefore shown as it is. */
+  /** A property with a known name. Faults show the name unchanged. */
   #known(name: string, value: unknown): ConfigValue {
     return new ConfigValue(this.#naming(this.where, name), value, this.#origin, this.#naming, this.isSet)
   }
@@ -176,7 +179,7 @@ export class ConfigValue {
     return []
   }
 
-  /** undefined if the value is not set or is not a string. */
+  /** Undefined if the value is not set or is not a string. */
   text(): string | undefined {
     if (typeof this.value === "string") return this.value.trim()
     if (this.isSet) this.fault(`is ${kindOf(this.value)}`, "Write a string")
@@ -192,7 +195,7 @@ export class ConfigValue {
     return value
   }
 
-  /** A boolean. A variable holds it as the words `yes` and `no`, by default `true` and `false`. */
+  /** A boolean. In a variable, it is one of the words `yes` and `no` (by default `true` and `false`). */
   flag(yes = "true", no = "false"): boolean | undefined {
     if (typeof this.value === "boolean") return this.value
     if (this.isSet && typeof this.value !== "string") {
@@ -215,7 +218,7 @@ export class ConfigValue {
     return Option.getOrUndefined(duration)
   }
 
-  /** undefined if the value is not set or is not a number in this range. */
+  /** Undefined if the value is not set or is not a number in this range. */
   number(least: number, most: number): number | undefined {
     if (!this.isSet) return undefined
     if (typeof this.value === "number" && this.value >= least && this.value <= most) return this.value

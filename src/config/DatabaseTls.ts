@@ -15,9 +15,9 @@ export type DatabaseTls = "off" | "optional" | RequiredTls
 
 /** Paths are those of PEM files. */
 export interface RequiredTls {
-  /** Whether the host name must be in the server's certificate. */
+  /** True if the host name must be in the server's certificate. */
   readonly verifyHost: boolean
-  /** The certificates that may have signed the server's; null: those that Node.js trusts. */
+  /** The certificates of the authorities that may have signed the server's certificate; null for those that Node.js trusts. */
   readonly rootCertificate: string | null
   readonly client: {
     readonly certificate: string
@@ -29,7 +29,7 @@ export interface RequiredTls {
 const encrypting = ["require", "verify-ca", "verify-full"]
 const modes = ["disable", "allow", "prefer", ...encrypting]
 
-/** Parameter → the values that are refused (null: all), and what to do instead. */
+/** By parameter: the values that are refused (null for all), and what to do instead. */
 const refused: Readonly<Record<string, { readonly values: ReadonlyArray<string> | null; readonly hint: string }>> = {
   ssl: { values: null, hint: "Write sslmode=verify-full instead" },
   channel_binding: {
@@ -56,7 +56,7 @@ const checkParameters = (location: ConfigValue, parameters: URLSearchParams): vo
   }
 }
 
-/** `host`: the host name, or a path if it is a Unix socket. The last parameter of a name counts. */
+/** `host`: the host name, or a path if it is a Unix socket. If a parameter is repeated, the last value is used. */
 export const parseTls = (
   location: ConfigValue,
   parameters: URLSearchParams,

@@ -6,7 +6,7 @@ import { display } from "../domain/Quote.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
-/** Beyond this machine a token must not be guessable: `openssl rand -hex 32` makes 64 characters. */
+/** Required length if other machines can reach the API, so that the token cannot be guessed. `openssl rand -hex 32` makes 64 characters. */
 const minTokenLength = 32
 
 const httpFields = (section: ConfigValue) =>
@@ -109,7 +109,7 @@ const parseToken = (value: ConfigValue, host: string) => {
 
 type TlsFields = ReturnType<typeof tlsFields>
 
-/** A certificate and its key, which are set both or not at all; null: neither is. */
+/** A certificate and its key, which must be set together; null if neither is set. */
 const parsePair = (cert: ConfigValue, key: ConfigValue) => {
   const [certFile, keyFile] = [cert.text(), key.text()]
   if (certFile !== undefined && keyFile !== undefined) return { certFile, keyFile }
@@ -123,7 +123,7 @@ const parsePair = (cert: ConfigValue, key: ConfigValue) => {
 /** The certificate that commands present. */
 const parseClientPair = (own: TlsFields) => parsePair(own.clientCertFile, own.clientKeyFile)
 
-/** The authorities of certificates that clients must present; null: clients need none. */
+/** The authorities of certificates that clients must present; null if clients need no certificate. */
 const parseClients = (own: TlsFields) => {
   const [caFile, crlFile = null] = [own.clientCaFile.text(), own.clientCrlFile.text()]
   if (caFile !== undefined) return { caFile, crlFile }
@@ -136,7 +136,7 @@ const parseClients = (own: TlsFields) => {
   return null
 }
 
-/** null: without TLS. */
+/** Null if the server does not use TLS. */
 const parseServerTls = (section: ConfigValue) => {
   const own = tlsFields(section)
   const pair = parsePair(own.certFile, own.keyFile)
@@ -221,7 +221,9 @@ export const parseHttp = (section: ConfigValue, allowPlaintext: ReadonlySet<Plai
   return { ...address, token, readToken, hosts, tls }
 }
 
-/** Whether a command that calls this address stays on this machine: a server that listens on all addresses is called there. */
+/**
+ * Whether a command that calls this address stays on this machine. That includes the addresses of a server that listens on all addresses.
+ */
 const isOwnMachine = (host: string): boolean => isLoopback(host) || host === "0.0.0.0" || host === "::"
 
 /** Where commands such as `status` find the running process, and the token that they send. */
@@ -254,7 +256,7 @@ export const parseLog = (section: ConfigValue) => {
   const own = section.fields({ level: "ROLLCALL_LOG_LEVEL", format: "ROLLCALL_LOG_FORMAT" })
   return {
     level: own.level.oneOf(...logLevels) ?? "info",
-    /** null: pretty on a terminal, JSON elsewhere. */
+    /** Null for the default: `pretty` on a terminal, JSON elsewhere. */
     format: own.format.oneOf("pretty", "json") ?? null
   }
 }

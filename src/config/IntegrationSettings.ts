@@ -2,8 +2,8 @@
  * The settings of accounts and integrations, and how the records of each model are processed.
  *
  * Gotchas
- * - `ROLLCALL_API_KEY` alone does not add an account `default` to the accounts of the file: one of them may use that
- *   variable as its key.
+ * - `ROLLCALL_API_KEY` alone does not add an account `default` to the accounts of the file: one of these accounts may use that variable
+ *   as its key.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -70,7 +70,7 @@ const parseAccount = (
   if (!own.key.isSet) own.key.fault(notSet, "Set it to the API key of the account that the URL belongs to")
   return {
     url,
-    /** Reads the current key, so a key that is rotated at run time takes effect at once. */
+    /** Reads the current key, so that a key that is rotated at run time takes effect at once. */
     key: own.key.secret()?.current ?? Effect.succeed(Redacted.make("")),
     cursorParameter: parseCursorParameter(own.cursorParameter)
   }
@@ -92,7 +92,7 @@ export const parseAccounts = (
 // ---- integrations -------------------------------------------------------------------------------------------------
 
 const known = withDerived(streamModels)
-/** A longer list is a mistake, or an attempt to keep the process busy. */
+/** Maximum length of a list of models. A longer list is a mistake, or an attempt to keep the process busy. */
 const maxModels = 100
 
 /** Reports a fault and returns undefined if the model does not exist. */
@@ -107,7 +107,7 @@ const parseModel = (value: ConfigValue, name: string): Model | undefined => {
   return model
 }
 
-/** undefined if none are set; `auto`: every model that the integration's tool may support. */
+/** Undefined if none are set; `auto`: every model that the integration's tool may support. */
 const parseModelNames = (list: ConfigValue): "auto" | ReadonlyArray<Model> | undefined => {
   const isAuto = list.value === "auto" || (Array.isArray(list.value) && list.value.join() === "auto")
   if (!list.isSet || isAuto) return isAuto ? "auto" : undefined
@@ -128,7 +128,7 @@ const parseModelNames = (list: ConfigValue): "auto" | ReadonlyArray<Model> | und
   return known.filter((model) => names.has(model))
 }
 
-/** The configured account. If none is configured: the only account there is, or `default`. */
+/** The account of an integration: the one that it names, or else the only account, or else `default`. */
 const parseAccountName = (id: ConfigValue, value: ConfigValue | undefined, accounts: ReadonlyArray<string>): string => {
   const [only = "default", ...others] = accounts
   const name = value?.text() ?? (others.length === 0 ? only : "default")
@@ -154,7 +154,7 @@ type Precedence = <A>(environment: A | undefined, own: () => A | undefined) => A
 
 /** The id is sent in a header, so it is visible ASCII, and it is part of URL paths, so it has no slash and a length limit. */
 const integrationId = /^(?=[!-~]{3,255}$)[^:/]+:[^/]+$/
-const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:acme, with 255 characters at most"
+const idHint = "An id is <tool>:<identifier> in plain ASCII, such as greenhouse:acme, with at most 255 characters"
 
 export type Integration = ReturnType<typeof parseIntegration>
 
@@ -214,7 +214,7 @@ export const parseIntegrationBody = (body: ConfigValue, accounts: ReadonlyArray<
 /** How the records of one model are changed before they are stored. */
 export interface ModelSettings {
   readonly remoteData: RemoteData
-  /** JSON Pointer → how the value there is redacted. */
+  /** By JSON Pointer: how the value at that path is redacted. */
   readonly redact: Readonly<Record<string, Redaction>>
 }
 

@@ -27,8 +27,8 @@ export interface TlsSettings {
 }
 
 /**
- * false: unencrypted. In the file `ssl` is `true`, `false` or an object with the properties of `TlsSettings`. A variable for
- * one of these properties also switches encryption on.
+ * False if connections are unencrypted. In the file, `ssl` is `true`, `false` or an object with the properties of `TlsSettings`. A
+ * variable for one of these properties switches encryption on too.
  */
 const parseSsl = (section: ConfigValue, value: ConfigValue): TlsSettings | false => {
   const isObject = typeof value.value === "object"
@@ -69,7 +69,10 @@ const saslVariables = {
 type SaslFields = { readonly [name in keyof typeof saslVariables]: ConfigValue }
 type SaslName = keyof SaslFields
 
-/** The address of an HTTP server to which `sent` is sent. `instead`: the settings for a login. */
+/**
+ * The address of an HTTP server. `sent`: what is sent to it, for messages; `instead`: the settings for a login that the address must not
+ * contain.
+ */
 const parseUrl = (
   value: ConfigValue,
   instead: string,
@@ -89,7 +92,7 @@ const parseUrl = (
   return text
 }
 
-/** null if no part of the login is set. */
+/** Null if no part of the login is set. */
 const parseSasl = (own: SaslFields, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
   const given = (Object.keys(own) as ReadonlyArray<SaslName>).filter((name) => own[name].isSet)
   if (given.length === 0) return null
@@ -158,7 +161,7 @@ const parseFormat = (value: ConfigValue, tombstones: ConfigValue): "cloudevents"
   return format
 }
 
-/** null if no registry is set. */
+/** Null if no registry is set. */
 const parseRegistry = (section: ConfigValue, topic: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
   if (!section.isSet) return null
   const own = section.fields({ url: null, username: null, password: null })
@@ -193,7 +196,7 @@ const hostOf = (broker: string): string => broker.slice(0, broker.lastIndexOf(":
 
 export type KafkaSettings = NonNullable<ReturnType<typeof parseKafka>>
 
-/** null if no broker is set. */
+/** Null if no broker is set. */
 export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
   const own = section.fields({
     brokers: "KAFKA_BROKERS",
@@ -216,7 +219,7 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     sasl: parseSasl(own.sasl.fields(saslVariables), allowPlaintext),
     topic: parseTopic(own.topic),
     state: own.state.flag() ?? false,
-    /** Of topics that Rollcall creates; undefined: the defaults of the sink. */
+    /** Number of partitions of topics that Rollcall creates; undefined for the default of the sink. */
     partitions: parseCount(own.partitions, 1000),
     replicationFactor: parseCount(own.replicationFactor, 100),
     format: parseFormat(own.format, own.tombstones),

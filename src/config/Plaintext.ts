@@ -1,5 +1,5 @@
 /**
- * Which connections may leave this machine unencrypted. Without the setting `allowPlaintext`, none may: keys, passwords and
+ * Which connections to other machines may be unencrypted. Without the setting `allowPlaintext`, none may be, because keys, passwords and
  * personal data could be read on the way.
  */
 import { isIPv4 } from "node:net"

@@ -5,7 +5,7 @@
  * 1. Secrets leave this module only as `Redacted`   (I11)
  *
  * Gotchas
- * - A variable that is set but empty counts as not set, because compose files turn a missing variable into an empty one.
+ * - An empty variable is treated as not set, because compose files turn a missing variable into an empty one.
  * - The file of a secret is read again on each use, so a rotated secret takes effect at once. While the file is being
  *   replaced it may be missing or empty; the previous secret is used then.
  */
@@ -21,7 +21,7 @@ import { pathToFileURL } from "node:url"
 import { display, withoutSecrets } from "../domain/Quote.ts"
 import { isSecret, type Secret, secret } from "./ConfigFile.ts"
 
-/** Every variable, and what it holds; a list is separated by commas. */
+/** Every variable, and the kind of its value. The items of a list are separated by commas. */
 const variableKinds = {
   ROLLCALL_API_URL: "text",
   ROLLCALL_API_KEY: "secret",
@@ -119,9 +119,9 @@ export class ConfigFaults extends Schema.TaggedError<ConfigFaults>()("ConfigFaul
 export interface SecretValue {
   /** The value at start. */
   readonly initial: Redacted.Redacted
-  /** Reads the current value; the previous one while the file cannot be read. */
+  /** Reads the current value. While the file cannot be read, returns the previous value. */
   readonly current: Effect.Effect<Redacted.Redacted>
-  /** null: the secret is in a variable, which does not change. */
+  /** Null if the secret is in a variable, which does not change. */
   readonly file: {
     /** The variable that names the file. */
     readonly variable: string
@@ -130,11 +130,11 @@ export interface SecretValue {
   } | null
 }
 
-/** Everything that is configured, not yet checked. An absent entry is not set. */
+/** The configuration before it is checked. An absent entry is not set. */
 export interface RawConfig {
   /** Each in the form that a property of the file has: a text, a list of texts, or a reference to a secret. */
   readonly variables: { readonly [name in Variable]?: string | ReadonlyArray<string> | Secret | undefined }
-  /** Variable → its secret, or the reason why it has none. */
+  /** By variable: the secret, or the reason why there is none. */
   readonly secrets: ReadonlyMap<string, SecretValue | string>
   readonly file: { readonly name: string; readonly value: unknown } | null
   /** Why the file could not be loaded. */
@@ -182,7 +182,7 @@ const fromFile = (variable: string, path: string, first: string): SecretValue =>
 const isPath = (text: string): boolean =>
   existsSync(text) || (!["/", "."].includes(dirname(text)) && existsSync(dirname(text)))
 
-/** The secret in `NAME`, or in the file that `NAME_FILE` names; undefined if neither is set; a string says why it failed. */
+/** The secret in `NAME`, or in the file that `NAME_FILE` names; undefined if neither is set, a message if the secret cannot be read. */
 const loadSecret = Effect.fnUntraced(function*(name: string) {
   const own = yield* loadText(name)
   const path = yield* loadText(`${name}_FILE`)
@@ -220,7 +220,7 @@ const loadFile = Effect.fnUntraced(function*(requested: Option.Option<string>) {
     const [firstLine = ""] = (cause instanceof Error ? cause.message : String(cause)).split("\n", 1)
     // the message may quote a secret that was written into the file without quotes
     const reason = withoutSecrets(firstLine, (token) => isPath(token.replace(/^file:\/\/|[,:]$/g, "")))
-    // the stack of a syntax error begins with the file name and the line
+    // the stack of a syntax error starts with the file name and the line
     const [line] = cause instanceof SyntaxError
       ? /^[^\n]*?([^/\\\n]+:\d+)\n/.exec(cause.stack ?? "")?.slice(1) ?? []
       : []

@@ -5,7 +5,7 @@
  * 1. No fault quotes a URL or a part of one: the misspelled part may be the password   (I11)
  *
  * Gotchas
- * - Unknown URL parameters are ignored, because database providers hand out URLs with parameters of their own.
+ * - Unknown URL parameters are ignored, because database providers issue URLs with additional parameters.
  */
 import * as Redacted from "effect/Redacted"
 import { type EncryptionKey, parseKey } from "../domain/EncryptionKey.ts"
@@ -45,7 +45,7 @@ const checkUrl = (location: ConfigValue, url: URL): void => {
   if (![hostname, password, pathname, username].every(isEncoded)) {
     location.fault(
       "contains a % that is not followed by two hexadecimal digits",
-      "Write a literal % as %25, also in the password"
+      "Write a literal % as %25, even in the password"
     )
   }
   // if it were ignored like other unknown parameters, the tables would not be in the schema that it names

@@ -1,9 +1,9 @@
 /**
- * Finds variables of the environment that look as if they were meant for Rollcall, but that it does not know: a misspelled
- * setting has no effect, and its default is used.
+ * Finds environment variables that are probably meant for Rollcall but are unknown. Such a misspelled setting has no effect, and the
+ * default is used.
  *
  * Gotchas
- * - These are warnings, not mistakes for which Rollcall does not start: other programs may share the environment. Kubernetes sets
+ * - Rollcall warns about such variables but starts, because other programs may share the environment. Kubernetes sets
  *   variables with the name of each service of a namespace, and a compose file may hand all of its variables to all containers.
  */
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import { isPlugin } from "../plugin/Plugin.ts"
 import { variablesOf } from "../plugin/PluginConfiguration.ts"
 import { type Fault, isSecretVariable, type RawConfig, variableNames } from "./RawConfig.ts"
 
-/** Changes of a character by which a name may differ from a known one and still count as misspelled. */
+/** Maximum edit distance from a known name at which a name is treated as misspelled. */
 const nearby = 2
 const maxNameLength = 100
 const maxReported = 20
@@ -26,7 +26,7 @@ const isServiceLink = (name: string, value: string): boolean =>
   /_SERVICE_(HOST|PORT(_\w+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$/.test(name) ||
   /^(tcp|udp|sctp):\/\//.test(value)
 
-/** The known name that is meant, if the name is close to one that is not set. */
+/** The known name that was probably meant: a similar name whose variable is not set; undefined if there is none. */
 const misspelledOf = (name: string, isSet: (name: string) => boolean): string | undefined => {
   const upper = name.toUpperCase()
   return settings.find((known) =>
@@ -71,7 +71,7 @@ const namesOf = ({ file, secrets }: RawConfig): Effect.Effect<ReadonlyArray<stri
   })
 }
 
-/** `environment`: every variable with its value; one that is empty counts as not set. */
+/** `environment`: every variable with its value; an empty one is treated as not set. */
 export const findUnknownVariables = (
   input: RawConfig,
   environment: Readonly<Record<string, string | undefined>>

@@ -1,12 +1,12 @@
 /**
- * Several applications can contain copies of one candidate: chooses the copy that is published.
+ * Chooses which copy of a candidate is published, because several applications can contain copies of one candidate.
  *
  * Invariants
  * 1. The choice depends only on the copies, not on the order in which they were read   (N5)
  *
  * Gotchas
- * - `changed_at` is when the unified API noticed a change. Two copies with the same `changed_at` may differ, because one of them
- *   is stale.
+ * - `changed_at` is the time at which the unified API noticed a change. Two copies with the same `changed_at` may differ, because one of
+ *   the copies may be stale.
  */
 import type { Observation } from "./Observation.ts"
 
@@ -16,7 +16,7 @@ export interface CandidateCopy extends Pick<Observation, "canonicalHash" | "chan
   readonly parent: string
 }
 
-/** Order of preference. A copy without `changed_at` comes after all copies with one. */
+/** True if copy `a` is preferred to copy `b`. Every copy with a `changed_at` is preferred to a copy without one. */
 const isBefore = (a: CandidateCopy, b: CandidateCopy): boolean =>
   a.changedAtMs === b.changedAtMs
     ? a.parent < b.parent

@@ -1,5 +1,5 @@
 /**
- * Canonical form of a record: two copies with the same canonical text count as the same content. The text does not depend on
+ * Canonical form of a record: two copies with the same canonical text have the same content. The text does not depend on
  * the order of keys, the order inside set-like arrays or the spelling of times, and leaves out volatile properties.
  *
  * Invariants
@@ -7,7 +7,8 @@
  *
  * Gotchas
  * - "Sort the keys, then JSON.stringify" is wrong, because engines put integer-like keys first. Objects are therefore written as lists.
- * - The text is stored as a hash. If it changed, every stored record would count as changed: a test compares it with a slower way to make it.
+ * - The text is stored as a hash. If the text changed, every stored record would look changed, so a test compares it with the text of a
+ *   slower implementation.
  * - Masking applies to the record itself and to records embedded in it, and to no other object: a custom field may have the
  *   same name as a masked property.
  */
@@ -18,9 +19,9 @@ export interface JsonObject {
   readonly [key: string]: JsonValue
 }
 
-/** The part of a model's structure that comparison needs: where records are embedded, which arrays are unordered. */
+/** The part of a model's structure that a comparison needs: where records are embedded, and which arrays are unordered. */
 export interface Shape {
-  /** Properties left out of the comparison at this level. On a record: those that never count as a change alone. */
+  /** Properties that the comparison leaves out at this level. If only such properties of a record differ, the record is unchanged. */
   readonly masked: ReadonlySet<string>
   readonly unordered: ReadonlySet<string>
   readonly children: Readonly<Record<string, Shape>>
@@ -33,7 +34,7 @@ export const isArray = (value: unknown): value is ReadonlyArray<JsonValue> => Ar
 /** Levels of nesting. A recursive walk through a deeper value could overflow the stack. */
 export const maxDepth = 100
 
-/** True if a value has more than `levels` levels of nesting. A value with a cycle always has. */
+/** True if a value has more than `levels` levels of nesting. A value with a cycle has infinitely many. */
 export const isDeeper = (value: unknown, levels: number): boolean => {
   if (typeof value !== "object" || value === null) return false
   if (levels === 0) return true
@@ -62,7 +63,10 @@ const compare = (a: string, b: string): number => a < b ? -1 : a > b ? 1 : 0
 
 /** A time with a zone and at most milliseconds. Times with finer precision or without a zone are not normalized. */
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,3})?(?:Z|[+-]\d\d:\d\d)$/
-/** A text that has the normal form stays as it is, even if there is no such time. Only hour 24 has another spelling. */
+/**
+ * A text in the normal form stays as it is, even if no such time exists. Hour 24 is excluded, because its normal form is hour 0 of the
+ * next day.
+ */
 const normalForm = /^\d{4}-\d\d-\d\dT(?!24)\d\d:\d\d:\d\d\.\d{3}Z$/
 const shortest = "2026-01-01T00:00:00Z".length
 const longest = "2026-01-01T00:00:00.000+00:00".length
@@ -78,7 +82,7 @@ const normalizeTime = (text: string): string => {
   return isDay ? new Date(time).toISOString() : text
 }
 
-/** Objects and arrays are written as lists that begin with a tag, so that the text does not depend on an engine's key order. */
+/** Objects and arrays are written as lists that start with a tag, so that the text does not depend on an engine's key order. */
 const openObject = "[0"
 const openArray = "[1"
 
@@ -88,10 +92,10 @@ const escaped = /["\\\u0000-\u001f\ud800-\udfff]/
 
 const quoted = (text: string): string => escaped.test(text) ? JSON.stringify(text) : `"${text}"`
 
-/** How an object with these keys is written. */
+/** How an object with these keys is written as text. */
 interface Layout {
   readonly keys: ReadonlyArray<string>
-  /** The members that count, in the order of the text. */
+  /** The members that are compared, in the order in which they are written. */
   readonly members: ReadonlyArray<Member>
 }
 
@@ -102,7 +106,7 @@ interface Member {
   readonly shape: Shape | undefined
 }
 
-/** Layouts by shape and number of keys: the last one. Objects at one place of a model mostly have the same keys. */
+/** The last layout for each shape and number of keys. Objects at the same place of a model mostly have the same keys. */
 const layouts = new WeakMap<object, Array<Layout | undefined>>()
 const noShape = {}
 const maxKeys = 100
@@ -165,7 +169,7 @@ export const canonical = (value: JsonValue | undefined, shape: Shape | undefined
 
 const nothing: ReadonlySet<string> = new Set()
 const plain = new WeakMap<Shape, Shape>()
-/** Shape of property `key`: the one from the registry, else a shape that only passes on the names of unordered arrays. */
+/** Shape of property `key`: the registry's, or else a shape that only passes on the names of unordered arrays. */
 export const childOf = (shape: Shape | undefined, key: string): Shape | undefined => {
   if (shape === undefined) return undefined
   const child = Object.hasOwn(shape.children, key) ? shape.children[key] : undefined

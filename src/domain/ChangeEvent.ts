@@ -13,12 +13,12 @@ import type { Model } from "./Model.ts"
 import { schemaIdOf } from "./SchemaId.ts"
 
 export type Kind = "created" | "updated" | "deleted"
-/** The run that found a change: a poll, a sweep or a refresh. `backfill`: the record is old, whichever run found it. */
+/** How a change was found: by a poll, a sweep or a refresh. `backfill`: the record existed before the backfill, whichever run found it. */
 export type Origin = "backfill" | "poll" | "sweep" | "refresh"
 /**
- * Why a record counts as deleted. `flagged`: the API marks it as deleted. `absent`: the API no longer returns it. `erased`: its source
- * erased its content. `unseen`: it was created and deleted between two runs; its `created` event has this reason too. `forgotten`: an
- * operator had Rollcall forget it, or forget another record whose content it repeats.
+ * Why a record was published as deleted. `flagged`: the API marks it as deleted. `absent`: the API no longer returns it. `erased`: its
+ * source erased its content. `unseen`: the record was created and deleted between two runs; its `created` event has this reason too.
+ * `forgotten`: an operator had Rollcall forget the record, or another record whose content it repeats.
  */
 export type DeleteReason = "flagged" | "absent" | "erased" | "unseen" | "forgotten"
 
@@ -69,9 +69,12 @@ export interface LogEntry extends NewEvent {
 
 /** Identifies the log that a position belongs to. */
 export interface LogIdentity {
-  /** Random; generated when the store is created. */
+  /** Random text that was generated when the store was created. */
   readonly store: string
-  /** Generation of the store, increased by `store adopt` after a restore. An event has its stream's generation, which may be greater. */
+  /**
+   * Generation of the store; `store adopt` increases it after a restore. The generation of a stream, which its events have, may be
+   * greater.
+   */
   readonly generation: number
 }
 
@@ -87,22 +90,22 @@ export const chainOf = (previous: string, eventId: string): string =>
 
 /** A place between two rows of the log. */
 export interface LogPlace {
-  /** Position of the row before this place; 0 = the start of the log. */
+  /** Position of the row before this place; 0 at the start of the log. */
   readonly position: number
-  /** Chain of that row. Null = not given: the place cannot be distinguished from the same position in another copy of the store. */
+  /** Chain of that row. Null if the chain was not given: then this place may belong to another copy of the store with the same position. */
   readonly chain: string | null
 }
 
 /**
- * The text form of a position, which is opaque to readers. The positions from which readers resume contain the
- * chain; a position without a chain only refers to a row.
+ * The text form of a position, which is opaque to readers. A position from which a reader resumes contains the chain; a position without
+ * a chain only refers to a row.
  */
 export const formatPosition = (identity: LogIdentity, position: number, chain?: string): string =>
   `${identity.store}-${identity.generation}-${position}${chain === undefined || chain === genesis ? "" : `-${chain}`}`
 
 /**
- * The CloudEvents extension `sequence`: of two events of one log, the greater text belongs to the later event. It has a fixed width,
- * so that text order is log order, even after `store adopt`.
+ * The CloudEvents extension `sequence`. Its numbers have a fixed width, so the order of the texts is the order of the events in the log,
+ * even after `store adopt`.
  */
 export const sequenceOf = ({ generation }: LogIdentity, position: number): string =>
   `${String(generation).padStart(10, "0")}-${String(position).padStart(16, "0")}`
@@ -137,7 +140,10 @@ export const partitionKey = (entry: { readonly integration: string; readonly mod
 /** The attribute of the extension for distributed tracing, if the trace is recorded. */
 const tracingOf = ({ traceparent }: LogEntry) => traceparent === null ? {} : { traceparent }
 
-/** The attributes that differ between the events of a stream with the same kind, origin and generation. */
+/**
+ * The attributes that differ between events with the same stream, kind, origin and generation. `attributesOf` must contain them in the
+ * same order, because the Kafka encoder (`KafkaMessage.ts`) fills in their values by position.
+ */
 export const ownAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   id: entry.eventId,
   subject: entry.id,
@@ -149,7 +155,7 @@ export const ownAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   ...tracingOf(entry)
 })
 
-/** CloudEvents context attributes, extensions included. The own attributes have the order of `ownAttributesOf`. */
+/** CloudEvents context attributes, including extensions. The attributes from `ownAttributesOf` keep its order. */
 export const attributesOf = (identity: LogIdentity, entry: LogEntry) => {
   const { id, partitionkey, position, sequence, subject, time } = ownAttributesOf(identity, entry)
   return {
@@ -173,7 +179,7 @@ export const attributesOf = (identity: LogIdentity, entry: LogEntry) => {
   }
 }
 
-/** Attributes of the removal notice for a record that is gone and has no events in the log of this generation. */
+/** Attributes of the removal notice for a deleted record that has no events in this generation of the log. */
 export const removalAttributesOf = (
   { generation }: LogIdentity,
   record: { readonly integration: string; readonly model: Model; readonly id: string },

@@ -1,15 +1,15 @@
 /**
- * Classifies one observed record: created, updated, deleted, unchanged … The inputs are the record's last published state and
- * its pending observation.
+ * Classifies one observation of a record as created, updated, deleted, unchanged, …, by comparing it with the record's published state
+ * and with its pending observation.
  *
  * Invariants
  * 1. Per record the kinds form `(created updated* deleted)*`   (I3)
  * 2. Unchanged content is never classified as a change   (S4, N2)
- * 3. A record is classified as deleted only if the API showed it as deleted or emptied   (I7)
+ * 3. A record is classified as deleted only if the API showed it as deleted, or with all of its fields empty   (I7)
  *
  * Gotchas
  * - A tombstone whose fields turned null is the service's privacy erasure, not an update (D11).
- * - If there is a pending row, it is the newest observation: hashes are compared with the pending row, but the diff is made
+ * - If there is a pending row, it is the newest earlier observation, so hashes are compared with the pending row. The diff is still made
  *   against the published content.
  */
 import type { Observation } from "./Observation.ts"
@@ -18,7 +18,7 @@ import type { Observation } from "./Observation.ts"
 export interface PublishedRecord {
   readonly live: boolean
   readonly canonicalHash: string
-  /** ms */
+  /** In ms. */
   readonly changedAt: number | null
   /** Newest run that read the record. */
   readonly lastSeenRunId: number
@@ -38,7 +38,7 @@ export interface ClassifyContext {
   /** The run is the stream's first sweep. */
   readonly backfill: boolean
   readonly stream: {
-    /** Server ms. */
+    /** In ms of the server's clock. */
     readonly backfillStartedAt: number | null
     readonly backfilledAt: number | null
     /** ms */

@@ -1,7 +1,7 @@
-/** Longer than every name; the rest of a longer text does not count, because its distance would take long to compute. */
+/** Longer than every name. The rest of a longer text is ignored, because the computation would take too long. */
 const maxLength = 100
 
-/** The edit distance: how many characters must be inserted, removed or replaced to turn one text into the other. */
+/** The edit distance: how many characters must be inserted, removed or replaced to turn `one` into `other`. */
 export const distanceOf = (one: string, other: string): number => {
   const [a, b] = [one.slice(0, maxLength), other.slice(0, maxLength)]
   let row = Array.from({ length: b.length + 1 }, (_, column) => column)

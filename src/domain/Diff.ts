@@ -20,7 +20,7 @@ import {
   type Shape
 } from "./Canonical.ts"
 
-/** One changed path; `before`/`after` null = absent or null. */
+/** One changed path. `before` and `after` are null if the value is null or absent. */
 export interface PathChange {
   readonly path: string
   readonly before: JsonValue
@@ -38,7 +38,10 @@ export const diff = (shape: Shape, before: JsonObject, after: JsonObject): Reado
   return changes
 }
 
-/** True if any path changes to or from null. A field switched off in the other system looks like this, so such changes are staged. */
+/**
+ * True if any path changes to or from null. Such changes are staged, because a field that was switched off in the third-party system
+ * looks the same.
+ */
 export const touchesNull = (changes: ReadonlyArray<PathChange>): boolean =>
   changes.some((change) => change.before === null || change.after === null)
 

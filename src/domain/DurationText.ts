@@ -1,4 +1,4 @@
-/** Durations as people write them: a number and a unit. The units are Effect's, and `milliseconds`. */
+/** Durations as people write them: a number and a unit. Accepts Effect's units and `milliseconds`. */
 import * as Duration from "effect/Duration"
 import * as Option from "effect/Option"
 
@@ -18,6 +18,6 @@ export const parseDuration = (value: unknown): Option.Option<Duration.Duration> 
 export const toDuration = (value: DurationInput): Duration.Duration =>
   Option.getOrThrowWith(parseDuration(value), () => new Error(`${JSON.stringify(value)} is not a duration`))
 
-/** A finite duration of more than nothing. */
+/** None if the value is not a finite duration above zero. */
 export const parsePositiveDuration = (value: unknown): Option.Option<Duration.Duration> =>
   Option.filter(parseDuration(value), (found) => Duration.isFinite(found) && Duration.toMillis(found) > 0)

@@ -37,7 +37,7 @@ export interface Cause extends Author {
 export const nextDepth = (causes: ReadonlyArray<Pick<Cause, "depth"> | null>): number =>
   Math.max(0, ...causes.map((cause) => cause?.depth ?? 0)) + 1
 
-/** True if the plugin's own write explains every change, so that the plugin need not receive the event. */
+/** True if writes of the plugin itself explain every change, so the plugin need not receive the event. */
 export const isOwnChangeOnly = (
   { paths }: Pick<Cause, "paths">,
   changes: ReadonlyArray<Pick<PathChange, "path">>
@@ -50,7 +50,7 @@ const modelsShowingWrites: ReadonlySet<Model> = new Set([
   "hris.staffing_entity",
   "assessment.package"
 ])
-/** True if some plugin write is visible in records of this model. */
+/** True if records of this model can show plugin writes. */
 export const canShowWrites = (model: Model): boolean => modelsShowingWrites.has(model)
 
 const textOf = (value: JsonValue | undefined): string | null => typeof value === "string" ? value : null

@@ -2,14 +2,14 @@
 import { createSecretKey, hash, type KeyObject } from "node:crypto"
 
 export interface EncryptionKey {
-  /** Derived from the key, so a key has the same id everywhere. It does not reveal the key. */
+  /** Derived from the key, so that a key has the same id everywhere. The id does not reveal the key. */
   readonly id: string
   readonly key: KeyObject
 }
 
 const keyBytes = 32
 
-/** undefined: the text is not the base64 form of 32 bytes. */
+/** Undefined if the text is not the base64 form of 32 bytes. */
 export const parseKey = (text: string): EncryptionKey | undefined => {
   const bytes = Buffer.from(text, "base64")
   if (bytes.length !== keyBytes || bytes.toString("base64").replace(/=+$/, "") !== text.replace(/=+$/, "")) {

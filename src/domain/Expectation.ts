@@ -1,14 +1,14 @@
 /**
- * For each of the twelve writes: the changes that it causes in later reads, and how to recognize them.
+ * For each of the twelve writes: which changes the write causes in later reads, and how to recognize them.
  *
  * Invariants
  * 1. Written values are kept only as hashes   (I11)
  *
  * Gotchas
- * - Third-party systems trim texts, change their case and format times differently, so values are normalized before they are
+ * - Third-party systems trim texts, change upper and lower case, and format times differently, so values are normalized before they are
  *   compared.
- * - Until the response contains its id, a created application is recognized by job, e-mail address and names (E2). If these
- *   are redacted, it can only be recognized by id.
+ * - A created application is recognized by its job, e-mail address and names until its id is known from the response (E2). If these
+ *   fields are redacted, it can only be recognized by its id.
  */
 import * as JsonPointer from "effect/JsonPointer"
 import { hash } from "node:crypto"
@@ -22,11 +22,11 @@ import { parseTime } from "./Watermark.ts"
 export interface Author {
   readonly plugin: string
   readonly delivery: string
-  /** 1 = in reaction to an external change, 2 = in reaction to a change of depth 1, … */
+  /** 1 for a reaction to an external change, 2 for a reaction to a change of depth 1, … */
   readonly depth: number
 }
 
-/** JSON Pointer; "" = the whole record. */
+/** JSON Pointer; "" is the whole record. */
 export type Pointer = string
 export type Hash = string
 
@@ -34,7 +34,7 @@ export type Hash = string
 export type Matcher =
   /** The record is created with these values. */
   | { readonly kind: "created"; readonly values: Readonly<Record<Pointer, Hash>> }
-  /** The record has these values (null = any value). The object at `orWhole` may be created together with them. */
+  /** The record has these values; null matches any value. The object at `orWhole` may be created together with them. */
   | {
     readonly kind: "values"
     readonly values: Readonly<Record<Pointer, Hash | null>>
@@ -54,30 +54,30 @@ export type Matcher =
 /** The change that a write is expected to cause in one model. */
 export interface Expectation {
   readonly model: Model
-  /** One of the `keysOf` each record that may show the change. */
+  /** A key that `keysOf` returns for each record that may show the change. */
   readonly key: string
-  /** The record or path that is written. If two writes have the same target, the earlier may never become visible. */
+  /** The record or path that is written. If two writes have the same target, the effect of the earlier write may never become visible. */
   readonly target: string
   readonly matcher: Matcher
-  /** Every record with the key shows the change, not only one of them. */
+  /** True if every record with the key shows the change; false if one of them does. */
   readonly everywhere: boolean
-  /** An operator is notified if the change is never seen. */
+  /** True if an operator is notified when the change is never seen. */
   readonly required: boolean
 }
 
 /** A write that is about to be sent. */
 export interface PluginWrite extends Author {
-  /** Unique to the write; the same when it is sent again. */
+  /** Identifies the write; unchanged when the write is sent again. */
   readonly write: string
   readonly name: WriteName
   readonly integration: string
 }
 
-/** An expectation that is not fulfilled yet, or not in every record. */
+/** An expectation that is not fulfilled yet, or is not fulfilled in every record. */
 export interface OpenExpectation extends Expectation, Omit<PluginWrite, "integration"> {
   /** In the order of writing. */
   readonly id: number
-  /** Ids of the records that showed it. */
+  /** Ids of the records that have shown the change. */
   readonly fulfilledIn: ReadonlyArray<string>
 }
 
@@ -89,7 +89,7 @@ const normalizeValue = (value: JsonValue): JsonValue => {
   const time = /^\d{4}-\d{2}-\d{2}T/.test(value) ? parseTime(value) : null
   return time === null ? value.trim().toLowerCase() : new Date(time).toISOString()
 }
-/** Hash of the normalized value: equal for values that count as the same. */
+/** Hash of the normalized value, so values that differ only in case, white space or time format have the same hash. */
 export const valueHash = (value: JsonValue): Hash => hash("sha256", JSON.stringify(normalizeValue(value)), "base64url")
 
 const pointer = (...names: ReadonlyArray<string>): Pointer =>
@@ -170,7 +170,7 @@ const expectationBuilders: ExpectationBuilders = {
       ...set("title", title),
       ...set("starting_at", start_time),
       ...set("ending_at", end_time),
-      // an address is sent as one text but shown in parts, so any value counts
+      // an address is sent as one text but shown in parts, so any value matches
       ...set("location", location?.address, true)
     ]
   },

@@ -2,11 +2,12 @@
  * Removes forgotten records from what the API shows: the records themselves, and their copies inside other records.
  *
  * Invariants
- * 1. If there is nothing to remove, the result is the same value, so that it need not be serialized again
+ * 1. If there is nothing to remove, the functions return the same object, so that it need not be serialized again
  *
  * Gotchas
  * - Employees and users have no stream, but other records repeat their names, so they can be forgotten too.
- * - Ids of a forgotten record stay in other records, such as `candidate_id`: outside the API an id alone does not identify a person.
+ * - The id of a forgotten record stays in other records, for example as `candidate_id`: outside the API, an id alone does not identify a
+ *   person.
  */
 import { hash } from "node:crypto"
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
@@ -68,7 +69,7 @@ const places: ReadonlyMap<string, ReadonlyArray<Place>> = new Map(modelNames.map
 export const embeddingModels = (model: ForgettableModel): ReadonlyArray<Model> =>
   modelNames.filter((name) => places.get(name)?.some(({ of }) => of === model))
 
-/** Undefined: the value is a copy of a forgotten record. */
+/** Returns the value without copies of forgotten records; undefined if the value itself is such a copy. */
 const cut = (
   value: JsonValue,
   path: ReadonlyArray<string>,
@@ -123,9 +124,9 @@ export const repeats = (
 
 /** How forgotten records are removed from the list of one model. */
 export interface Removal {
-  /** Identifies the copies that are removed; "" = none. */
+  /** Identifies the copies that are removed; "" if none are. */
   readonly id: string
-  /** True if the record with this id is forgotten itself. */
+  /** True if the record with this id is itself forgotten. */
   readonly isForgotten: (id: unknown) => boolean
   readonly withoutCopies: (record: JsonObject) => JsonObject
 }

@@ -77,6 +77,6 @@ describe("Guard", () => {
       assert.isAtMost(counted, within(window + hour))
       assert.isAtMost(history.length, 26)
     }
-    assert.strictEqual(Guard.countRecent(limits, Guard.forgetWave(history, "deletes"), now).deletes, 0)
+    assert.strictEqual(Guard.countRecent(limits, Guard.resetWave(history, "deletes"), now).deletes, 0)
   })
 })

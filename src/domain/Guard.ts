@@ -1,35 +1,37 @@
 /**
- * Decides whether many similar changes look like a configuration change in the other system rather than like ordinary work.
+ * Decides whether many similar changes (a wave) look like a configuration change in the third-party system rather than like ordinary work.
  *
  * Invariants
- * 1. If a wave of some size is held, every larger wave is held too
- * 2. Changes that a person approved do not count toward later waves
+ * 1. If a wave is held, every larger wave of the same stream is held too
+ * 2. Changes that an operator approved are not added to later waves
  *
  * Gotchas
  * - Deletes are compared with the number of live records before them, restores with the number after them.
- * - The window is counted in buckets of one hour. A bucket counts until its newest change is older than the window, so the
- *   window may be up to an hour too long, but never too short (D7).
+ * - The window consists of buckets of one hour. A bucket is dropped when its newest change is older than the window, so the window may be
+ *   up to an hour too long, but never too short (D7).
  */
 import * as Duration from "effect/Duration"
 import type { ScopeChange } from "./ScopeChange.ts"
 
-/** Limits up to which changes are published without a decision. A share is a fraction of the stream's live records. */
+/**
+ * Limits above which a wave is held for an operator. Independently of both rules, a wave of all records of a stream is held if there are
+ * at least two. A share is a fraction of the stream's live records.
+ */
 export interface Thresholds {
-  /** Deletes within this window are counted together; restores likewise. */
+  /** Deletes within this window are one wave; restores within it are another. */
   readonly window: Duration.Duration
-  /** Either of two rules holds a wave. Rule 1: it has more than `count` changes, and more than `share` of the records. */
+  /** Rule 1 holds a wave that has more than `count` changes and affects more than `share` of the live records. */
   readonly count: number
   readonly share: number
   /**
-   * Rule 2: it has at least `smallCount` changes, and at least `smallShare` of the records. In addition, a wave of all records of a
-   * stream is held if there are at least two.
+   * Rule 2 holds a wave that has at least `smallCount` changes and affects at least `smallShare` of the live records.
    */
   readonly smallCount: number
   readonly smallShare: number
   /**
-   * Changes are held if a property becomes null, or stops being null, in at least `scopeCount` records and in more than `scopeShare` of
-   * all live records: the account's permission to read this property has probably changed. For lists that get their first members,
-   * the share is at least `filledShare`.
+   * A property that becomes null, or stops being null, in at least `scopeCount` records and in more than `scopeShare` of the live records
+   * is a scope change, and is held: the account's permission to read this property has probably changed. For empty lists that get their
+   * first members, the share must be at least `filledShare` as well.
    */
   readonly scopeCount: number
   readonly scopeShare: number
@@ -49,7 +51,7 @@ export const thresholds: Thresholds = {
 export type Wave = "deletes" | "restores"
 export type Waves = Readonly<Record<Wave, number>>
 
-/** Why a wave of `count` changes in a stream of `records` is held, as text; null = it may be published. */
+/** Why a wave of `count` changes in a stream of `records` is held, as text; null if it may be published. */
 export const holdReason = (limits: Thresholds, wave: Wave, count: number, records: number): string | null => {
   const limit = Math.max(limits.count, Math.floor(limits.share * records))
   const verb = wave === "deletes" ? "deleted" : "restored"
@@ -72,8 +74,8 @@ export const holdReason = (limits: Thresholds, wave: Wave, count: number, record
 const filledShare = 0.9
 
 /**
- * A path became or stopped being empty in `count` of `records`. True if this is probably a change of permissions or settings, and not
- * the edits of single records (C3).
+ * Whether a path that became empty, or stopped being empty, in `count` of `records` indicates changed permissions or settings rather than
+ * edits of single records (C3).
  */
 export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], count: number, records: number): boolean =>
   count >= limits.scopeCount && (to === "members"
@@ -84,7 +86,7 @@ export const isScopeChange = (limits: Thresholds, to: ScopeChange["to"], count: 
 
 /** Deletes and restores published in one hour. */
 export interface HourlyCounts extends Waves {
-  /** Time of the newest of them; our clock, ms. */
+  /** Time of the newest of these changes; our clock, in ms. */
   readonly at: number
 }
 
@@ -99,7 +101,7 @@ export const countRecent = (limits: Thresholds, history: ReadonlyArray<HourlyCou
     { deletes: 0, restores: 0 }
   )
 
-/** Adds the changes that are published now to the history, and removes hours that have left the window. */
+/** Adds the changes that are being published to the history, and removes the hours that are older than the window. */
 export const addToHistory = (
   limits: Thresholds,
   history: ReadonlyArray<HourlyCounts>,
@@ -117,6 +119,9 @@ export const addToHistory = (
   }]
 }
 
-/** The history after a person decided about a wave: its counts are reset. */
-export const forgetWave = (history: ReadonlyArray<HourlyCounts>, wave: Wave): ReadonlyArray<HourlyCounts> =>
+/**
+ * The history after an operator approved the held changes of one kind: the counts of that kind are zero, so the approved changes do not
+ * hold the next wave.
+ */
+export const resetWave = (history: ReadonlyArray<HourlyCounts>, wave: Wave): ReadonlyArray<HourlyCounts> =>
   history.map((entry) => ({ ...entry, [wave]: 0 }))

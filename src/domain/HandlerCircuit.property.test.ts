@@ -22,12 +22,12 @@ describe("the circuit of a handler", () => {
       const before = circuit
       circuit = HandlerCircuit.afterAttempt(circuit, succeeds ? null : `r${record}`, now)
       failed = succeeds ? new Set() : failed.add(record)
-      assert.strictEqual(circuit.until !== null, failed.size >= 10)
+      assert.strictEqual(circuit.openUntil !== null, failed.size >= 10)
       assert.strictEqual(circuit.failed.length, Math.min(10, failed.size))
-      if (circuit.until === null) continue
-      assert.isTrue(circuit.until - now <= 600_000)
-      if (HandlerCircuit.isOpen(before, now)) assert.strictEqual(circuit.until, before.until)
-      else assert.isTrue(circuit.until - now >= 30_000)
+      if (circuit.openUntil === null) continue
+      assert.isTrue(circuit.openUntil - now <= 600_000)
+      if (HandlerCircuit.isOpen(before, now)) assert.strictEqual(circuit.openUntil, before.openUntil)
+      else assert.isTrue(circuit.openUntil - now >= 30_000)
     }
   })
 
@@ -37,14 +37,14 @@ describe("the circuit of a handler", () => {
     const waits: Array<number> = []
     for (let record = 0; record < 17; record++) {
       circuit = HandlerCircuit.afterAttempt(circuit, `r${record}`, now)
-      if (circuit.until === null) continue
-      waits.push((circuit.until - now) / 1000)
-      now = circuit.until
+      if (circuit.openUntil === null) continue
+      waits.push((circuit.openUntil - now) / 1000)
+      now = circuit.openUntil
     }
     assert.deepStrictEqual(waits, [30, 60, 120, 240, 480, 600, 600, 600])
   })
 
   it("counts the open time as over if the clock was set back (W4)", () => {
-    assert.isFalse(HandlerCircuit.isOpen({ failed: [], openings: 1, until: 10_000_000 }, 0))
+    assert.isFalse(HandlerCircuit.isOpen({ failed: [], openings: 1, openUntil: 10_000_000 }, 0))
   })
 })

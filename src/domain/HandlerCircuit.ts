@@ -1,39 +1,42 @@
 /**
- * The circuit of a handler. It opens when the handler fails for one record after another: the fault is then in the handler, not in the
- * records, and running it would only use up the attempts of each record. When the open time is over, one delivery at a time is tried,
- * until one succeeds.
+ * The circuit of a handler. It opens when the handler fails for many different records in a row: the fault is then probably in the
+ * handler, and running the handler again would only use up the attempts of each delivery. When the open time is over, deliveries are
+ * tried one at a time (a trial). The first trial that succeeds closes the circuit; a trial that fails opens it again, for longer.
  *
  * Invariants
- * 1. A circuit opens only after ten different records have failed without a success in between
- * 2. Only a trial makes the open time longer: attempts that were running when the circuit opened do not
+ * 1. A circuit opens only after `failuresUntilOpen` different records have failed without a success in between
+ * 2. Only a failed trial extends the open time. An attempt that was already running when the circuit opened does not
  */
 
 const failuresUntilOpen = 10
 const firstOpenMillis = 30_000
 const longestOpenMillis = 600_000
 
-/** Times are those of one clock, ms. */
+/** All times come from the same clock, in ms. */
 export interface HandlerCircuit {
-  /** Ordering keys of the records that failed since the last success, at most ten. */
+  /** Ordering keys of the records that failed since the last success, at most `failuresUntilOpen`. */
   readonly failed: ReadonlyArray<string>
-  /** How often the circuit has opened since the last success. */
+  /** Number of times that the circuit has opened since the last success. */
   readonly openings: number
-  /** When the next delivery may be tried; null: the circuit is closed. */
-  readonly until: number | null
+  /** When the open time ends and a delivery may be tried; null if the circuit is closed. */
+  readonly openUntil: number | null
 }
 
-export const closed: HandlerCircuit = { failed: [], openings: 0, until: null }
+export const closed: HandlerCircuit = { failed: [], openings: 0, openUntil: null }
 
-/** If the clock was set back, the open time counts as over: a handler must not wait until the clock has caught up   (W4). */
-export const isOpen = ({ until }: HandlerCircuit, now: number): boolean =>
-  until !== null && now < until && until - now <= longestOpenMillis
+/**
+ * True during the open time. If the clock was set back, the open time is over, because a handler must not wait until the clock has caught
+ * up   (W4).
+ */
+export const isOpen = ({ openUntil }: HandlerCircuit, now: number): boolean =>
+  openUntil !== null && now < openUntil && openUntil - now <= longestOpenMillis
 
-/** `failed`: the ordering key of the record for which the handler failed; null: it succeeded. */
+/** `failed`: the ordering key of the record for which the handler failed; null if it succeeded. */
 export const afterAttempt = (circuit: HandlerCircuit, failed: string | null, now: number): HandlerCircuit => {
   if (failed === null) return closed
-  const isKnown = circuit.failed.length >= failuresUntilOpen || circuit.failed.includes(failed)
-  const next = isKnown ? circuit : { ...circuit, failed: [...circuit.failed, failed] }
+  const needsNoEntry = circuit.failed.length >= failuresUntilOpen || circuit.failed.includes(failed)
+  const next = needsNoEntry ? circuit : { ...circuit, failed: [...circuit.failed, failed] }
   if (next.failed.length < failuresUntilOpen || isOpen(next, now)) return next
-  const until = now + Math.min(longestOpenMillis, firstOpenMillis * 2 ** Math.min(next.openings, 10))
-  return { ...next, openings: next.openings + 1, until }
+  const openUntil = now + Math.min(longestOpenMillis, firstOpenMillis * 2 ** Math.min(next.openings, 10))
+  return { ...next, openings: next.openings + 1, openUntil }
 }

@@ -6,23 +6,25 @@
  *
  * Gotchas
  * - Nothing here is recursive: a response may be nested so deeply that a recursive walk would overflow the stack.
- * - If an object has a property twice, the last one counts, as for `JSON.parse`.
+ * - If an object has a property twice, the last value is used, as in `JSON.parse`.
  */
 
 /** Where a value is in the bytes. */
 export interface Span {
   readonly from: number
-  /** The first byte after it. */
+  /** The first byte after the value. */
   readonly to: number
 }
 
 /** A value, and the places of some properties if it is an object. */
 export interface ScannedValue extends Span {
-  /** Levels of nesting; 0: the value is neither an object nor an array. */
+  /** Levels of nesting; 0 if the value is neither an object nor an array. */
   readonly depth: number
-  /** Some number may be inexact as a double: it has 16 or more digits, or an exponent of three digits. */
+  /**
+   * True if the value contains a number that may be inexact as a double: one with 16 or more digits, or with an exponent of three digits.
+   */
   readonly hasLongNumbers: boolean
-  /** Values of the object's properties `id` and `changed_at`; null = it does not have the property. */
+  /** Values of the object's properties `id` and `changed_at`; null if it does not have the property. */
   readonly id: Span | null
   readonly changedAt: Span | null
 }
@@ -49,7 +51,7 @@ stops[quote] = stops[backslash] = 1
 const escapes = new Uint8Array(256)
 for (const character of '"\\/bfnrt') escapes[character.charCodeAt(0)] = 1
 
-// undefined, behind the last byte, is neither
+// undefined, which is read behind the last byte, is neither a digit nor a hexadecimal digit
 const isDigit = (byte: number | undefined): boolean => byte! >= zero && byte! <= 0x39
 const isHex = (byte: number | undefined): boolean =>
   isDigit(byte) || (byte! >= 0x61 && byte! <= 0x66) || (byte! >= 0x41 && byte! <= 0x46)
@@ -63,14 +65,14 @@ const skipSpace = (bytes: Buffer, at: number): number => {
   return next
 }
 
-/** The first byte after the escape whose backslash is at `at`; -1 = the escape is not valid. */
+/** The first byte after the escape whose backslash is at `at`; -1 if the escape is not valid. */
 const endOfEscape = (bytes: Buffer, at: number): number => {
   const byte = bytes[at + 1]
   if (byte === lowerU) return [2, 3, 4, 5].every((offset) => isHex(bytes[at + offset])) ? at + 6 : -1
   return byte !== undefined && escapes[byte] === 1 ? at + 2 : -1
 }
 
-/** The first byte after the text whose opening quote is at `at`; -1 = the text is not valid. */
+/** The first byte after the text whose opening quote is at `at`; -1 if the text is not valid. */
 export const endOfText = (bytes: Buffer, at: number): number => {
   if (bytes[at] !== quote) return -1
   let next = at + 1
@@ -93,7 +95,7 @@ const skipDigits = (bytes: Buffer, at: number): number => {
 const maxExactDigits = 15
 const maxExponentDigits = 2
 
-/** Negative: the first byte after the number, negated, of a number that may be inexact. 0: it is not a number. */
+/** The first byte after the number; negated if the number may be inexact. 0 if there is no number. */
 const endOfNumber = (bytes: Buffer, at: number): number => {
   const first = bytes[at] === minus ? at + 1 : at
   let end = bytes[first] === zero ? first + 1 : skipDigits(bytes, first)
@@ -118,7 +120,7 @@ const literals: ReadonlyMap<number, Uint8Array> = new Map(
   ["true", "false", "null"].map((word) => [word.charCodeAt(0), new TextEncoder().encode(word)])
 )
 
-/** The first byte after `true`, `false` or `null`; -1 = another text. */
+/** The first byte after `true`, `false` or `null`; -1 if the text is another. */
 const endOfLiteral = (bytes: Buffer, at: number): number => {
   const word = literals.get(bytes[at] ?? 0)
   return word !== undefined && word.every((byte, index) => bytes[at + index] === byte) ? at + word.length : -1
@@ -148,7 +150,7 @@ const enlarged = (stack: Uint8Array): Uint8Array<ArrayBuffer> => {
   return larger
 }
 
-/** The value whose first byte is at `at`; null = it is not valid. */
+/** The value whose first byte is at `at`; null if it is not valid. */
 export const scanValue = (bytes: Buffer, at: number): ScannedValue | null => {
   let next = at
   let level = 0
@@ -217,10 +219,13 @@ export const scanValue = (bytes: Buffer, at: number): ScannedValue | null => {
   }
 }
 
-/** The first byte after the value that begins at `at`; -1 = there is no valid value. */
+/** The first byte after the value that starts at `at`; -1 if there is no valid value. */
 const endOfValue = (bytes: Buffer, at: number): number => scanValue(bytes, at)?.to ?? -1
 
-/** The first byte after the object or array that opens at `at`. `member` returns the first byte after the member that begins at its argument. */
+/**
+ * The first byte after the object or array that opens at `at`; -1 if it is not valid. `member` returns the first byte after the member at
+ * its argument.
+ */
 const endOfMembers = (bytes: Buffer, at: number, member: (at: number) => number): number => {
   const close = bytes[at]! + 2
   let next = skipSpace(bytes, at + 1)
@@ -250,7 +255,7 @@ export interface ScannedList extends Span {
   readonly members: ReadonlyArray<ScannedValue>
 }
 
-/** Finds the list in a response; null = the text is not valid JSON, `none` = it does not have the list. */
+/** Finds the list in a response; null if the text is not valid JSON, and `none` if it does not have the list. */
 export const scanList = (bytes: Buffer, list: string): ScannedList | "none" | null => {
   let found: ScannedList | "none" = "none"
   const inList = (at: number) => {

@@ -39,8 +39,8 @@ export interface TransitionRule {
   /** Property names that lead to the value. */
   readonly path: ReadonlyArray<string>
   /**
-   * A list: the value becomes one of the listed values and was none of them before. `set`: the property gets a different value,
-   * even if it had none before. `moves`: the same, except that getting its first value does not count.
+   * A list: the value becomes one of the listed values and was none of them before. `set`: the property gets a different value, even if
+   * it had none before. `moves`: like `set`, but the first value of the property is not a transition.
    */
   readonly when: ReadonlyArray<string> | "set" | "moves"
 }
@@ -69,15 +69,15 @@ export interface RecordEntry {
 
 export interface ModelEntry extends RecordEntry {
   readonly model: StreamModel
-  /** The list has no filters, pages or timestamps, so every run is a sweep. */
+  /** True if the list has no filters, pages or timestamps, so that every run is a sweep. */
   readonly sweepOnly?: true
   readonly path: string
   readonly propagation: Readonly<Record<string, Propagation>>
-  /** The kind under which other records embed records of this model; null = they do not. */
+  /** The kind under which other records embed records of this model; null if they do not. */
   readonly self: NestedKind | null
 }
 
-// Kinds of embedded records. Only some are models: employees, for example, are only read embedded in other records.
+// Kinds of embedded records. Only some of them are models: employees, for example, are only read as parts of other records.
 const kind = (name: string, ...shared: ReadonlyArray<string>): NestedKind => ({ kind: name, shared })
 
 const candidate = kind("candidate", "first_name", "last_name", "email_addresses")

@@ -2,12 +2,12 @@
  * One record as an API response showed it, ready to be compared with its published content.
  *
  * Gotchas
- * - The bytes are hashed for every row. The row is parsed, and its content processed and hashed, only if that hash differs from the
- *   stored one: other bytes may be the same content, with other white space or another order of the properties.
+ * - The bytes are hashed for every row. Only if that hash differs from the stored hash is the row parsed, and its content processed and
+ *   hashed: different bytes may be the same content with other white space or another order of the properties.
  * - Redaction may remove a field from the content, so the id and the timestamps are read from the raw record. The remote id, which is only
  *   published, is read from the content.
- * - A record is deleted if `remote_deleted_at` has a value, even one that is not a readable time. An empty text or `false`
- *   does not count as a value (I7).
+ * - A record is deleted if `remote_deleted_at` has a value, even one that is not a readable time. An empty text or `false` is treated as
+ *   no value (I7).
  * - A record that does not match our schema is still observed: a mistake in our schema must not stop a stream (S1).
  */
 import { hash } from "node:crypto"
@@ -17,11 +17,11 @@ import type { Processing } from "./Processing.ts"
 import type { RawRow } from "./RawRow.ts"
 import { parseTime } from "./Watermark.ts"
 
-/** A row with an id and the hash that tells whether its text changed. */
+/** A row with an id and the hash that shows whether its text changed. */
 export interface Row {
   readonly id: string
   readonly textHash: string
-  /** The record, without copies of forgotten records. It is parsed when it is read first. */
+  /** The record, without copies of forgotten records. It is parsed at its first use. */
   readonly raw: JsonObject
 }
 
@@ -71,17 +71,20 @@ const isStorable = (text: string): boolean => !text.includes("\0") && text.isWel
 export const storableText = (value: unknown): string | null =>
   typeof value === "string" && isStorable(value) ? value : null
 
-/** Bytes. A PostgreSQL index entry may have 2,700 bytes, and one index holds two ids; a longer id would block its page forever. */
+/** An index entry of PostgreSQL has at most 2,700 bytes, and one index has two ids per entry. A longer id would block its page forever. */
 const maxIdBytes = 1_000
 
 /** A row that must be quarantined. */
 export interface UnreadableRow {
   readonly unreadable: string
-  /** The processed record without properties that are nested too deeply. A row that is not an object is kept only if nothing is redacted. */
+  /**
+   * The processed record without properties that are nested too deeply. A row that is not an object is replaced by `[]` if any path of
+   * the model is redacted, or if the row is nested too deeply.
+   */
   readonly text: string
 }
 
-/** Why a record with this id cannot be stored; null = it can. */
+/** Why a record with this id cannot be stored; null if it can. */
 const problemOf = (id: unknown): string | null => {
   if (typeof id !== "string" || id === "") return "no string id"
   if (!isStorable(id)) return "an id with a null character or half a surrogate pair"
@@ -102,13 +105,16 @@ export const parseRow = (processing: Processing, row: RawRow, removal = nothingR
   return { unreadable: "not an object", text: JSON.stringify(redacts || isTooDeep ? [] : value) }
 }
 
-/** A record that is a part of another one; null = the value is not a record that can be stored. No text of its own is compared. */
+/**
+ * A record that is embedded in another record; null if the value is not a record that can be stored. It has no text hash, because its
+ * bytes are not compared.
+ */
 export const embeddedRow = (value: unknown): Row | null => {
   const id = isObject(value) ? value["id"] : undefined
   return isObject(value) && typeof id === "string" && problemOf(id) === null ? { id, textHash: "", raw: value } : null
 }
 
-/** Identifies a quarantined row by its text. Volatile properties do not count: if only they change, it is the same row. */
+/** Identifies a quarantined row by its text. Volatile properties are left out, so a row in which only they change is still the same row. */
 export const quarantineHash = ({ shape }: Processing, text: string): string => {
   const value: unknown = JSON.parse(text)
   return isObject(value) ? canonicalHash(shape, value) : hash("sha256", text, "base64url")

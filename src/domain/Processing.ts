@@ -9,7 +9,7 @@
  * - The fingerprint covers everything that determines hashes and stored content, except the redaction key. If it differs from
  *   the fingerprint of a stored head, both sides are processed by the same rules before they are compared, so that a
  *   configuration change republishes nothing (S3, V1, V2).
- * - `changed_at` and `remote_updated_at` never count as a change alone; nor does `remote_data`, unless it is tracked.
+ * - If only `changed_at` or `remote_updated_at` differ, the record is unchanged. The same applies to `remote_data`, unless it is tracked.
  * - Records of a derived model are read from stored records of its source, to which the source's rules are already applied.
  */
 import { createHmac, hash } from "node:crypto"
@@ -27,8 +27,9 @@ import {
 } from "./Redaction.ts"
 
 /**
- * `drop`: the value becomes null, while the `drop` of a redaction rule removes the property. `carry`: published, but never counts as a
- * change alone. `track`: treated like any other property.
+ * What happens to the property `remote_data`. `drop`: its value becomes null (unlike the `drop` of a redaction rule, which removes the
+ * property). `carry`: it is published, but is not compared, so it never causes an event alone. `track`: it is treated like any other
+ * property.
  */
 export type RemoteData = "drop" | "carry" | "track"
 
@@ -50,7 +51,7 @@ export interface Processing {
   readonly shape: Shape
   readonly fingerprint: string
   readonly rules: ProcessingRules
-  /** All rules that the result of `apply` satisfies: for a derived model, also those of its source. */
+  /** All rules that the result of `apply` satisfies. For a derived model, these include the rules of its source. */
   readonly applied: AppliedRules
   /** Processing of the same model with the same key and other rules. */
   readonly withRules: (rules: ProcessingRules) => Processing
@@ -101,7 +102,10 @@ const clearIn = (value: JsonValue, shape: Shape): JsonValue =>
     ? clearRemoteData(value, shape)
     : value
 
-/** Larger than most records, and small enough to keep. One call of the hash function takes less time than three of a hash object. */
+/**
+ * A reused buffer for the prefix and the bytes: one call of the hash function takes less time than three calls of a hash object. It is
+ * larger than most records.
+ */
 const joined = Buffer.alloc(65_536)
 
 const hashOf = (prefix: string, bytes: Uint8Array): string => {
@@ -126,7 +130,8 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
   const before = appliedBefore(model, source)
   const applied = combine(before, appliedRules(remoteData === "drop", options.redact))
   const rules = { remoteData, redact: applied.redact }
-  // Raise it when the result of `apply` changes. The key keeps its old spelling, so that stored fingerprints stay equal.
+  // Raise this version when the result of `apply` changes. The key `normaliser` keeps its old spelling, so that stored fingerprints stay
+  // equal.
   const normalizerVersion = Object.keys(applied.redact).length === 0 ? 2 : 3
   const identity = JSON.stringify({ normaliser: normalizerVersion, ...rules, ...entry })
   const fingerprint = hash("sha256", identity, "base64url").slice(0, 12)

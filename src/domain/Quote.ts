@@ -11,14 +11,14 @@
 
 const maxLength = 64
 
-/** Letters, digits and the punctuation of names, numbers, paths, hosts and placeholders. No `@`, which follows a login. */
+/** Letters, digits and the punctuation of names, numbers, paths, hosts and placeholders. `@` is left out, because it follows a login. */
 const plain = /^[\p{L}\p{N} :/.,_{}<>[\]()*+-]*$/u
 
 const words = /[\p{L}\p{N}]+/gu
 
 /**
- * A name with up to three digits, or a number with up to three letters. A key has more digits, or letters and digits in turn,
- * or upper and lower case in turn.
+ * A name with up to three digits, or a number with up to three letters. A secret key has more digits, or mixes letters with digits, or
+ * upper with lower case.
  */
 const isWord = (run: string): boolean =>
   run.length < 16 && /^(\p{L}*\p{N}{0,3}|\p{N}{1,6}\p{L}{0,3})$/u.test(run) &&
@@ -34,7 +34,7 @@ const lengthOf = (text: string): string => `${text.length} characters`
 /** The text, or only its length if it may be a secret. */
 export const display = (text: string): string => isHarmless(text) ? text : `(${lengthOf(text)})`
 
-/** Replaces a part of a message, in either case. */
+/** Replaces a part of a message, regardless of upper and lower case. */
 const replaced = (message: string, part: string, by: string): string => {
   const [text, sought] = [message.toLowerCase(), part.toLowerCase()]
   // some characters have another length in lower case
@@ -50,13 +50,13 @@ const replaced = (message: string, part: string, by: string): string => {
   return `${result}${message.slice(end)}`
 }
 
-/** Replaces `value` in a message by its length, if it may be a secret. */
+/** Replaces `value` in a message by its length, if `value` may be a secret. */
 export const withoutValue = (message: string, value: string): string => {
   if (value === "" || isHarmless(value)) return message
   const unquoted = replaced(message, `"${value}"`, `the value (${lengthOf(value)})`)
   return replaced(unquoted, value, `(${lengthOf(value)})`)
 }
 
-/** Replaces everything in a foreign message that may be a secret by its length. `keep`: exceptions, such as paths of files. */
+/** Replaces each token that may be a secret in a message of another program by its length. `keep`: exceptions, such as file paths. */
 export const withoutSecrets = (message: string, keep: (token: string) => boolean): string =>
   message.replace(/[^\s'"`()]+/g, (token) => keep(token) ? token : display(token))

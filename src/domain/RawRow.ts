@@ -3,7 +3,7 @@
  * never parsed.
  *
  * Gotchas
- * - A number that a double cannot represent exactly has a string of its digits as its value. Rounding would publish different
+ * - A number that a double cannot represent exactly becomes a string of its digits. A rounded number would be published as different
  *   content and could hide a change.
  */
 import { type ScannedValue, scanValue, type Span, valueAt } from "./JsonScan.ts"
@@ -17,7 +17,7 @@ const reviveExactNumber = (_: string, value: unknown, { source }: { readonly sou
 /** Finds numbers that may be inexact: 16 or more digits, or an exponent of three digits. */
 const longNumber = /(?:^|[[,:])\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
 
-/** Like `JSON.parse`, with exact numbers. A reviver takes sixty times as long: it is used only for a text with such numbers. */
+/** Like `JSON.parse`, with exact numbers. A reviver takes sixty times as long, so it is used only for a text that contains such numbers. */
 export const parseExactly = (text: string): unknown =>
   longNumber.test(text) ? JSON.parse(text, reviveExactNumber) : JSON.parse(text)
 
@@ -62,7 +62,7 @@ export class RawRow {
     return this.#value
   }
 
-  /** Property `id`; undefined = the row has none. */
+  /** Property `id`; undefined if the row has none. */
   get id(): unknown {
     return this.#property(this.#found.id)
   }

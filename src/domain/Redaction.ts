@@ -5,13 +5,13 @@
  * Invariants
  * 1. No value at or below a pointer remains readable, whatever its type: a value whose structure does not match the pointer is
  *    removed   (I11)
- * 2. The rules that are stored with content decide what is still to be redacted in it. A value is not taken for a hash because it
- *    looks like one, unless the rules of the content are unknown
+ * 2. The rules that are stored with content decide which values must still be redacted. A value that looks like a hash is not taken for
+ *    one, unless the rules of the content are unknown
  *
  * Gotchas
  * - A pointer that leads through an array applies to each member. Arrays that are directly in such an array are removed.
  * - Null stays null, so that a change to or from null remains visible.
- * - A pointer below another one has no effect.
+ * - A pointer below another rule's pointer has no effect.
  */
 import { createHmac, hash } from "node:crypto"
 import { canonical, isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
@@ -44,10 +44,10 @@ export const appliedRules = (dropsRemoteData: boolean, rules: RedactionRules): A
   return { id, dropsRemoteData, redact }
 }
 
-/** The rules' id in rows of an earlier version, which did not store its rules. */
+/** The id of the rules in rows that an earlier version of Rollcall wrote, which did not store its rules. */
 export const unknownRules = ""
 
-/** The rules below the property `name`, with pointers that begin at the value of that property. */
+/** The rules below the property `name`, with pointers that start at the value of that property. */
 export const rulesBelow = (rules: RedactionRules, name: string): RedactionRules =>
   Object.fromEntries(
     Object.entries(rules).flatMap(([pointer, how]) =>
@@ -91,7 +91,7 @@ const keyedHash = (key: string): Replace => (value) =>
 const unlessHashed = (replace: Replace): Replace => (value) =>
   typeof value === "string" && hashLook.test(value) ? value : replace(value)
 
-/** undefined: the value must be removed, because its structure does not match the path. */
+/** Undefined if the value must be removed, because its structure does not match the path. */
 const redactValue = (value: JsonValue, path: ReadonlyArray<string>, replace: Replace): JsonValue | undefined => {
   if (value === null) return null
   if (isArray(value)) {

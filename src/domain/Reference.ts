@@ -5,8 +5,8 @@
  * 1. Two records that embed the same content of the same referenced record give equal numbers   (N7)
  *
  * Gotchas
- * - Only embedded content that can become stale is found. A kind is skipped if a change of the referenced record makes
- *   `updated_after` match every record that embeds it.
+ * - Only embedded content that can become stale is found. A kind of record is skipped if each change of such a record makes
+ *   `updated_after` match all records that embed it.
  * - Two numbers collide with a probability of 2⁻⁴⁸. A collision costs a needless refetch, or leaves a stale record until the
  *   next sweep.
  */
@@ -17,11 +17,14 @@ import type { Processing } from "./Processing.ts"
 export interface Reference {
   /** Hash of the shared properties. */
   readonly content: number
-  /** `updated_after` does not match the embedding record when this content changes, so the record must be refetched. */
+  /**
+   * True if `updated_after` does not match the embedding record when this content changes, so that the embedding record must be
+   * refetched.
+   */
   readonly unannounced: boolean
 }
 
-/** By referenced record: its integration, kind and id, hashed to one number. */
+/** References by referenced record. The key is a hash of the referenced record's integration, kind and id. */
 export type References = ReadonlyMap<number, Reference>
 
 export const noReferences: References = new Map()
@@ -50,7 +53,7 @@ const referencePaths: ReadonlyMap<Model, ReadonlyArray<ReferencePath>> = new Map
 
 /**
  * A hash of 48 bits, which every database and JSON represent as an exact integer. It combines two 32-bit multiply-xor hashes.
- * It is not used for secrets, and for short texts it takes a twentieth of the time of a cryptographic hash.
+ * It must not be used for secrets. For short texts, it takes a twentieth of the time of a cryptographic hash.
  */
 const numberOf = (text: string): number => {
   let high = 0x811c9dc5

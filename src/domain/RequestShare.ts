@@ -1,18 +1,18 @@
 /**
- * Divides the request slots of an account between the processes of a fleet. Each process decides for itself, one at a time, from the
- * leases of all.
+ * Divides the request slots of an account between the processes of a fleet. The processes decide one at a time: each computes its share
+ * from the leases of all processes.
  *
  * Invariants
- * 1. A process takes only slots that no other lease has: all leases together never exceed the smallest concurrency of their processes.
- *    After a process with a smaller concurrency joined, no lease grows until the others have returned enough
+ * 1. A process takes only slots that are in no other lease, so that all leases together never exceed the smallest concurrency of their
+ *    processes. After a process with a smaller concurrency has joined, no lease grows until enough slots were returned
  * 2. A process with demand gets at least one slot if there are enough; otherwise the slots rotate
- * 3. The last free slot is only for a process that has none. So a process that starts, or that takes over from one that was killed, can
- *    send requests before the lease of the dead one expires
+ * 3. The last free slot is reserved for a process without slots. So a process that starts, or takes over from a killed process, can send
+ *    requests before the lease of the killed process expires
  *
  * Gotchas
- * - A lease that was not renewed for `silentAfter` belongs to a process that is perhaps dead. Its slots are taken until it expires, but it
- *   gets no share of the others.
- * - Shares are only a goal. Two processes that see different leases may both count on the same free slot, but only the first gets it.
+ * - A lease that was not renewed for `silentAfter` may belong to a dead process. Its slots stay taken until it expires, but the process
+ *   gets no share of the other slots.
+ * - A share is only a goal. Two processes that see different leases may expect the same free slot, but only the first gets it.
  */
 
 export interface Lease {
@@ -21,38 +21,41 @@ export interface Lease {
   readonly concurrency: number
   /** How many requests the process may have in flight. */
   readonly slots: number
-  /** How many it could use. */
+  /** How many slots the process could use. */
   readonly wanted: number
-  /** Time since it got its first slot, or since it has none, ms. */
+  /** Time for which the process has had at least one slot, or has had none, in ms. */
   readonly turn: number
-  /** Time since it was renewed, ms. */
+  /** Time since the lease was renewed, in ms. */
   readonly age: number
 }
 
 export interface Share {
   /** How many requests the process may have in flight. */
   readonly slots: number
-  /** How many it should have: it returns the others when their requests have ended. */
+  /** How many slots the process should have. It returns the others when their requests have ended. */
   readonly goal: number
-  /** Whether another process has demand too, and all together could use more slots than there are. */
+  /** True if another process has demand too, and all processes together could use more slots than there are. */
   readonly isContended: boolean
 }
 
-/** Longer than a process with demand takes to renew its lease, ms. */
+/** Longer than a process with demand takes to renew its lease, in ms. */
 export const silentAfter = 5_000
-/** How long a process keeps its only slot while others wait for one, ms. */
+/** How long a process keeps its only slot while others wait for one, in ms. */
 const turnLength = 2_000
 
 const isWaiting = ({ slots }: Lease): boolean => slots === 0
 
-/** Who is offered a slot first: those whose turn has just begun, then those who wait, and last those who have had their turn. */
+/**
+ * The order in which processes are offered slots: first those whose turn is not over, then those that wait for a slot, and last those
+ * whose turn is over.
+ */
 const rank = (lease: Lease): number => isWaiting(lease) ? 1 : lease.turn < turnLength ? 0 : 2
 const byTurn = (one: Lease, other: Lease): number =>
   rank(one) - rank(other) ||
   (isWaiting(one) ? other.turn - one.turn : one.turn - other.turn) ||
   (one.process < other.process ? -1 : 1)
 
-/** Gives one slot after another to the processes that want more. A second one is given only if a free one is left. */
+/** Gives slots one at a time, in turn, to the processes that want more. A process gets its second slot only if one slot then stays free. */
 const divide = (slots: number, inOrder: ReadonlyArray<Lease>): ReadonlyMap<string, number> => {
   const goals = new Map(inOrder.map(({ process }) => [process, 0]))
   let left = slots
@@ -65,7 +68,9 @@ const divide = (slots: number, inOrder: ReadonlyArray<Lease>): ReadonlyMap<strin
   return goals
 }
 
-/** `own`: the lease of the process that decides, with the slots that it keeps. `others`: those that have not expired. */
+/**
+ * `own`: the lease of the deciding process, with the slots that it keeps. `others`: the leases of other processes that have not expired.
+ */
 export const share = (own: Lease, others: ReadonlyArray<Lease>): Share => {
   const concurrency = Math.min(own.concurrency, ...others.map(({ concurrency }) => concurrency))
   const slotsOf = (leases: ReadonlyArray<Lease>) => leases.reduce((sum, { slots }) => sum + slots, 0)
@@ -76,11 +81,12 @@ export const share = (own: Lease, others: ReadonlyArray<Lease>): Share => {
   const goal = goals.get(own.process) ?? 0
   const free = concurrency - slotsOf(others) - own.slots
   const waiting = inOrder.filter((lease) => lease !== own && isWaiting(lease))
-  // the first slot after those who have waited longer, further ones after all who wait, and not the last one
+  // A process without slots gets one after the processes that have waited longer. A process with slots gets more after all waiting
+  // processes, and never the last free slot.
   const growth = own.slots === 0
     ? free > waiting.filter((lease) => byTurn(lease, own) < 0).length ? 1 : 0
     : Math.max(0, free - waiting.length - 1)
-  // at most twice as many as before, so that processes that are killed soon after their start do not leave all slots leased
+  // At most twice as many as before, so that a process that is killed soon after its start does not leave all slots leased.
   const next = Math.min(goal, Math.max(1, 2 * own.slots), own.slots + growth)
   return {
     slots: Math.max(own.slots, next),

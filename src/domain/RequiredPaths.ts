@@ -2,9 +2,10 @@
  * The paths that no redaction rule may name, because the service itself reads stored content there.
  *
  * Details
- * - Ids of repeated records: by these, references are found, candidates are derived, and a forgotten record is found in other records.
- * - Ids that tell which record a plugin's write changed, or whose copy has no id of its own.
- * - What decides which copy of a candidate is the newest, and whether the candidate is deleted.
+ * - Ids of embedded records: references are found by them, candidates are derived by them, and copies of a forgotten record are found by
+ *   them.
+ * - Ids that identify the record that a plugin's write changed, or an embedded copy that has no id.
+ * - The fields that decide which copy of a candidate is the newest, and whether the candidate is deleted.
  */
 import { derivedRegistry, entryOf, type Model } from "./Model.ts"
 
@@ -15,7 +16,7 @@ const idsOf: Partial<Record<Model, ReadonlyArray<string>>> = {
   "ats.offer": ["/application_id"]
 }
 
-/** By JSON Pointer: why it is required. */
+/** Why each path is required, by JSON Pointer. */
 const requiredPathsOf = (model: Model): ReadonlyMap<string, string> =>
   new Map([
     ["/id", "it is the id of the record"],
@@ -30,7 +31,7 @@ const requiredPathsOf = (model: Model): ReadonlyMap<string, string> =>
     )
   ])
 
-/** Why nothing at or below this JSON Pointer may be redacted in records of the model; undefined: it may be. */
+/** The reason why values at or below this JSON Pointer must not be redacted in records of the model; undefined if they may be redacted. */
 export const whyRequired = (model: Model, pointer: string): string | undefined => {
   for (const [path, why] of requiredPathsOf(model)) {
     if (pointer === path || pointer.startsWith(`${path}/`)) return why

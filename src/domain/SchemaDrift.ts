@@ -21,7 +21,7 @@ const decoders = new Map(
 )
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Each path once; empty if the record matches the schema. */
+/** The paths that do not match the schema, each once; empty if the record matches. */
 export const findSchemaDrift = (model: StreamModel, record: unknown): ReadonlyArray<string> => {
   const read = decoders.get(model)?.(record)
   if (read === undefined || Result.isSuccess(read)) return []

@@ -1,14 +1,13 @@
 /**
- * Finds properties that were switched off or on in the other system, and keeps their published values until an operator
- * decides.
+ * Finds properties that were switched off or on in the third-party system, and keeps their published values until an operator decides.
  *
  * Invariants
- * 1. After `keepPublished` with all paths that `findScopeChanges` found, no scope change is left
+ * 1. After `keepPublished` with all paths that `findScopeChanges` returned, `findScopeChanges` returns nothing
  *
  * Gotchas
  * - In a scope path `*` stands for every member of an array, so `/interviews/<id>/title` is the same path in every record.
- * - An empty array counts as empty like null does, because some fields turn into an empty array when they are switched off. An
- *   empty array that gets its first members has its own kind (`members`), because ordinary work looks the same.
+ * - An empty array is treated as empty, like null, because some fields become an empty array when they are switched off. An empty array
+ *   that gets its first members is a separate kind (`members`), because ordinary work looks the same.
  * - The published value is kept only if exactly one side is empty. A value that returns with different content is a change (C8).
  */
 import { isArray, isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
@@ -62,7 +61,7 @@ const scopeChangeOf = (before: JsonObject, after: JsonObject, { path }: PathChan
   return { path: `/${scopePath.join("/")}`, to: isNothing(b) ? "nothing" : isArray(a) ? "members" : "value" }
 }
 
-/** The paths in `changes` (from `before` to `after`) that became or stopped being empty; each path once. */
+/** The paths in `changes` (from `before` to `after`) that became empty or stopped being empty, each path once. */
 export const findScopeChanges = (
   before: JsonObject,
   after: JsonObject,

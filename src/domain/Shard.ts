@@ -1,6 +1,6 @@
 /**
- * Divides the integrations of a store into shards. Each shard has one owner for its streams and one for its deliveries, and both are
- * written only by their owner   (I10).
+ * Divides the integrations of a store into shards. Each shard has one owner for its streams and one for its deliveries. Only the owner of
+ * the streams writes streams, and only the owner of the deliveries writes deliveries   (I10).
  */
 import * as Arr from "effect/Array"
 
@@ -24,10 +24,10 @@ export const captureScopes = Arr.makeBy(shardCount, scopeOf)
 /** The ownership scope of an integration's streams. */
 export const captureScopeOf = (integration: string): string => scopeOf(shardOf(integration))
 
-/** The ownership scope of the events that have no delivery yet, and of the ticks. Its owner creates the deliveries of all shards. */
+/** The ownership scope of dispatching: its owner creates the deliveries of all shards from events and ticks. */
 export const dispatchScope = "delivery"
 
-/** The ownership scope of a shard's deliveries. Its owner runs them. */
+/** The ownership scope of a shard's deliveries. Its owner runs the handlers. */
 export const deliveryScopeOf = (shard: number): string => `${dispatchScope}/${shard}`
 
 export const deliveryScopes = Arr.makeBy(shardCount, deliveryScopeOf)

@@ -2,8 +2,8 @@
  * Finds the business steps (hired, declined, stage_changed, …) that a change represents; the rules are in `Model.ts`.
  *
  * Gotchas
- * - A new record that already has the outcome HIRED counts as `hired` (T2). For an old record that is read for the first
- *   time, the caller does not call this function, because the step happened long ago.
+ * - A new record that already has the outcome HIRED is reported as `hired` (T2). For an old record that is read for the first time, the
+ *   caller does not call this function, because the step happened long ago.
  */
 import { isObject, type JsonObject, type JsonValue } from "./Canonical.ts"
 import { entryOf, type Model, type TransitionRule } from "./Model.ts"

@@ -1,5 +1,5 @@
 /**
- * Estimates the watermark of a run: the server time up to which the stream is complete after it. The estimate is based on the
+ * Estimates the watermark of a run: the server time up to which the stream is complete after the run. The estimate is based on the
  * server's clock, never on record timestamps.
  *
  * Invariants
@@ -7,15 +7,15 @@
  *    earlier samples show   (I6)
  *
  * Gotchas
- * - A watermark that is too early costs some records read again; one that is too late loses changes. If the server's `Date`
- *   and our clock disagree with the known offset, the earlier of the two counts (W4, W5, W10).
+ * - If the watermark is too early, some records are read again; if it is too late, changes are lost. If the difference between the
+ *   server's `Date` and our clock is not the known offset, the earlier of the two estimates is used (W4, W5, W10).
  */
 
-/** Times of a run's first response. All milliseconds. */
+/** Times of a run's first response, in ms. */
 export interface ClockSample {
   /** The `Date` header, null if missing or unreadable. */
   readonly serverTime: number | null
-  /** Our clock. */
+  /** When the request was sent, by our clock. */
   readonly requestedAt: number
   readonly duration: number
 }
@@ -36,7 +36,7 @@ const maxSamples = 9
 /** With this many samples, two wrong ones do not change the median. With fewer, a median that puts the server's clock ahead is not used. */
 const minTrustedSamples = 5
 
-/** Median of the samples of server clock − our clock, ms; null before the first sample. */
+/** Median of the samples of server clock − our clock, in ms; null before the first sample. */
 export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
   if (offsets.length === 0) return null
   const sorted = [...offsets].sort((a, b) => a - b)
@@ -44,25 +44,28 @@ export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
   return sorted.length < minTrustedSamples && middle > maxSkew ? 0 : middle
 }
 
-/** `clockOffsets`: recent samples of server clock − our clock, ms. */
+/** `clockOffsets`: recent samples of server clock − our clock, in ms. */
 export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): WatermarkEstimate => {
   const known = knownOffset(clockOffsets)
   const duration = Math.ceil(sample.duration)
-  const byOurs = sample.requestedAt + (known ?? 0) - resolution - duration
-  if (sample.serverTime === null) return { watermark: byOurs, clockOffsets, isSkewed: false }
-  const byTheirs = sample.serverTime - resolution - duration
+  const byOurClock = sample.requestedAt + (known ?? 0) - resolution - duration
+  if (sample.serverTime === null) return { watermark: byOurClock, clockOffsets, isSkewed: false }
+  const byServerClock = sample.serverTime - resolution - duration
   const offset = Math.round(sample.serverTime - sample.requestedAt - sample.duration / 2)
   const next = [...clockOffsets, offset].slice(-maxSamples)
   if (known === null) {
-    return { watermark: Math.min(byTheirs, byOurs), clockOffsets: next, isSkewed: Math.abs(offset) > maxSkew }
+    return { watermark: Math.min(byServerClock, byOurClock), clockOffsets: next, isSkewed: Math.abs(offset) > maxSkew }
   }
   const isSkewed = Math.abs(offset - known) > maxSkew
-  return { watermark: isSkewed ? Math.min(byTheirs, byOurs) : byTheirs, clockOffsets: next, isSkewed }
+  return { watermark: isSkewed ? Math.min(byServerClock, byOurClock) : byServerClock, clockOffsets: next, isSkewed }
 }
 
 /**
- * Server time (ms) up to which every change of a stream is published or pending; null until the backfill is complete. Never
- * earlier than the time reported before: after a rewind or with a longer overlap, polls only read again what was already complete.
+ * Server time (ms) up to which every change of a stream is published or pending; null until the backfill is complete. The result never
+ * decreases: after a rewind, or with a longer overlap, polls only repeat reads of a time that was already complete. It subtracts the
+ * stream's own `overlap`, which starts at the configured minimum and grows with the delays that were observed. A poll subtracts at least
+ * the minimum that is configured now. If that minimum was raised later, the poll reads further back than it must, but the result need not
+ * move back.
  */
 export const completeTo = (stream: {
   readonly phase: "starting" | "backfilling" | "live"
@@ -87,7 +90,7 @@ const zoned = (text: string): string => {
   return /[+-]\d{2}$/.test(text) ? `${text}:00` : `${text}Z`
 }
 
-/** A time in ms as RFC 3339 text in UTC. */
+/** Formats a time in ms as RFC 3339 text in UTC. */
 export const formatTime = (millis: number): string => new Date(millis).toISOString()
 
 /** Parses a record's timestamp in any ISO form to ms; null if it is missing or not a time (W7, W9). */

@@ -9,7 +9,7 @@
  *
  * Gotchas
  * - A record is typed as the API returns it: any field except `id` may be null or absent, and an enumeration may have unknown values.
- * - Errors say what is wrong and where, but never contain the value: it may be personal data.
+ * - An error describes the problem and its location, but never contains the value, because it may be personal data.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -31,7 +31,7 @@ export interface Transition<M extends Model> {
 }
 
 interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
-  /** Of two events of one log, the later one has the greater text. */
+  /** Orders the events of one log: the later of two events has the greater text. */
   readonly sequence: string
   /** The span in which Rollcall stored the event, as W3C `traceparent`; null if no trace was recorded. */
   readonly traceparent: string | null
@@ -39,7 +39,7 @@ interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
 }
 
 /**
- * A complete event of a model. `before` of an `updated` or `deleted` event is null if that content is no longer kept: it is past
+ * A complete event of a model. `before` of an `updated` or `deleted` event is null if that content is no longer kept, because it is past
  * retention, erased by its source, or forgotten.
  */
 export type EventOf<M extends Model> =
@@ -255,7 +255,7 @@ export class CurrentRecords {
     return (state?.record ?? null) as RecordOf<M> | null
   }
 
-  /** Live records of a model, in one integration or, without `integration`, in all. */
+  /** Live records of a model in one integration, or in all integrations if `integration` is not given. */
   *list<M extends Model>(model: M, integration?: string): Generator<RecordOf<M>> {
     for (const state of this.#records.values()) {
       if (state.model !== model || (integration ?? state.integration) !== state.integration) continue
@@ -265,7 +265,7 @@ export class CurrentRecords {
 
   /**
    * Drops the records of a stream that have an earlier generation, because they no longer exist. Returns the dropped records.
-   * Call it when the progress topic (`rollcall.progress`) names this generation and the stream's topic has been read up to there.
+   * Call it when the progress topic (`rollcall.progress`) names this generation, after the stream's topic has been read up to that message.
    */
   startGeneration(
     stream: { readonly integration: string; readonly model: Model; readonly generation: number }

@@ -18,16 +18,16 @@ import type { Calls, End, Handler } from "./Calls.ts"
 
 const checkInterval = "500 millis"
 const beatInterval = "2 seconds"
-/** Scopes whose calls are claimed at the same time. */
+/** Maximum number of scopes whose calls are claimed at the same time. */
 const claims = 4
-/** During an outage of the store. The caller does not wait longer either. */
+/** How long a reply is tried to be stored during an outage of the store. The caller waits no longer either. */
 const longestAnswer = "1 minute"
-/** The handover of a scope does not wait longer for the replies of interrupted calls. */
+/** How long the handover of a scope waits for the replies of interrupted calls. */
 const longestHandover = "1 second"
 
 interface Served {
   readonly handlers: ReadonlyArray<Handler>
-  /** Calls are executed in it: they are interrupted when it closes, and a call that comes too late at once. */
+  /** The `Scope` in which calls are executed. They are interrupted when it closes, and later calls are interrupted at once. */
   readonly executions: Scope.Closeable
 }
 

@@ -1,8 +1,10 @@
 /**
- * The side of a call that waits for the reply. One statement per interval looks after all calls that wait, and none runs otherwise.
+ * The side of a call that waits for the reply. One statement per interval checks all calls that wait. There is no statement if no call
+ * waits.
  *
  * Gotchas
- * - Whether a process still executes a call follows from its heartbeats and this process's monotonic clock: clocks of processes differ.
+ * - Whether a process still executes a call is decided by its heartbeats and by the monotonic clock of this process, because the clocks
+ *   of processes differ.
  */
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
@@ -18,7 +20,7 @@ import type { StoreError } from "../store/Store.ts"
 import { type CallError, type Calls, type Method, notTaken, type Unanswered, unanswered } from "./Calls.ts"
 
 const lookInterval = "250 millis"
-/** A scope that no process serves for this long is reported to the caller; a scope that moves is served again sooner. */
+/** If no process serves a scope for this long, the caller gets an error. A scope that moves is served again sooner. */
 const patience = Duration.seconds(10)
 /** A process that misses several heartbeats has ended or is frozen. Also the longest wait for a store that does not answer. */
 const longestSilence = Duration.toMillis("15 seconds")
@@ -29,12 +31,12 @@ const longestWithdrawal = "2 seconds"
 /** `reply`: null if it cannot be decrypted. */
 type Outcome = { readonly reply: string | null } | "not taken" | Unanswered["reason"]
 
-/** Times are those of the monotonic clock, ms. */
+/** Times are those of the monotonic clock, in ms. */
 interface Waiting {
   readonly since: number
   /** When the call was last seen in the store. */
   seenAt: number
-  /** When the process that executes the call last gave a sign of life, and which. */
+  /** When the last heartbeat of the process that executes the call was seen, and the number of that heartbeat. */
   aliveAt: number
   beats: number | null
   readonly outcome: Deferred.Deferred<Outcome>
@@ -89,7 +91,7 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
         if (isLost(one, call, now)) lost.push(id)
       } else if (now - one.since >= Duration.toMillis(patience)) late.push(id)
     }
-    // a call whose state has changed meanwhile is not removed, and is looked at again
+    // a call whose state has changed in the meantime is not removed, and is checked again
     if (late.length > 0) yield* settleAll(yield* queue.remove(late, "waiting"), "not taken")
     if (lost.length > 0) yield* settleAll(yield* queue.remove(lost, "running"), "ended")
     if (replied.length > 0) yield* queue.remove(replied)

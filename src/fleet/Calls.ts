@@ -1,12 +1,13 @@
 /**
- * Calls between the processes of a fleet: each process answers operators, and the process that owns a scope executes the commands for it.
+ * Calls between the processes of a fleet: every process accepts commands of operators, and the process that owns a scope executes the
+ * commands for it.
  *
  * Invariants
  * 1. A call is executed at most once, and only by the owner of its scope   (I10)
  * 2. A call that fails with `NotTaken` was not executed, and will not be
  *
  * Gotchas
- * - A caller that is interrupted withdraws its call. If it is being executed, it is interrupted within seconds.
+ * - A caller that is interrupted withdraws its call. If the call is being executed, it is interrupted within seconds.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -23,12 +24,12 @@ export class NotTaken extends Schema.TaggedError<NotTaken>()("NotTaken", {}) {
     return "no process is ready to execute the command, because its streams are moving to another process; nothing was changed"
   }
   get hint(): string {
-    return "try again in a few seconds; if this lasts, check with `rollcall fleet` that the processes run"
+    return "try again in a few seconds; if this lasts, check with `rollcall fleet` that the processes are running"
   }
 }
-/** A process took the call and will not answer. */
+/** A process took the call, and will send no reply. */
 export class Unanswered extends Schema.TaggedError<Unanswered>()("Unanswered", {
-  /** `store`: the database did not answer for so long that the caller does not know. */
+  /** `store`: the database did not answer in time, so the caller does not know the outcome. */
   reason: Schema.Literals(["ended", "store"]),
   /** The command that shows whether the call took effect. */
   check: Schema.String
@@ -121,13 +122,13 @@ export class Calls extends Context.Service<Calls, {
   /** Whether this process serves the scope, so that a command needs no call. */
   readonly isLocal: (scope: string) => boolean
   /**
-   * Executes the calls of other processes for this scope until the surrounding scope closes; calls that are being executed are then
-   * interrupted. Begin after the scope's ownership was taken and its streams are read.
+   * Executes the calls of other processes for this scope until the surrounding `Scope` closes; calls that are being executed are then
+   * interrupted. Call this after the ownership of the scope was taken and the reading of its streams has started.
    */
   readonly serve: (scope: string, handlers: ReadonlyArray<Handler>) => Effect.Effect<void, never, Scope.Scope>
   /**
-   * Has the owner of the scope execute the method, and waits for the result. A defect there is a defect here. `StoreError`: the call was
-   * not stored, or the method failed with this error.
+   * Makes the owner of the scope execute the method, and waits for the result. A defect of the method is a defect of this effect. It
+   * fails with `StoreError` if the call was not stored, or if the method failed with this error.
    */
   readonly call: <P, A, E>(
     scope: string,

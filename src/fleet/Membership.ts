@@ -1,8 +1,8 @@
 /**
- * Lists this process among those of the store: it reports again and again that it runs, until it ends.
+ * Lists this process among those of the store: it reports at an interval that it is running, until it stops.
  *
  * Gotchas
- * - Nothing waits for a report. While the store does not answer, the process counts as silent, and it is listed again afterwards.
+ * - Nothing waits for a report. While the store does not answer, the process becomes silent. It is listed again afterwards.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -12,16 +12,16 @@ import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import { Processes, type ProcessProblem, type ProcessReport } from "../store/Processes.ts"
 
-/** Shorter than the time after which a process counts as silent. */
+/** Shorter than the time after which a process is shown as silent. */
 const reportTimeout = "4 seconds"
-/** A process that ends does not wait longer for the store. */
+/** How long a process that stops waits for the store. */
 const leaveTimeout = "1 second"
 const pruneInterval = Duration.toNanosUnsafe("1 hour")
-/** A report that takes longer does not show how far the two clocks are apart. */
+/** If a report takes longer, it does not show the difference between the two clocks. */
 const longestRoundTrip = Duration.toNanosUnsafe("1 second")
 
 export class Membership extends Context.Service<Membership, {
-  /** Adds the URL of the operating API, and what does not work in this process, to the reports. */
+  /** Adds the URL of the operating API, and the problems of this process, to the reports. */
   readonly announce: (
     address: string,
     problems: Effect.Effect<ReadonlyArray<ProcessProblem>>
@@ -53,12 +53,12 @@ export class Membership extends Context.Service<Membership, {
         })
         const beat = wakeUp.close.pipe(
           Effect.andThen(Effect.ignore(Effect.timeout(report, reportTimeout))),
-          // a defect must not end the reports: the process would count as silent although it works
+          // a defect must not stop the reports, because the process would be shown as silent although it works
           Effect.catchDefect((defect) => Effect.logError("this process could not report that it runs", defect)),
           Effect.andThen(Effect.raceFirst(Effect.sleep(processes.heartbeatInterval), wakeUp.await))
         )
 
-        // before the loop starts, so that the loop ends first
+        // The finalizer is added before the loop starts, so that it runs after the loop has stopped.
         yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(processes.leave, leaveTimeout)))
         yield* Effect.forkScoped(Effect.forever(beat))
         return Membership.of({

@@ -3,8 +3,8 @@
  * when a process joins, leaves or dies.
  *
  * Gotchas
- * - Correctness never depends on the placement: a process that was frozen believes for a moment that it still has its singletons. Every
- *   commit checks the owner's epoch in its own transaction   (I10).
+ * - Correctness never depends on the placement: a process that was frozen still runs its singletons for a moment, although they have
+ *   moved. Every commit checks the owner's epoch in its own transaction   (I10).
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,9 @@ interface Entry {
   readonly scope: Scope.Scope
 }
 
-/** Attaches an engine that decides where singletons run. It starts after they are registered, and ends before. */
+/**
+ * Attaches an engine that decides where singletons run. The engine starts after the singletons are registered, and stops before they are.
+ */
 export class PlacementEngine extends Context.Service<PlacementEngine, {
   readonly attach: (register: RegisterSingleton) => Effect.Effect<void, never, Scope.Scope>
   /** Opened by the engine once this process has its share. It stays open. */
@@ -58,7 +60,7 @@ const makeRegistry = () => {
 export class Placement extends Context.Service<Placement, {
   readonly singleton: RegisterSingleton
 }>()("rollcall/fleet/Placement") {
-  /** Runs everything in this process. */
+  /** Runs all singletons in this process. */
   static readonly local: Layer.Layer<Placement | PlacementEngine> = Layer.effectContext(
     Effect.sync(() =>
       Context.make(PlacementEngine, { attach: () => Effect.void, joined: Latch.makeUnsafe(true) }).pipe(
@@ -67,7 +69,7 @@ export class Placement extends Context.Service<Placement, {
     )
   )
 
-  /** Runs nothing until an engine is attached. */
+  /** Runs no singleton until an engine is attached. */
   static readonly layer: Layer.Layer<Placement | PlacementEngine> = Layer.effectContext(Effect.sync(() => {
     const { attach, singleton } = makeRegistry()
     return Context.make(PlacementEngine, { attach, joined: Latch.makeUnsafe(false) }).pipe(

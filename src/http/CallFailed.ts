@@ -5,7 +5,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { CallError } from "../fleet/Calls.ts"
 import { NotTaken, OutcomeUnknown } from "./Problem.ts"
 
-/** In seconds: a shard that moves arrives within this time. */
+/** In seconds. A shard that is moving between processes arrives within this time. */
 const retryAfter = "5"
 
 const withRetryAfter = HttpEffect.appendPreResponseHandler((_, response) =>

@@ -1,6 +1,6 @@
 /**
- * Completes the generated OpenAPI 3.1 document of the operating API: adds what the contract's schemas cannot express, and what all
- * endpoints have in common.
+ * Completes the generated OpenAPI 3.1 document of the operating API: adds the details that the contract's schemas cannot express, and
+ * those that all endpoints have in common.
  *
  * Gotchas
  * - The generator describes every query parameter as a string, so the actual types are added here.
@@ -14,9 +14,9 @@ type Json = Readonly<Record<string, unknown>>
 const tags: Readonly<Record<string, string>> = {
   feed: "The event log and the current records, for consumers",
   changes: "Search for changes, their paths and their content, for people",
-  schemas: "JSON Schemas of what is published",
+  schemas: "JSON Schemas of the published data",
   streams: "The state of each stream",
-  integrations: "Integrations that are added and removed while Rollcall runs",
+  integrations: "Integrations that are added and removed while Rollcall is running",
   streamDetail: "One stream in detail, and its runs",
   streamCommands: "Commands for one stream",
   holds: "Changes that wait for a decision of an operator",
@@ -102,10 +102,10 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "overview.show": { summary: "Get or stream the state of the installation" },
   "overview.streams": { summary: "Search and sort the streams" },
   "overview.history": { summary: "List the samples of the last day" },
-  "health.live": { summary: "Liveness", description: "Responds as long as the process can respond at all." },
+  "health.live": { summary: "Liveness", description: "Responds as long as the process can respond." },
   "health.ready": {
     summary: "Readiness",
-    description: "200 if the store, the streams and the sinks work, otherwise 503; `checks` says which of them fails."
+    description: "200 if the store, the streams and the sinks work, otherwise 503; `checks` shows which of them failed."
   }
 }
 
@@ -120,7 +120,7 @@ const several = (description: string, values?: ReadonlyArray<string>): Json => (
 const nextPage = { description: "`next` of the previous page" }
 const time = (description: string): Json => ({ description, schema: { type: "string", format: "date-time" } })
 
-/** By name, or by operation and name if the same name means something else there. */
+/** By name, or by operation and name if the parameter means something else in that operation. */
 const parameters: Readonly<Record<string, Json>> = {
   limit: {
     description: "Largest number of items in the page",
@@ -131,16 +131,16 @@ const parameters: Readonly<Record<string, Json>> = {
   integration: { description: "Id of the integration, `<tool>:<identifier>`" },
   model: { description: "Name of the model" },
   plugin: { description: "Name of the plugin" },
-  handler: { description: "Only of this handler, `<plugin>/<handler>`" },
-  reason: { description: "Only of this reason" },
+  handler: { description: "Only those of this handler, `<plugin>/<handler>`" },
+  reason: { description: "Only with this reason" },
   command: { description: "`poll`, `sweep`, `backfill`, `pause` or `resume`" },
   name: { description: "Name of the schema: `<model>`, `<model>.event` or `progress`" },
   version: { description: "Version of the schema", schema: { type: "integer", minimum: 1 } },
   state: { description: "Only holds in this state" },
   origin: { description: "`backfill`: the changes are published as old records" },
   silent: { description: "`true`: the changes are stored and not published" },
-  since: time("Only what happened at or after this time"),
-  until: time("Only what happened before this time"),
+  since: time("Only entries from this time on"),
+  until: time("Only entries before this time"),
   accept: { description: "`text/event-stream`: an endless stream instead of a page" },
   "last-event-id": {
     description: "In a stream: the `id` after which it resumes. It takes precedence over `after` and `since`"
@@ -270,7 +270,7 @@ export const completeDocument = (document: Json): Record<string, unknown> => {
           in: "cookie",
           name: "rollcall_8477",
           description:
-            "The session of a browser that signed in at `/login`. The name has the port, and over TLS it begins with `__Host-`"
+            "The session of a browser that signed in at `/login`. The name contains the port, and over TLS it starts with `__Host-`"
         }
       }
     }

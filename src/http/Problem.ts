@@ -57,10 +57,13 @@ export class OperateTokenRequired
   extends problem<OperateTokenRequired>()("OperateTokenRequired", 403, "The read token does not allow commands")
 {}
 
-/** 403: a name that an attacker points at this address must not become an origin of this server. */
+/**
+ * 403: the request used a host name that is not allowed. A name that an attacker points at this address must not become an origin of this
+ * server.
+ */
 export class HostNotAllowed extends problem<HostNotAllowed>()("HostNotAllowed", 403, "Host name not allowed") {}
 
-/** 403: a web page of another origin, open in a browser that reaches this server, must not send requests. */
+/** 403: a web page of another origin sent the request from a browser that reaches this server. */
 export class OriginNotAllowed
   extends problem<OriginNotAllowed>()("OriginNotAllowed", 403, "Requests from a page of another origin are not allowed")
 {}
@@ -97,7 +100,7 @@ export class ResolutionMalformed
 /** 409: the request is valid, but not in the current state. */
 export class Conflict extends problem<Conflict>()("Conflict", 409, "Not possible in the current state", withHint) {}
 
-/** The 409 of a refusal that says why and what to do. */
+/** The problem 409 for a refusal, with its reason and a hint. */
 export const toConflict = ({ hint, message }: { readonly hint: string; readonly message: string }): Conflict =>
   new Conflict({ detail: message, hint })
 
@@ -114,7 +117,7 @@ export class TooManyReaders
   extends problem<TooManyReaders>()("TooManyReaders", 503, "Too many readers of the event stream", withHint)
 {}
 
-/** 503: clients hold too many pages that they have not read. */
+/** 503: clients have requested too many pages that they have not received. */
 export class TooManyPages extends problem<TooManyPages>()("TooManyPages", 503, "Too many unread pages", withHint) {}
 
 /** 503: the store did not answer. */
@@ -122,7 +125,10 @@ export class StoreUnavailable
   extends problem<StoreUnavailable>()("StoreUnavailable", 503, "The store is unavailable")
 {}
 
-/** 503: the process that executes commands for these streams changes. Nothing was changed; the header `Retry-After` says when to repeat. */
+/**
+ * 503: the streams are moving to another process. Nothing was changed; the header `Retry-After` contains the time
+ * after which to repeat the request.
+ */
 export class NotTaken extends problem<NotTaken>()("NotTaken", 503, "The streams are moving", withHint) {}
 
 /** 504: the process that executed the command ended. */

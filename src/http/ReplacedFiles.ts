@@ -2,8 +2,8 @@
  * Files that may be replaced while the process runs: the certificate, and the tokens. They are read again every minute.
  *
  * Gotchas
- * - Files that belong together are replaced one after another. While they cannot be used, the previous content stays in use; why
- *   is logged once.
+ * - Files that belong together are replaced one after another. While they cannot be used together, the previous content stays in use, and
+ *   the reason is logged once.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -23,7 +23,7 @@ export interface Replaceable<A> {
   readonly first: A
   readonly read: Effect.Effect<A, Fault>
   readonly isSame: (one: A, other: A) => boolean
-  /** Uses new content. Returns what the log says about it. */
+  /** Uses new content. Returns the annotations of the log line about it. */
   readonly use: (content: A) => Readonly<Record<string, string>>
 }
 

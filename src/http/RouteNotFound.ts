@@ -19,7 +19,9 @@ import { MethodNotAllowed, NotFound } from "./Problem.ts"
 const pages = [...consolePaths, ...assetPaths, "/docs", "/login", "/metrics", "/openapi.json"] as const
 /** The forms of these pages, which are not commands. */
 export const forms: ReadonlyArray<string> = ["/login", "/logout", "/logout/everywhere"]
-/** Paths contain percent-encoded integration ids. With the router's default limit of 100, long ids could not be removed. */
+/**
+ * Paths contain percent-encoded integration ids. With the router's default limit of 100, integrations with long ids could not be removed.
+ */
 export const maxParameterLength = 3 * 255
 
 const known = FindMyWay.make<string>({ maxParamLength: maxParameterLength })

@@ -65,11 +65,11 @@ import * as UnknownParameters from "./UnknownParameters.ts"
 
 export interface ServerOptions extends TokenSources {
   readonly host: string
-  /** 0 = any free port. */
+  /** 0 for any free port. */
   readonly port: number
-  /** Names under which the API is reached, besides those of this machine. */
+  /** Names under which clients reach the API, in addition to the names of this machine. */
   readonly hosts: ReadonlyArray<AllowedHost>
-  /** null: without TLS. */
+  /** Null if the server does not use TLS. */
   readonly tls: TlsFiles.TlsFiles | null
   /** Whether the event log is published to a sink. */
   readonly publishes: boolean
@@ -125,7 +125,7 @@ const errorsAsProblems =
       )
     })
 
-/** Every request passes through these, the outermost first. */
+/** The middleware of every request, the outermost first. */
 const middleware = (access: Reachability, limits: Limits) => {
   const limited = RequestLimits.make(limits)
   const withProblems = errorsAsProblems(limits)

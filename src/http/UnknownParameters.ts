@@ -2,8 +2,8 @@
  * Refuses requests with a query parameter that their endpoint does not have. A misspelled filter would otherwise select everything.
  *
  * Gotchas
- * - The names are those that the router has found: it takes `;` and `#` after the path for the start of a query, too.
- * - A name is quoted only in part: it may be long, or a value in the wrong place.
+ * - The names are those that the router has found. The router treats `;` and `#` after the path as the start of a query too.
+ * - A long name is quoted only in part, because it may be a value in the wrong place.
  */
 import * as Effect from "effect/Effect"
 import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"

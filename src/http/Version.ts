@@ -1,4 +1,4 @@
 import { createRequire } from "node:module"
 
-/** The version of this package. Its package.json is two folders up, both from `src/http/` and from `dist/http/`. */
+/** The version of this package. The package.json is two folders up from both `src/http/` and `dist/http/`. */
 export const { version }: { readonly version: string } = createRequire(import.meta.url)("../../package.json")

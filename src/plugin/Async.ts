@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. A capability that is called while a step runs belongs to that step, as in a handler that is an Effect
- * 2. A handler or a step is done only when all calls that it made are done; a failed call that it did not await fails it
+ * 2. A handler or a step is done only when all calls that it made are done; a failed call that was not awaited makes the handler or the
+ *    step fail
  *
  * Gotchas
  * - A thrown value that is not one of the three failures (`Transient`, `RateLimited`, `Permanent`) is a defect: a bug in the handler.
@@ -89,7 +90,7 @@ type Services = Context.Context<Capabilities>
 
 /** One run of a handler or of a step. */
 interface Invocation {
-  /** They include the current step, to which writes are attributed. */
+  /** The services of the run. They include the current step, to which writes are attributed. */
   readonly services: Services
   readonly calls: PendingCalls
 }

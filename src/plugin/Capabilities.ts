@@ -1,9 +1,9 @@
 /**
- * Everything a handler may use, as services. Each attempt gets its own instances, so dry runs, tests and replays provide other layers.
+ * The services that a handler may use. Each attempt gets its own instances, so dry runs, tests and replays provide other layers.
  *
  * Invariants
  * 1. An attempt that no longer owns its delivery writes nothing   (X16)
- * 2. A write whose outcome is unknown is repeated only if repeating it is safe, or if the handler declared it so   (L5)
+ * 2. A write whose outcome is unknown is repeated only if repeating it is safe, or if the handler has declared that it is   (L5)
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -24,7 +24,7 @@ import type { HandlerError } from "./Failure.ts"
  */
 export type OnUnknown = "repeat" | "verify" | "deadLetter"
 
-/** The form or scale that a write is checked against before it is sent, in addition to its schema; and `onUnknown`. */
+/** Options of a write: the form or scale against which it is checked before it is sent, in addition to its schema, and `onUnknown`. */
 export type WriteOptions<W extends WriteName> =
   & { readonly onUnknown?: OnUnknown }
   & (W extends "createEmployee" ? { readonly form?: EmployeeForm }
@@ -43,7 +43,7 @@ export type Writes = {
 
 type ReadResult<R extends keyof typeof readSchemas> = (typeof readSchemas)[R]["Type"]
 
-/** Reads that send a request to the API now. */
+/** Reads that send a request to the API. */
 export interface Reads {
   readonly attachments: (applicationId: string) => Effect.Effect<ReadResult<"attachments">, HandlerError>
   readonly employeeForm: (staffingEntityId?: string) => Effect.Effect<EmployeeForm, HandlerError>

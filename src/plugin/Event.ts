@@ -47,7 +47,7 @@ export interface Envelope<M extends Model> {
   readonly kind: Kind
   readonly origin: Origin
   readonly changes: ReadonlyArray<Change>
-  /** Why a record counts as deleted. */
+  /** Why the record was published as deleted; null for other events. */
   readonly reason: DeleteReason | null
   /** Whether the record was created again after it was deleted. */
   readonly restored: boolean
@@ -66,7 +66,7 @@ interface Created<M extends Model> {
 }
 interface Deleted<M extends Model> {
   readonly kind: "deleted"
-  /** null if the reason is `forgotten`: an operator had the record removed, and its content is gone. */
+  /** Null if the reason is `forgotten`: an operator had the record removed, so its content no longer exists. */
   readonly before: RecordOf<M> | null
   readonly after: null
 }

@@ -3,7 +3,7 @@
  * service and the test kit, so the two cannot differ.
  *
  * Invariants
- * 1. A change that the plugin's own writes caused entirely is delivered to it only with `echo: "deliver"`
+ * 1. A plugin receives a change that was caused entirely by its own writes only with `echo: "deliver"`
  */
 import * as Struct from "effect/Struct"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"

@@ -8,13 +8,13 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type DurationInput, toDuration } from "../domain/DurationText.ts"
 
-/** The delivery is tried again with back-off. Counts as an attempt. */
+/** The delivery is tried again with back-off, until its attempts are used up. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   message: Schema.String,
   cause: Schema.optionalKey(Schema.Defect())
 }) {}
 
-/** The delivery is tried again after `retryAfter`. Does not count as an attempt. */
+/** The delivery is tried again after `retryAfter`. This uses up none of its attempts. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", { retryAfter: Schema.Duration }) {
   /** `RateLimited.after("30 seconds")` */
   static after(wait: DurationInput): RateLimited {
@@ -56,7 +56,7 @@ export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
 
 export type HandlerError = Transient | RateLimited | Permanent
 
-/** The same failure, with a message that says that the handler did not await the promise of `call`. */
+/** The same failure, with a message that explains that the handler did not await the promise of `call`. */
 export const asNotAwaited = (call: string, failure: HandlerError): HandlerError => {
   if (failure._tag === "RateLimited") return failure
   const message = `${call} failed, and its promise was not awaited: ${failure.message}`
@@ -68,7 +68,7 @@ export const asNotAwaited = (call: string, failure: HandlerError): HandlerError 
 export const isHandlerError = (error: unknown): error is HandlerError =>
   error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
 
-/** An error that the handler's code neither awaited nor caught. `message` says where it occurred and contains no value. */
+/** An error that the handler's code neither awaited nor caught. `message` names the place where it occurred, and contains no value. */
 export class Uncaught extends Error {
   override readonly name = "Uncaught"
 }

@@ -5,8 +5,8 @@
  * 1. A run ends only after all its calls have ended
  *
  * Gotchas
- * - Only promises that the capabilities returned are tracked. A promise that the function created itself is noticed only by
- *   the process, when it is rejected and nothing awaits it.
+ * - Only promises that the capabilities returned are tracked. A promise that the function created itself is noticed only if it is
+ *   rejected and nothing awaits it. Then the process reports it.
  */
 import { asNotAwaited, isHandlerError, Uncaught } from "./Failure.ts"
 
@@ -37,7 +37,7 @@ export class PendingCalls {
     []
   #over = false
 
-  /** `around`: for a step, the run that contains it. Calls made after the step ended belong to that run. */
+  /** `around`: for a step, the run that contains the step. Calls that are made after the step has ended belong to that run. */
   constructor(around: PendingCalls | null) {
     this.#around = around
   }

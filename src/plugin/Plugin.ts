@@ -6,7 +6,8 @@
  * - A handler may run more than once for an event. An effect that must happen only once goes through `Api` or `Journal`.
  * - Mistakes in a plugin are collected in `issues` when it is built. Start, `doctor` and the test kit report them.
  * - An async function can be passed as a handler directly. In TypeScript, `Plugin.async` around it gives its parameters their types.
- * - A handler that computes without ever yielding blocks the whole process. It is named in the log, but cannot be stopped.
+ * - A handler that computes without ever yielding blocks the whole process. The log names such a handler, but the handler cannot be
+ *   stopped.
  */
 import type * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -81,7 +82,7 @@ export interface HandlerOptions {
 export interface EventOptions extends HandlerOptions {
   /** Origins of the events to deliver; by default all except `backfill`. */
   readonly origins?: ReadonlyArray<Origin>
-  /** Whether a change that the plugin's own writes caused entirely is delivered to it; `ignore-own` by default. */
+  /** Whether the plugin receives a change that was caused entirely by writes of this plugin; `ignore-own` by default. */
   readonly echo?: "ignore-own" | "deliver"
 }
 
@@ -130,7 +131,10 @@ export interface Values {
 export interface Settings {
   /** Configuration values, which take precedence over the environment. */
   readonly values?: Values
-  /** Per integration: off, on, or on with its own values. `others` applies to integrations that are not listed. */
+  /**
+   * Per integration: off, on, or on with values that apply only to that integration. `others` applies to integrations that are not
+   * listed.
+   */
   readonly integrations?: Readonly<Record<string, boolean | { readonly values: Values }>>
   /** Whether the plugin is on in integrations that are not listed; true by default. */
   readonly others?: boolean

@@ -2,8 +2,8 @@
  * Whether a plugin is on in an integration, and its configuration there.
  *
  * Gotchas
- * - Precedence of values: those of the integration, then those of the plugin, then the environment.
- * - The file of a variable is read whenever the configuration is: once in each process.
+ * - Values of the integration take precedence over values of the plugin, and these take precedence over the environment.
+ * - The file of a variable is read once in each process, when the configuration is read.
  */
 import * as Config from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
@@ -24,7 +24,7 @@ export const isEnabledIn = ({ settings }: Pick<Plugin<unknown>, "settings">, int
   return own === undefined ? settings.others !== false : own !== false
 }
 
-/** Names like `TEAM_SIZE`, as the environment has them. */
+/** The name of a variable in the environment, such as `TEAM_SIZE`. */
 const variableOf = (path: ConfigProvider.Path): string => path.join("_")
 
 const readText = (path: string): Effect.Effect<string> =>
@@ -35,9 +35,9 @@ const readText = (path: string): Effect.Effect<string> =>
 
 /** Names of variables, collected while a configuration is read. */
 interface Lookups {
-  /** Looked up by the plugin. */
+  /** Variables that the plugin looked up. */
   readonly wanted: Set<string>
-  /** `<NAME>_FILE` whose file is empty or cannot be read. */
+  /** The variables `<NAME>_FILE` whose file is empty or cannot be read. */
   readonly unreadable: Set<string>
 }
 
@@ -89,7 +89,7 @@ export const configurationOf = <C>(
     const lookups: Lookups = { wanted: new Set(), unreadable: new Set() }
     const unconfigured = (...messages: ReadonlyArray<string>) =>
       new IncompleteConfiguration({ plugin: plugin.name, integration, message: messages.join("; ") })
-    // a variable that the plugin itself looks up is the value FILE of a group, and not the name of a file
+    // a variable that the plugin itself looks up contains the value `FILE` of a group, not the path of a file
     const unreadable = () =>
       [...lookups.unreadable].filter((name) => !lookups.wanted.has(name)).map((name) =>
         `${name} names a file that is empty or cannot be read`
@@ -97,7 +97,7 @@ export const configurationOf = <C>(
     return providerFor(plugin, integration, lookups).pipe(
       Effect.flatMap((provider) => configOf(plugin).parse(provider)),
       Effect.mapError(({ message }) => unconfigured(message, ...unreadable())),
-      // an optional value whose file is missing must not count as one that is not set
+      // an optional value whose file is missing must not be treated as not set
       Effect.filterOrFail(() => unreadable().length === 0, () => unconfigured(...unreadable())),
       // the thrown error is left out of the message: it may contain a configuration value
       Effect.catchDefect(() => Effect.fail(unconfigured("a function in the plugin's configuration threw an error")))

@@ -2,7 +2,7 @@
  * Sends HTTP requests to servers other than the unified API.
  *
  * Gotchas
- * - Messages name only the host: the rest of the URL may contain a secret.
+ * - Messages contain only the host, because the rest of the URL may contain a secret.
  * - A request that failed may have taken effect. Its delivery is nevertheless tried again, so the request may be sent twice.
  */
 import * as Clock from "effect/Clock"

@@ -3,7 +3,7 @@
  * finds the same mistakes; for a plugin in plain JavaScript this is the only check.
  *
  * Invariants
- * 1. All mistakes are found, not only the first. Each issue says what is wrong, where, and how to fix it
+ * 1. All mistakes are found, not only the first. Each issue names the mistake, its place and the fix
  */
 import * as Config from "effect/Config"
 import * as Option from "effect/Option"

@@ -88,7 +88,7 @@ const makeScene = Effect.gen(function*() {
           settings,
           processing: Processing.defaultProcessing(key.model),
           derivedProcessing: null,
-          overlapMin: overlapMin,
+          minOverlap: overlapMin,
           confirmInterval: overlapMin,
           guard: Guard.thresholds,
           owner

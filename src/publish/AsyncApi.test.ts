@@ -4,7 +4,7 @@ import { assert, describe, it } from "vitest"
 import { entry } from "../../test/integration/publish/Entries.ts"
 import { modelNames } from "../domain/Model.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
-import { toRecord } from "./kafka/Headers.ts"
+import { toRecord } from "./kafka/HeaderTemplate.ts"
 import { makeEncoder, progressMessage, stateRemoval } from "./kafka/KafkaMessage.ts"
 import { progressDataSchema } from "./SchemaDocuments.ts"
 

@@ -19,7 +19,7 @@ export interface AsyncApiOptions {
   readonly state: boolean
   /** The form of the values of events; `cloudevents` by default. */
   readonly format?: Format
-  /** Whether the values begin with the id of their schema in a schema registry. */
+  /** Whether the values start with the id of their schema in a schema registry. */
   readonly registered?: boolean
 }
 

@@ -96,7 +96,7 @@ describe("progress", () => {
         settings: { ...tags, model: "ats.tag", account: "default", interval: minutes(1), sweepInterval: hours(6) },
         processing: Processing.defaultProcessing("ats.tag"),
         derivedProcessing: null,
-        overlapMin: minutes(5),
+        minOverlap: minutes(5),
         confirmInterval: minutes(10),
         guard: Guard.thresholds
       }

@@ -1,6 +1,5 @@
 /**
- * Decides when to report how far streams are complete: once all events are published that were in the log when the watermarks were
- * read.
+ * Decides when to report how far streams are complete: after all events that were in the log when the watermarks were read are published.
  *
  * Invariants
  * 1. The watermarks and the newest position are read at the same moment. A page's events and its watermark are committed
@@ -34,7 +33,7 @@ export interface Progress {
   readonly checkNow: () => void
 }
 
-/** A derived stream is complete as far as its source stream, after its own backfill. */
+/** A derived stream is complete as far as its source stream, once the derived stream's backfill is complete. */
 const completeToOf = (state: StreamState, streams: ReadonlyArray<StreamState>): number | null => {
   if (!isDerived(state.model)) return completeTo(state)
   const { from } = derivedRegistry[state.model]

@@ -2,15 +2,15 @@
  * Publishes the event log to the sink, in order, and stops when the log does not match what the sink already holds.
  *
  * Invariants
- * 1. The sink's own checkpoint decides where publishing resumes: a crash between the sink's commit and the store's commit
+ * 1. The checkpoint in the sink decides where publishing resumes: a crash between the sink's commit and the store's commit
  *    publishes nothing twice
- * 2. The sink must hold exactly what this log holds up to the sink's position, or nothing is published. This is checked with
- *    every read, so a different copy of the store is noticed while the relay runs   (X14, X18)
+ * 2. Up to the sink's position, the sink must contain exactly the events of this log; otherwise nothing is published. This is checked
+ *    with every read, so a different copy of the store is noticed while the relay is running   (X14, X18)
  * 3. Of two relays of one store only one can publish: the store's ownership and the sink's fencing ensure it   (I10, X15)
  *
  * Gotchas
- * - The relay takes ownership once each time it is placed in this process. A relay that was replaced must not take ownership again by
- *   retrying; in a fleet it does after ten seconds, unless the placement has moved it by then.
+ * - The relay takes ownership once each time it is placed in this process. A relay that was replaced must not take ownership again in a
+ *   retry. In a fleet, it takes ownership again after `delays.replaced`, unless the placement has moved it.
  * - The sink also fences a relay that was frozen longer than its transaction may stay open. The ownership in the store
  *   distinguishes this case from a replacement.
  * - Abandoning a batch on shutdown is safe: either the sink has committed it and reports it at the next `open`, or no
@@ -84,7 +84,7 @@ interface NextBatch {
   readonly more: boolean
 }
 
-/** The status, and how many of the calls of `awaitPosition` have their progress report in the sink. */
+/** The status, and the number of calls of `awaitPosition` whose progress report is in the sink. */
 interface InternalStatus extends RelayStatus {
   readonly answered: number
 }
@@ -96,10 +96,10 @@ const publicStatus = ({ position, progressPosition, reason, state }: InternalSta
   state
 })
 
-/** Most events of a batch, and about the most content (UTF-16 units) of one with several events. */
+/** Maximum number of events of a batch, and approximate maximum of the content (UTF-16 units) of a batch with several events. */
 const batchLimits = { rows: 500, content: 4_000_000 }
 
-/** The first rows, as many as a batch may hold; at least one. */
+/** The first rows, as many as fit into a batch; at least one. */
 const fitting = (rows: ReadonlyArray<LogEntry>): ReadonlyArray<LogEntry> => {
   let content = 0
   const end = rows.findIndex(({ after, before, changes }, index) => {
@@ -172,7 +172,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     answered: 0
   })
   let failures = 0
-  /** The state that was last logged, while it lasts. */
+  /** The state that was last logged, if it is still the current one. */
   let logged: RelayStatus["state"] | null = null
   /** Completed when a caller of `awaitPosition` waits for the progress to be published. */
   let progressRequested = Deferred.makeUnsafe<void>()
@@ -207,7 +207,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     yield* markPublished(checkpoint.position)
   }, finishOnShutdown)
 
-  /** Rows of the next read: few while events are so large that reads of many rows would be cut. */
+  /** Number of rows of the next read. It is small while events are so large that reads of many rows would be cut. */
   let readRows = batchLimits.rows
 
   /**
@@ -238,7 +238,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
         : yield* readNextBatch(from, true)
     })
 
-  /** A batch that was read while the batch before it was sent, if the log is still the same. */
+  /** Checks a batch that was read ahead, while the previous batch was being sent: returns it if the log is still the same. */
   const verified = Effect.fnUntraced(function*(from: Checkpoint, next: NextBatch) {
     const { chains: [chain = null, read = null], ...range } = yield* store.chains([
       from.position,

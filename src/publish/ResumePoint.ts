@@ -1,8 +1,8 @@
 /**
- * Where publishing resumes, and whether it may: compares the sink's checkpoint with the log.
+ * Decides whether publishing may resume, and from which position: compares the sink's checkpoint with the log.
  *
  * Invariants
- * 1. The sink must hold exactly what this log holds up to the sink's position   (X14, X18)
+ * 1. Up to the sink's position, the sink must contain exactly the events of this log   (X14, X18)
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -11,7 +11,7 @@ import { streamName } from "../domain/Model.ts"
 import { type LogRange, type Owner, publishingStart, relayReader, type Store } from "../store/Store.ts"
 import { type Checkpoint, findPublishedElsewhere, type RecordKey, type Sink, type SinkCheckpoint } from "./Sink.ts"
 
-/** The sink holds events that this log never contained or no longer contains. */
+/** The sink contains events that this log never contained or no longer contains. */
 export class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { message: Schema.String }) {
   readonly hint =
     "possible causes: the store was restored from a backup or replaced, the sink was emptied, or Rollcall ran without Kafka " +
@@ -23,7 +23,7 @@ export class Diverged extends Schema.TaggedError<Diverged>()("Diverged", { messa
 /** The state of the log that is compared with the sink's checkpoint. */
 export interface LogState extends LogRange {
   readonly generation: number
-  /** Position that the store saved after publishing; 0 = none. */
+  /** Position that the store saved after publishing; 0 if there is none. */
   readonly saved: number
   /** The log's chain at the sink's position; see `Store.chains`. */
   readonly chain: string | null

@@ -1,5 +1,6 @@
 /**
- * Deletes old rows of the quarantine and of the audited reads, and old rows of the event log, but never a row that one of Rollcall's own readers has not read yet.
+ * Deletes old rows of the quarantine and of the audited reads, and old rows of the event log, but never a row that one of Rollcall's
+ * readers has not read yet.
  *
  * Gotchas
  * - A record's latest row is its current content and stays, however old it is.
@@ -25,10 +26,10 @@ export interface RetentionOptions {
 }
 
 const pruneInterval = Duration.hours(1)
-/** After a failure, so that the gauge is right soon after its cause is gone. */
+/** Time until the next try after a failure. It is short, so that the gauge is correct soon after the cause is gone. */
 const retryInterval = Duration.minutes(5)
 const erasedRetention = Duration.days(1)
-/** An investigation may begin long after the content of the log is gone, so this does not depend on the retention of the log. */
+/** An investigation may start long after the content of the log is gone, so this does not depend on the retention of the log. */
 const auditedReadsRetention = Duration.days(90)
 
 const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: RetentionOptions) {
@@ -47,7 +48,8 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
     before: now - Duration.toMillis(Duration.min(retention, erasedRetention)),
     upTo: Math.min(newest, ...positions)
   })
-  // always: other modules delete content too, and the last call may have failed because another process read the store
+  // The space is always reclaimed, because other modules delete content too, and the last call may have failed while another process read
+  // the store.
   yield* store.reclaim
   if (deleted > 0 || erased > 0) yield* Effect.logInfo("log pruned").pipe(Effect.annotateLogs({ deleted, erased }))
   if (quarantined > 0) {
@@ -65,7 +67,7 @@ export const placedLayer = (options: RetentionOptions): Layer.Layer<never, never
   Layer.effectDiscard(Effect.gen(function*() {
     const store = yield* Store
     const placement = yield* Placement
-    /** The failure that was logged last, while it lasts. */
+    /** The failure that was logged last, if it still lasts. */
     let logged: string | null = null
     const pruneAndLog = prune(options).pipe(
       Effect.provideService(Store, store),

@@ -20,7 +20,7 @@ export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable"
   cause: Schema.Defect(),
   /** A more specific instruction for the hint, if the cause is known. */
   advice: Schema.optionalKey(Schema.String),
-  /** The unavailable service, if it is not Kafka itself; begins a sentence. */
+  /** The unavailable service, if it is not Kafka itself; starts a sentence. */
   service: Schema.optionalKey(Schema.String)
 }) {
   readonly retryable = true
@@ -93,7 +93,7 @@ export const findForeignStore = (
 
 /**
  * Describes why a store must not resume from its saved position: it has published events of this generation, but not to this
- * sink. null if it may resume. `start`: publishing begins after this position.
+ * sink. null if it may resume. `start`: publishing starts after this position.
  */
 export const findPublishedElsewhere = (
   identity: LogIdentity,
@@ -119,7 +119,7 @@ export const checkpointOf = (batch: ReadonlyArray<LogEntry>): Checkpoint | undef
 
 /** The result of inspecting the sink. */
 export interface SinkInspection {
-  /** Topics that are missing and would be created. */
+  /** Missing topics, which would be created. */
   readonly missing: ReadonlyArray<string>
   /** Existing topics that differ from the settings for new ones. */
   readonly deviations: ReadonlyArray<{
@@ -141,11 +141,11 @@ export interface SinkInspection {
 /** How far the published events of a stream are complete. */
 export interface StreamProgress extends StreamKey {
   readonly generation: number
-  /** Server time, ms: every change up to this time is published or pending. */
+  /** Server time, in ms: every change up to this time is published or pending. */
   readonly completeTo: number
   /** Position of the log: everything up to it is published. */
   readonly position: number
-  /** When the progress was read, our clock, ms. */
+  /** When the progress was read, our clock, in ms. */
   readonly at: number
 }
 

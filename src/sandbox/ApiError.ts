@@ -2,7 +2,7 @@
  * The errors of the simulated API: the error envelope, and the HTTP status and title of each code.
  *
  * Gotchas
- * - All four keys of an error are always present; every key but `message` may be null.
+ * - All four keys of an error are always present; every key except `message` may be null.
  */
 import * as Data from "effect/Data"
 
@@ -23,7 +23,7 @@ const codes: Readonly<Record<string, readonly [status: number, title: string]>> 
   "INTEGRATION.MODEL_DISABLED": [403, "This model is switched off"],
   "INTEGRATION.ACTION_NOT_AVAILABLE": [404, "The integration does not offer this action"],
   "INTEGRATION.ACTION_DISABLED": [403, "This action is switched off"],
-  "INTEGRATION.SETUP_SYNC_PENDING": [409, "The first synchronisation is not finished"],
+  "INTEGRATION.SETUP_SYNC_PENDING": [409, "The first synchronization is not finished"],
   "INTEGRATION.SETUP_INCOMPLETE": [409, "The integration is not set up yet"],
   "INTEGRATION.QA_FAILED": [409, "The integration did not pass its checks"],
   "INTEGRATION.INACTIVE": [403, "The integration is switched off"],

@@ -38,15 +38,15 @@ export type { MutationRequest } from "./world/Mutations.ts"
 export type { Json, WorldModel } from "./world/Records.ts"
 
 export interface SandboxOptions extends Pick<WorldOptions, "integrations" | "records" | "speed" | "order"> {
-  /** 0 (default) = any free port. */
+  /** 0 (the default) for any free port. */
   readonly port?: number
-  /** Default 127.0.0.1. */
+  /** 127.0.0.1 by default. */
   readonly host?: string
-  /** Default 1. */
+  /** 1 by default. */
   readonly seed?: number
-  /** Default none. */
+  /** No faults by default. */
   readonly faults?: FaultProfile
-  /** Default `sandbox`. */
+  /** `sandbox` by default. */
   readonly key?: string
   /** Query name of the cursor, which the specification does not show; default `cursor`. */
   readonly cursorParameter?: string
@@ -58,7 +58,7 @@ export interface SandboxInfo {
   readonly url: string
   readonly key: string
   readonly integrations: ReadonlyArray<string>
-  /** One existing id of each kind that requests need; empty where no integration has that kind. */
+  /** One existing id of each kind that requests need; empty if no integration has a record of that kind. */
   readonly ids: ExampleIds
 }
 

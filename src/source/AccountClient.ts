@@ -4,13 +4,12 @@
  * Invariants
  * 1. After a rate-limit response arrived, no request is sent until the requested wait is over   (R1)
  * 2. A request ends within `timeout`, measured until the last byte of its response
- * 3. A write is sent only while it has a slot, and its hooks run only then, for every attempt
+ * 3. A write is sent only while it has a slot. Its hooks run for every attempt, and only while the attempt has a slot
  *
  * Gotchas
- * - Waiting for a slot counts neither toward the request's timeout nor as an attempt.
- * - The rate limiter and the circuit breaker of Effect's HTTP client are not used: its limiter guesses windows and retries out of
- *   order, and its breaker does not see bodies, which contain the API's error codes. Here `RequestScheduler` and
- *   `CircuitBreakers` do this.
+ * - The wait for a slot is not part of the request's timeout, and is not an attempt.
+ * - The rate limiter and the circuit breaker of Effect's HTTP client are not used: its limiter guesses windows and retries out of order,
+ *   and its breaker does not see bodies, which contain the API's error codes. `RequestScheduler` and `CircuitBreakers` replace them.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -38,13 +37,13 @@ import type * as Warnings from "./Warnings.ts"
 export interface Account {
   /** Ends in `/v1`. */
   readonly url: string
-  /** The current key; read for each request, and once more if the API rejects it. */
+  /** The current key. It is read for each request, and once more if the API rejects it. */
   readonly key: Effect.Effect<Redacted.Redacted>
   /** Name of the lists' cursor parameter; `cursor` by default. */
   readonly cursorParameter?: string
 }
 
-/** The options that every account has. */
+/** The options that all accounts share. */
 interface SharedOptions extends Omit<RequestScheduler.RequestSchedulerOptions, "account"> {
   readonly noteWarnings: Warnings.NoteWarnings
 }
@@ -87,22 +86,22 @@ const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(re
 
 // ---- retries ------------------------------------------------------------------------------------------------------
 
-/** Why a request ends without data. */
+/** Why a request failed. */
 type RequestError = SourceError | CircuitBreakers.CircuitOpen | SlotWaitAborted | SendAttempt.HookFailed<unknown>
 
 /** The longest delay between two attempts, unless the API requests a longer one. */
 const maxBackoff = Duration.seconds(30)
 const maxRetries: Partial<Record<SourceError["reason"]["_tag"], number>> = { Transient: 5, Unreadable: 2 }
-/** How often one attempt is repeated after a rate-limit response; the account's pause separates the repetitions. */
+/** Maximum number of repetitions of one attempt after rate-limit responses. Each repetition waits until the account's pause is over. */
 const maxRateLimitRetries = 12
 
-/** The wait that an error response requested (503 with `Retry-After`), else zero. */
+/** The wait that an error response requested (503 with `Retry-After`); zero if it requested none. */
 const requestedWaitOf = (error: RequestError): Duration.Duration =>
   error._tag === "SourceError" && error.reason._tag === "Transient"
     ? Duration.min(Duration.millis(error.reason.retryAfter ?? 0), RequestScheduler.maxPause)
     : Duration.zero
 
-/** How often a failed attempt is repeated. An open circuit, an aborted wait and a failed hook are final. */
+/** Maximum number of repetitions of a failed attempt. After an open circuit, an aborted wait or a failed hook there is none. */
 const retriesOf = (error: RequestError): number => error._tag === "SourceError" ? maxRetries[error.reason._tag] ?? 0 : 0
 
 const isRateLimited = (error: RequestError | HttpClientError.HttpClientError): boolean =>
@@ -118,13 +117,13 @@ const notSentNow = (message: string) =>
     reason: new RateLimited({ code: null, message: `not sent: ${message}`, retryAfter: null, notSent: true })
   })
 
-/** Errors of a request whose slot was withdrawn before the request was sent. It waits for another slot. */
+/** Errors of a request whose slot was withdrawn before the request was sent. The request then waits for another slot. */
 const withdrawn = {
   paused: notSentNow("a rate-limit response to another request has paused the account"),
   expired: notSentNow("the database did not answer in time, so other processes may use the request slots of this one")
 }
 
-/** Explains to the operator why all streams of the account make no progress. */
+/** Explains to the operator why no stream of the account makes progress. */
 const logLongPause = (account: string, requested: Duration.Duration | null): Effect.Effect<void> =>
   requested === null || Duration.isLessThan(requested, Duration.minutes(1)) ? Effect.void : Effect.logWarning(
     "the API requested a long rate-limit pause: the account sends no requests until it ends"
@@ -136,7 +135,7 @@ const logLongPause = (account: string, requested: Duration.Duration | null): Eff
 
 // ---- requests -----------------------------------------------------------------------------------------------------
 
-/** Whether a header can contain the text. For other text node:http throws, which would end the whole process. */
+/** Whether a header can contain the text. For other text, node:http throws an error that would end the whole process. */
 const isHeaderSafe = (text: string): boolean => !/[^\t\x20-\x7e\x80-\xff]/.test(text)
 
 const toHttpRequest = (request: ApiRequest, url: string, key: Redacted.Redacted): HttpClientRequest.HttpClientRequest =>
@@ -200,7 +199,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     return { data, serverTime: ApiResponse.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
   })
 
-  /** Sends until the request succeeds or another attempt would not help. */
+  /** Sends the request until it succeeds, or until another attempt would not help. */
   const send = Effect.fnUntraced(function*<A, E extends SendAttempt.HookFailed<unknown> = never>(
     request: ApiRequest,
     format: ApiResponse.ResponseFormat<A>,

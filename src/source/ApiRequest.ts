@@ -22,7 +22,7 @@ import { Invalid, type PageRequest, type Priority, readParams } from "./Source.t
 
 export interface ApiRequest {
   readonly account: string
-  /** null: the request belongs to the account and is sent without the integration header. */
+  /** Null if the request belongs to the account and is sent without the integration header. */
   readonly integration: string | null
   readonly endpoint: EndpointName
   readonly priority: Priority
@@ -32,7 +32,7 @@ export interface ApiRequest {
   readonly query: Readonly<Record<string, string>>
   /** JSON text. */
   readonly body: string | null
-  /** The API forwards the request to the third-party system, so it counts toward the integration's concurrency limit. */
+  /** The API forwards the request to the third-party system, so the integration's concurrency limit applies. */
   readonly live: boolean
 }
 

@@ -8,10 +8,10 @@
  *
  * Gotchas
  * - gzip is recognized by the first two bytes: a client that already decompressed the body may leave the header in place.
- * - A 404 without the API's error envelope comes from another server: the base URL is wrong, the model is not missing.
- * - The rows of a list are not parsed here, but the whole response is checked to be valid JSON: a broken response is
- *   requested again, and later nothing can fail.
- * - JSON is decoded as UTF-8, whatever `charset` says. Invalid bytes are an error; replacement characters would be
+ * - A 404 without the API's error envelope comes from another server: it means that the base URL is wrong, not that the model is missing.
+ * - The rows of a list are not parsed here, but the whole response is checked for valid JSON. A broken response is requested again, so
+ *   parsing a row later cannot fail.
+ * - JSON is decoded as UTF-8, whatever the `charset` is. Invalid bytes are an error; replacement characters would be
  *   published as content.
  */
 import * as Duration from "effect/Duration"
@@ -50,8 +50,8 @@ export interface ApiResponse<A> {
 }
 
 /**
- * Decodes the response's `data`; fails with a description of the problem that contains no value. `rows`: the rows of its list, which
- * is empty in `data`.
+ * Decodes the response's `data`; fails with a description of the problem that contains no value. `rows`: the rows of the list, whose
+ * place in `data` has an empty array.
  */
 export type DataDecoder<A> = (data: unknown, rows: ReadonlyArray<RawRow>) => Result.Result<A, string>
 
@@ -138,7 +138,7 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** The response without the rows of its list, and the rows; null = it does not have the list, or is not valid JSON. */
+/** The response without the rows of its list, and the rows; null if it does not have the list, or is not valid JSON. */
 export const parseList = (
   bytes: Buffer,
   list: string
@@ -164,8 +164,8 @@ const parseNumber = (text: string | undefined): number | null =>
   text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null
 
 /**
- * `Retry-After`, given in seconds or as a date; a date is compared with the server's clock. null if the header is missing
- * or unreadable, zero if the date has passed.
+ * `Retry-After`, given in seconds or as a date; a date is compared with the server's clock. Null if the header is missing or unreadable;
+ * zero if the date has passed.
  */
 export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
   const text = headers["retry-after"]
@@ -177,7 +177,7 @@ export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Du
 
 const firstEpochSecond = 1_000_000_000
 
-/** How many live requests the integration allows at once, and how many more now; null if a header is missing. */
+/** How many live requests the integration allows at once, and how many more it allows now; null if a header is missing. */
 export const concurrencyOf = (
   headers: Headers.Headers
 ): { readonly limit: number; readonly remaining: number } | null => {

@@ -48,7 +48,7 @@ const maxPause = Duration.minutes(1)
 
 interface Circuit {
   failures: number
-  /** How often the circuit opened without a successful request in between. */
+  /** Number of times that the circuit opened without a successful request in between. */
   openings: number
   openUntil: number
   isProbing: boolean

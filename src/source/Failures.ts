@@ -2,8 +2,8 @@
  * Classifies requests that got no usable response.
  *
  * Gotchas
- * - Once a connection exists, its failure proves nothing, however early it fails: the request may have arrived. A status proves
- *   nothing either: a gateway may answer 409 after the API has performed the write.
+ * - Once a connection exists, its failure does not prove that the write had no effect, because the request may have arrived. A status
+ *   does not prove it either: a gateway may answer 409 after the API has performed the write.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -76,7 +76,7 @@ export const hasNoEffect = ({ reason }: SourceError): boolean => reason.notSent 
 /** Whether the API rejected the request. This is enough for a write that may be repeated safely. */
 const isRejected = ({ reason }: SourceError): boolean => reason._tag !== "Transient" && reason._tag !== "Unreadable"
 
-/** Error codes with a reason of their own, which plugins can match. */
+/** Error codes for which plugins can match a specific reason. */
 const reasonsByCode = {
   "ATS.JOB_CLOSED": JobClosed,
   "ATS.APPLICATION_ALREADY_EXISTS": ApplicationAlreadyExists,

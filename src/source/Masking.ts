@@ -24,7 +24,7 @@ const maskWord = (word: string): string => {
   return core === "" || isPlain(core) ? word : `${before}${placeholder}${after}`
 }
 
-/** At most 200 characters of known words in lower case, codes and punctuation; each run of other text becomes one `…`. */
+/** At most 200 characters of known words in lower case, codes and punctuation; each stretch of other text becomes one `…`. */
 export const mask = (text: string): string =>
   text
     .slice(0, 4 * maxLength)

@@ -2,14 +2,14 @@
  * Logs when an account stops responding and when it responds again: one line each, however many requests fail in between.
  *
  * Invariants
- * 1. The outage is logged three seconds after the first failure, long before a request has used up its retries
- * 2. An outage that ends within those three seconds is not logged
+ * 1. The outage is logged `logDelay` after the first failure, long before a request has used up its retries
+ * 2. An outage that ends within `logDelay` is not logged
  *
  * Gotchas
- * - An outage lasts until every failed integration has responded. An integration that fails while others respond is one
+ * - An outage lasts until every integration that failed has responded. If one integration keeps failing while others respond, that is one
  *   outage, not one per request.
- * - Requests of the account itself are rare, so any response of the account clears their failure.
- * - An integration that is no longer read never responds again: its failure expires after one hour.
+ * - Requests that belong to the account, not to an integration, are rare. Any response of the account therefore clears their failure.
+ * - An integration that is no longer read never responds again. Its failure expires after `expireAfterMillis`.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -28,7 +28,7 @@ export interface Outages {
 }
 
 const logDelay = Duration.seconds(3)
-const forgetAfterMillis = Duration.toMillis("1 hour")
+const expireAfterMillis = Duration.toMillis("1 hour")
 
 export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Return<Outages, never, Scope.Scope> {
   const scope = yield* Effect.scope
@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
     }
     failing.delete(integration)
     failing.delete(null)
-    for (const [other, at] of failing) if (now() - at > forgetAfterMillis) failing.delete(other)
+    for (const [other, at] of failing) if (now() - at > expireAfterMillis) failing.delete(other)
     if (outage === null || failing.size > 0) return Effect.void
     const { logged } = outage
     outage = null

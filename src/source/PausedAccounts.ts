@@ -6,9 +6,9 @@ import * as Effect from "effect/Effect"
 import type { SlotUsage } from "./RequestScheduler.ts"
 
 export class PausedAccounts extends Context.Service<PausedAccounts, {
-  /** Text for operators: the paused accounts and the end of each pause; null = no account is paused. */
+  /** Text for operators: the paused accounts and the end of each pause; null if no account is paused. */
   readonly remark: Effect.Effect<string | null>
-  /** null if the account is not configured. */
+  /** Null if the account is not configured. */
   readonly usageOf: (account: string) => Effect.Effect<AccountUsage | null>
 }>()("rollcall/source/PausedAccounts") {}
 

@@ -1,6 +1,6 @@
 /**
  * The words of the API's free text that may appear in logs and errors: what APIs say about requests, permissions, limits and
- * fields. A list of what may pass, because names of people and companies cannot be recognized: many are written in lower case.
+ * fields. It lists the permitted words, because names of people and companies cannot be recognized: many are written in lower case.
  *
  * Gotchas
  * - Words that are also common names or a personal detail (`will`, `may`, `grant`, `mark`, `sick`, `pregnant`) are left out.

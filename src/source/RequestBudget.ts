@@ -1,6 +1,7 @@
 /**
  * The port to the request budget of each account: how many requests this process may have in flight, and the pauses that other processes
- * report. Several processes on one database share the budget (`SharedBudget`); a process of its own has all of it.
+ * report. Processes on the same database share the budget (`SharedBudget`); a process without others has the whole budget
+ * (`RequestBudget.local`).
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -9,19 +10,19 @@ import * as Layer from "effect/Layer"
 
 export interface BudgetOptions {
   readonly account: string
-  /** Maximum number of requests in flight at once, of all processes together. */
+  /** Maximum number of requests that all processes together may have in flight. */
   readonly concurrency: number
   /** A request ends within this time. */
   readonly timeout: Duration.Duration
-  /** Runs when `slots` may have changed, with the rest of the pause that the processes share; zero = no pause. */
+  /** Runs when `slots` may have changed, with the time that is left of the pause that the processes share; zero if there is no pause. */
   readonly onChange: (pauseLeft: Duration.Duration) => Effect.Effect<void>
 }
 
 /** The budget of one account. The functions are called for every request. */
 export interface AccountBudget {
-  /** How many requests of this process may be in flight. Other requests may start only while there are fewer. */
+  /** How many requests of this process may be in flight. A further request may start only while fewer are in flight. */
   readonly slots: () => number
-  /** Whether a request that has a slot may be sent now: it ends before the slot can belong to another process. */
+  /** Whether a request that has a slot may be sent now. True if the request ends before the slot can belong to another process. */
   readonly isValid: () => boolean
   /** Reports how many requests are in flight and how many wait for a slot, whenever one of the numbers changes. */
   readonly report: (inFlight: number, waiting: number) => void

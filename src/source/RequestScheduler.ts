@@ -9,14 +9,15 @@
  * 4. At most `limit` slots are in use at once, and at most as many as `RequestBudget` allows this process. A rate-limit response halves
  *    `limit`, each round of successful requests raises it by one, and it never exceeds `concurrency`
  * 5. An integration gets another slot only if it uses fewer slots than are free. If responses are slow, one integration can
- *    therefore use half of the slots and a second one a quarter, and one slot stays free for integrations that use none   (R3)
+ *    therefore use half of the slots and a second integration a quarter, and one slot stays free for integrations that use none   (R3)
  * 6. An integration never has more live requests (forwarded to the third-party system) in flight than its limit
  *
  * Gotchas
  * - Reserving every tenth slot for the oldest ticket would not prevent starvation: when there are more polls than slots,
  *   the oldest ticket is always a poll.
- * - A rate-limit response that arrives during a pause belongs to the burst that caused the pause: it may lengthen the
- *   pause, but it does not halve `limit` again. Nor does a pause that another process reports: the responses to that process caused it.
+ * - A rate-limit response that arrives during a pause belongs to the burst that caused the pause: it may lengthen the pause, but it does
+ *   not halve `limit` again. A pause that another process reports does not halve `limit` either, because responses to that process caused
+ *   the pause.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -37,9 +38,9 @@ export interface RequestScheduler {
   ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotWaitAborted, R>
   /** Applies the headers of the response to a live request: at most `limit` at once, and `remaining` more at this moment. */
   readonly updateLiveLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
-  /** Why a request that has a slot but is not sent yet must not be sent now: the account is paused, or the slot expired. null: it may. */
+  /** Why a request that has a slot must not be sent now: the account is paused, or the slot expired. Null if the request may be sent. */
   readonly obstacle: Effect.Effect<"paused" | "expired" | null>
-  /** How long the pause still lasts; zero = no pause. */
+  /** How long the pause still lasts; zero if there is no pause. */
   readonly pauseLeft: Effect.Effect<Duration.Duration>
   readonly usage: Effect.Effect<SlotUsage>
   /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
@@ -56,7 +57,7 @@ export interface SlotUsage {
   readonly inFlight: number
   /** Requests that wait for a slot. */
   readonly waiting: number
-  /** How many may be in flight now. */
+  /** How many requests may be in flight now. */
   readonly limit: number
 }
 
@@ -74,7 +75,7 @@ export interface RequestSchedulerOptions {
 export const maxPause = Duration.minutes(15)
 const maxDefaultPause = Duration.minutes(1)
 const reservedSlotInterval = 10
-/** Live requests of an integration at once, until a response states its limit. */
+/** Limit of an integration's live requests in flight, until a response states the limit. */
 const defaultLiveLimit = 30
 
 /** The requests of one integration that are in flight, and its limit of live requests. */

@@ -2,7 +2,7 @@
  * Sends one attempt of a write and calls its hooks.
  *
  * Invariants
- * 1. After `before` succeeded, the attempt gets a response, or its outcome is unknown, or `onNoEffect` runs
+ * 1. After `before` succeeded, the attempt gets a response, or `onNoEffect` runs, or the outcome of the attempt is unknown
  * 2. No request is sent later than `maxSendDelay` after `before` started: a process that was frozen in between must not
  *    send a write that another process may have taken over   (X16)
  *
@@ -26,7 +26,7 @@ import { type SendHooks, type SourceError, Transient } from "./Source.ts"
 /** Longer than a transaction with retried conflicts takes; much shorter than the API may take to show a write. */
 export const maxSendDelay = Duration.seconds(10)
 
-/** A hook failed. */
+/** A hook of the caller failed with the error `by`. */
 export class HookFailed<E> extends Data.TaggedError("HookFailed")<{ readonly by: E }> {}
 
 const tooLate = notSent(

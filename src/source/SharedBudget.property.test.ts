@@ -25,7 +25,7 @@ const Step = Schema.Union([
   }),
   Schema.TaggedStruct("refuse", { pause: upTo(10_000) })
 ])
-/** Steps, each with the time until the next one, ms. */
+/** Steps, each with the time until the next one, in ms. */
 const Steps = Schema.Array(Schema.Tuple([Step, upTo(8_000)]))
 
 const now = Effect.clockWith((clock) => clock.currentTimeMillis)

@@ -1,24 +1,26 @@
 /**
- * The request budget that the processes on one database share: each process leases slots of each account, and learns of the pauses of all.
+ * The request budget that the processes on one database share. Each process leases slots of each account, and learns of pauses that other
+ * processes reported.
  *
  * Invariants
- * 1. All processes together never have more requests in flight than the account's concurrency, whichever of them is killed, frozen or cut
- *    off from the database: a request starts only while the lease lasts longer than the request can
- * 2. A pause that one process reports reaches the others within a second, while the database answers. Pauses are never shortened   (R1)
- * 3. There is no statement per request: one every half a second while there is demand, and none without demand
+ * 1. All processes together never have more requests in flight than the account's concurrency, even if some are killed, frozen or cut off
+ *    from the database. A request starts only if it must end before the lease expires
+ * 2. If the database answers, a pause that one process reports reaches the others within a second. Pauses are never shortened   (R1)
+ * 3. The number of statements does not depend on the number of requests: there is one every `interval` while there is demand, and none
+ *    without demand
  *
  * Details
- * A lease ends by the clock of the database. This process counts its duration from before it sent the statement, so its own deadline
- * is never later. It uses the larger of two clocks: the monotonic one does not count while the machine is suspended, and the wall clock
- * may be set back   (W4).
+ * A lease expires by the clock of the database. This process measures the duration of a lease from the moment before it sent the
+ * statement, so here the lease never expires later than in the database. The elapsed time is the larger of two clocks' times: the
+ * monotonic clock stops while the machine is suspended, and the wall clock may be set back   (W4).
  *
  * Gotchas
  * - A lease shrinks in two steps, because requests may start while a statement is on its way: first this process stops using the slots,
  *   then it returns those without a request.
- * - A process that is frozen between its last check of the lease and the network (such as while it opens a connection) still sends when it
- *   resumes, as in `SendAttempt`.
- * - If the database's clock is set forward by more than `margin`, or if a failover loses leases, there may be too many requests in flight
- *   until these have ended.
+ * - A process that is frozen between its last check of the lease and the network (such as while it opens a connection) still sends the
+ *   request when it resumes, as in `SendAttempt`.
+ * - If the database's clock is set forward by more than `margin`, or if a failover loses leases, too many requests may be in flight until
+ *   some have ended.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -30,18 +32,18 @@ import { type LeaseAnswer, type LeaseClaim, RequestLeases } from "../store/Reque
 import { millisOf } from "./MonotonicClock.ts"
 import { type AccountBudget, type BudgetOptions, RequestBudget } from "./RequestBudget.ts"
 
-/** How long requests may start after the last statement that was answered. */
-const spell = Duration.seconds(10)
-/** A request may end this much later than its timeout; the database's clock may be this much too fast. */
+/** How long after the last answered statement requests may still start. */
+const startWindow = Duration.seconds(10)
+/** Tolerance: a request may end this much later than its timeout, or the database's clock may be this much too fast. */
 const margin = Duration.seconds(5)
-/** Between two statements, ms: usually, and if this process needs more slots or can return some. */
+/** Time between two statements, in ms. The short one applies if this process needs more slots or can return some. */
 const interval = 500
 const shortInterval = 250
-/** How long slots are kept without a request while no other process needs them, ms: a stream's next page follows soon. */
+/** How long unused slots are kept while no other process needs them, in ms, because a stream's next page follows soon. */
 const linger = 2_000
-/** Requests that wait this long without any slot are logged, ms. */
+/** If requests wait this long and the process has no slot, a warning is logged, in ms. */
 const longWait = 10_000
-/** A process that ends does not wait longer for the store. */
+/** How long a process that stops waits for the store to take back its slots. */
 const returnTimeout = "1 second"
 
 const slotsGauge = Metric.gauge("rollcall_api_slots", {
@@ -52,34 +54,34 @@ const slotsGauge = Metric.gauge("rollcall_api_slots", {
 /** An integration may use half of the slots, so n requests of one integration need 2n - 1 slots (see `RequestScheduler`). */
 const slotsFor = (requests: number, concurrency: number): number => Math.max(0, Math.min(concurrency, 2 * requests - 1))
 
-/** `wake`: asks for a statement that is sent at this time (ms of the monotonic clock) or earlier. */
+/** `wake` requests that the next statement is sent no later than a time (ms of the monotonic clock). */
 const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: number) => void) => {
   const { account, concurrency, timeout } = options
-  const duration = Duration.sum(timeout, Duration.sum(spell, margin))
+  const duration = Duration.sum(timeout, Duration.sum(startWindow, margin))
   const longestRequest = Duration.toMillis(Duration.sum(timeout, margin))
   const now = () => millisOf(clock)
   const times = () => [now(), clock.currentTimeMillisUnsafe()] as const
 
   let inFlight = 0
   let requests = 0
-  /** The largest demand since the last statement, and the demand that is reported. */
+  /** The largest demand since the last statement, and the last demand that was reported to the database. */
   let peak = 0
   let reported = { wanted: 0, at: -Infinity }
   let claimedAt = -Infinity
-  /** The lease of the last answer: its slots, those of them that this process keeps, and when it was asked for. */
+  /** The lease in the last answer. `goal`: the slots that this process should keep. `from`: when the statement was sent. */
   let lease = { slots: 0, goal: 0, left: 0, from: times(), isContended: false }
-  /** Until when this process paused the account, and until when it has reported that. */
+  /** The end of the pause that this process observed, and the end that it has reported to the others. */
   let pausedUntil = -Infinity
   let sharedUntil = -Infinity
   let isIdle = true
-  /** Since when there is demand without any slot; Infinity: there is none; null: it is logged already. */
+  /** When demand without any slot started; Infinity if there is no such demand, null if the warning is already logged. */
   let emptySince: number | null = Infinity
 
   const leaseLeft = () => {
     const [monotonic, wall] = times()
     return lease.left - Math.max(monotonic - lease.from[0], wall - lease.from[1])
   }
-  // after this process was frozen, more requests may have a slot than its new lease has
+  // after this process was frozen, more requests may have a slot than its new lease allows
   const isValid = () => lease.slots >= inFlight && leaseLeft() >= longestRequest
   const slots = () => isValid() ? Math.min(lease.slots, lease.goal) : 0
 
@@ -122,7 +124,10 @@ const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: numb
     account,
     budget,
     slots,
-    /** The claim of the next statement; null: there is none. From now on this process uses only the slots that it keeps. */
+    /**
+     * The claim of this account in the next statement; null if the account needs no statement. From now on, this process uses only the
+     * slots that the claim keeps.
+     */
     claim: (
       isLast: boolean
     ): { readonly claim: LeaseClaim; readonly answered: (answer: LeaseAnswer) => Effect.Effect<void> } | null => {
@@ -176,11 +181,12 @@ const make = Effect.gen(function*() {
     )
   })
 
-  /** Sends one statement for all accounts that need one; returns whether there was one. */
+  /** Sends one statement for all accounts that need one; returns false if none does. */
   const synchronize = Effect.fnUntraced(function*(isLast: boolean) {
     const claims = accounts.flatMap((account) => account.claim(isLast) ?? [])
     if (claims.length === 0) return false
-    // after a failure, also one of the driver, the leases last as long as before, and the next statement says the same
+    // After a failure, even a defect of the driver, the leases expire when they would have anyway, and the next statement repeats the
+    // claims.
     const answers = yield* leases.claim(claims.map(({ claim }) => claim)).pipe(
       Effect.orElseSucceed(() => null),
       Effect.catchDefect(() => Effect.succeed(null))
@@ -199,7 +205,7 @@ const make = Effect.gen(function*() {
     if (yield* synchronize(false)) wake(now() + interval)
   })
 
-  // before the loop starts, so that the loop ends first
+  // The finalizer is added before the loop starts, so that it runs after the loop has stopped.
   yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(synchronize(true), returnTimeout)))
   yield* Effect.forkScoped(Effect.forever(cycle))
   return RequestBudget.of({

@@ -35,7 +35,7 @@ export interface PageRequest {
   readonly priority: Priority
   /** `data.next` of the previous page. */
   readonly cursor: string | null
-  /** Server time, ms. */
+  /** Server time, in ms. */
   readonly updatedAfter: number | null
   /** Only these ids (at most 250). */
   readonly ids: ReadonlyArray<string> | null
@@ -43,11 +43,11 @@ export interface PageRequest {
 
 export interface Page {
   readonly results: ReadonlyArray<RawRow>
-  /** null: this is the last page (a missing or empty value counts as null). */
+  /** Null if this is the last page, even if the API sent an empty text or no value. */
   readonly next: string | null
-  /** The `Date` header, ms; null if missing or unreadable. */
+  /** The `Date` header, in ms; null if missing or unreadable. */
   readonly serverTime: number | null
-  /** When the successful request was sent (our clock, ms), and how long it took (ms). */
+  /** When the successful request was sent (our clock, in ms), and how long it took (ms). */
   readonly requestedAt: number
   readonly duration: number
 }
@@ -64,7 +64,7 @@ export const readParams = {
 
 export interface ReadRequest<R extends ReadName> {
   readonly account: string
-  /** null for the tools: they belong to the account. */
+  /** Null for the tools, because they belong to the account. */
   readonly integration: R extends "tools" ? null : string
   readonly read: R
   readonly params: (typeof readParams)[R]["Type"]
@@ -75,8 +75,8 @@ export type ReadData<R extends ReadName> = (typeof readSchemas)[R]["Type"]
 // ---- writes -------------------------------------------------------------------------------------------------------
 
 /**
- * Additional input for checking a body before it is sent: the form that `read` returned for the same staffing entity, or
- * the skill's scale, if the caller knows it. Without a scale only the API checks the value and may answer `Rejected`.
+ * Additional input for checking a body before it is sent: the form that `read` returned for the same staffing entity, or the skill's
+ * scale, if the caller knows it. Without a scale, only the API checks the value, and it may answer `Rejected`.
  */
 type WriteCheckContext<W extends WriteName> = W extends "createEmployee" ? { readonly form: EmployeeForm }
   : W extends "rateSkill" | "expectSkill" ? { readonly scale?: ProficiencyScale }
@@ -99,7 +99,7 @@ const errorFields = {
   notSent: Schema.optionalKey(Schema.Literal(true))
 }
 
-/** Still rate limited after every retry. `retryAfter`: the wait that the API requested, ms. */
+/** Still rate limited after every retry. `retryAfter`: the wait that the API requested, in ms. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
   ...errorFields,
   retryAfter: Schema.NullOr(Schema.Number)
@@ -108,7 +108,7 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   readonly hint =
     "the account's rate limit is used up; Rollcall slows down automatically. If this continues, lengthen the intervals."
 }
-/** 5xx, a broken connection, a time-out or an open circuit. `retryAfter`: requested by the API, or until the probe, ms. */
+/** 5xx, a broken connection, a time-out or an open circuit. `retryAfter`: requested by the API, or until the probe, in ms. */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   ...errorFields,
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
@@ -238,7 +238,7 @@ export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
 }
 /**
  * The write was sent, and nothing proves that it had no effect: a broken connection, a time-out or an incomplete
- * response. For a write that must not be repeated, also every error response without a documented code.
+ * response. For a write that must not be repeated, every error response without a documented code is included.
  */
 export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", errorFields) {
   readonly retryable = false
@@ -284,8 +284,8 @@ export interface SendHooks<E> {
   /** Runs when the request has its slot, immediately before it is sent. If this fails, nothing is sent. */
   readonly before: Effect.Effect<void, E>
   /**
-   * Runs before the next attempt if the attempt that `before` allowed certainly had no effect, even if `before` was
-   * interrupted, whether it had finished or not.
+   * Runs before the next attempt if the attempt that `before` allowed certainly had no effect. It also runs if `before` was interrupted,
+   * because `before` may have finished.
    */
   readonly onNoEffect: Effect.Effect<void, E>
 }

@@ -52,7 +52,10 @@ export interface Options {
   readonly concurrency?: number
 }
 
-/** Idle connections are closed after this time (ms), before the server closes them and cuts off a write just sent. */
+/**
+ * Idle connections are closed after this time (ms). A server that closed an idle connection first could cut off a write that was just
+ * sent.
+ */
 const idleTimeoutMillis = 4_000
 
 /**
@@ -88,8 +91,8 @@ const make = Effect.fnUntraced(function*(options: Options) {
   })
 
   /**
-   * Page size of each list that had a page that was too large. It only shrinks: if the API's cursor counts pages, larger pages
-   * would skip rows. Only if even one row is too large is it dropped, because the run then fails and starts again.
+   * Page size of each list that had a page that was too large. The size only shrinks: if the API's cursor counts pages, larger pages
+   * would skip rows. It is reset only if even one row is too large, because the run then fails and starts again.
    */
   const pageSizes = new Map<string, number>()
 

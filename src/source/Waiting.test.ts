@@ -1,4 +1,4 @@
-/** How often a request is retried, and how long an account waits. */
+/** The number of retries of a request, and the waits of an account. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

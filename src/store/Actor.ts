@@ -4,7 +4,7 @@ import * as Context from "effect/Context"
 export interface Actor {
   /** `operate token`, `session`, `no token`; with ` (cli)` if the client is the `rollcall` command. `process`: no request. */
   readonly actor: string
-  /** The address of the connection; null without one. */
+  /** The address of the connection; null if there is no connection. */
   readonly address: string | null
 }
 

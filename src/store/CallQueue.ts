@@ -1,13 +1,13 @@
 /**
- * The port to the calls between the processes of a fleet: an operator's command that one process receives, and the process that owns the
- * scope executes. `fleet/Calls.ts` is the interface that commands use.
+ * The port to the calls between the processes of a fleet: a call is an operator's command that one process receives and the process that
+ * owns the scope executes. `fleet/Calls.ts` is the interface that commands use.
  *
  * Invariants
  * 1. A call is claimed at most once, and only by the process that owns its scope while the claim is committed   (I10)
  * 2. A call that was removed before it was claimed is never claimed
  *
  * Gotchas
- * - Payloads and replies may contain ids of persons. They are encrypted like other content, are in no message, and are removed soon.
+ * - Payloads and replies may contain ids of persons. They are encrypted like other content, never appear in messages, and are removed soon.
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -18,7 +18,7 @@ import type { StoreError } from "./Store.ts"
 export interface NewCall {
   /** Unique, chosen by the caller. */
   readonly id: string
-  /** The ownership scope of the process that is to execute the call, such as `capture/12`. */
+  /** The ownership scope whose owner must execute the call, such as `capture/12`. */
   readonly scope: string
   readonly method: string
   readonly payload: string
@@ -28,7 +28,7 @@ export interface NewCall {
 }
 
 export interface ClaimedCall extends Pick<NewCall, "id" | "method" | "actor"> {
-  /** null: it cannot be decrypted. */
+  /** Null if it cannot be decrypted. */
   readonly payload: string | null
 }
 
@@ -40,7 +40,7 @@ export interface SeenCall {
   readonly owned: boolean
   /** Grows while the process that claimed the call executes it. */
   readonly beats: number
-  /** null: there is none, or it cannot be decrypted. */
+  /** Null if there is no reply, or if it cannot be decrypted. */
   readonly reply: string | null
 }
 
@@ -48,7 +48,7 @@ type Operation<A> = Effect.Effect<A, StoreError>
 
 export class CallQueue extends Context.Service<CallQueue, {
   readonly submit: (call: NewCall) => Operation<void>
-  /** Of these scopes, those that have calls to claim. One statement. */
+  /** The scopes among these that have calls to claim, found with one statement. */
   readonly waiting: (scopes: ReadonlyArray<string>) => Operation<ReadonlyArray<string>>
   /** Claims all waiting calls of a scope; none if another process owns the scope. */
   readonly claim: (scope: string) => Operation<ReadonlyArray<ClaimedCall>>
@@ -58,7 +58,7 @@ export class CallQueue extends Context.Service<CallQueue, {
   readonly answer: (id: string, reply: string) => Operation<void>
   /** Calls that were removed are left out. */
   readonly look: (ids: ReadonlyArray<string>) => Operation<ReadonlyArray<SeenCall>>
-  /** Removes those of the calls that are in this state, or all of them; returns which. */
+  /** Removes the calls that are in this state, or all calls if no state is given; returns the removed calls. */
   readonly remove: (ids: ReadonlyArray<string>, state?: SeenCall["state"]) => Operation<ReadonlyArray<string>>
   /** Removes calls whose callers or owners have ended. */
   readonly prune: Operation<void>

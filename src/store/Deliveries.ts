@@ -9,7 +9,7 @@
  * 4. A log row that an unsettled delivery needs is not pruned
  *
  * Gotchas
- * - A settled delivery is deleted; only its journal stays. All stored deliveries are waiting, due, running or dead.
+ * - A settled delivery is deleted, but its journal stays. All stored deliveries are waiting, due, running or dead.
  * - Operators' commands need no owner, because they change only deliveries that are not claimed.
  * - The owner of `dispatchScope` creates deliveries; a shard's owner (`deliveryScopeOf`) runs them. These may be different processes.
  */
@@ -24,8 +24,8 @@ import type { OperatorAction } from "./State.ts"
 import type { Owner, StoreError } from "./Store.ts"
 
 /**
- * Times are our clock, ms, also where another process reads them: the store keeps due times by the clock of the database. Positions are
- * positions in the event log.
+ * All times are by our clock, in ms, even if another process wrote them, because the store keeps due times by the clock of the database.
+ * All positions are positions in the event log.
  */
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
@@ -40,11 +40,11 @@ export const deliveryReader = "delivery"
 
 /** A handler of the configuration, whether or not it is registered already. */
 export interface ConfiguredHandler extends HandlerName {
-  /** It runs at scheduled times, not for events. */
+  /** True if the handler runs at scheduled times, not for events. */
   readonly scheduled: boolean
-  /** Where in the log the handler begins when it is registered for the first time. */
+  /** Where in the log the handler starts when it is registered for the first time. */
   readonly from: "now" | "oldest"
-  /** A dead letter does not block the later events of its record. */
+  /** True if a dead letter does not block the later events of its record. */
   readonly skipsDeadLetters: boolean
 }
 
@@ -52,15 +52,18 @@ export interface HandlerState extends HandlerName {
   readonly key: number
   /** Deliveries are created for all events up to this position. */
   readonly position: number
-  /** It is configured in the process that delivers. */
+  /** True if the handler is configured in the process that delivers. */
   readonly active: boolean
-  /** In all processes together. */
+  /** The circuit that all processes share. */
   readonly circuit: HandlerCircuit
 }
 
 // ---- deliveries ---------------------------------------------------------------------------------------------------
 
-/** In the order in which they are listed for people. `ProcessEnded`: the process ended while the attempt ran, see `isolateAfterCrashes`. */
+/**
+ * The reasons, in the order in which they are listed for people. `ProcessEnded`: the process ended while the attempt ran, see
+ * `isolateAfterCrashes`.
+ */
 export const failureReasons = [
   "Transient",
   "RateLimited",
@@ -73,8 +76,8 @@ export const failureReasons = [
 export type FailureReason = (typeof failureReasons)[number]
 
 /**
- * A delivery that was running this many times when its process ended runs alone the next time: if the process ends once more,
- * that delivery is the cause.
+ * If a delivery was running each of this many times that its process ended, it runs alone the next time. If the process then ends once
+ * more, the delivery is the cause.
  */
 export const isolateAfterCrashes = 3
 
@@ -90,7 +93,7 @@ export interface Failure {
 
 export type Subject =
   | { readonly _tag: "Event"; readonly position: number }
-  /** It covers positions after `from`, up to and including `to`. */
+  /** A tick covers the positions after `from`, up to and including `to`. */
   | { readonly _tag: "Tick"; readonly scheduledAt: number; readonly from: number; readonly to: number }
 
 /** A time at which a handler must run for an integration. */
@@ -100,15 +103,21 @@ export interface Tick {
   readonly scheduledAt: number
 }
 
-/** The ticks that are due at one time, and the handlers that have none. */
+/** The ticks that are due at one time, and the handlers that have no ticks. */
 export interface TickSchedule {
   /** The latest scheduled time of each handler, in the integrations where the handler is on. */
   readonly due: ReadonlyArray<Tick>
-  /** Where the configuration turns handlers off. The store remembers it: later calls for the same integrations may leave it empty. */
+  /**
+   * The integrations in which the configuration turns handlers off. The store remembers them, so later calls for the same integrations
+   * may leave this empty.
+   */
   readonly off: ReadonlyArray<Pick<Tick, "handler" | "integration">>
   /** The active integrations. */
   readonly integrations: ReadonlyArray<string>
-  /** Time of the previous check. A first tick is delivered if it became due since then, otherwise at the next scheduled time. */
+  /**
+   * Time of the previous check. The first tick of a handler is delivered if it became due after this time. Otherwise its first delivery
+   * is at the next scheduled time.
+   */
   readonly lastCheckedAt: number
 }
 
@@ -119,9 +128,9 @@ export interface NewDelivery {
   readonly orderingKey: string
   readonly subject: Subject
   readonly dueAt: number
-  /** A failure if the delivery is dead from the beginning; it is never attempted. */
+  /** The failure of a delivery that is dead from the start and never attempted; otherwise null. */
   readonly dead: Failure | null
-  /** Distinguishes the delivery's own journal; null = the journal of the event or tick. */
+  /** Name of a new journal for the delivery; null if the delivery uses the journal of its event or tick. */
   readonly fresh: string | null
 }
 
@@ -131,8 +140,9 @@ export interface Delivery extends Omit<NewDelivery, "dead" | "dueAt"> {
   /** Failed attempts. */
   readonly attempts: number
   /**
-   * Fixed at the first claim: `<id of the first member>`; the halves of a batch append `.0` or `.1`. If the events were
-   * delivered in a batch before: that batch's name followed by `.r<id of the first member>`.
+   * Name of the batch, fixed at the first claim. A new batch is named `<id of the first member>`. The halves of a batch append `.0` or
+   * `.1` to its name. If the events were delivered in a batch before, the name is that of the earlier batch followed by `.r<id of the
+   * first member>`.
    */
   readonly batch: string | null
 }
@@ -177,7 +187,7 @@ export const halvesOf = <A>(batch: string, members: ReadonlyArray<A>) => {
 /** A delivery that this process may attempt until a later claim exists. */
 export interface Claimed extends Delivery {
   readonly claim: number
-  /** How many earlier claims were neither settled nor released before their process ended; see `isolateAfterCrashes`. */
+  /** Number of earlier claims whose process ended before they were settled or released; see `isolateAfterCrashes`. */
   readonly crashes: number
 }
 
@@ -192,30 +202,33 @@ export interface ClaimRequest {
   /** Maximum number of deliveries, or of batches. */
   readonly most: number
   /**
-   * Replaces `most` while one of the handler's due or running deliveries was running during an earlier crash. The next crash would count
-   * against every claimed delivery, so only as many are claimed as can start at once. Absent: `most`.
+   * Replaces `most` while one of the handler's due or running deliveries was running during an earlier crash. The next crash is counted
+   * for every claimed delivery, so only as many are claimed as can start at once. `most` if absent.
    */
   readonly mostAfterCrash?: number
-  /** True: claim only deliveries that must run alone, and one at most for all requests together. Otherwise: claim only the others. */
+  /**
+   * True to claim only deliveries that must run alone, and at most one for all requests together. Otherwise only other deliveries are
+   * claimed.
+   */
   readonly isolated?: boolean
-  /** Maximum number of deliveries in a batch; null = no batches. */
+  /** Maximum number of deliveries in a batch; null if the handler takes no batches. */
   readonly size: number | null
   /**
    * Maximum number of deliveries, or of batches, that are claimed in all processes together, while other processes own shards too. A
-   * process that owns all shards may claim more than it starts at once. Absent: no maximum.
+   * process that owns all shards may claim more than it starts at once. No maximum if absent.
    */
   readonly concurrency?: number
   /** Integrations whose deliveries are not claimed now. */
   readonly excludedIntegrations: ReadonlyArray<string>
-  /** A delivery that is due more than this far ahead, ms, becomes due now, because our clock was set back   (W4). */
+  /** A delivery that is due more than this far ahead, in ms, becomes due now, because our clock was set back   (W4). */
   readonly maxLead: number
 }
 
 export interface ClaimResult {
   readonly claimed: ReadonlyArray<Claimed>
-  /** When the next delivery will be due; null: none is waiting for its time. */
+  /** When the next delivery will be due; null if no delivery is waiting for its time. */
   readonly next: number | null
-  /** A delivery that must run alone is due, and a request for other deliveries passed over it. */
+  /** True if a delivery that must run alone is due, and a request for other deliveries skipped it. */
   readonly isolatedDue: boolean
   readonly lost: ReadonlyArray<Owner>
   /** The circuits of handlers that failed since their last success, in any process. The others are closed. */
@@ -239,13 +252,13 @@ export interface FailedAttempt {
   readonly requests: ReadonlyArray<SentRequest>
 }
 
-/** How an attempt ended. For a batch: for all its members. */
+/** How an attempt ended. The outcome of a batch applies to all its members. */
 export type AttemptOutcome =
   & {
     readonly deliveries: ReadonlyArray<number>
     /**
-     * The result of the attempt for the handler's circuit. `failed`: the ordering key of the failed record; null: it succeeded. Absent:
-     * nothing, because the handler did not run, or met a rate limit.
+     * The result of the attempt for the handler's circuit. `failed`: the ordering key of the failed record; null if it succeeded. Absent
+     * if the circuit does not change, because the handler did not run, or met a rate limit.
      */
     readonly result?: { readonly handler: number; readonly failed: string | null }
   }
@@ -258,7 +271,7 @@ export type AttemptOutcome =
       readonly dueAt: number
       readonly attempts: number
       readonly failedAttempt: FailedAttempt
-      /** The attempt ended because all writes are stopped: the delivery is due as soon as they are resumed. */
+      /** True if the attempt ended because all writes are stopped. The delivery is due as soon as they are resumed. */
       readonly stopped?: boolean
     }
     | { readonly _tag: "Dead"; readonly attempts: number; readonly failedAttempt: FailedAttempt }
@@ -273,14 +286,14 @@ export interface UnresolvedStep {
   /** Identifies the step in its present state: the name changes if the step is sent or answered again. */
   readonly name: string
   readonly step: string
-  /** null: the step is not a write. */
+  /** Null if the step is not a write. */
   readonly write: WriteName | null
-  /** Target of the write; null for other steps, and for writes that an earlier version of Rollcall began. */
+  /** Target of the write; null for other steps, and for writes that an earlier version of Rollcall started. */
   readonly target: { readonly integration: string; readonly params: Readonly<Record<string, string>> } | null
   readonly begunAt: number
-  /** The delivery whose attempt began the step. It may be settled by now. */
+  /** The delivery whose attempt started the step. It may be settled already. */
   readonly delivery: number
-  /** `unsent`: see `Unclear` of `BeginRefusal`. `running`: the attempt that began the step is running. `answered`: an operator gave the result. */
+  /** `unsent`: see `Unclear` of `BeginRefusal`. `running`: the attempt that started the step is running. `answered`: an operator gave the result. */
   readonly state: "unknown" | "unsent" | "running" | "answered"
   /** The first record that showed the write while its outcome was unknown. */
   readonly shownBy: { readonly model: Model; readonly id: string; readonly at: number } | null
@@ -297,14 +310,14 @@ export type ResolveResult =
   | { readonly _tag: "Answered"; readonly left: number }
   /** The delivery is not, or no longer, a dead letter. */
   | { readonly _tag: "NotDeadLetter" }
-  /** The delivery has no unresolved step with this name, or no longer has one. */
+  /** The delivery has no (or no longer an) unresolved step with this name. */
   | { readonly _tag: "Outdated" }
   | { readonly _tag: "Running" }
 
 // ---- for operators ------------------------------------------------------------------------------------------------
 
 export interface DeadLetter extends Omit<Delivery, "handler">, HandlerName {
-  /** null: the delivery is a tick, or the record is erased. */
+  /** Null if the delivery is a tick, or the record is erased. */
   readonly event: Pick<LogEntry, "eventId" | "model" | "id" | "version" | "kind"> | null
   readonly failure: Failure
   /** Number of later deliveries with the same ordering key that wait for it. */
@@ -331,7 +344,7 @@ export interface DeadLetterQuery extends Partial<HandlerName> {
 
 /** The delivery of one event to one handler, as far as the store still knows it. */
 export interface DeliveryTrace extends HandlerName {
-  /** Id of the delivery; of a settled one, the delivery that began its steps. */
+  /** Id of the delivery. If it is settled, the id of the delivery that started its steps. */
   readonly id: number
   readonly state: "waiting" | "due" | "running" | "dead" | "settled"
   readonly attempts: number
@@ -345,9 +358,9 @@ export interface DeliveryTrace extends HandlerName {
 export interface Backlog extends HandlerName {
   readonly integration: string
   readonly waiting: number
-  /** Can start now. */
+  /** Deliveries that can start now. */
   readonly due: number
-  /** Wait for the time of their next attempt, or for their batch to fill. */
+  /** Deliveries that wait for the time of their next attempt, or for their batch to fill. */
   readonly later: number
   readonly running: number
   readonly dead: number
@@ -355,12 +368,12 @@ export interface Backlog extends HandlerName {
   readonly oldest: number | null
 }
 
-/** Identifies what is switched off until it is switched on again; no delivery is lost meanwhile. */
+/** Identifies the writes, plugin or integration that an operator switches off or on. No delivery is lost while a switch is off. */
 export type Switch =
   | { readonly _tag: "Writes" }
   | { readonly _tag: "Plugin"; readonly plugin: string; readonly integration: string | null }
 
-/** `integration`: null = everywhere. */
+/** `integration`: null for everywhere. */
 export const isSwitchedOff = (off: ReadonlyArray<Switch>, plugin: string, integration: string | null): boolean =>
   off.some((one) => one._tag === "Plugin" && one.plugin === plugin && one.integration === integration)
 
@@ -369,9 +382,9 @@ export class Deliveries extends Context.Service<
   AttemptJournal & {
     // dispatching
     /**
-     * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not
-     * kept for them. Open circuits may be tried at once, because a process that starts may bring a fixed plugin. `owner`: of
-     * `dispatchScope`, as in the other operations that dispatch.
+     * Registers these handlers and returns them all. Other handlers become inactive: they keep their deliveries, but the log is not kept
+     * for them. Handlers with an open circuit may be tried at once, because a process that starts may have a fixed plugin. `owner`: the
+     * owner of `dispatchScope`, as in the other operations that dispatch.
      */
     readonly registerHandlers: (
       owner: Owner,
@@ -388,8 +401,8 @@ export class Deliveries extends Context.Service<
     ) => Effect.Effect<void, StoreError>
     /**
      * Creates a delivery for each due tick that has none. Returns the ticks that must wait, because the previous tick is neither settled
-     * nor dead. The part of the log that a delivery spans begins
-     * - at the previous tick, even if the integration was not active meanwhile, as far as the log still has the rows;
+     * nor dead. The part of the log that a delivery spans starts
+     * - at the previous tick, even if the integration was inactive in between, as far as the log still has the rows;
      * - for the first tick, and for the first one after the handler was off: when the handler was registered or switched on.
      * The log is kept neither for an integration that is not active nor for a handler that is off.
      */
@@ -397,14 +410,14 @@ export class Deliveries extends Context.Service<
 
     // attempting
     /**
-     * Call first after becoming the owner of shards. Their deliveries that were running for an earlier owner are due again (batches keep
-     * their members), and their claims count as ended by a crash. Returns the owners that were replaced meanwhile.
+     * A new owner of shards must call this first. Deliveries of these shards that were running for an earlier owner are due again
+     * (batches keep their members), and their claims are counted as crashes. Returns the owners that have been replaced since.
      */
     readonly takeShards: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
     /**
      * In one transaction: settles the attempts that have ended, then claims due deliveries. Ignores deliveries of other shards than those
-     * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them. Of a handler whose circuit is open,
-     * nothing is claimed; when its open time is over, one delivery or batch in all processes together.
+     * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them. For a handler whose circuit is
+     * open, nothing is claimed. When the open time is over, one delivery or batch is claimed in all processes together.
      */
     readonly settleAndClaim: (
       owners: ReadonlyArray<Owner>,
@@ -418,7 +431,7 @@ export class Deliveries extends Context.Service<
     readonly running: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<RunningDelivery>, StoreError>
     /** Log rows at these positions, however old, in position order; erased rows are missing. */
     readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
-    /** By position: the batch in which the event was last delivered to the handler, if there was one. */
+    /** The batch in which each event was last delivered to the handler, by position. Events without a batch are missing. */
     readonly batches: (
       handler: number,
       positions: ReadonlyArray<number>
@@ -438,7 +451,7 @@ export class Deliveries extends Context.Service<
     readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
     /**
      * Makes dead letters due at `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: when each of them
-     * died, by id; one that died at another time is skipped. Returns how many became due.
+     * died, by id; a dead letter that died at another time is skipped. Returns how many became due.
      */
     readonly redrive: (
       ids: ReadonlyArray<number>,
@@ -485,9 +498,9 @@ export class Deliveries extends Context.Service<
       }
     ) => Effect.Effect<number, StoreError>
     /**
-     * Empties the results of journaled steps that contain the text, whichever events they belong to: the response to a write has the
-     * record that the write created. Returns how many such steps belong to running deliveries; these keep their results: call it again
-     * once the deliveries have ended.
+     * Empties the results of journaled steps that contain the text, whichever events they belong to, because the response to a write
+     * contains the record that the write created. Returns how many such steps belong to running deliveries; these keep their results:
+     * call it again once the deliveries have ended.
      */
     readonly purgeResults: (integration: string, text: string) => Effect.Effect<number, StoreError>
     /** How many rows of the log, unsettled deliveries and dead letters, and journaled steps a record has. */
@@ -500,7 +513,7 @@ export class Deliveries extends Context.Service<
     >
     /** All switches that are off. */
     readonly switchedOff: Effect.Effect<ReadonlyArray<Switch>, StoreError>
-    /** When writes are resumed, the deliveries that waited because writes were stopped are due. */
+    /** Sets a switch. If this resumes writes, the deliveries that waited for them become due. */
     readonly setSwitch: (which: Switch, on: boolean, action: OperatorAction) => Effect.Effect<void, StoreError>
     /**
      * Waits until this process knows of more than `seen` operator commands; returns how many it knows of. On PostgreSQL it may take a
@@ -508,7 +521,7 @@ export class Deliveries extends Context.Service<
      */
     readonly awaitCommand: (seen: number) => Effect.Effect<number>
     /**
-     * Deletes journal rows of steps that began before `before`, unless a delivery or a replay can still need them. A replay can need
+     * Deletes journal rows of steps that started before `before`, unless a delivery or a replay can still need them. A replay can need
      * them as long as the log has the event, and the log keeps events until all readers have read them. Returns how many were deleted.
      */
     readonly prune: (before: number) => Effect.Effect<number, StoreError>

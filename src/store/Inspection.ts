@@ -5,22 +5,22 @@ import type { FleetInspection } from "./Processes.ts"
 import { publishingStart } from "./Store.ts"
 
 export interface Inspection {
-  /** Whether there is a store; if not, one can be created there. */
+  /** True if there is a store; false if a store can be created there. */
   readonly exists: boolean
   /** Whether another program holds the write lock. */
   readonly locked: boolean
-  /** null if there is no store. */
+  /** Null if there is no store. */
   readonly log: StoredLog | null
-  /** null if the store is not in PostgreSQL, or if a process of this version has not opened it yet. */
+  /** Null if the store is not in PostgreSQL, or if a process of this version has not opened it yet. */
   readonly fleet: FleetInspection | null
   /** Configured handlers whose circuit is open; empty if a process of this version has not opened the store yet. */
   readonly openCircuits: ReadonlyArray<HandlerName>
 }
 
 export interface StoredLog extends LogIdentity {
-  /** Saved position of the relay; 0 = none saved. */
+  /** Saved position of the relay; 0 if no position is saved. */
   readonly saved: number
-  /** Position after which publishing begins (`publishingStart`). */
+  /** Position after which publishing starts (`publishingStart`). */
   readonly start: number
   /** The oldest position that readers can read, and the newest. */
   readonly oldest: number

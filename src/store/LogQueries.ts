@@ -12,7 +12,7 @@ export interface LogFilter {
 }
 
 export interface LogQuery extends LogFilter {
-  /** Rows after this position; 0 = from the oldest. */
+  /** Rows after this position; 0 to start at the oldest row. */
   readonly after: number
   /**
    * Rows up to this position. A query by kind or transition reads every row up to the next match, so a reader that must respond soon
@@ -26,17 +26,17 @@ export interface LogQuery extends LogFilter {
 export interface LogSearch extends LogFilter {
   /** Id of a record; then all its events are found, however old they are. */
   readonly id?: string | undefined
-  /** Events before this position; absent: from the newest. */
+  /** Events before this position; absent to start at the newest event. */
   readonly before?: number | undefined
   readonly limit: number
-  /** How many positions a search without an id reads at most. */
+  /** Maximum number of positions that a search without an id reads. */
   readonly positions: number
 }
 
 export interface FoundEvents {
   /** Newest first. */
   readonly entries: ReadonlyArray<LogEntry>
-  /** Continue with the events before this position; null if there are none. */
+  /** The search continues with the events before this position; null if there are no earlier events. */
   readonly next: number | null
 }
 

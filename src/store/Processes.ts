@@ -3,7 +3,7 @@
  *
  * Gotchas
  * - All times are those of the database's clock, because the clocks of two processes may differ.
- * - A row says that a process was seen, not that it may write: only the fence decides that   (I10).
+ * - A row shows that a process was seen, not that it may write: only the fence decides that   (I10).
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -24,7 +24,7 @@ export interface ProcessReport {
   readonly pid: number
   /** URL of its operating API; null without one. */
   readonly address: string | null
-  /** How far its clock is ahead of the database's, ms; null = not measured yet. */
+  /** How far its clock is ahead of the database's, in ms; null if not measured yet. */
   readonly clockOffset: number | null
   readonly problems: ReadonlyArray<ProcessProblem>
 }
@@ -33,11 +33,11 @@ export interface FleetProcess extends ProcessReport {
   readonly id: string
   readonly startedAt: number
   readonly seenAt: number
-  /** Time since the last heartbeat, ms. */
+  /** Time since the last heartbeat, in ms. */
   readonly silence: number
   /**
    * `silent`: several heartbeats are missing, because the process was frozen, killed or cut off from the database. The process that
-   * asks is always `alive`.
+   * queries the list is always `alive`.
    */
   readonly state: "alive" | "silent"
   /** The ownership scopes that the process took over last. */
@@ -47,7 +47,7 @@ export interface FleetProcess extends ProcessReport {
 /** The processes of a database, as an inspection finds them. */
 export interface FleetInspection {
   readonly processes: ReadonlyArray<FleetProcess>
-  /** How far the clock of this machine is ahead of the database's, ms. */
+  /** How far the clock of this machine is ahead of the database's, in ms. */
   readonly clockOffset: number
   readonly connections: {
     /** How many the database allows to users without special rights. */
@@ -60,18 +60,18 @@ export interface FleetInspection {
 type Operation<A> = Effect.Effect<A, StoreError>
 
 export class Processes extends Context.Service<Processes, {
-  /** Id of this process. Each opening of the store has another one. */
+  /** Id of this process. It is new each time that the store is opened. */
   readonly self: string
-  /** How often a process reports. */
+  /** Time between two reports of a process. */
   readonly heartbeatInterval: Duration.Duration
   /**
-   * Reports that this process runs; the first report adds it. Returns the time of the database. The report is one statement outside of
-   * transactions, so a failover that loses it is not taken for a loss of data.
+   * Reports that this process is running; the first report adds the process. Returns the time of the database. The report is one
+   * statement outside of transactions, because a failover that loses it must not be reported as a loss of data.
    */
   readonly report: (report: ProcessReport) => Operation<number>
   /** Removes this process. */
   readonly leave: Operation<void>
-  /** The process that started first is the first. */
+  /** The processes, in the order in which they started. */
   readonly list: Operation<ReadonlyArray<FleetProcess>>
   /** Removes processes without a heartbeat for a day. */
   readonly prune: Operation<void>

@@ -1,6 +1,6 @@
 /**
- * How long-running work (capture, relay, delivery) continues after a failure of the store or the sink: it reports why it does not run
- * and since when, and tries again. How it finishes what it has begun when it is interrupted.
+ * How long-running work (capture, relay, delivery) continues after a failure of the store or the sink: it reports why and since when it
+ * is not running, and tries again. How such work finishes what it has started when it is interrupted.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -49,7 +49,7 @@ const firstBackoff = Duration.millis(200)
 export const backoff = (failures: number): Duration.Duration =>
   Duration.min(Duration.times(firstBackoff, 2 ** Math.min(failures, 16)), longestBackoff)
 
-/** Time between two tries of work that does not report a condition. The store itself logs its outage (X10). */
+/** Time between two tries of work that reports no condition. The store logs its outage itself (X10). */
 export const storePause = Duration.seconds(2)
 
 /** Tries again every `storePause` while the store is unavailable. Reports nothing. */

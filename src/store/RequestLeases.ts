@@ -2,7 +2,7 @@
  * The port to the leases of request slots, and to the pauses of accounts, that the processes of a fleet share.
  *
  * Gotchas
- * - A lease ends by the clock of the database. The caller counts `left` from before it called, on its own clock.
+ * - A lease expires by the clock of the database. The caller measures `left` by its clock, from the moment before the call.
  */
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
@@ -16,11 +16,11 @@ export interface LeaseClaim {
   readonly duration: Duration.Duration
   /** How many requests this process may have in flight if it is the only one. */
   readonly concurrency: number
-  /** How many slots it could use. */
+  /** How many slots the process could use. */
   readonly wanted: number
-  /** At least as many as it has requests in flight. It returns its other slots, and uses none of them from now on. */
+  /** How many slots the process keeps: at least as many as it has requests in flight. It returns the others, and stops using them now. */
   readonly keep: number
-  /** Pauses the account for at least this time; zero = no pause. */
+  /** Pauses the account for at least this time; zero for no pause. */
   readonly pause: Duration.Duration
 }
 

@@ -17,16 +17,19 @@ export interface IntegrationState {
   /** `<tool>:<identifier>` */
   readonly id: string
   readonly account: string
-  /** `auto`: all models except those that the integration's tool is known not to support. */
+  /** `auto`: all models that the integration's tool is not known to lack. */
   readonly models: "auto" | ReadonlyArray<Model>
-  /** Time between two polls of a stream, ms. */
+  /** Time between two polls of a stream, in ms. */
   readonly interval: number
-  /** Time between two sweeps of a stream, ms. */
+  /** Time between two sweeps of a stream, in ms. */
   readonly sweepInterval: number
   readonly backfill: "publish" | "fill"
-  /** True if the integration is in the configuration. Others were added at run time and are kept over restarts. */
+  /** True if the integration is in the configuration. Other integrations were added at run time, and survive restarts. */
   readonly declared: boolean
-  /** Increased when its records are erased. Its streams use it, or the store's generation if that is greater. */
+  /**
+   * Increased when the records of the integration are erased. The generation of its streams is this number or the store's generation,
+   * whichever is greater.
+   */
   readonly generation: number
   /**
    * `removed`: no longer read, its data is kept. `erasing`: waits until all required readers have read its events. `erased`:
@@ -65,50 +68,50 @@ export interface Run {
   readonly kind: "poll" | "sweep"
   /** True for the stream's first sweep, and for a sweep that the command `backfill` starts. */
   readonly backfill: boolean
-  /** The `updated_after` parameter of the requests, server ms; null = not sent, the whole list is read. */
+  /** The `updated_after` parameter of the requests, in ms of the server's clock; null if the parameter is not sent, so that the whole list is read. */
   readonly updatedAfter: number | null
   readonly cursor: string | null
   /** A sweep first reads all pages and then confirms the absence of the records that were not in them. */
   readonly phase: "pages" | "confirm"
   readonly pages: number
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly startedAt: number
-  /** The stream's new watermark once the poll's last page is committed; server ms. */
+  /** Server time (ms) that becomes the stream's watermark when the poll's last page is committed; null before the first page. */
   readonly watermark: number | null
   readonly rowCounts: RowCounts
   /** Events that the run has published so far; absent = none. */
   readonly published?: PublishedCounts
   /** Rows of a poll whose `changed_at` is before `updatedAfter`. */
   readonly unfilteredRows?: number
-  /** Changes found by a sweep that the polls before it should have returned. */
+  /** Changes that a sweep found, and that earlier polls should have returned. */
   readonly missedByPolls?: number
-  /** How many consecutive pages, up to the latest one, had no new row: the run had already read all of their records. */
+  /** Number of consecutive pages, up to the latest page, on which every record had already been read by this run. */
   readonly pagesWithoutNewRows?: number
   /** A cursor that the run has already used. If the API returns it again, the pagination is a loop. */
   readonly loopMarker?: string | null
-  /** Number of the sweep's current pass over the list; absent = 1. */
+  /** Number of the sweep's current pass over the list; 1 if absent. */
   readonly pass?: number
-  /** How many of the passes one process read without a long pause. */
+  /** How many of the passes were read by a single process without a long pause. */
   readonly uninterruptedPasses?: number
-  /** When the latest page was committed (our clock, ms), and by which owner. */
+  /** When the latest page was committed (our clock, in ms), and by which owner. */
   readonly lastPageAt?: number
   readonly lastPageOwner?: { readonly scope: string; readonly epoch: number }
   /** Id of the stream's newest run when the latest page was committed. */
   readonly newestRunAtLastPage?: number
   /**
-   * The most serious reason why the run may have skipped a record. A pass: a record changed meanwhile, there was a long pause between
-   * two pages, a confirmation found records that the pages did not contain, or another process continued the pass. A poll: two of
-   * its pages contained the same record, because the list changed meanwhile.
+   * The most serious reason why the run may have skipped a record. In a pass of a sweep: a record changed during the pass (`change`),
+   * there was a long pause between two pages (`pause`), a confirmation found records that the pages did not contain (`hidden`), or
+   * another process continued the pass (`restart`). In a poll: two pages contained the same record (`change`).
    */
   readonly possibleGap?: "change" | "pause" | "hidden" | "restart"
-  /** The list must be read again because of `possibleGap`; the watermark did not move with this poll. */
+  /** True if the list must be read again because of `possibleGap`. Such a poll did not move the watermark. */
   readonly mustRepeat?: boolean
 }
 
 /** How many of the runs of a stream its history has. */
 export const keptRuns = 50
 
-/** Consecutive polls that found nothing new; our clock, ms. */
+/** Consecutive polls that found nothing new; our clock, in ms. */
 export interface IdlePolls {
   readonly polls: number
   /** Records that they read nevertheless, because polls overlap. */
@@ -121,7 +124,7 @@ export interface IdlePolls {
 export interface EndedRun extends Pick<Run, "backfill" | "pages" | "rowCounts" | "published" | "startedAt"> {
   /** 1, 2, 3 … per stream. */
   readonly number: number
-  /** null: a failure before the run began. */
+  /** null if it failed before the run started. */
   readonly id: number | null
   readonly kind: Run["kind"]
   readonly pass: number
@@ -139,13 +142,13 @@ export interface EndedRun extends Pick<Run, "backfill" | "pages" | "rowCounts" |
 /** The state of one stream, without its records. */
 export interface StreamState extends StreamKey {
   readonly account: string
-  /** Generation of its new events. */
+  /** Generation of the stream's new events. */
   readonly generation: number
   readonly phase: "starting" | "backfilling" | "live"
   readonly paused: boolean
-  /** No longer read. The state is kept but hidden from operators. */
+  /** True if the stream is no longer read. Its state is kept but hidden from operators. */
   readonly retired?: boolean
-  /** Old records are stored as version 1 without a published event. */
+  /** True if old records are stored as version 1 without a published event. */
   readonly silentBackfill?: boolean
   readonly blocked: {
     readonly reason: BlockReason
@@ -153,23 +156,31 @@ export interface StreamState extends StreamKey {
     readonly message: string
     readonly since: number
   } | null
-  /** Server time up to which the stream is complete, ms. */
+  /**
+   * Server time of the first response of the newest poll that moved the watermark, in ms. Two complete polls are needed for completeness:
+   * see `completeTo`.
+   */
   readonly watermark: number | null
-  /** The watermark before the last complete poll, or an earlier one that a rewind set. Polls read from this time minus the overlap. */
+  /**
+   * The watermark before the newest poll that moved it, or an earlier time that a rewind set. A poll reads from this time minus the
+   * overlap, so that two complete polls cover every change.
+   */
   readonly previousWatermark: number | null
-  /** How far before `previousWatermark` a poll starts, ms. It never decreases. */
+  /** How far before `previousWatermark` a poll starts, in ms. It never decreases. */
   readonly overlap: number
-  /** How polls behave if the filter does not work: they return the whole list or nothing. Absent = the filter works (W12, C6). */
+  /**
+   * The result of polls if the filter `updated_after` does not work: the whole list, or nothing. Absent if the filter works (W12, C6).
+   */
   readonly pollsReturn?: "everything" | "nothing"
-  /** Watermark of the last poll that returned any records, server ms. */
+  /** Watermark of the last poll that returned any records, in ms of the server's clock. */
   readonly lastNonEmptyPollAt?: number
-  /** Newest samples of (server clock − our clock), ms. */
+  /** Newest samples of (server clock − our clock), in ms. */
   readonly clockOffsets: ReadonlyArray<number>
-  /** Latest `complete_to` that was reported, server ms. Never decreases within a generation. */
+  /** Latest `complete_to` that was reported, in ms of the server's clock. Never decreases within a generation. */
   readonly reportedTo?: number
-  /** Start of the newest backfill, server ms. It separates old records from new ones. */
+  /** Start of the newest backfill, in ms of the server's clock. It separates old records from new ones. */
   readonly backfillStartedAt: number | null
-  /** End of the last pass of the newest backfill, server ms; null until then. */
+  /** End of the last pass of the newest backfill, in ms of the server's clock; null until then. */
   readonly backfilledAt: number | null
   /** Id of the newest run. */
   readonly lastRunId: number
@@ -188,13 +199,16 @@ export interface StreamState extends StreamKey {
   readonly lastSweep: (Run & { readonly endedAt: number }) | null
   /** Recently published deletes and restores, for the guard's window. */
   readonly guardHistory?: ReadonlyArray<HourlyCounts>
-  /** Processing rules with which the hashes of the stream's heads were made, newest last. The redaction key is not stored. */
+  /** The processing rules by which the hashes of the stream's heads were made, newest last. The redaction key is not stored. */
   readonly processings?: ReadonlyArray<ProcessingRules & Pick<Processing, "fingerprint">>
-  /** All rules that were applied to stored content of the stream. Absent: an earlier version stored it, and the rules are unknown. */
+  /**
+   * All rules that were applied to stored content of the stream. Absent if an earlier version of Rollcall stored the content, so that the
+   * rules are unknown.
+   */
   readonly redactions?: ReadonlyArray<AppliedRules>
-  /** Id of the key with which all content of the stream is encrypted; absent or null = some content may be unencrypted. */
+  /** Id of the key with which all content of the stream is encrypted; absent or null if some content may be unencrypted. */
   readonly encryptedWith?: string | null
-  /** Progress of redacting and encrypting content that was stored earlier; absent = there is nothing to do. */
+  /** Progress of redacting and encrypting content that was stored earlier; absent if there is nothing to do. */
   readonly redacting?: RedactionProgress
   /** Number of consecutive failed runs, and the last error message (no personal data). */
   readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
@@ -207,14 +221,14 @@ export interface StreamState extends StreamKey {
 export interface RedactionProgress {
   /** Id of the rules. */
   readonly rules: string
-  /** Id of the key with which content is encrypted; null = it is stored unencrypted. */
+  /** Id of the key with which content is encrypted; null if it is stored unencrypted. */
   readonly key: string | null
   readonly table: "pending" | "quarantine" | "events"
-  /** Where to continue in the table: the last pending id, quarantine hash or log position that is done; null = at the beginning. */
+  /** Where to continue in the table: the last pending id, quarantine hash or log position that is done; null at the beginning. */
   readonly after: string | number | null
   /** Newest position of the log at the beginning. */
   readonly newest: number
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly startedAt: number
   /** How many rows were rewritten. */
   readonly rewritten: number
@@ -240,7 +254,7 @@ export interface StreamCounts {
 
 // ---- records ------------------------------------------------------------------------------------------------------
 
-/** JSON text of a record, with the id of the rules that were applied to it; null = not known. */
+/** JSON text of a record, with the id of the rules that were applied to it; null if not known. */
 export interface StoredContent {
   readonly content: string
   readonly redaction: string | null
@@ -249,7 +263,7 @@ export interface StoredContent {
 /** The last published state of one record. */
 export interface Head {
   readonly id: string
-  /** 0 = never published: the record was already deleted when first read, or a silent backfill stored it. */
+  /** 0 if the record was never published: it was already deleted when it was first read, or a silent backfill stored it. */
   readonly version: number
   readonly live: boolean
   /** Log row of the latest version; null when version is 0. */
@@ -261,7 +275,7 @@ export interface Head {
   readonly fingerprint: string
   /** `changed_at`, milliseconds. */
   readonly changedAt: number | null
-  /** Newest run that read the record, live or deleted. */
+  /** Newest run that read the record, whether the record was live or deleted. */
   readonly lastSeenRunId: number
 }
 
@@ -283,10 +297,10 @@ export interface Pending {
   readonly remoteId: string | null
   readonly changedAt: string | null
   readonly detectedAt: number
-  /** `absent`: how many confirmations, spaced in time, did not find the record, and when the last one was made (our clock, ms). */
+  /** `absent`: how many confirmations, spaced in time, did not find the record, and when the last one was made (our clock, in ms). */
   readonly confirmations: number
   readonly confirmedAt: number | null
-  /** Id of the rules that were applied to the content; null = not known. */
+  /** Id of the rules that were applied to the content; null if not known. */
   readonly redaction: string | null
   /**
    * Id of the row's hold if the row is `held` or `rejected`. For a `disputed` row, the hold to which it returns if the dispute confirms
@@ -297,12 +311,12 @@ export interface Pending {
 
 /** A row of the API that cannot be read as a record, for example because it has no id. It is stored, and not published. */
 export interface Quarantined {
-  /** Hash of the record without volatile properties: an unreadable record that is read repeatedly is one row with a count. */
+  /** Hash of the record without volatile properties, so that an unreadable record that is read repeatedly is one row with a count. */
   readonly hash: string
   readonly reason: string
   /** Never shown in logs; kept so that nothing is lost. */
   readonly content: string
-  /** Id of the rules that were applied to the content; null = not known. */
+  /** Id of the rules that were applied to the content; null if not known. */
   readonly redaction: string | null
   readonly at: number
 }
@@ -310,7 +324,7 @@ export interface Quarantined {
 /** A quarantined row with its count. */
 export interface QuarantinedRow extends Omit<Quarantined, "at"> {
   readonly occurrences: number
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly firstAt: number
   readonly lastAt: number
 }
@@ -319,16 +333,16 @@ export interface QuarantinedRow extends Omit<Quarantined, "at"> {
 
 /**
  * `open`: waits for an operator. `rejected`: an operator decided that its changes stay unpublished. `approving`: approved, but not all of
- * its rows are published yet. `approved`: all are. `canceled`: it ended without a decision or after a rejection, because it has no rows
- * left.
+ * its rows are published yet. `approved`: all of its rows are published. `canceled`: no rows were left before an operator decided, or
+ * after a rejection.
  */
 export type HoldState = "open" | "rejected" | "approving" | "approved" | "canceled"
 
 /** How the changes of an approved hold are released. */
 export interface ReleaseMode {
-  /** Origin of the released events; null = the origin with which each change was found. */
+  /** Origin of the released events; null if each event keeps the origin with which its change was found. */
   readonly origin: "backfill" | null
-  /** Scope holds only: no events are published, and the current content counts as published. */
+  /** Scope holds only: true if no events are published, and the current content is stored as if it had been published. */
   readonly silent: boolean
 }
 
@@ -341,9 +355,9 @@ export interface Hold {
   readonly reason: string
   /** `scope`: paths that keep their published value; `*` is any member of an array. */
   readonly paths: ReadonlyArray<string>
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly openedAt: number
-  /** When the state last changed: an operator decided, or no rows were left (our clock, ms). */
+  /** When the state last changed: an operator decided, or no rows were left (our clock, in ms). */
   readonly decidedAt: number | null
   /** Number of rows released since the approval. */
   readonly released: number
@@ -361,7 +375,7 @@ export interface ForgottenRecord {
   readonly id: string
   /** `erasing`: some of its data may be left. The erasure continues after a restart. */
   readonly state: "erasing" | "forgotten"
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly requestedAt: number
   readonly doneAt: number | null
 }
@@ -370,7 +384,7 @@ export interface ForgottenRecord {
 
 /** One command of an operator, for the audit log. */
 export interface OperatorAction {
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly at: number
   readonly command: string
   /** The stream, hold, plugin … that the command was applied to. */
@@ -381,11 +395,11 @@ export interface OperatorAction {
 
 /** Requests of one caller within one hour, for the audit log. Contains no id of a record. */
 export interface ReadSummary {
-  /** Start of the hour; our clock, ms. */
+  /** Start of the hour; our clock, in ms. */
   readonly period: number
   /** The route that shows records, such as `/v1/events`; `*`: all requests of the caller. */
   readonly route: string
-  /** `<integration>/<model>`; `*` for a part that the request does not name, or that it names several of. */
+  /** `<integration>/<model>`. A part is `*` if the request names none or several. */
   readonly target: string
   /** See `Actor.ts`. */
   readonly actor: string
@@ -406,16 +420,16 @@ export interface AuditEntry extends OperatorAction {
 
 // ---- history ------------------------------------------------------------------------------------------------------
 
-/** Time between two samples of the history, ms. */
+/** Time between two samples of the history, in ms. */
 export const historyInterval = 60_000
 /** How many samples are kept: those of a day. */
 export const historySlots = 1_440
 
 /** The state of the whole installation at one time, for plots. It contains numbers only. */
 export interface HistorySample {
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly at: number
-  /** Freshness of the streams that are read, seconds; absent if there is none. */
+  /** Freshness of the streams that are read, in seconds: median, 95th percentile and maximum; absent if no stream is read. */
   readonly median?: number
   readonly p95?: number
   readonly worst?: number
@@ -446,7 +460,7 @@ export interface EventPlaces {
 
 /** Where the events of one batch are in the sink. */
 export interface Publication {
-  /** When the sink had them; our clock, ms. */
+  /** When the sink had them; our clock, in ms. */
   readonly at: number
   readonly places: ReadonlyArray<EventPlaces>
 }

@@ -13,7 +13,6 @@
 import type { NonEmptyReadonlyArray } from "effect/Array"
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import type { JsonObject } from "../domain/Canonical.ts"
 import type { LogEntry, LogIdentity, NewEvent } from "../domain/ChangeEvent.ts"
 import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expectation.ts"
@@ -44,78 +43,22 @@ import type {
   StreamQuery,
   StreamState
 } from "./State.ts"
-import { FaultCause, faultOf } from "./StoreFault.ts"
-
-// ---- errors -------------------------------------------------------------------------------------------------------
-
-/** A newer owner took over: stop, do not retry. In a fleet, a shard that moves is released first, so that this is not its usual end. */
-export class Fenced extends Schema.TaggedError<Fenced>()("Fenced", { scope: Schema.String, epoch: Schema.Number }) {
-  readonly retryable = false
-  get hint(): string {
-    const [owned] = this.scope.split("/")
-    return `another process owns "${owned}" now; this process stops writing. Nothing is lost. A SQLite store allows only one process: to run both, give each its own store. On PostgreSQL, processes of \`rollcall start\` share the work. They take it back from \`rollcall start --once\`: if this is such a run, repeat it while none of them runs. If \`rollcall store adopt\` or an earlier version took everything over, start this process again, as a supervisor does, when that has ended.`
-  }
-}
-/** The database is unavailable (see `StoreFault`), or too many transactions compete for the same rows: nothing was committed, try later. */
-export class Unavailable extends Schema.TaggedError<Unavailable>()("Unavailable", {
-  operation: Schema.String,
-  cause: FaultCause
-}) {
-  readonly retryable = true
-  get hint(): string {
-    const fault = faultOf(this.cause)
-    return fault === null
-      ? "the store could not do this now because other transactions change the same rows; Rollcall tries again."
-      : `${fault.message}; ${fault.hint}.`
-  }
-}
-/** An older copy of the database answers instead: nothing was read from it or committed to it, try again later. */
-export class OlderCopy extends Schema.TaggedError<OlderCopy>()("OlderCopy", {
-  /** How many commits of this process the copy lacks. */
-  missing: Schema.Number
-}) {
-  readonly retryable = true
-  get hint(): string {
-    const commits = this.missing === 1 ? "a commit" : `${this.missing} commits`
-    return `the database that answers lacks ${commits} of this process: an older copy of the store took its place, because a failover lost data or a disk was restored to an earlier state. Rollcall neither reads from this copy nor writes to it. Bring back the database that has all commits, and Rollcall continues by itself; or stop Rollcall, run \`rollcall store adopt\`, and start it again.`
-  }
-}
-/** There is no store at the configured location and none can be created there: the message says what to do. */
-export class Misconfigured extends Schema.TaggedError<Misconfigured>()("Misconfigured", { message: Schema.String }) {
-  readonly retryable = false
-  get hint(): string {
-    return this.message
-  }
-}
-/** This program did not write the stored data, or a newer version of this program wrote it. */
-export class Incompatible extends Schema.TaggedError<Incompatible>()("Incompatible", { message: Schema.String }) {
-  readonly retryable = false
-  get hint(): string {
-    return `${this.message}; use the version of Rollcall that wrote this store, or another store.`
-  }
-}
-/** The stored data is no longer what this program wrote. Nothing that was read from it may be used. */
-export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message: Schema.String }) {
-  readonly retryable = false
-  get hint(): string {
-    return `${this.message}; check the disk, restore the store from a backup, and run \`rollcall store adopt\`.`
-  }
-}
-/** The reason tells the caller what to do next. */
-export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Union([Fenced, Unavailable, OlderCopy, Misconfigured, Incompatible, Damaged])
-}) {
-  override get message(): string {
-    return this.reason.hint
-  }
-}
-
-export const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
-export const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
-
+import type { StoreError } from "./StoreError.ts"
 // ---- values -------------------------------------------------------------------------------------------------------
 
-/** Why the store cannot be used; `since` is our clock, ms. */
+export {
+  Damaged,
+  Fenced,
+  Incompatible,
+  incompatible,
+  Misconfigured,
+  misconfigured,
+  OlderCopy,
+  StoreError,
+  Unavailable
+} from "./StoreError.ts"
+
+/** Why the store cannot be used; `since` is our clock, in ms. */
 export interface Outage {
   readonly message: string
   readonly hint: string
@@ -129,25 +72,25 @@ export interface Owner {
 
 /** Everything that one transaction writes about one record. The store assigns positions to the events, in array order. */
 export interface RecordWrite {
-  /** `position` is that of the record's row *before* `events`; the store replaces it with that of the last event. */
+  /** `position` is the position of the record's row *before* `events`; the store replaces it with the position of the last event. */
   readonly head: Head
   readonly events: ReadonlyArray<NewEvent>
-  /** `after` of the last event, as a value; absent = not known without parsing it. */
+  /** `after` of the last event, as a value; absent if not known without parsing it. */
   readonly content?: JsonObject | null
-  /** Id of the rules that were applied to the events' content; absent = not known. */
+  /** Id of the rules that were applied to the events' content; absent if not known. */
   readonly redaction?: string
-  /** Readers do not receive the events: they are ordinary rows of the log that `readLog` skips. */
+  /** True if readers do not receive the events: these are ordinary rows of the log that `readLog` skips. */
   readonly silent?: boolean
   /** The record is deleted and its source erased its content: `purgeErased` also removes the content from the log (D11, D23). */
   readonly erased?: boolean
   /**
-   * The content of other records that the record repeats, before and now; absent = unchanged. `before` null = unknown: then no
+   * The content of other records that the record repeats, before and now; absent if unchanged. `before` is null if it is unknown: then no
    * record becomes stale.
    */
   readonly references?: { readonly before: References | null; readonly after: References }
 }
 
-/** Records to re-read because content that they repeat has changed elsewhere; "everything" = too many to list. */
+/** Records to read again because content that they repeat has changed elsewhere; "everything" if there are too many to list. */
 export type StaleRecords = ReadonlyArray<string> | "everything"
 
 /** A record whose newest event belongs to an earlier generation. */
@@ -170,20 +113,20 @@ export interface LiveRecord extends StoredContent {
 export interface LogContent extends Pick<LogEntry, "kind" | "remoteId" | "changes" | "transitions"> {
   readonly position: number
   readonly after: StoredContent | null
-  /** Content of the record's previous row; null = there is none, or it is no longer kept. */
+  /** Content of the record's previous row; null if there is none, or it is no longer kept. */
   readonly before: StoredContent | null
-  /** Id of the rules that were applied to the row, even if it has no content; null = not known. */
+  /** Id of the rules that were applied to the row, even if it has no content; null if not known. */
   readonly redaction: string | null
 }
 
-/** The new content of a log row. Everything else in the row stays. */
+/** The new content of a log row. All other columns of the row stay. */
 export interface RewrittenContent
   extends Pick<LogContent, "position" | "remoteId" | "changes" | "transitions" | "redaction">
 {
   readonly after: string | null
 }
 
-/** The rows of a hold at one moment, to which an approval refers: not the rows themselves, but their hash and their number. */
+/** The hash and the number of the rows of a hold at one moment. An approval refers to exactly these rows. */
 export interface HoldPlan {
   /** Identifies these rows, with their content. */
   readonly hash: string
@@ -197,18 +140,18 @@ export type ListedHold = StreamKey & Hold & { readonly rows: number }
 export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | "plugin" | "delivery" | "depth"> {
   /** The record, or the kind of record, that was expected to show the write. */
   readonly key: Expectation["key"]
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly reportedAt: number
 }
 
 export type { FoundEvents, FoundRow, LogFilter, LogQuery, LogSearch, StoredRow } from "./LogQueries.ts"
 
 /**
- * Name of the reader whose position says where publishing begins: at the row after it. The position is where the generation begins (0 in
- * the first one), or later if retention had deleted events before a sink was configured.
+ * Name of the reader after whose position publishing starts. The position is the start of the generation (0 in the first generation), or
+ * a later one if retention had deleted events before a sink was configured.
  */
 export const publishingStart = "publishing"
-/** Name of the reader whose position says which events are in the sink, and of the ownership scope of the process that publishes. */
+/** Name of the reader up to whose position all events are in the sink, and of the ownership scope of the process that publishes. */
 export const relayReader = "relay"
 
 /** The part of the log that can be read. */
@@ -219,7 +162,7 @@ export interface LogRange {
 
 /** Chains that identify a log's content: see `chainOf`. */
 export interface LogChains extends LogRange {
-  /** At `newest`. */
+  /** The chain at `newest`. */
   readonly chain: string
   readonly chains: ReadonlyArray<string | null>
 }
@@ -230,13 +173,13 @@ type Operation<A> = Effect.Effect<A, StoreError>
 
 /** The operations of a transaction on one stream. Valid only inside its `transact`. */
 export interface StreamTx {
-  /** As committed when the transaction began. */
+  /** As committed when the transaction started. */
   readonly state: StreamState
   readonly heads: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, Head>>
   readonly pending: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, Pending>>
-  /** Content (`after`) of the log rows at these positions; null where it was erased or the row is a delete. */
+  /** Content (`after`) of the log rows at these positions; null if the content was erased or the row is a delete. */
   readonly contents: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, StoredContent | null>>
-  /** By position: the content of the record's previous row, which is the last content of a deleted record. */
+  /** The content of the record's previous row (for a deleted record, its last content), by position. */
   readonly beforeImages: (positions: ReadonlyArray<number>) => Operation<ReadonlyMap<number, StoredContent | null>>
   /** Pending rows of one status in id order, at most `limit`, after `after`. */
   readonly pendingWithStatus: (
@@ -262,44 +205,47 @@ export interface StreamTx {
   readonly markSeen: (ids: ReadonlyArray<string>, runId: number) => Operation<void>
   readonly putPending: (rows: ReadonlyArray<Pending>) => Operation<void>
   readonly dropPending: (ids: ReadonlyArray<string>) => Operation<void>
-  /** Adds the rows. If a row is already there, counts it and keeps the newest content. */
+  /** Adds the rows. If a row with the same hash exists, its count is increased and its content is replaced. */
   readonly quarantine: (rows: ReadonlyArray<Quarantined>) => Operation<void>
   /** Quarantined rows in the order of their hashes, at most `limit`, after `after`. */
   readonly quarantined: (after: string | null, limit: number) => Operation<ReadonlyArray<QuarantinedRow>>
-  /** Replaces the quarantined rows that have these hashes. New rows with the same hash are counted together. */
+  /** Replaces the quarantined rows that have these hashes. New rows with the same hash are combined, and their counts are added. */
   readonly replaceQuarantined: (
     hashes: ReadonlyArray<string>,
     rows: ReadonlyArray<QuarantinedRow>
   ) => Operation<void>
-  /** Rows of the log before position `before`, the newest first, at most `limit`, silent rows too. */
+  /** Rows of the log before position `before`, the newest first, at most `limit`. Silent rows are included. */
   readonly logContents: (before: number, limit: number) => Operation<ReadonlyArray<LogContent>>
   /** Replaces the content of log rows that this transaction has read. Positions, event ids and chains stay. */
   readonly rewriteLog: (rows: ReadonlyArray<RewrittenContent>) => Operation<void>
-  /** The next stale records to re-read, in id order, at most `limit`. */
+  /** The next stale records to read again, in id order, at most `limit`. */
   readonly takeStale: (limit: number) => Operation<StaleRecords>
-  /** Call after re-reading records that `takeStale` returned. A record that became stale again meanwhile stays stale. */
+  /**
+   * Marks records that `takeStale` returned as refreshed, after they were read again. A record that became stale again in the meantime
+   * stays stale.
+   */
   readonly markRefreshed: (ids: ReadonlyArray<string>) => Operation<void>
   /** Clears the stream's refresh queue; returns how many records were queued. */
   readonly clearStale: Operation<number>
-  /** Queues these records for a re-read. */
+  /** Queues these records to be read again. */
   readonly markStale: (ids: ReadonlyArray<string>) => Operation<void>
   /** The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. */
   readonly derived: (model: DerivedModel) => Operation<StreamTx>
-  /** By id of the source record: the derived record that `setDerivedIds` last assigned to it. */
+  /** The derived record that `setDerivedIds` last assigned to each source record, by id of the source record. */
   readonly derivedIds: (ids: ReadonlyArray<string>) => Operation<ReadonlyMap<string, string>>
   /**
-   * By derived id: the live records that it is assigned to, each with the log row of its content; in id order, at most `limit` per
+   * The live source records of each derived record, with the log row of their content, by derived id; in id order, at most `limit` per
    * derived id.
    */
   readonly liveSources: (
     derivedIds: ReadonlyArray<string>,
     limit: number
   ) => Operation<ReadonlyMap<string, ReadonlyArray<{ readonly id: string; readonly position: number }>>>
-  /** By derived id: the deleted records that it was last assigned to. */
+  /** The deleted source records of each derived record, by derived id. */
   readonly deletedSources: (derivedIds: ReadonlyArray<string>) => Operation<ReadonlyMap<string, ReadonlyArray<string>>>
-  /** Assigns derived records, by id of the source record; null = the source record contains none. */
+  /** Assigns derived records, by id of the source record; null if the source record contains no derived record. */
   readonly setDerivedIds: (derivedIds: ReadonlyMap<string, string | null>) => Operation<void>
-  /** Heads whose log row is of a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
+  /** Heads whose log row belongs to a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
   readonly olderGenerationRecords: (
     generation: number,
     after: string | null,
@@ -307,15 +253,15 @@ export interface StreamTx {
   ) => Operation<ReadonlyArray<OlderGenerationRecord>>
   /** Deletes log rows of generations before `generation`, at most `limit`; returns how many. Heads must no longer refer to these rows. */
   readonly deleteOlderGenerationEvents: (generation: number, limit: number) => Operation<number>
-  /** Whether records of the stream are still expected to show a plugin's write. */
+  /** True if a record of the stream is still expected to show a plugin's write. */
   readonly hasExpectations: Operation<boolean>
   /** Open expectations with these keys, in the order of their writes. */
   readonly openExpectations: (keys: ReadonlyArray<string>) => Operation<ReadonlyArray<OpenExpectation>>
   /** Saves that this record shows the expected write. */
   readonly recordMatch: (expectation: OpenExpectation, record: string) => Operation<void>
-  /** Counts a complete sweep for every expectation whose write came before it, and deletes expectations that need no report. */
+  /** Counts a complete sweep for every expectation whose write was made before it, and deletes the expectations that need no report. */
   readonly countSweep: (runId: number) => Operation<void>
-  /** Expectations that were still open after too many sweeps, at most a limited number. */
+  /** Expectations that were still open after too many sweeps, up to a limit. */
   readonly overdueExpectations: Operation<ReadonlyArray<OpenExpectation>>
   /** Closes these expectations; the unconfirmed ones stay listed. */
   readonly closeExpectations: (
@@ -331,7 +277,7 @@ export interface StreamTx {
   readonly audit: (entry: OperatorAction) => Operation<void>
   /**
    * Writes heads, events and references. Records of any stream of the integration that still show the old version of changed
-   * content become stale. Call it last: the log's counter is locked from here to the commit.
+   * content become stale. Call it last, because the log's counter is locked from this call to the commit.
    */
   readonly write: (records: ReadonlyArray<RecordWrite>) => Operation<void>
 }
@@ -340,33 +286,33 @@ export class Store extends Context.Service<Store, {
   readonly identity: LogIdentity
   /** Whether opening the store created it. */
   readonly isNew: boolean
-  /** Fails with `Incompatible` if a newer version has changed the store so that this one cannot use it. */
+  /** Fails with `Incompatible` if a newer version has changed the store, so that this version cannot use it. */
   readonly checkVersion: Operation<void>
   /** Bytes of the whole database; with SQLite without its `-wal` file. */
   readonly size: Operation<number>
-  /** Why the store is unavailable, from memory; null while it answers. */
+  /** Why the store is unavailable; null while it answers. Read from memory, without a query. */
   readonly outage: Effect.Effect<Outage | null>
 
   /**
-   * Runs reads that belong to one response. On SQLite they run in one transaction, so they wait once for other transactions and
-   * not once per read.
+   * Runs reads that belong to one response. On SQLite they run in one transaction, so they wait for other transactions once, not once per
+   * read.
    */
   readonly batchReads: <A, R>(reads: Effect.Effect<A, StoreError, R>) => Effect.Effect<A, StoreError, R>
 
-  /** Id of the key with which new content is encrypted; null = it is stored unencrypted. */
+  /** Id of the key with which new content is encrypted; null if it is stored unencrypted. */
   readonly encryptionKey: string | null
-  /** Encrypts all results in the journal with the current key, in many small transactions; returns how many were not yet. */
+  /** Encrypts all results in the journal with the current key, in many small transactions; returns how many it encrypted. */
   readonly encryptJournal: Operation<number>
-  /** Deletes the ids of all keys but the current one, and returns them. Call it when all content is encrypted with the current key. */
+  /** Deletes the ids of all keys except the current one, and returns them. Call it when all content is encrypted with the current key. */
   readonly retireKeys: Operation<ReadonlyArray<string>>
 
-  /** Takes `scope` over and fences its previous owner (I10). */
+  /** Takes over `scope`, and fences its previous owner (I10). */
   readonly takeOwnership: (scope: string) => Operation<Owner>
-  /** Takes several scopes over in one transaction. Returns the owners by scope. */
+  /** Takes over several scopes in one transaction. Returns the owners by scope. */
   readonly takeOwnerships: (scopes: NonEmptyReadonlyArray<string>) => Operation<ReadonlyMap<string, Owner>>
 
   // integrations
-  /** All integrations, removed and erased ones too, in id order. */
+  /** All integrations in id order, including removed and erased ones. */
   readonly integrations: Operation<ReadonlyArray<IntegrationState>>
   /** Saves an integration, together with the operator's action if there was one. */
   readonly saveIntegration: (
@@ -391,11 +337,11 @@ export class Store extends Context.Service<Store, {
 
   // history
   /**
-   * Adds a sample, unless the history has one of the same minute. A sample takes the place of the one of the day before. Any process may
-   * call this.
+   * Adds a sample, unless the history already has a sample of the same minute. The sample replaces the one of the previous day. Any
+   * process may call this.
    */
   readonly recordSample: (sample: HistorySample) => Operation<void>
-  /** The samples at or after `since` (our clock, ms), oldest first. */
+  /** The samples at or after `since` (our clock, in ms), oldest first. */
   readonly history: (since: number) => Operation<ReadonlyArray<HistorySample>>
 
   // streams
@@ -408,10 +354,10 @@ export class Store extends Context.Service<Store, {
   /**
    * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids. The newest
    * row is emptied first, so no reader ever gets an event whose `before` is already erased. Runs in many small
-   * transactions; if it was interrupted, call it again.
+   * transactions; if the erasure was interrupted, call this again.
    */
   readonly eraseStream: (owner: Owner, key: StreamKey) => Operation<void>
-  /** All streams and the newest position, read at one moment: every change that the watermarks promise is at or before that position. */
+  /** All streams and the newest position, read at one moment. Every change up to the watermarks is at or before that position. */
   readonly streamsAtPosition: Operation<
     { readonly position: number; readonly chain: string; readonly streams: ReadonlyArray<StreamState> }
   >
@@ -422,19 +368,19 @@ export class Store extends Context.Service<Store, {
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ) => Effect.Effect<A, E | StoreError>
   /**
-   * Replaces the state `before` of a stream by `after`, in one statement that reads nothing else. False: nothing was changed, because the
-   * stream has another state by now, has pending rows, stale records or undecided holds, or `owner` is fenced. Fails without a retry: if
-   * the connection is lost, whether the state was replaced is unknown, so read it again.
+   * Replaces the state `before` of a stream by `after`, in one statement. Returns false if nothing was changed, because the stream has a
+   * different state now, has pending rows, stale records or undecided holds, or because `owner` is fenced. Fails without a retry: if the
+   * connection is lost, it is unknown whether the state was replaced, so the caller must read it again.
    */
   readonly replaceQuietState: (owner: Owner, before: StreamState, after: StreamState) => Operation<boolean>
-  /** Live records that no run has seen since run `runId` began, in id order. */
+  /** Live records that no run has seen since run `runId` started, in id order. */
   readonly liveNotSeenSince: (
     key: StreamKey,
     runId: number,
     after: string | null,
     limit: number
   ) => Operation<ReadonlyArray<string>>
-  /** Which of these records are live. */
+  /** The live records among these. */
   readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Operation<ReadonlySet<string>>
   /** The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order: controls of a confirmation. */
   readonly controlIds: (key: StreamKey, runId: number, limit: number) => Operation<ReadonlyArray<string>>
@@ -447,7 +393,7 @@ export class Store extends Context.Service<Store, {
       readonly limit: number
     }
   ) => Operation<ReadonlyArray<StreamKey & Omit<Pending, "content">>>
-  /** Of every stream. */
+  /** The counts of every stream. */
   readonly counts: Operation<ReadonlyArray<StreamKey & StreamCounts>>
   /** Streams in the order of integration and model, with their counts and the newest position, read at one moment. */
   readonly streamPage: (query: StreamQuery) => Operation<
@@ -471,12 +417,12 @@ export class Store extends Context.Service<Store, {
     }
   ) => Operation<ReadonlyArray<ListedHold>>
   readonly hold: (id: number) => Operation<ListedHold | null>
-  /** null if the hold does not exist. */
+  /** Null if the hold does not exist. */
   readonly holdPlan: (id: number) => Operation<HoldPlan | null>
   /**
-   * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash
-   * of the rows that the operator has seen. False = nothing was decided: the hold was already approved, canceled or
-   * rejected, or its rows are no longer those of the plan.
+   * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash of the rows
+   * that the operator has seen. Returns false if nothing was decided, because the hold was already approved, canceled or rejected, or
+   * because its rows are no longer those of the plan.
    */
   readonly decide: (
     id: number,
@@ -485,7 +431,7 @@ export class Store extends Context.Service<Store, {
       readonly release: ReleaseMode
       readonly plan?: string | undefined
     },
-    /** Our clock, ms. */
+    /** Our clock, in ms. */
     now: number
   ) => Operation<boolean>
   /**
@@ -495,17 +441,17 @@ export class Store extends Context.Service<Store, {
   readonly awaitDecision: (seen: number) => Effect.Effect<number>
 
   // forgotten records
-  /** In the order in which they were requested. */
+  /** The forgotten records, in the order of the requests. */
   readonly forgotten: Operation<ReadonlyArray<ForgottenRecord>>
   /** Commits the request, together with the operator's action: from now on no transaction stores the record. */
   readonly requestForgetting: (owner: Owner, record: ForgottenRecord, action: OperatorAction) => Operation<void>
-  /** Marks the record as forgotten: all of its data is deleted. `at`: our clock, ms. */
+  /** Marks the record as forgotten: all of its data is deleted. `at`: our clock, in ms. */
   readonly endForgetting: (owner: Owner, record: ForgettableRecord, at: number) => Operation<void>
-  /** Lets transactions store the record again. Commits this together with the operator's action. */
+  /** Allows transactions to store the record again, together with the operator's action. */
   readonly allowForgotten: (owner: Owner, record: ForgettableRecord, action: OperatorAction) => Operation<void>
   /**
-   * The pending rows and log rows of these streams that contain the text and for which `isWanted` is true. Reads the whole log. A damaged
-   * row that contains the text is always returned, and so is a row that cannot be decrypted.
+   * The pending rows and log rows of these streams that contain the text and for which `isWanted` is true. Reads the whole log. Damaged
+   * rows that contain the text, and rows that cannot be decrypted, are always returned.
    */
   readonly findRows: (
     streams: ReadonlyArray<StreamKey>,
@@ -524,11 +470,11 @@ export class Store extends Context.Service<Store, {
   readonly readLog: (query: LogQuery) => Operation<ReadonlyArray<LogEntry>>
   /** Events that are not silent, newest first. For people who look for a change; readers use `readLog`. */
   readonly searchLog: (query: LogSearch) => Operation<FoundEvents>
-  /** Events up to `positions` after `after` that writes of this delivery caused, oldest first, at most ten. */
+  /** Events that writes of this delivery caused, among the `positions` positions after `after`; oldest first, at most ten. */
   readonly echoesOf: (
     query: { readonly delivery: number; readonly after: number; readonly positions: number }
   ) => Operation<ReadonlyArray<LogEntry>>
-  /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` = newest + 1 if every row was pruned. */
+  /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` is `newest` + 1 if every row was pruned. */
   readonly logRange: Operation<LogRange>
   /**
    * The range, the chain at the newest position, and the chains at these positions in their order, all read at one moment.
@@ -536,9 +482,9 @@ export class Store extends Context.Service<Store, {
    */
   readonly chains: (positions: ReadonlyArray<number>) => Operation<LogChains>
   /**
-   * The position before the first row that was appended at or after `time` (our clock, ms); the newest position if there is none. Null if
-   * such rows may be pruned. If the clock was set back, the times of the rows are not in order, and several positions fit: one of them
-   * is returned.
+   * The position before the first row that was appended at or after `time` (our clock, in ms); the newest position if there is none. Null
+   * if such rows may have been pruned. If the clock was set back, the times of the rows are not in order, and several positions fit: one
+   * of them is returned.
    */
   readonly positionBefore: (time: number) => Operation<number | null>
   /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
@@ -550,33 +496,33 @@ export class Store extends Context.Service<Store, {
     limit: number
   ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
   /**
-   * Deletes log rows that were appended before `before` (our clock, ms) and are at or before position `upTo`, except those that retention
+   * Deletes log rows that were appended before `before` (our clock, in ms) and are at or before position `upTo`, except those that retention
    * must keep; returns how many.
    */
   readonly prune: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
-  /** Deletes summaries of requests whose hour began before `before` (our clock, ms). */
+  /** Deletes summaries of requests whose hour started before `before` (our clock, in ms). */
   readonly pruneReads: (before: number) => Operation<void>
-  /** Deletes quarantined rows that were last read before `before` (our clock, ms); returns how many. */
+  /** Deletes quarantined rows that were last read before `before` (our clock, in ms); returns how many. */
   readonly pruneQuarantine: (before: number) => Operation<number>
   /**
    * Removes the content of records that their source erased; their delete events stay. Applies to records whose erasure was
-   * noticed before `before` (our clock, ms), whose delete event is at or before position `upTo`, and that no delivery needs. Returns how
+   * noticed before `before` (our clock, in ms), whose delete event is at or before position `upTo`, and that no delivery needs. Returns how
    * many records.
    */
   readonly purgeErased: (query: { readonly before: number; readonly upTo: number }) => Operation<number>
 
   /**
-   * Removes deleted and overwritten content from the bytes of the store's files too. Call it after content was deleted or
-   * rewritten. False: another process reads the store, so call it again later. With PostgreSQL it does nothing: the server's vacuum
-   * does this.
+   * Removes deleted and overwritten content from the bytes of the store's files too. Call it after content was deleted or rewritten.
+   * Returns false if another process is reading the store: call it again later. On PostgreSQL it does nothing, because the server's
+   * vacuum does this.
    */
   readonly reclaim: Operation<boolean>
 
   /**
-   * Restarts the log in a later generation: existing rows are no longer read, and every reader, including `publishingStart`, moves to
-   * the new beginning. Positions continue. A process that has the store open keeps the identity that it read when it opened
-   * the store, and can no longer take ownership over. `owners`: those of all streams; fails if one of them is fenced. Ends all sessions. Does nothing if
-   * `generation` is not later than the current one.
+   * Restarts the log in a later generation: existing rows are no longer read, and every reader, including `publishingStart`, moves to the
+   * new start. Positions continue. A process that already has the store open keeps the identity that it read then, and can no longer take
+   * over ownership. `owners`: the owners of all streams; fails if one of them is fenced. Ends all sessions. Does nothing if `generation`
+   * is not later than the current one.
    */
   readonly raiseGeneration: (owners: ReadonlyArray<Owner>, generation: number) => Operation<void>
 

@@ -5,7 +5,7 @@
  * 1. A fault names the store without its login, and quotes neither the database's message nor stored data   (I11)
  *
  * Gotchas
- * - `refused` is about one statement: the database works, so only the caller of that statement has a problem.
+ * - `refused` concerns a single statement: the database works, so only the caller of that statement has a problem.
  */
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
@@ -14,11 +14,11 @@ import { isSqlError, SqlError, UnknownError } from "effect/sql/SqlError"
 interface FaultTraits {
   readonly description: string
   readonly remedy: string
-  /** The event that proves that the fault is over: any answer, or only a successful write. */
+  /** The event that proves that the fault is over: any response, or only a successful write. */
   readonly endedBy: "answer" | "write"
-  /** The fault often passes while the statement is retried, so it counts as an outage only if it lasts. */
+  /** True if the fault often passes while the statement is retried, so that it is reported as an outage only if it lasts. */
   readonly transient: boolean
-  /** The fault is over only if it has not occurred for this long, ms: some statements may work while others fail. */
+  /** The fault is over only if it has not occurred for this long, in ms: some statements may work while others fail. */
   readonly settle: number
 }
 
@@ -163,13 +163,13 @@ export class StoreFault extends Error {
   }
 }
 
-/** The fault that a database error carries, if it carries one. */
+/** The fault in a database error; null if there is none. */
 export const faultOf = (error: unknown): StoreFault | null => {
   const cause = isSqlError(error) ? error.reason.cause : error
   return cause instanceof StoreFault ? cause : null
 }
 
-/** The fault that an error carries, as JSON for another process. Everything else of the error stays here: it may quote stored data   (I11). */
+/** The fault in an error, as JSON for another process. The rest of the error is left out, because it may quote stored data   (I11). */
 export const FaultCause = Schema.NullOr(
   Schema.Struct({ kind: Schema.Literals(faultKinds), store: Schema.String, code: Schema.optionalKey(Schema.String) })
 ).pipe(Schema.decodeTo(

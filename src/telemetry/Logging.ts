@@ -3,8 +3,8 @@
  *
  * Gotchas
  * - Control and format characters of names are escaped in both formats; a message is one line, a stack may be several.
- * - For an expected failure only its message is logged. A stack is logged only for a defect; in JSON it is one field.
- * - Node prints its own warnings on several lines. The layer replaces that, so each warning is one ordinary log line.
+ * - Only the message of an expected failure is logged. A stack is logged only for a defect; in JSON, the stack is one field.
+ * - Node prints its own warnings on several lines. The layer replaces this output, so that each warning is one ordinary log line.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -74,7 +74,7 @@ const prettyText = (line: LogLine): string => {
     (line.stack === null ? "" : `\n${line.stack}`)
 }
 
-/** Warnings without meaning for operators: kafkajs sets timers in the past. */
+/** Warnings that do not concern operators: kafkajs sets timers in the past. */
 const ignoredWarnings: ReadonlySet<string> = new Set(["TimeoutNegativeWarning"])
 
 /** Replaces the default logger and Node's own printing of warnings. */

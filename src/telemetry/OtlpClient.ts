@@ -45,7 +45,7 @@ const reasonOf = (error: HttpClientError.HttpClientError): string => {
 export const make = Effect.fnUntraced(function*({ headers, signal, timeout, url }: OtlpClientOptions) {
   const client = HttpClient.filterStatusOk(yield* HttpClient.HttpClient)
   let inProgress = 0
-  /** When the failure began that was logged and has not ended, ms. */
+  /** When the failure started that was logged and is not over, in ms. */
   let failedAt: number | null = null
 
   const failed = Effect.fnUntraced(function*(why: string): Effect.fn.Return<never> {

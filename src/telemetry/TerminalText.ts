@@ -9,7 +9,7 @@
  * Gotchas
  * - Every print to a terminal, a pipe or a file goes through `toTerminal`. A line feed in a name would still forge a line,
  *   so text that goes into a line or a table cell goes through `oneLine` first.
- * - Colors are marked with a number that is drawn at each start, so text from elsewhere cannot contain them.
+ * - Colors are marked with a number that is drawn at each start, so other text cannot contain the mark.
  */
 import { randomUUID } from "node:crypto"
 import { styleText } from "node:util"
@@ -19,7 +19,9 @@ export type Color = "green" | "yellow" | "red" | "gray" | "cyan" | "bold"
 /** Takes the place of the escape character in the colors of `paint` until they are printed. */
 const mark = `\u001b${randomUUID()}`
 
-/** Colors, and: controls, format characters (bidirectional, of zero width), line separators, halves of surrogate pairs. */
+/**
+ * Matches colors, control characters, format characters (bidirectional, or of zero width), line separators and halves of surrogate pairs.
+ */
 const special = new RegExp(`${mark}\\[\\d+m|[\\p{Cc}\\p{Cf}\\p{Zl}\\p{Zp}\\p{Cs}]`, "gu")
 
 const names: Readonly<Record<string, string>> = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }

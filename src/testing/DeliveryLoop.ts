@@ -40,7 +40,7 @@ export interface Defect {
 export interface DeliveryResult {
   readonly handler: string
   readonly state: "done" | "dead" | "parked"
-  /** How often the handler was run. */
+  /** Number of times that the handler was run. */
   readonly attempts: number
   /** The failure of a dead letter; otherwise null. */
   readonly failure: HandlerError | Defect | null
@@ -55,7 +55,7 @@ export interface DeliveryContext {
   readonly logs: Array<string>
 }
 
-/** A handler that fails with `RateLimited` this often would do so forever; the delivery becomes a dead letter. */
+/** If a handler fails with `RateLimited` this many times, it would probably do so forever, so the delivery becomes a dead letter. */
 const maxRateLimitWaits = 100
 
 const noEnvironment = ConfigProvider.fromUnknown({})
@@ -70,7 +70,7 @@ const configOf = ({ plugin }: DeliveryContext, integration: string): Effect.Effe
     Effect.orDie
   )
 
-/** The failure as a test sees it: with the error itself, which the service would not show. */
+/** The failure as a test sees it. It includes the error, which the service would not show. */
 const shownFailure = (
   cause: Cause.Cause<HandlerError | TimedOut>,
   timeout: Duration.Duration

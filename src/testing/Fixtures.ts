@@ -127,7 +127,7 @@ const buildEvent = (trigger: string, fixture: Loose): PublishedEvent => {
     version,
     kind,
     origin,
-    // the content of a forgotten record is gone
+    // the content of a forgotten record no longer exists
     before: fixture.reason === "forgotten" ? null : before,
     after,
     changes: before === null || after === null ? [] : diff(shape, before, after),

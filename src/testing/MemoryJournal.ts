@@ -15,19 +15,19 @@ interface StepRow {
   readonly handler: number
   readonly dedupKey: string
   readonly step: string
-  /** null: the step is not a write. */
+  /** Null if the step is not a write. */
   readonly write: WriteName | null
   delivery: number
   claim: number
-  /** ms */
+  /** In ms. */
   begunAt: number
-  /** null: the step began and has no result. */
+  /** Null if the step started and has no result. */
   result: Json | null
 }
 
 export interface JournalState {
   rows: Array<StepRow>
-  /** The newest claim; earlier ones are fenced. */
+  /** The newest claim; earlier claims are fenced. */
   newest: Pick<FencingToken, "delivery" | "claim">
 }
 

@@ -21,7 +21,7 @@ import { Invalid, OutcomeUnknown, type SendHooks, type Source, WriteError } from
 import type { TestEnvironment } from "./TestEnvironment.ts"
 import { recordsOf } from "./WriteEffects.ts"
 
-/** The form of a test that sets none. A write is not checked against it. */
+/** The form if the test sets none. A write is not checked against it. */
 const noForm: EmployeeForm = { properties: {} }
 
 const impliedPrefix = "application of candidate "

@@ -20,7 +20,7 @@ import { identity, owner, type TestEnvironment } from "./TestEnvironment.ts"
 import * as TestPorts from "./TestPorts.ts"
 import { VirtualClock } from "./VirtualClock.ts"
 
-/** The delivery that an attempt runs, as a job, and the handler that gets it. */
+/** The delivery of an attempt, as a job, and the handler that runs for it. */
 export interface TestDelivery {
   readonly subscription: Subscription
   readonly job: Job.Job
@@ -44,7 +44,7 @@ export interface AttemptEnd {
 }
 
 /**
- * A handler that uses no capability for this many intervals of real time is considered to hang. Several short intervals are
+ * A handler that uses no capability for this many intervals of real time is treated as hanging. Several short intervals are
  * counted instead of one long one: on a busy machine a single long timer may already be due when the process runs again.
  */
 const hangLimit = { intervals: 6, millis: 400 }

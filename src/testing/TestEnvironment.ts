@@ -87,7 +87,7 @@ export interface Step {
 
 /** All mutable state. */
 interface State {
-  /** Virtual time, ms. */
+  /** Virtual time, in ms. */
   now: number
   readonly published: ApiRecords
   readonly apiRecords: ApiRecords
@@ -98,9 +98,9 @@ interface State {
   readonly journal: JournalState
   readonly calls: Array<number>
   readonly parked: Set<string>
-  /** Handler → position of an event → the batch in which it was last delivered. */
+  /** The batch in which an event was last delivered, by handler and position of the event. */
   readonly batches: Map<number, Map<number, string>>
-  /** Handler and integration → length of the log at the handler's last tick. */
+  /** The length of the log at the last tick, by handler and integration. */
   readonly ticks: Map<string, number>
 }
 
@@ -160,8 +160,8 @@ export class TestEnvironment {
   }
 
   /**
-   * Appends an event to the log, and updates the published records and those of the API. If the event is in the log already, its
-   * entry is the earlier one: the journal recognizes it, as in a replay.
+   * Appends an event to the log, and updates the published records and those of the API. If the event is already in the log, its earlier
+   * entry is used, so the journal recognizes the event, as in a replay.
    */
   publish(event: AnyEvent): MatchedEvent {
     const { log, published, apiRecords } = this.state
@@ -179,7 +179,7 @@ export class TestEnvironment {
     return this.state.log.find(({ eventId }) => eventId === event)
   }
 
-  /** By position: the batch in which the event was last delivered to the handler. */
+  /** The batch in which an event was last delivered to the handler, by position. */
   batchesOf(handler: number): Map<number, string> {
     const { batches } = this.state
     const own = batches.get(handler) ?? new Map<number, string>()

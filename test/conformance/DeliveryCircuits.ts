@@ -57,16 +57,16 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const { circuit, fail, first, second, settleAndClaim } = yield* twoProcesses
         yield* fail(first, 6)
         yield* fail(second, 3)
-        assert.strictEqual((yield* circuit).until, null)
+        assert.strictEqual((yield* circuit).openUntil, null)
         yield* fail(second, 1)
         assert.deepStrictEqual(yield* circuit, {
           failed: ["a", "b", "c", "d", "e", "f", "A", "B", "C", "D"],
           openings: 1,
-          until: 30_000
+          openUntil: 30_000
         })
         for (const process of [first, second]) {
           const { circuits, claimed, next } = yield* settleAndClaim(process, [])
-          assert.deepStrictEqual([claimed, next, [...circuits.values()][0]?.until], [[], 1_000, 30_000])
+          assert.deepStrictEqual([claimed, next, [...circuits.values()][0]?.openUntil], [[], 1_000, 30_000])
         }
         yield* TestClock.adjust("29900 millis")
         assert.strictEqual((yield* settleAndClaim(first, [])).next, 30_000)
@@ -80,7 +80,7 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         yield* fail(first, 6)
         const { claimed: [one] } = yield* settleAndClaim(second, [], 1)
         yield* settleAndClaim(second, [settled(one!)], 0)
-        assert.deepStrictEqual(yield* circuit, { failed: [], openings: 0, until: null })
+        assert.deepStrictEqual(yield* circuit, { failed: [], openings: 0, openUntil: null })
         yield* fail(second, 6)
         const { claimed: [again] } = yield* settleAndClaim(first, [], 1)
         for (let time = 0; time < 10; time++) yield* settleAndClaim(first, [failed(again!)], 0)
@@ -102,7 +102,7 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
           assert.deepStrictEqual([claimed, next], [[], 30_250])
         }
         const again = yield* settleAndClaim(first, trial.claimed.map((one) => failed(one)))
-        assert.deepStrictEqual([again.claimed, (yield* circuit).until], [[], 90_000])
+        assert.deepStrictEqual([again.claimed, (yield* circuit).openUntil], [[], 90_000])
         yield* TestClock.adjust("1 minute")
         const { claimed } = yield* settleAndClaim(second, [])
         assert.deepStrictEqual(placesOf(claimed), ["F26"])
@@ -118,7 +118,7 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const { claimed } = yield* settleAndClaim(first, [], 3)
         yield* fail(second, 10)
         yield* settleAndClaim(first, [failed(claimed[0]!)], 0)
-        assert.strictEqual((yield* circuit).until, 30_000)
+        assert.strictEqual((yield* circuit).openUntil, 30_000)
         yield* TestClock.adjust("30 seconds")
         assert.deepStrictEqual((yield* settleAndClaim(second, [])).claimed, [])
       })
@@ -137,7 +137,7 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         yield* deliveries.takeShards(heirs)
         // the process was only frozen: it has no effect
         yield* settleAndClaim(first, [failed(trial!)], 0)
-        assert.strictEqual((yield* circuit).until, 30_000)
+        assert.strictEqual((yield* circuit).openUntil, 30_000)
         assert.deepStrictEqual(placesOf((yield* settleAndClaim(second, [])).claimed), ["F26"])
         assert.deepStrictEqual((yield* settleAndClaim(heirs, [])).claimed, [])
       })
@@ -150,7 +150,7 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         yield* fail(first, 10)
         yield* TestClock.adjust("1 second")
         yield* open(owner)
-        assert.strictEqual((yield* circuit).until, 1_000)
+        assert.strictEqual((yield* circuit).openUntil, 1_000)
         assert.strictEqual((yield* settleAndClaim(first, [])).claimed.length, 1)
       })
     )

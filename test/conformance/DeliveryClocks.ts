@@ -76,7 +76,7 @@ export const clockSuite = (name: string, layer: Layer.Layer<Store | Deliveries, 
           yield* TestClock.setTime(ours + skew)
           assert.deepStrictEqual((yield* settleAndClaim()).claimed, [])
           const [handler] = yield* deliveries.handlers
-          const left = (handler?.circuit.until ?? 0) - (ours + skew)
+          const left = (handler?.circuit.openUntil ?? 0) - (ours + skew)
           assert.isTrue(left > 20_000 && left <= 30_100, `${left} ms`)
         })
       )

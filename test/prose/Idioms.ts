@@ -67,6 +67,18 @@ export const idioms: ReadonlyArray<Idiom> = [
     instead: "the same; nevertheless; leave it out"
   },
   { pattern: /\bthere is no such thing\b/gi, instead: "not found" },
+  {
+    pattern: /\bHow often (?!(do|does|did|is|are|should|can)\b)/g,
+    instead: "how many times, the number of, the interval"
+  },
+  { pattern: /\bfor so long\b/gi, instead: "for this time" },
+  { pattern: /[;,.] (null|undefined) = (?=[a-z])/g, instead: "null if" },
+  { pattern: /, ms(?=[.:;]| \*\/)/g, instead: "in ms" },
+  { pattern: /\basks? the (store|database)\b/gi, instead: "queries" },
+  {
+    pattern: /\b(sessions?|streams?|sweeps?|runs?|polls?|attempts?|deliver(y|ies)|transactions?|steps?) began\b/gi,
+    instead: "started"
+  },
   { pattern: /\b(thereby|therein|thereof|thereupon|whereupon|wherein|hence)\b/gi, instead: "so, then, in which" }
 ]
 

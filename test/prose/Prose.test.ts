@@ -49,7 +49,13 @@ describe("prose", () => {
     [" * Whether it was told\n", "told"],
     ["`${value} is no length of time`", "is no length"],
     ["// It is kept, also\n// if it was read.", "also if"],
-    ["/** The rows are not read any more. */", "any more"]
+    ["/** The rows are not read any more. */", "any more"],
+    ["/** How often the stream\n * was polled. */", "How often"],
+    ["/** It waits for so long. */", "for so long"],
+    ["/** The row; null = it is not stored. */", "; null ="],
+    ["/** The wait, ms. */", ", ms"],
+    ["// asks the store for it", "asks the store"],
+    ["/** When the sweep began. */", "sweep began"]
   ])("finds a phrase in %j", (text, phrase) => {
     assert.include(scan(text).map((found) => found.phrase).join("|"), phrase)
   })
@@ -59,7 +65,10 @@ describe("prose", () => {
     "There is no broker at this address.",
     "What changed?",
     "The file has no errors. Are there any more?",
-    "/** The process that holds the lease. */"
+    "/** The process that holds the lease. */",
+    "How often does a stream poll?",
+    "let last: string | null = null",
+    "/** The wait, in ms. */"
   ])("finds nothing in %j", (text) => {
     assert.deepStrictEqual(scan(text), [])
   })

@@ -49,9 +49,9 @@ export interface Verdict {
 export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const hour = 3_600_000
-/** Longer than the time-out of any handler, ms. */
+/** Longer than the time-out of any handler, in ms. */
 const longestAttempt = 900_000
-/** How long all writes stay stopped, ms: much longer than the pause of a rejected write. */
+/** How long all writes stay stopped, in ms: much longer than the pause of a rejected write. */
 const stoppedFor = 1_200_000
 
 /** `onTrace` receives a line for every response, write and commit, and when a process starts or dies. */
@@ -77,12 +77,12 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   }
   /** Mostly short, and never so long that a few restarts fill the whole world. */
   const downtime = (value: number) => 1_000 + Math.floor(value ** 3 * Math.min(hour, setting.duration / 8))
-  /** The age of a restored copy, ms: only a few events happen again, which is the hard case. */
+  /** The age of a restored copy, in ms: only a few events happen again, which is the hard case. */
   const age = (value: number) => Math.floor(value ** 2 * Math.min(hour, setting.duration / 3))
   const trace = (line: string) => onTrace?.(`${minutes(time.now, start)}  ${line}`)
   let skew = setting.skew
   let processes: ReadonlyArray<Process> = []
-  /** When the next process starts, ms; null: no restart is due. */
+  /** When the next process starts, in ms; null if no restart is due. */
   let restartAt: number | null = null
   let lastValue = 0
 

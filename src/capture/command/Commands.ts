@@ -50,8 +50,8 @@ export class Commands extends Context.Service<Commands, {
     record: ForgettableRecord
   ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError | CallError>
   /**
-   * Executes the commands of all processes for a shard until the scope closes. Begin after the shard's streams are read, and close before
-   * they are released.
+   * Executes the commands that all processes send for a shard, until the scope closes. Call this after the reading of the shard's streams
+   * has started, and close the scope before they are released.
    */
   readonly serve: (shard: string) => Effect.Effect<void, never, Scope.Scope>
 }>()("rollcall/capture/Commands") {}
@@ -68,7 +68,7 @@ const make = Effect.gen(function*() {
   const forgetting = yield* Forgetting
   const handlers: Array<Handler> = []
 
-  /** A command that is executed here, or by a call. */
+  /** Executes a command in this process, or passes it to the owner by a call. */
   const routed = <P, A, E>(
     method: Method<P, A, E>,
     integrationOf: (payload: P) => string,

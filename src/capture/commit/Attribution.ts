@@ -6,7 +6,7 @@
  *   in which no write is visible.
  * - A write causes no change if the record already had the written values. The published content is therefore checked before
  *   a write is reported as unconfirmed.
- * - The change that an expectation waits for may be in a hold. While a hold is open, sweeps do not count toward the limit.
+ * - The change that an expectation waits for may be in a hold. While a hold is open, sweeps are not counted.
  */
 import * as Effect from "effect/Effect"
 import { attributeEvent, canShowWrites, isFulfilled, keysOf, type RecordEvent } from "../../domain/Echo.ts"
@@ -67,8 +67,8 @@ const isAlreadyPublished = Effect.fnUntraced(function*(tx: StreamTx, expectation
 })
 
 /**
- * Counts a complete sweep for the open expectations, and returns those that reached the limit and that no record shows. They
- * are closed, so each is returned once. `models`: the derived models that are published with the stream.
+ * Counts a complete sweep for the open expectations. Returns and closes the expectations that have reached the limit and that no record
+ * shows. `models`: the derived models that are published with the stream.
  */
 export const takeUnconfirmedWrites = Effect.fnUntraced(function*(
   tx: StreamTx,

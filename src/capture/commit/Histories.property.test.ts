@@ -152,7 +152,7 @@ const fold = (entries: ReadonlyArray<LogEntry>): Map<string, string> => {
   return new Map([...latest].flatMap(([id, { after }]) => after === null ? [] : [[id, content(JSON.parse(after))]]))
 }
 
-/** All states of each record, in order; null = gone or deleted. */
+/** All states of each record, in order; null if it is gone or deleted. */
 const remembering = (api: ScriptedApi): ReadonlyMap<string, ReadonlyArray<string | null>> => {
   const histories = new Map<string, Array<string | null>>()
   const note = (id: string, was: string | null) => histories.set(id, [...(histories.get(id) ?? []), was])

@@ -75,7 +75,7 @@ export const prepare = (
 export interface PageContext {
   readonly stream: StreamState & { readonly model: StreamModel }
   readonly processing: Processing
-  /** Processing of the model that is derived from the records; null = no model is derived. */
+  /** Processing of the model that is derived from the records; null if no model is derived. */
   readonly derivedProcessing: Processing | null
   readonly guard: Guard.Thresholds
   readonly runId: number
@@ -83,7 +83,7 @@ export interface PageContext {
   readonly backfill: boolean
   /** The rows are from a refetch by id. */
   readonly isRefetch: boolean
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly now: number
 }
 
@@ -108,11 +108,11 @@ export const pageContext = (
 
 export interface IngestResult {
   readonly rowCounts: RowCounts
-  /** How many records of the page an earlier page of the run contained too. */
-  readonly readAgain: number
+  /** Number of records of the page that an earlier page of the run contained too. */
+  readonly alreadyRead: number
   /** For `tx.write`, which is called last because it locks the log's position counter until the commit. */
   readonly writes: ReadonlyArray<RecordWrite>
-  /** Largest delay of a change that a complete poll should have returned, ms; 0 = there was none. */
+  /** Largest delay of a change that a complete poll should have returned, in ms; 0 if there was no such change. */
   readonly lag: number
   /** How many of these late changes happened after the last poll that returned any records. */
   readonly missedByPolls: number
@@ -193,7 +193,7 @@ export const ingest = Effect.fnUntraced(function*(
   const quarantined = prepared.unreadable.length
   return {
     rowCounts: { ...rowCounts, read: rowCounts.read + quarantined, quarantined },
-    readAgain: ids.filter((id) => (heads.get(id)?.lastSeenRunId ?? pending.get(id)?.runId) === context.runId).length,
+    alreadyRead: ids.filter((id) => (heads.get(id)?.lastSeenRunId ?? pending.get(id)?.runId) === context.runId).length,
     writes,
     lag: Math.max(0, ...lags),
     missedByPolls: lags.filter((lag) => lag < polledTo(stream) - (stream.lastNonEmptyPollAt ?? 0)).length
@@ -245,7 +245,7 @@ const classifyCopies = (
   const copies = (agree ? [last] : rows).map((row) => observe(processing, row))
   const { canonicalHash, deleted } = copies.at(-1)!
   const disagree = copies.some((copy) => copy.deleted !== deleted || copy.canonicalHash !== canonicalHash)
-  // Equal copies can have different timestamps. The newest one counts: with an older one, an outdated copy could be accepted later.
+  // Equal copies can have different timestamps. The newest copy is used: with an older timestamp, an outdated copy could be accepted later.
   const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
   if (disagree) return { observed, meaning: { _tag: "Disputed" } }
   const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }
@@ -260,7 +260,7 @@ const pendingObservationOf = (row: Pending | undefined): PendingObservation | un
     changedAtMs: parseTime(row.changedAt)
   }
 
-/** Server time up to which polls should have returned all changes, ms: the start of the last one that counts as complete. */
+/** Server time up to which polls should have returned all changes, in ms: the start of the last complete poll. */
 const polledTo = ({ lastPoll, watermark }: StreamState): number =>
   (lastPoll?.mustRepeat === true ? watermark : lastPoll?.watermark) ?? -Infinity
 

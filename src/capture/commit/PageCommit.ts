@@ -41,7 +41,7 @@ export interface PageToCommit {
   }
   /** The rows are from a refetch by id. */
   readonly isRefetch: boolean
-  /** The run is complete with this page, so the staged changes are released. */
+  /** True if the run is complete with this page, so that the staged changes are released. */
   readonly endsRun?: boolean
   /** Changes the stream's state before the rows are classified. */
   readonly before?: (state: StreamState) => StreamState
@@ -56,20 +56,20 @@ export interface PageToCommit {
   readonly also?: (tx: StreamTx) => Effect.Effect<void, StoreError>
 }
 
-export interface PageCounts extends Pick<IngestResult, "rowCounts" | "readAgain" | "missedByPolls"> {
+export interface PageCounts extends Pick<IngestResult, "rowCounts" | "alreadyRead" | "missedByPolls"> {
   /** Events of the stream that the page published; absent = none. */
   readonly published?: PublishedCounts | undefined
 }
 
 export interface CommittedPage extends PageCounts {
-  /** The page was empty, and the stream has no pending rows, no stale records and no undecided holds. */
+  /** True if the page was empty, and the stream has no pending rows, no stale records and no undecided holds. */
   readonly isQuiet: boolean
   /** The stream's state without and with this page. */
   readonly before: StreamState
   readonly state: StreamState
 }
 
-/** With this many unreadable rows the run is aborted, because it would read only a part of the list (S2). */
+/** True if so many rows are unreadable that the run is aborted, because it would read only a part of the list (S2). */
 const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quarantined >= 10 && quarantined > read / 5
 
 /** Records checked per page. A check takes as long as the canonical form and its hash. */
@@ -83,7 +83,7 @@ const schemaDriftIn = ({ key }: Stream, { rows }: Prepared, { writes }: IngestRe
 
 const nothingIngested: IngestResult = {
   rowCounts: zeroRowCounts,
-  readAgain: 0,
+  alreadyRead: 0,
   writes: [],
   lag: 0,
   missedByPolls: 0
@@ -113,7 +113,7 @@ export const commitPage = Effect.fnUntraced(function*(
     const read = { ...before, lastRunId, overlap: widenOverlap(before, rows.lag, stream.settings.interval) }
     return page.after?.(read, rows) ?? read
   }
-  /** Commits an empty page without a look at the store; null = the stream is not quiet, or `known` is not its state. */
+  /** Commits an empty page without a look at the store; null if the stream is not quiet, or `known` is not its state. */
   const commitQuietly = Effect.fnUntraced(function*(known: StreamState) {
     const before = reported(known)
     const { entry, state } = endRun(afterRows(before, nothingIngested), { kind: "poll", before })

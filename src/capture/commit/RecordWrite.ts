@@ -87,7 +87,7 @@ export const newEvent = (
   ...details
 })
 
-/** Applies `change` to a record whose current head is `head`; undefined = the record is not known yet. */
+/** Applies `change` to a record whose current head is `head`; undefined if the record is not known yet. */
 export const buildRecordWrite = (
   head: Head | undefined,
   change: RecordChange,
@@ -156,8 +156,8 @@ const laterOf = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? a ?? b : Math.max(a, b)
 
 /**
- * References of the record before and after the change. `before: null`: only the hashes changed, because the processing did, so
- * no record becomes stale. A deleted record has no references.
+ * References of the record before and after the change. `before` is null if only the hashes changed, because the processing was changed;
+ * then no record becomes stale. A deleted record has no references.
  */
 const referencesBy = (
   change: RecordChange,

@@ -10,8 +10,8 @@
  * 3. An adoption that was interrupted at any moment is finished by the next process that opens the store to read or to adopt
  *
  * Gotchas
- * - The new generation is derived from the clock, because no other source knows how often a store was adopted: a copy made
- *   before an adoption does not know about it. If the same copy is adopted twice, the second generation is still greater.
+ * - The new generation is derived from the clock, because no other source knows the number of adoptions: a copy that was made before an
+ *   adoption does not have it. If the same copy is adopted twice, the second generation is still greater.
  * - Watermarks, pending rows and quarantine are kept. In an older copy they are older than the lost changes, so the next polls
  *   read those changes again.
  * - A request to forget a record may be unfinished: neither the record nor its copies are published.
@@ -162,7 +162,7 @@ const adoptStream = Effect.fnUntraced(
   }
 )
 
-/** The current processing of a stream's records; null = publish the content as stored. */
+/** The current processing of a stream's records; null to publish the content as stored. */
 export type ProcessingOf = (stream: StreamKey) => Processing | null
 
 /** Raises every owned stream that has an older generation to `generation`. */
@@ -189,7 +189,8 @@ export const adopt = Effect.fn("StoreAdoption.adopt")(function*(
   const store = yield* Store
   yield* store.takeOwnership("relay")
   const { owners, ...ownership } = yield* takeStreams
-  // fails if a process has taken a shard over meanwhile; one that is older than the raise takes nothing over afterwards
+  // This fails if a process has taken over a shard in the meantime. A process that opened the store before the raise can take over
+  // nothing afterwards.
   yield* store.raiseGeneration(owners, to)
   yield* finish(ownership, to, processingOf, report)
 })

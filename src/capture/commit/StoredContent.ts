@@ -1,5 +1,5 @@
 /**
- * Stored content as it is compared and published now: redacted by the current rules, whichever rules it was stored with.
+ * Stored content as it is compared and published now: redacted by the current rules, even if it was stored under other rules.
  *
  * Gotchas
  * - The rules of rows that this transaction has written may not be in the stream's state yet. They are the current ones.
@@ -22,11 +22,11 @@ const unknownOf = ({ processings = [] }: Rules): AppliedRules => ({
 /** All rules that were applied to stored content of the stream. */
 export const redactionsOf = (stream: Rules): ReadonlyArray<AppliedRules> => stream.redactions ?? [unknownOf(stream)]
 
-/** The rules with this id; null = not known. */
+/** The rules with this id; null if not known. */
 export const rulesOf = (stream: Rules, id: string | null): AppliedRules =>
   redactionsOf(stream).find((rules) => rules.id === (id ?? unknownRules)) ?? unknownOf(stream)
 
-/** Records in the state that content is stored by these rules from now on. */
+/** Notes in the state that content is stored under these rules from now on. */
 export const withRedaction = <S extends Rules>(stream: S, applied: AppliedRules): S => {
   const known = redactionsOf(stream)
   return known.some(({ id }) => id === applied.id) && stream.redactions !== undefined

@@ -6,7 +6,7 @@
  * 1. The work is split into small transactions, and continues where it stopped after a crash   (I9, X1)
  *
  * Gotchas
- * - It runs before the stream's applications are read further, while the stored applications equal the published ones.
+ * - It runs before more applications are read, while the stored applications equal the published ones.
  * - If `ats.candidate` is removed from the configuration and added again, candidates that were erased in between are not
  *   deleted.
  */
@@ -23,7 +23,10 @@ import { candidateModel, deriveCandidates, toApplicationChange } from "./Candida
 
 const chunk = 250
 
-/** State of a candidate stream before it is derived from the stored applications: it is not reported as complete. */
+/**
+ * State of a candidate stream before the candidates are derived from the stored applications, so that the stream is not reported as
+ * complete.
+ */
 export const notBackfilled: Pick<StreamState, "phase" | "backfilledAt" | "sweep"> = {
   phase: "starting",
   backfilledAt: null,

@@ -1,20 +1,20 @@
 /**
- * Derives `ats.candidate`, for which the API has no list, from the candidates embedded in published applications. If the copies
- * in several applications differ, it chooses one.
+ * Derives `ats.candidate`, for which the API has no list, from the candidates embedded in published applications. If the copies in
+ * several applications differ, one of them is chosen.
  *
  * Invariants
- * 1. A candidate's published content is never replaced by a copy with an earlier `changed_at` than that of its last event,
- *    unless this event erased it   (N5, D11)
+ * 1. A candidate's published content is never replaced by a copy whose `changed_at` is earlier than that of the candidate's last event,
+ *    unless that event erased the candidate   (N5, D11)
  * 2. A candidate is deleted when its own `remote_deleted_at` is set, or when all applications that contained it are erased. It
  *    is never deleted because an application is gone   (N6, D11, I7)
  * 3. A copy found by a refresh never makes other applications stale   (N7)
  *
  * Gotchas
- * - Candidates have no guard of their own. A wave is held as a wave of applications, and nothing is derived from held changes.
- * - If only the `changed_at` of a copy moves, no event is published. The application's copy counts with the older `changed_at`
- *   until a sweep or a refresh reads another application with the candidate.
+ * - The guard does not check candidates. It holds waves of applications, and no candidate is derived from a held change.
+ * - If only the `changed_at` of a copy moves, no event is published. The copy keeps the older `changed_at` in comparisons until a sweep
+ *   or a refresh reads another application with the candidate.
  * - If all fields of a copy are empty, the candidate is erased in that application.
- * - If a candidate is in very many applications, only the first `maxParents` and those that change are compared.
+ * - If a candidate is in more than `maxParents` applications, only the first `maxParents` and the changed ones are compared.
  */
 import * as Effect from "effect/Effect"
 import { chooseCopy } from "../../domain/CandidateCopy.ts"
@@ -43,13 +43,13 @@ type ObservedCopy = Observation & { readonly parent: string }
 /** The candidate of one application after a change. */
 export interface ApplicationChange {
   readonly parent: string
-  /** Null = the application has no candidate. */
+  /** Null if the application has no candidate. */
   readonly copy: ObservedCopy | null
-  /** The candidate was erased in this application. */
+  /** True if the candidate was erased in this application. */
   readonly erased: boolean
-  /** The application is flagged as deleted. It may be restored, so it counts as containing the candidate until it is erased. */
+  /** True if the application is flagged as deleted. It may be restored, so it still contains the candidate until it is erased. */
   readonly flagged: boolean
-  /** The application is old; a candidate that only old applications contain is old too. */
+  /** True if the application is old. A candidate that only old applications contain is old too. */
   readonly old: boolean
   readonly origin: Origin
   readonly detectedAt: number
@@ -69,7 +69,7 @@ export const toApplicationChange = (
   return copy?.blank === true ? { ...details, copy: null, erased: true } : { ...details, copy }
 }
 
-/** Includes applications with unchanged candidates: a moved `changed_at` is not a change, but decides which copy counts. */
+/** Includes applications with unchanged candidates: a later `changed_at` is not a change, but it decides which copy is published. */
 export const applicationChangesOf = (
   writes: ReadonlyArray<RecordWrite>,
   processing: Processing,
@@ -148,25 +148,25 @@ const otherCopies = Effect.fnUntraced(function*(
 })
 
 /**
- * Copies with an earlier `changed_at` (ms) are not accepted. The head may contain a later `changed_at` of unchanged content, which
- * is in no event. If all applications are compared, that value is not needed: the copy that has it wins anyway, or no longer
- * exists.
+ * Copies with a `changed_at` (ms) before this time are not accepted. It is the time in the head, which may be later than the time of the
+ * last event, because a later `changed_at` of unchanged content causes no event. If all applications are compared, the time of the
+ * published content is used instead: the copy with the later time is chosen anyway, or no longer exists.
  */
 const oldestAcceptedChange = (head: Head, published: JsonObject, areAll: boolean): number | null =>
   areAll ? parseTime(published["changed_at"]) ?? head.changedAt : head.changedAt
 
 const toRecordChange = (
-  meaning: Classification,
+  classification: Classification,
   old: boolean,
   before: JsonObject,
   copy: ObservedCopy,
   { shape }: Processing
 ): RecordChange => {
-  switch (meaning._tag) {
+  switch (classification._tag) {
     case "Created":
-      return { kind: "created", old: meaning.old || old }
+      return { kind: "created", old: classification.old || old }
     case "Unseen":
-      return { kind: "unseen", old: meaning.old || old }
+      return { kind: "unseen", old: classification.old || old }
     case "Updated": {
       const changes = diff(shape, before, copy.content)
       return changes.length === 0 ? { kind: "same" } : { kind: "updated", before, changes }
@@ -194,7 +194,7 @@ const erasedContent = (head: Head, before: JsonObject) => ({
   changedAtMs: null
 })
 
-/** Stored applications may show a candidate whose forgetting was interrupted. */
+/** Removes the copy of a forgotten candidate. Stored applications may still contain it if the forgetting was interrupted. */
 const withoutForgottenCopy = (change: ApplicationChange, forgotten: ReadonlySet<string>): ApplicationChange =>
   change.copy !== null && forgotten.has(change.copy.id) ? { ...change, copy: null } : change
 
@@ -268,8 +268,8 @@ export const deriveCandidates = Effect.fnUntraced(function*(
         : head.canonicalHash
     }
     const cause = causes.find(({ parent }) => parent === copy.parent) ?? causes[0]
-    const meaning = classify(known, undefined, copy, { ...context, isRefetch: true })
-    const step = toRecordChange(meaning, cause?.old === true, published, copy, processing)
+    const classification = classify(known, undefined, copy, { ...context, isRefetch: true })
+    const step = toRecordChange(classification, cause?.old === true, published, copy, processing)
     writes.push(buildRecordWrite(head, step, copy, contextFor(cause)))
   }
   yield* tx.markStale([...stale])

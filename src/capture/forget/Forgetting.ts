@@ -1,14 +1,14 @@
 /**
- * Forgets a record for good, on an operator's request: it is removed from every place in the store, and no run stores it again until an
+ * Forgets a record for good, on an operator's request: the record is removed from the whole store, and no run stores it again until an
  * operator allows it.
  *
  * Invariants
  * 1. The request is committed before anything is removed; a request that was interrupted continues at the next start
- * 2. A record counts as forgotten once the store has none of its content, and no handler that has it in memory is running
+ * 2. A record is reported as forgotten once the store has none of its content, and no handler that has it in memory is running
  *
  * Gotchas
  * - Every step can be repeated. A record that repeats the forgotten one may get a second pair of events after a crash.
- * - The request is recorded with ids only. An id that belongs to no stored record is refused: it could be a name or an address.
+ * - Only ids are recorded for the request. An id that belongs to no stored record is refused, because it could be a name or an address.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -45,7 +45,7 @@ export interface Plan {
   readonly deliveries: number
   /** Journaled steps of handlers. */
   readonly steps: number
-  /** Records that repeat its content, or did so in an earlier version. */
+  /** Records that repeat its content now, or that repeated it in an earlier version. */
   readonly copies: ReadonlyArray<
     {
       readonly model: Model
@@ -54,7 +54,10 @@ export interface Plan {
       readonly ids: ReadonlyArray<string>
     }
   >
-  /** Rows of records that may repeat it, which cannot be decrypted and are not removed; the first hundred. `position`: null = pending. */
+  /**
+   * Rows of records that may repeat it, which cannot be decrypted and are not removed; the first hundred. `position` is null for a
+   * pending row.
+   */
   readonly unreadable: ReadonlyArray<Pick<FoundRow, "id" | "position"> & { readonly model: Model }>
 }
 
@@ -69,14 +72,14 @@ export class Forgetting extends Context.Service<Forgetting, {
   /** Counts what `forget` would remove. Changes nothing. */
   readonly plan: (record: ForgettableRecord) => Effect.Effect<Plan, ForgettingRefused | StoreError>
   /**
-   * Commits the request, and removes the record in the background. `plan`: the hash of a plan whose counts are still correct. Returns
-   * after ten seconds at the latest.
+   * Commits the request, and removes the record in the background. `plan`: the hash of a plan, which is refused if its counts have
+   * changed. Returns when the removal is complete, or after ten seconds.
    */
   readonly forget: (
     record: ForgettableRecord,
     plan: string
   ) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
-  /** Lets runs store the record again, with its next change or by the next sweep. */
+  /** Allows runs to store the record again. Its next change or the next sweep then stores it. */
   readonly allow: (record: ForgettableRecord) => Effect.Effect<ForgottenRecord, ForgettingRefused | StoreError>
   /** Resumes the interrupted requests of these shards, which this process has taken. */
   readonly resume: (scopes: ReadonlySet<string>) => Effect.Effect<void, StoreError>
@@ -97,7 +100,7 @@ const isSame = (a: ForgettableRecord | ForgottenRecord, b: ForgettableRecord): b
 const forgottenOnly = ({ id, model }: ForgettableRecord): Forgotten => new Map([[model, new Set([id])]])
 const nameOf = ({ id, integration, model }: ForgettableRecord): string => `${integration}/${model}/${id}`
 
-/** Removes something, and returns how many handlers are running that have it in memory. */
+/** Removes the record from one place, and returns the number of running handlers that have it in memory. */
 type Purge = Effect.Effect<number, StoreError>
 
 const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
@@ -119,7 +122,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     }
   })
 
-  /** By stream: the records that repeat the record now or in an earlier version, with the rows that show it. */
+  /** The records that repeat the record now or did so in an earlier version, with the rows that contain the copies, by stream. */
   const findCopies = Effect.fnUntraced(function*(record: ForgettableRecord, embedding: ReadonlyArray<StreamKey>) {
     const found = yield* store.findRows(
       embedding,
@@ -137,7 +140,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     return { copies, unreadable: found.filter(isLeft) }
   })
 
-  /** Rows of the record itself; some may be kept for a delivery although retention has deleted the rows after them. */
+  /** Rows of the record itself. Some may be kept for a delivery although retention has deleted later rows. */
   const findOwn = (record: ForgettableRecord, own: StreamKey) =>
     Effect.map(
       store.findRows([own], mentionOf(record.id), ({ id }) => id === record.id),
@@ -255,7 +258,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     for (const one of yield* remove(record)) {
       while ((yield* one) > 0) yield* Effect.sleep(runningCheckInterval)
     }
-    // if another process reads the store now, the next run of the retention reclaims the space
+    // While another process reads the store, this may free no space. The next retention run then frees it.
     yield* store.reclaim
     yield* store.endForgetting(capture.ownerOf(record.integration), record, yield* Clock.currentTimeMillis)
     yield* Effect.annotateLogs(Effect.logInfo("record forgotten"), {
@@ -264,7 +267,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     })
   }, lock.withPermit)
 
-  /** If this process loses the shard or the store, the next owner continues. */
+  /** If this process loses the shard or the store, the next owner continues the removal. */
   const removeInBackground = (
     record: ForgettableRecord,
     done: Deferred.Deferred<void>,

@@ -6,7 +6,7 @@
  *    the earlier versions of both can be emptied   (I3, I4)
  *
  * Gotchas
- * - A record with damaged content is deleted without being read. The next sweep stores it again, if it is not the forgotten one.
+ * - A record with damaged content is deleted without being read. The next sweep stores it again, unless it is the forgotten record.
  * - The `created` event has the origin `backfill`, because nothing new happened to the record: handlers get it only if they ask for
  *   old records.
  */
@@ -31,13 +31,13 @@ import { annotate } from "../Stream.ts"
 export interface Streams {
   readonly owner: Owner
   readonly processing: (model: Model) => Processing
-  /** The processing of the model that is derived from a stream's records; null = none is. */
+  /** The processing of the model that is derived from a stream's records; null if no model is derived. */
   readonly derivedProcessing: (stream: StreamKey) => Processing | null
 }
 
 /**
- * Without the hashes of a content that is gone. A candidate has no `changed_at` either: once it is allowed, an application shows it
- * again, and the one with its newest copy may be deleted by then   (N5)
+ * The head without the hashes of the removed content. The `changed_at` of a candidate is cleared too: once the candidate is allowed
+ * again, an application shows it, and the application with the newest copy may have been deleted by then   (N5)
  */
 const blanked = (model: Model, head: Head): Head => ({
   ...head,
@@ -81,7 +81,7 @@ const contentOf = (tx: StreamTx, { position }: Head, processing: Processing) =>
     (contents) => currentContent(processing, tx.state, position === null ? null : contents.get(position))
   )
 
-/** Content that cannot be decrypted, does not match its sum, or is not JSON. */
+/** True for content that cannot be decrypted, does not match its checksum, or is not JSON. */
 const isDamage = (cause: Cause.Cause<StoreError>): boolean => {
   const error = Cause.squash(cause)
   return error instanceof SyntaxError || (error instanceof StoreError && error.reason._tag === "Damaged")
@@ -103,7 +103,7 @@ const orDeleteUnread = (
     )
   })
 
-/** `reads`: for the references of the record, and for the candidate that was derived from it. */
+/** `reads`: whether the content is read, to remove the record's references and the candidate that was derived from it. */
 const deleteIn = (
   streams: Streams,
   key: StreamKey,
@@ -122,7 +122,7 @@ const deleteIn = (
         if (head === undefined) return
         const own = contextOf(tx, streams, now)
         const context = reads ? own : { ...own, derivedProcessing: null }
-        // a deleted application counts as showing its candidate until it is erased
+        // a deleted application still contains its candidate until it is erased
         if (!head.live) {
           yield* appendEvents(tx, [{ head: blanked(key.model, head), events: [], erased: true }], context)
           return
@@ -135,7 +135,7 @@ const deleteIn = (
     )
   })
 
-/** Deletes the record itself, unless it is deleted already; its pending change is dropped. */
+/** Deletes the record itself, unless it is already deleted, and drops its pending change. */
 export const deleteRecord = (streams: Streams, key: StreamKey, id: string): Effect.Effect<void, StoreError, Store> =>
   orDeleteUnread(deleteIn(streams, key, id, true), streams, key, id)
 
@@ -159,13 +159,13 @@ const withoutCopiesInPending =
 export interface Copies {
   readonly key: StreamKey
   readonly ids: ReadonlyArray<string>
-  /** Those that repeat it in a row of the log; the others only in a pending change. */
+  /** The records that repeat it in a row of the log. The others repeat it only in a pending change. */
   readonly logged: ReadonlySet<string>
 }
 
 /**
- * Removes the copies from the live content and from the pending changes of these records. Deletes damaged ones: a sweep reads them again.
- * Returns the records of which rows of the log are left to be emptied.
+ * Removes the copies from the live content and from the pending changes of these records. Deletes damaged records, because a sweep reads
+ * them again. Returns the records whose rows of the log must still be emptied.
  */
 export const removeCopies = (
   streams: Streams,
@@ -212,7 +212,7 @@ const removeFrom = (
           [...pending].map(([id, row]) => [id, withoutCopiesInPending(tx.state, processing, forgotten)(row)])
         )
         yield* tx.putPending([...stripped.values()])
-        // a pending change that repeated it when the rows were searched may be published by now
+        // a pending change that repeated the record when the rows were searched may have been published since
         const published = ids.filter((id) => logged.has(id) || stripped.get(id) === pending.get(id))
         const heads = yield* tx.heads(published)
         const deleted = (yield* tx.forgotten).get(key.model)
@@ -220,7 +220,7 @@ const removeFrom = (
         for (const head of heads.values()) {
           const content = head.live ? yield* contentOf(tx, head, processing) : null
           if (content === null) continue
-          // it is to be forgotten too: it must not be published again
+          // this record must be forgotten too, so it must not be published again
           if (deleted?.has(head.id) === true) {
             writes.push(deletedWrite(tx, head, findReferences(key, processing, content), now))
             continue

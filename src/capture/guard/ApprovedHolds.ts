@@ -22,7 +22,7 @@ import { maskingHolds } from "./FieldMask.ts"
 import { approvedRules, releaseRows } from "./Release.ts"
 import { chunk } from "./Verdict.ts"
 
-/** Releases one chunk in one transaction; null = the stream has no approved hold left to release. */
+/** Releases one chunk in one transaction; null if the stream has no approved hold left to release. */
 const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   const holds = yield* tx.holds
   const hold = holds.find(({ state }) => state === "approving")
@@ -36,7 +36,7 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   yield* tx.saveHold(after)
   yield* tx.saveState(
     done && hold.kind !== "scope"
-      ? { ...state, guardHistory: Guard.forgetWave(state.guardHistory ?? [], hold.kind) }
+      ? { ...state, guardHistory: Guard.resetWave(state.guardHistory ?? [], hold.kind) }
       : state
   )
   const { lastRunId } = tx.state

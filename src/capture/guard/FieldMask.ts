@@ -8,7 +8,7 @@ import type { JsonObject } from "../../domain/Canonical.ts"
 import { keepPublished } from "../../domain/ScopeChange.ts"
 import type { Hold, PendingStatus } from "../../store/State.ts"
 
-/** The holds that mask paths, open ones first. A rejected scope hold continues to mask its paths. */
+/** The scope holds that mask paths, open holds first. A rejected scope hold continues to mask its paths. */
 export const maskingHolds = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> => {
   const scopes = holds.filter(({ kind, state }) => kind === "scope" && state !== "approving")
   return [...scopes.filter(({ state }) => state === "open"), ...scopes.filter(({ state }) => state !== "open")]

@@ -5,7 +5,7 @@
  * Invariants
  * 1. Changes staged by an unfinished run stay pending until a run of the same kind is complete   (X17, D21)
  * 2. A hold ends because an operator decides, because its records are observed with their published content again, or because a
- *    complete sweep finds it below the thresholds. It never ends because time passes   (D17, C8)
+ *    complete sweep finds it below the thresholds. A hold never ends because of its age   (D17, C8)
  *
  * Gotchas
  * - Staged rows are read twice in the same transaction, to count and to release them, a chunk at a time: memory stays bounded (I9).
@@ -33,7 +33,7 @@ export interface ReleaseResult {
 
 /** Which rows stay pending, and how the others are published. */
 export interface ReleaseRules {
-  /** The hold that keeps all deletes, and the one that keeps all restores; null = they are published. */
+  /** The hold that keeps all deletes, and the hold that keeps all restores; null if the changes are published. */
   readonly waveHolds: Verdict["waveHolds"]
   /** Scope holds whose paths stay pending. */
   readonly masks: ReadonlyArray<Hold>

@@ -36,7 +36,7 @@ const kindOf = (row: Pending, head: Head): StagedChange["kind"] => {
   return head.canonicalHash === row.canonicalHash ? "nothing" : "update"
 }
 
-/** Leaves out rows of records without a head. */
+/** The changes of these rows. Rows of records without a head are left out. */
 export const loadStagedChanges = Effect.fnUntraced(function*(
   tx: StreamTx,
   rows: ReadonlyArray<Pending>,

@@ -1,6 +1,6 @@
 /**
- * Counts the changes that a run releases, compares their waves with the guard's thresholds, and opens or widens holds for those that
- * exceed them.
+ * Counts the changes that a run releases, compares each wave with the guard's thresholds, and opens or widens a hold for each wave that
+ * exceeds them.
  *
  * Invariants
  * 1. No change of a wave is published before the whole wave is counted   (D19)
@@ -21,9 +21,9 @@ import { forEachPart } from "../Stream.ts"
 import { maskingHolds } from "./FieldMask.ts"
 import { loadStagedChanges } from "./StagedChanges.ts"
 
-/** Rows in memory at a time, however large a wave is (I9). */
+/** Maximum number of rows in memory at a time, however large a wave is (I9). */
 export const chunk = 250
-/** Distinct paths counted in one run. More changed paths than this do not come from switched-off fields. */
+/** Maximum number of distinct paths that are counted in one run. If more paths changed, switched-off fields are not the reason. */
 const maxPaths = 1_000
 
 /** A poll releases changes staged by polls, refreshes and refetches; a sweep releases those staged by sweeps; both release absences. */
@@ -115,7 +115,7 @@ export const evaluateGuard = Effect.fnUntraced(function*(
     const open = openOf(wave)
     const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
       (wave === "deletes" ? absences : 0)
-    // Held deletes may be released with this run, so these records do not count as live when restores are judged.
+    // Held deletes may be released with this run, so these records are not counted as live when restores are judged.
     const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
     const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records)
     if (reason === null) return null

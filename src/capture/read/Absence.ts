@@ -2,11 +2,11 @@
  * Finds out whether records that a sweep did not read are deleted.
  *
  * A record is *missing* if it is published as live and no run has read it since the sweep started. A *confirmation* requests missing
- * records by id, together with controls (`Refetch.ts`). A record that it does not find is *absent*: it gets a pending row, and is
- * staged as deleted when a second confirmation, spaced in time, does not find it either   (D2, D3, D15)
+ * records by id, together with controls (`Refetch.ts`). A record that the confirmation does not find is *absent*: it gets a pending row.
+ * If a second confirmation, at least `confirmInterval` later, does not find it either, the record is staged as deleted   (D2, D3, D15)
  *
  * Gotchas
- * - A list that the API only returns as a whole cannot be queried by id. Its complete sweeps, spaced in time, count as
+ * - A list that the API only returns as a whole cannot be queried by id. For such a list, complete sweeps, spaced in time, are the
  *   confirmations.
  */
 import * as Clock from "effect/Clock"
@@ -21,11 +21,13 @@ import { annotate, isSweepOnly, type RunError, type Stream, transact } from "../
 import { findControls, forEachPending, isQueryable, maxRefetchIds, refetch } from "./Refetch.ts"
 import { markHiddenRecords } from "./SweepPasses.ts"
 
-/** True if the next sweep is already due. A sweep whose confirmations keep failing then ends, so that its changes are released (D12). */
+/**
+ * True if the next sweep is already due. Then a sweep whose confirmations keep failing is ended, so that its changes are released (D12).
+ */
 const isOverdue = ({ settings }: Stream, { startedAt }: Run, now: number): boolean =>
   now - startedAt >= Duration.toMillis(settings.sweepInterval)
 
-/** Refetches every live record that no run read since the sweep started; false = it yielded before the end. */
+/** Refetches every live record that no run has read since the sweep started. Returns false if it yielded before the end. */
 export const confirmMissing = Effect.fnUntraced(function*(
   stream: Stream,
   run: Run,
@@ -84,11 +86,11 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
   )
 })
 
-/** Conclusive confirmations, spaced in time, that must not find a record before its delete is staged. */
+/** Number of conclusive confirmations, spaced in time, that must fail to find a record before its delete is staged. */
 const confirmationsNeeded = 2
 
 /**
- * True if the record is to be refetched. A delete that an operator rejected is not confirmed again until the record is observed
+ * True if the record must be refetched. A delete that an operator rejected is not confirmed again until the record is observed
  * (D17). If `confirmedAt` is in the future, our clock was set back, and the confirmation is due at once.
  */
 const isDue = ({ confirmInterval }: Stream, row: Pending | undefined, now: number): boolean => {
@@ -135,9 +137,9 @@ const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArr
 })
 
 /**
- * Adds `absent` rows, or counts this confirmation in them, for records that are still live: one may have been forgotten since the request.
- * A row that is already staged or held as deleted is not replaced; a held one is marked as observed again (C8). `confirmations`: 0 if this
- * one was inconclusive.
+ * Adds `absent` rows, or counts this confirmation in existing ones. Only records that are still live are marked, because a record may
+ * have been forgotten since the request. A row that is already staged or held as deleted is not replaced; a held row is marked as
+ * observed again (C8). `confirmations`: 0 if this confirmation was inconclusive, else 1.
  */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,

@@ -1,14 +1,14 @@
 /**
- * Audits a stream: reads its whole list again, compares each record with its published content, and reports the differences. It
- * publishes nothing itself.
+ * Audits a stream: reads its whole list again, compares each record with its published content, and reports the differences. The audit
+ * publishes nothing.
  *
  * Invariants
- * 1. A reported difference was shown by the API, is not pending, and was still unpublished at the end of the audit
+ * 1. A difference is reported only if the API showed it, if it is not pending, and if it was still unpublished at the end of the audit
  *
  * Gotchas
  * - The stored content of each record's newest event is hashed again for the comparison, so a damaged log is found too.
- * - The audit has a run id of its own and marks every record that it reads, so that missing records are found without keeping
- *   ids in memory (I9).
+ * - The audit has a separate run id and marks every record that it reads with it, so that missing records are found without keeping ids
+ *   in memory (I9).
  * - A change that only a sweep can find (of nested content, without a new `changed_at`) is reported until the next sweep.
  */
 import * as Clock from "effect/Clock"
@@ -47,7 +47,7 @@ export interface AuditReport {
   readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
   readonly quarantined: number
   readonly differing: number
-  /** The first `maxDifferences` of them. */
+  /** The first `maxDifferences` differences. */
   readonly differences: ReadonlyArray<Difference>
 }
 

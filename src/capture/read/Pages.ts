@@ -3,12 +3,12 @@
  *
  * Invariants
  * 1. Pages are committed in the order in which they were requested, and a stream has one request in flight at a time
- * 2. If the run is interrupted, a page whose commit has begun is committed, and no response is awaited
+ * 2. If the run is interrupted, a page whose commit has started is committed, and no response is awaited
  *
  * Gotchas
- * - A list over live data may never end, or its cursors may form a loop. A run is aborted if a cursor repeats, or after a hundred
- *   pages in a row without a new row, which is a row of a record that the run has not read yet (P4); both are detected even if the run is interrupted and resumed. Only one
- *   cursor is remembered, and it is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds of the loop.
+ * - A list over live data may never end, or its cursors may form a loop. A run is therefore aborted if a cursor repeats, or after
+ *   `maxPagesWithoutNewRows` pages in a row on which it had already read every record (P4). Both are detected even if the run is
+ *   interrupted and resumed. Only one cursor is remembered. It is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds.
  * - An empty page with a cursor is not the end of the list (P6).
  * - A sweep may have thousands of pages, so each of its pages begins a trace, which links to the sweep. A poll is one trace.
  */
@@ -46,7 +46,7 @@ export const newRun = (
 })
 
 /** Adds a committed page to the counts of the run. */
-export const countPage = (run: Run, { missedByPolls, published, rowCounts }: Omit<PageCounts, "readAgain">): Run => ({
+export const countPage = (run: Run, { missedByPolls, published, rowCounts }: Omit<PageCounts, "alreadyRead">): Run => ({
   ...run,
   ...published === undefined ? {} : { published: addPublished(run.published, published)! },
   rowCounts: addRowCounts(run.rowCounts, rowCounts),
@@ -58,7 +58,7 @@ export interface PageLoop {
   readonly priority: Priority
   /** Commits one page. `run` already points to the next page; the result includes the counts of the committed page. */
   readonly commit: (run: Run, page: Page) => Effect.Effect<Run, RunError, Store | Source>
-  /** Evaluated after each page: true interrupts the run, which can be resumed. */
+  /** Evaluated after each page. If it is true, the run is interrupted, and can be resumed. */
   readonly shouldYield: Effect.Effect<boolean>
 }
 

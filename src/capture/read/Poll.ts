@@ -1,15 +1,18 @@
 /**
- * Polls a stream: reads the records that changed since the previous watermark (the one before the current watermark).
+ * Polls a stream. A poll requests the records that changed since the *previous* watermark minus the overlap, so every change is read by
+ * two complete polls. When the last page is committed, the current watermark becomes the previous one, and the server time of the first
+ * response becomes the current one.
  *
  * Invariants
  * 1. The watermark moves only in the transaction of the last page, only forward, and only by the server's clock   (I6)
- * 2. Every change is inside two complete polls: if a shifting page hides a record from one poll, the next poll finds it   (P1, W6)
- * 3. A poll that read a record on two pages read a moving list, and may have skipped another record: it does not move the
- *    watermark, unless the poll before it did not move it either   (P1, W6)
+ * 2. Two complete polls cover every change: if a shifting page hides a record from one poll, the next poll finds the record   (P1, W6)
+ * 3. If a record is on two pages of a poll, the list moved while it was read, and the poll may have skipped another record. Such a poll
+ *    does not move the watermark, so the next poll reads the same changes again. Two such polls in a row are enough: the second one moves
+ *    the watermark   (P1, W6)
  *
  * Gotchas
- * - The watermark comes from the `Date` of the *first* response. Changes made while the poll reads its pages are found by the
- *   next poll (W1).
+ * - The watermark comes from the `Date` of the *first* response. The next poll finds changes that are made while this poll reads its
+ *   pages (W1).
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -32,8 +35,8 @@ import { isCoveredByPolls, markLive } from "./SweepPasses.ts"
 const maxRestarts = 2
 
 /**
- * `known`: the stream's state as this process last read or wrote it. Returns the new state if the poll read nothing and the stream has
- * nothing pending, stale or held, so that no further work follows.
+ * `known`: the stream's state as this process last read or wrote it; null if the state must be read from the store. Returns the new state
+ * if the poll read nothing and the stream has nothing pending, stale or held; null if other work may follow.
  */
 export const poll = (
   stream: Stream,
@@ -65,13 +68,13 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamSta
     })
   }
   const start = newRun(state, "poll", {
-    updatedAfter: state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.overlapMin)),
+    updatedAfter: state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.minOverlap)),
     startedAt: yield* Clock.currentTimeMillis,
     backfill: false
   })
   const addPage = (run: Run, counts: PageCounts): Run => ({
     ...countPage(run, counts),
-    ...counts.readAgain > 0 ? { possibleGap: "change", mustRepeat: state.lastPoll?.mustRepeat !== true } : {}
+    ...counts.alreadyRead > 0 ? { possibleGap: "change", mustRepeat: state.lastPoll?.mustRepeat !== true } : {}
   })
   let clockOffsets = state.clockOffsets
   let quietState: StreamState | null = null
@@ -87,7 +90,7 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamSta
     const endedAt = yield* Clock.currentTimeMillis
     const endPoll = (state: StreamState, latest: Run): StreamState => {
       const ended: StreamState = {
-        ...updatePollsReturn(clearFailure(state), latest),
+        ...updateFilterBehavior(clearFailure(state), latest),
         clockOffsets,
         lastPoll: { ...latest, endedAt }
       }
@@ -124,25 +127,28 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamSta
   return { run, quietState }
 })
 
-/** Rows with a `changed_at` before `updatedAfter`. Nested changes cause a few; an ignored filter returns all. */
+/**
+ * Rows with a `changed_at` before `updatedAfter`. Nested changes cause a few such rows. If the API ignores the filter, nearly all rows
+ * are such rows.
+ */
 const countUnfilteredRows = ({ updatedAfter }: Run, page: Page): number =>
   page.results.filter((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) < (updatedAfter ?? 0)).length
 
-/** For a list of one page, an ignored filter makes no difference. */
+/** At most one page of rows proves nothing, because such a poll costs the same without the filter. */
 const minRowsToJudge = pageSizeLimits.max
 
-/** Determines whether the poll returned the changed records, the whole list, or still nothing (W12). */
-const updatePollsReturn = (
+/** Stores how the filter `updated_after` behaved in this poll: it returned the changed records, the whole list, or still nothing (W12). */
+const updateFilterBehavior = (
   state: StreamState,
   { rowCounts: { read }, watermark, unfilteredRows = 0 }: Run
 ): StreamState => {
   const { pollsReturn, ...rest } = state
   const isEverything = read > minRowsToJudge && unfilteredRows > 0.9 * read &&
     read >= 0.9 * (state.lastSweep?.rowCounts.read ?? 0)
-  const found = isEverything ? "everything" : pollsReturn === "nothing" && read === 0 ? "nothing" : undefined
+  const filterBehavior = isEverything ? "everything" : pollsReturn === "nothing" && read === 0 ? "nothing" : undefined
   return {
     ...rest,
     ...read > 0 && watermark !== null ? { lastNonEmptyPollAt: watermark } : {},
-    ...found === undefined ? {} : { pollsReturn: found }
+    ...filterBehavior === undefined ? {} : { pollsReturn: filterBehavior }
   }
 }

@@ -2,10 +2,10 @@
  * Requests records by id, and decides whether a missing record is really absent or the response is incomplete.
  *
  * Invariants
- * 1. Absence counts only if the response contains the controls (records known to be live), contains only requested records, and
- *    every row is readable   (D12, D13, D14, D22, I7)
- * 2. The controls are the smallest and the greatest suitable id, and are requested first and last. A response that ends too
- *    early, in the order of ids or of the request, therefore lacks one of them   (D22)
+ * 1. A record is treated as absent only if the response contains the controls (records known to be live) and only requested records, and
+ *    if every row is readable   (D12, D13, D14, D22, I7)
+ * 2. The controls are the smallest and the greatest suitable id, and are requested first and last. A response that is cut off, in the
+ *    order of ids or of the request, therefore lacks one of the controls   (D22)
  *
  * Gotchas
  * - If the API rejects the request, the result is inconclusive, but the stream does not fail: its list may still be readable
@@ -23,7 +23,7 @@ import { annotate, forEachPart, requestPage, type RunError, type Stream, transac
 
 /** Maximum number of ids in one request, controls included. */
 const maxIds = 250
-/** A response with more pages than this is not read to its end. */
+/** Maximum number of pages of one response. A longer response is not read to its end. */
 const maxPages = 250
 /** Maximum number of records in one refetch, without its controls. */
 export const maxRefetchIds = maxIds - 2
@@ -40,7 +40,7 @@ export interface RefetchResult {
   readonly rows: ReadonlyArray<RawRow>
   /** Ids that were requested and are not in the response. */
   readonly absent: ReadonlyArray<string>
-  /** Why absence does not count; null = it counts. */
+  /** Why absence from the response proves nothing; null if the response is conclusive. */
   readonly inconclusiveReason: string | null
 }
 
@@ -60,7 +60,10 @@ export const findControls = Effect.fnUntraced(function*(stream: Stream, runId: n
   return able.length > 1 ? [able[0]!, able.at(-1)!] : able
 })
 
-/** Controls read by this run or, if it read none, by the last sweep. A control that was deleted since then makes the result inconclusive. */
+/**
+ * Controls that this run has read or, if it has read none, that the last sweep read. If a control was deleted since then, the result is
+ * inconclusive.
+ */
 const findRecentControls = Effect.fnUntraced(function*(stream: Stream, runId: number, ids: ReadonlyArray<string>) {
   const found = yield* findControls(stream, runId, ids)
   if (found.length > 0) return found
@@ -133,8 +136,8 @@ export const forEachPending = <E, R>(
   )
 
 /**
- * Refetches disputed records: two observations of each contradict each other (P3). A record about which the result does not decide stays
- * pending: the next run refetches it again, and the next sweep finds out whether it is gone.
+ * Refetches disputed records, of which two observations contradict each other (P3). If the result does not decide about a record, the
+ * record stays pending: the next run refetches it again, and the next sweep finds out whether it is deleted.
  */
 export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
   stream: Stream,
@@ -163,8 +166,8 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
 })
 
 /**
- * Drops the pending rows of absent records that are not published as live. A record that was never published is dropped only
- * after a complete sweep did not read it either. A record that is published as live is left to that sweep (D2).
+ * Drops the pending rows of absent records that are not published as live. A record that was never published is dropped only after a
+ * complete sweep did not read it either. For a record that is published as live, that sweep decides (D2).
  */
 const dropResolved = Effect.fnUntraced(function*(tx: StreamTx, absent: ReadonlyArray<string>) {
   const heads = yield* tx.heads(absent)

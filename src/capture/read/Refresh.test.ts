@@ -29,7 +29,7 @@ const streams = models.map((model) => ({
 const capturing = Layer.effectDiscard(
   Effect.flatMap(Capture, ({ assign }) => assign(new Map([[integration, streams]])))
 ).pipe(
-  Layer.provideMerge(layer({ overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) }))
+  Layer.provideMerge(layer({ minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10) }))
 )
 
 /** Applications, offers and tags of one integration, each a list of its own, and the service that reads them. */

@@ -1,6 +1,6 @@
 /**
- * Refetches stale records: they repeat content of another record that has changed, and `updated_after` does not return them for that
- * change. The store keeps the queue of stale records.
+ * Refetches stale records. A stale record repeats content of another record that has changed, and `updated_after` does not return it for
+ * that change. The store keeps the queue of stale records.
  *
  * Invariants
  * 1. A stale record stays in the queue until a conclusive refetch or the start of a sweep, even if the process restarts   (N1)
@@ -18,10 +18,13 @@ import * as Metrics from "../Metrics.ts"
 import { annotate, type RunError, type Stream, transact } from "../Stream.ts"
 import { findControls, maxRefetchIds, refetch } from "./Refetch.ts"
 
-/** `more`: `maxRefetches` were made or the refresh yielded. `sweep`: so many records are stale that a sweep is cheaper. */
+/**
+ * `more`: the refresh made `maxRefetches` requests, or yielded, and stale records are left. `sweep`: so many records are stale that a
+ * sweep is cheaper.
+ */
 export type RefreshOutcome = "done" | "more" | "sweep"
 
-/** Requests in one refresh, such as the refresh after each poll. Further refreshes run only while nothing else is due (N4). */
+/** Maximum number of requests in one refresh. A refresh follows each poll; further refreshes run only while no other step is due (N4). */
 const maxRefetches = 4
 
 /** `shouldYield` is evaluated between refetches: true leaves the remaining records for later. */

@@ -1,13 +1,13 @@
 /**
- * Sweeps a stream: reads its whole list, and so finds records that vanished and changes that `updated_after` does not return. The
- * first sweep is the backfill.
+ * Sweeps a stream: reads its whole list, to find deleted records and the changes that `updated_after` does not return. The first sweep is
+ * the backfill.
  *
  * Invariants
  * 1. An unfinished sweep, or one with unreadable rows, infers no deletes   (I7, D4, D14)
  *
  * Gotchas
- * - A sweep is resumed after a restart: its progress is in the stream's state and in `lastSeenRunId` of the heads. Records that
- *   moved in front of the cursor meanwhile are read by the next pass (`SweepPasses.ts`).
+ * - A sweep is resumed after a restart: its progress is in the stream's state and in `lastSeenRunId` of the heads. Records that moved in
+ *   front of the cursor in the meantime are read by the next pass (`SweepPasses.ts`).
  * - The first response of the backfill sets the watermark, so polls run between its pages.
  * - Sweeps of a list that the API only returns as a whole move the watermark, because the stream has no polls.
  */
@@ -30,8 +30,8 @@ import { resolveDisputes } from "./Refetch.ts"
 import { addPage, continuePasses, isCoveredByPoll, markLive } from "./SweepPasses.ts"
 
 /**
- * Starts or resumes the stream's sweep, one pass over its list. `shouldYield` is evaluated between pages: true interrupts the sweep,
- * which stays open to be resumed. Returns false if it was interrupted.
+ * Starts or resumes the stream's sweep, which is one pass over its list. `shouldYield` is evaluated between pages: if it is true, the
+ * sweep is interrupted, and stays open to be resumed. Returns false if the sweep was interrupted.
  */
 export const sweep = Effect.fn("Sweep.run")(function*(
   stream: Stream,
@@ -66,8 +66,8 @@ export const restartSweep = Effect.fnUntraced(function*(stream: Stream, shouldYi
 })
 
 /**
- * A sweep reads every record, so its start clears the queue of stale records. If there were any, the sweep is stored in the same
- * transaction, so that it is resumed after a crash; otherwise its first page stores it.
+ * A sweep reads every record, so its start clears the queue of stale records. If the queue had records, the sweep is stored in the same
+ * transaction, so that it is resumed after a crash. Otherwise its first page stores it.
  */
 const startSweep = Effect.fnUntraced(function*(stream: Stream) {
   const now = yield* Clock.currentTimeMillis
@@ -83,7 +83,7 @@ const startSweep = Effect.fnUntraced(function*(stream: Stream) {
   )
 })
 
-/** Abandons `run`, unless another sweep is open by now. The changes that `run` staged are released by the next sweep (X17). */
+/** Abandons `run`, unless another sweep has been opened. The changes that `run` staged are released by the next sweep (X17). */
 const abandon = (stream: Stream, run: Run) =>
   transact(stream, (tx) => isSuperseded(tx.state, run) ? Effect.void : tx.saveState({ ...tx.state, sweep: null }))
 
@@ -162,10 +162,10 @@ const readAll = Effect.fnUntraced(function*(
   )
 })
 
-/** True if an operator started another sweep meanwhile. The pages of this run are still committed, its progress is not. */
+/** True if an operator started another sweep in the meantime. The pages of this run are still committed, but its progress is not. */
 const isSuperseded = ({ sweep }: StreamState, { id }: Pick<Run, "id">): boolean => sweep !== null && sweep.id !== id
 
-/** Sets the watermark of the sweep and, for a backfill, of the stream: from that time on polls find the changes. */
+/** Sets the watermark of the sweep and, for a backfill, of the stream: from then on, polls find the changes. */
 const recordFirstPage = (state: StreamState, run: Run, page: Page): StreamState => {
   if (isSuperseded(state, run) || (state.sweep?.watermark ?? null) !== null) return state
   const { watermark, clockOffsets } = estimateWatermark(state.clockOffsets, page)
@@ -190,7 +190,7 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
     isRefetch: false,
     endsRun: true,
     after: (state) => {
-      // a confirmation may have called `markHiddenRecords` meanwhile
+      // a confirmation may have called `markHiddenRecords` in the meantime
       const latest = state.sweep?.id === run.id ? state.sweep : run
       const ended = { ...latest, watermark: state.sweep?.watermark ?? null, endedAt: now }
       const swept: StreamState = {

@@ -1,21 +1,21 @@
 /**
  * Decides whether a sweep may have skipped records, and whether the list must therefore be read again.
  *
- * A cursor may be a position in a list that shifts. If a record that was already read moves to the end or disappears, the next
- * unread record slides to a position that the cursor has passed, and is never returned. A *possible gap* is a point of a sweep at which this may
+ * A cursor may be a position in a list that shifts. If a record that was already read moves to the end or disappears, the next unread
+ * record slides to a position that the cursor has passed, and is never returned. A *possible gap* is a point of a sweep at which this may
  * have happened.
  *
  * Invariants
- * 1. A backfill reads its list in passes. The last pass is the first one for which one of these is true: it has no possible gap; it
- *    is the second one that a single process read without a long pause; it is at least the fourth one, and a single process read
- *    the whole list. The backfill is complete after the next complete poll that started after its last pass, or after two polls if
- *    that one may have skipped records too   (P9, W6)
- * 2. The confirmation of missing records (`Absence.ts`) may find more records than the pass contained. Then the pass is repeated,
- *    up to the fourth
+ * 1. A backfill reads its list in passes until one of these is true for a pass: it has no possible gap; it is the second pass that a
+ *    single process read without a long pause; it is the fourth or a later pass, and a single process read the whole list. The backfill
+ *    is complete after the first complete poll that started after the last pass, or after the second one if the first may have skipped
+ *    records too   (P9, W6)
+ * 2. If the confirmation of missing records (`Absence.ts`) finds more records than the pass contained, the pass is repeated, up to the
+ *    fourth pass
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
  *
  * Gotchas
- * - A record that disappears, or that moves with a `changed_at` from before the sweep, is not noticed as a possible gap.
+ * - A possible gap is not noticed if a record disappears, or moves with a `changed_at` from before the sweep.
  * - A list of one page has no point at which a record could be skipped. It may still hide records.
  * - A sweep that starts again at the first page, because its cursor expired, is counted as one pass.
  */
@@ -25,7 +25,7 @@ import type { Page } from "../../source/Source.ts"
 import type { Run, StreamState } from "../../store/State.ts"
 import type { Owner } from "../../store/Store.ts"
 
-/** Longest time between two pages that does not count as a pause, ms. */
+/** Longest time between two pages that is not a pause, in ms. */
 const maxPagePause = Duration.toMillis(Duration.minutes(5))
 const requiredUninterruptedPasses = 2
 const maxPasses = 4
@@ -42,7 +42,7 @@ const isSameOwner = (a: Run["lastPageOwner"], b: Owner): boolean => a?.scope ===
 const gapBefore = ({ lastPageAt, lastPageOwner, pages }: Run, owner: Owner, now: number): Run["possibleGap"] => {
   if (pages <= 1) return undefined
   if (!isSameOwner(lastPageOwner, owner)) return "restart"
-  // if the clock was set back, the length of the pause is unknown: a large step counts as a pause
+  // if the clock was set back, the length of the pause is unknown, so a large step is treated as a pause
   return lastPageAt === undefined || Math.abs(now - lastPageAt) > maxPagePause ? "pause" : undefined
 }
 
@@ -51,8 +51,8 @@ const changedIn = ({ results }: Page, watermark: number): boolean =>
   results.some((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) > watermark)
 
 /**
- * Adds a page to the sweep. `watermark`: of the sweep's first response, ms; `now`: our clock, ms; `newest`: id of the
- * stream's newest run.
+ * Adds a page to the sweep. `watermark`: the server time of the sweep's first response, in ms. `now`: our clock, in ms. `newest`: the id
+ * of the stream's newest run.
  */
 export const addPage = (
   run: Run,
@@ -81,8 +81,8 @@ const needsAnotherPass = ({ backfill, uninterruptedPasses = 0, pages, pass = 1, 
 }
 
 /**
- * Marks a backfill after a confirmation found more records than all its pages contained: the list was cut short or empty, and may
- * have hidden other records that are not known yet.
+ * Marks a backfill whose confirmation found more records than all of its pages contained. The list was incomplete or empty, and may have
+ * hidden other records that are not known yet.
  */
 export const markHiddenRecords = (run: Run): Run => {
   if (!run.backfill) return run
@@ -97,8 +97,8 @@ export const markHiddenRecords = (run: Run): Run => {
 }
 
 /**
- * Makes a stream live after its backfill, once polls have returned the records that changed and slid past the cursor: see
- * `isCoveredByPoll` and `isCoveredByPolls`.
+ * Makes a stream live after its backfill. The caller checks first with `isCoveredByPoll` or `isCoveredByPolls` that polls have returned
+ * the records that changed and moved past the cursor.
  */
 export const markLive = (state: StreamState): StreamState =>
   state.backfilledAt === null || state.sweep?.backfill === true ? state : { ...state, phase: "live" }
@@ -107,13 +107,13 @@ export const markLive = (state: StreamState): StreamState =>
 const startedAfter = ({ id }: Pick<Run, "id">, { newestRunAtLastPage = 0 }: Run): boolean => id > newestRunAtLastPage
 
 /**
- * True if the list of a sweep has one page, or a poll without a possible gap is complete that started after the sweep's last page
- * was read. A record may slide past the cursor of another poll, as it slid past that of the sweep.
+ * True if the list of the sweep has one page, or if a poll that started after the sweep's last page was read is complete and has no
+ * possible gap. In a poll with a possible gap, a record may have moved past the cursor, as in the sweep.
  */
 export const isCoveredByPoll = (sweep: Run, { lastPoll }: StreamState): boolean =>
   sweep.pages === 1 || (lastPoll !== null && lastPoll.possibleGap === undefined && startedAfter(lastPoll, sweep))
 
-/** True if a poll that just ended, together with the state before it, completes the backfill: it has no possible gap, or is the second poll   (W6). */
+/** True if a poll that just ended completes the backfill: it has no possible gap, or it is the second poll after the backfill   (W6). */
 export const isCoveredByPolls = (latest: Run, { lastPoll, lastSweep }: StreamState): boolean =>
   latest.possibleGap === undefined || lastSweep?.backfill !== true ||
   (lastPoll !== null && startedAfter(lastPoll, lastSweep))

@@ -54,7 +54,7 @@ const scenario = Effect.gen(function*() {
     )
     return (reads ? Effect.andThen(read, then) : then).pipe(Effect.provide(ports))
   }
-  /** How often a text is in the bytes of the files. */
+  /** Number of times that a text is in the bytes of the files. */
   const inFiles = (text: string) =>
     ["", "-wal"].map((suffix) => file + suffix).filter(existsSync)
       .reduce((count, path) => count + readFileSync(path, "latin1").split(text).length - 1, 0)

@@ -3,8 +3,8 @@
  * rules.
  *
  * Gotchas
- * - Removing a rule does not bring values back.
- * - Event ids and the hashes of heads stay. A head's hash is replaced when its record is read again (0014).
+ * - If a rule is removed, the values that it removed do not return.
+ * - Event ids and the hashes of heads do not change. A head's hash is replaced when its record is read again (0014).
  * - The changes of a row whose previous row is past retention are removed: no reader gets them.
  * - A transition at a redacted path is removed, because its name can reveal the value, as `hired` does.
  */
@@ -26,7 +26,7 @@ import type { LogContent, RewrittenContent } from "../../store/Store.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
 import { rulesOf } from "../commit/StoredContent.ts"
 
-/** The rules that are missing in a row, and all rules that the row has afterwards; null = no rule is missing. */
+/** The rules that are missing in a row, and all rules that the row has afterwards; null if no rule is missing. */
 const missingIn = ({ applied }: Processing, stream: StreamState, redaction: string | null) => {
   const before = rulesOf(stream, redaction)
   return satisfies(before, applied)
@@ -55,7 +55,7 @@ const transitionsOf = ({ model }: Processing, text: string, rules: RedactionRule
     (JSON.parse(text) as ReadonlyArray<Transition>).filter(({ name }) => !concerns(rules, transitionPath(model, name)))
   )
 
-/** null = the row stays as it is. */
+/** Null if the row stays as it is. */
 export const redactLogRow = (
   processing: Processing,
   stream: StreamState,
@@ -64,7 +64,7 @@ export const redactLogRow = (
   const missing = missingIn(processing, stream, redaction)
   if (missing === null) return null
   const content = redacted(processing, stream, after, missing.all)
-  // by all rules of this row: the redactor may not have reached the previous row with the older ones
+  // by all rules of this row, because older rules may not have been applied to the previous row yet
   const previous = redacted(processing, stream, before, missing.all)
   const isKnown = content !== null && previous !== null
   return {
@@ -77,7 +77,7 @@ export const redactLogRow = (
   }
 }
 
-/** null = the row stays as it is. The row's new hash is that of the redacted content: the next observation is compared with it. */
+/** Null if the row stays as it is. The row's new hash is that of the redacted content: the next observation is compared with it. */
 export const redactPending = (processing: Processing, stream: StreamState, row: Pending): Pending | null => {
   const missing = missingIn(processing, stream, row.redaction)
   if (missing === null || row.content === null) return null
@@ -92,7 +92,7 @@ export const redactPending = (processing: Processing, stream: StreamState, row: 
   }
 }
 
-/** null = the row stays as it is. */
+/** Null if the row stays as it is. */
 export const redactQuarantined = (
   processing: Processing,
   stream: StreamState,

@@ -7,9 +7,11 @@
  * 2. Only the owner of the streams rewrites   (I10)
  *
  * Gotchas
- * - The newest rows come first: readers may not have read them yet, and the latest row of a record is kept as long as the record.
+ * - The newest rows are rewritten first: readers may not have read them yet, and the latest row of a record is kept as long as the record
+ *   exists.
  * - Derived streams, and streams that are no longer read, are redacted too.
- * - After each transaction it pauses for as long as the transaction took, so it keeps the store busy for at most half of the time.
+ * - After each transaction, the redactor pauses for the duration of that transaction, so it keeps the store busy for at most half of the
+ *   time.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -31,7 +33,7 @@ import * as Metrics from "../Metrics.ts"
 import { annotate, type Ownership, unlessErased } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
 
-/** Content has to be redacted by these rules and encrypted with this key. */
+/** The rules by which content must be redacted, and the key with which it must be encrypted. */
 interface Target {
   readonly processing: Processing
   readonly key: string | null
@@ -40,7 +42,7 @@ interface Target {
 /** Rows per transaction. */
 const batch = 100
 
-/** The rules of a stream's records; null = unknown, nothing is redacted. */
+/** The rules of a stream's records; null if they are unknown, so that nothing is redacted. */
 export type ProcessingOf = (stream: StreamKey) => Processing | null
 
 const hasOtherKey = ({ encryptedWith = null }: StreamState, { key }: Target): boolean => encryptedWith !== key
@@ -48,7 +50,7 @@ const hasOtherKey = ({ encryptedWith = null }: StreamState, { key }: Target): bo
 const isOutdated = (state: StreamState, target: Target): boolean =>
   hasOtherKey(state, target) || redactionsOf(state).some((rules) => !satisfies(rules, target.processing.applied))
 
-/** The state at the beginning, with all rules that rows will have. */
+/** The state when the redaction starts, with all rules that rows will have. */
 const started = (
   state: StreamState,
   { key, processing: { applied } }: Target,
@@ -63,7 +65,7 @@ const started = (
     : { rules: applied.id, key, table: "pending", after: null, newest: 0, startedAt: now, rewritten: 0 }
 })
 
-/** The state at the end: no row has rules that do not satisfy the current ones. */
+/** The state when the redaction is complete: the rules of every row satisfy the current rules. */
 const finished = (state: StreamState, { key, processing: { applied } }: Target): StreamState => {
   const { redacting, ...rest } = state
   return redacting === undefined
@@ -79,7 +81,7 @@ const asStored = ({ after, ...row }: LogContent): RewrittenContent => ({ ...row,
 
 type Next = Pick<RedactionProgress, "table" | "after"> & { readonly newest?: number; readonly rewritten: number }
 
-/** Redacts the next rows; null = none are left. */
+/** Redacts the next rows; null if none are left. */
 const redactSome = Effect.fnUntraced(function*(
   tx: StreamTx,
   state: StreamState & { readonly redacting: RedactionProgress },
@@ -124,7 +126,7 @@ const redactSome = Effect.fnUntraced(function*(
 /** One transaction: redacts the next rows, and returns the stream's state with its progress. */
 const step = Effect.fnUntraced(function*(tx: StreamTx, target: Target, now: number) {
   const state = started(tx.state, target, now)
-  // the new rule may have been removed from the configuration again
+  // the new rule may have been removed from the configuration in the meantime
   const next = isOutdated(tx.state, target) ? yield* redactSome(tx, state, target) : null
   const { newest, rewritten } = state.redacting
   const after = next === null
@@ -144,7 +146,7 @@ const redactStream = Effect.fnUntraced(function*(owner: Owner, stream: StreamSta
     rewritten = redacting.rewritten
     yield* Effect.sleep(Duration.millis((yield* Clock.currentTimeMillis) - startedAt))
   }
-  // this may fail to free space while another process reads the store; the next retention run then does it
+  // While another process reads the store, this may free no space. The next retention run then frees it.
   yield* store.reclaim
   yield* Effect.logInfo(hasOtherKey(stream, target) ? "stored content encrypted" : "stored content redacted").pipe(
     annotate(stream, { rows: rewritten })
@@ -166,7 +168,7 @@ const finishEncryption = Effect.gen(function*() {
   return rewritten
 })
 
-/** Logs a damaged row, which may not have been read for years, and continues with the next stream. Null: a row was damaged. */
+/** If a row is damaged, which may not have been noticed for years, logs it and returns null, so that the next stream continues. */
 const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect.Effect<number | null, StoreError, R> =>
   Effect.catch(rewrite, (error) =>
     error.reason._tag === "Damaged"

@@ -1,4 +1,4 @@
-/** Pauses reading while publishing is too far behind. Logs one line when the pause begins and one when it ends. */
+/** Pauses reading while publishing is too far behind. Logs one line when the pause starts and one when it ends. */
 import * as Effect from "effect/Effect"
 import type { Store, StoreError } from "../../store/Store.ts"
 

@@ -1,8 +1,8 @@
 /**
- * Reads every stream in a loop of its own, while streams are added and removed, and shards taken and released.
+ * Reads each stream in a separate loop, while streams are added and removed, and shards are taken and released.
  *
  * Invariants
- * 1. A failing or blocked stream never delays another stream, nor does adding or removing one
+ * 1. A failing or blocked stream never delays another stream. Adding or removing a stream does not either
  * 2. Once `assign` returns, nothing is written to the streams that it removed   (X19)
  */
 import type * as Arr from "effect/Array"
@@ -37,18 +37,18 @@ import * as StreamWorker from "./StreamWorker.ts"
 
 export interface CaptureOptions {
   /** Minimum overlap of polls, which read from the previous watermark minus the overlap. */
-  readonly overlapMin: Duration.Duration
+  readonly minOverlap: Duration.Duration
   readonly confirmInterval: Duration.Duration
   /** Thresholds above which changes are held. Default: `Guard.thresholds`. */
   readonly guard?: Guard.Thresholds
   /** Used at start-up to finish an interrupted adoption, and to redact content that was stored before a rule was added. */
   readonly processingOf?: StoreAdoption.ProcessingOf
   readonly backpressure?: Backpressure.Limit
-  /** False: the process owns no stream until it takes shards. Default: it takes all of them when the layer is built. */
+  /** False if the process owns no stream until it takes shards. By default, it takes all shards when the layer is built. */
   readonly takesAll?: boolean
 }
 
-/** By integration: the streams that are read. */
+/** The streams that are read, by integration. */
 export type Assigned = ReadonlyMap<string, ReadonlyArray<StreamSettings>>
 
 /** The stream does not exist, or it is no longer read. */
@@ -70,15 +70,19 @@ export class Capture extends Context.Service<
   Ownership & {
     /** Takes over these shards. Their streams are read once they are assigned. */
     readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
-    /** Interrupts the reading of these shards, possibly before a current page is committed, and their work in the background. */
+    /** Interrupts the reading and the background work of these shards, possibly before a current page is committed. */
     readonly release: (scopes: ReadonlySet<string>) => Effect.Effect<void>
-    /** Returns an owned shard that another process has taken over, if it was not released soon. It is not read until it is taken again. */
+    /**
+     * Returns a shard that another process has taken over, and that this process did not release within `releasePatience`. Its streams
+     * are not read until the shard is taken again.
+     */
     readonly awaitLost: Effect.Effect<string>
     /** Runs the effect in the background until it ends or the shard of the integration is released. */
     readonly runFor: OwnedShards.OwnedShards["runFor"]
     /**
-     * Sets the streams of these owned integrations that are read from now on. Their other streams are interrupted, possibly before the
-     * current page is committed, and retired. A retired stream that is assigned again continues where it stopped.
+     * Sets the streams that are read from now on, for each of these owned integrations. All other streams of these integrations are
+     * interrupted, possibly before the current page is committed, and retired. A retired stream that is assigned again continues where it
+     * stopped.
      */
     readonly assign: (streams: Assigned) => Effect.Effect<void, StoreError>
     /**
@@ -104,8 +108,9 @@ export class Capture extends Context.Service<
 
 const approvedPage = 100
 /**
- * A process that was frozen is fenced before it notices that its shards have moved. If a shard is not released within this time, it was
- * taken over by a process that should not have it: one that was frozen before it took it over, or one that does not belong to the fleet.
+ * A process that was frozen is fenced before it notices that its shards have moved, and releases them soon afterwards. If a shard is not
+ * released within this time, the wrong process has taken it over: one that was frozen before the takeover, or one that is not part of the
+ * fleet.
  */
 const releasePatience = "10 seconds"
 
@@ -120,7 +125,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
   const failureLog = FailureLog.make()
   const workers = new Map<string, StreamWorker.StreamWorker>()
-  /** Opened when content may be redacted: at the start, and when shards were taken. */
+  /** Opened when stored content may need redaction: at the start, and after shards were taken. */
   const mayRedact = yield* Latch.make(true)
   /** The loops, one per stream; null unless `run` is running. */
   let loops: FiberMap.FiberMap<string, never, StoreError> | null = null
@@ -136,7 +141,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const lost = yield* Queue.unbounded<string>()
 
-  /** If another process has taken over, waits for the release of the shard. If there is none, the shard counts as lost. */
+  /**
+   * If the error shows that another process has taken over, waits until the shard is released here. If it is not released in time, the
+   * shard is treated as lost.
+   */
   const untilReleased = (error: StoreError): Effect.Effect<void, StoreError> => {
     const { reason } = error
     if (reason._tag !== "Fenced" || takesAll) return Effect.fail(error)
@@ -167,7 +175,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       settings,
       processing: processing ?? Processing.defaultProcessing(model),
       derivedProcessing,
-      overlapMin: options.overlapMin,
+      minOverlap: options.minOverlap,
       confirmInterval: options.confirmInterval,
       guard: options.guard ?? Guard.thresholds,
       owner: ownerOf(integration)
@@ -181,7 +189,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* worker.stopped.open
     if (loops !== null) yield* FiberMap.remove(loops, streamName(worker.key))
     yield* StreamWorker.withLock(worker, Effect.void)
-    failureLog.forget(worker.key)
+    failureLog.drop(worker.key)
   })
 
   const release = Effect.fnUntraced(function*(scopes: ReadonlySet<string>) {
@@ -198,7 +206,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       derivedProcessing === undefined ? [settings] : [settings, { ...settings, model: derivedProcessing.model }]
     )
     yield* store.ensureStreams(rows.map((settings) => ({
-      ...initialState(settings, options.overlapMin),
+      ...initialState(settings, options.minOverlap),
       generation: Math.max(settings.generation ?? 1, store.identity.generation),
       ...store.encryptionKey === null ? {} : { encryptedWith: store.encryptionKey }
     })))
@@ -219,7 +227,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* Effect.forEach(wanted, add, { discard: true })
   })
 
-  /** Wakes the loops of streams with approved holds. Each loop releases its own, so no stream waits for another stream's run. */
+  /**
+   * Wakes the loops of streams with approved holds. Each loop releases the holds of its stream, so no stream waits for another stream's
+   * run.
+   */
   const wakeApproved = Effect.gen(function*() {
     let page: ReadonlyArray<ListedHold>
     let before = Number.MAX_SAFE_INTEGER
@@ -270,7 +281,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     return worker === undefined ? unknown(key) : Effect.succeed(worker)
   }
 
-  /** Runs `read` for a waiting operator, and fails if the stream is removed meanwhile. Then wakes the loop without backoff. */
+  /** Runs `read` for a waiting operator, and fails if the stream is removed in the meantime. Then wakes the loop without backoff. */
   const runForOperator = Effect.fnUntraced(function*<A>(
     key: StreamKey,
     read: (worker: StreamWorker.StreamWorker) => Effect.Effect<A, RunError, Store | Source>

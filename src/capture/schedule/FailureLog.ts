@@ -10,12 +10,12 @@ import { annotate } from "../Stream.ts"
 export interface FailureLog {
   readonly failed: (key: StreamKey, message: string, why: string) => Effect.Effect<void>
   readonly recovered: (key: StreamKey) => Effect.Effect<void>
-  /** The stream is no longer read. */
-  readonly forget: (key: StreamKey) => void
+  /** Drops the failure of a stream that is no longer read. */
+  readonly drop: (key: StreamKey) => void
 }
 
 export const make = (): FailureLog => {
-  /** Stream → its integration and cause. */
+  /** The integration and the cause of each failing stream, by stream. */
   const causes = new Map<string, string>()
   const isShared = (cause: string | undefined): boolean => [...causes.values()].some((other) => other === cause)
   return {
@@ -33,6 +33,6 @@ export const make = (): FailureLog => {
         causes.delete(streamName(key))
         return annotate(key)(isShared(cause) ? Effect.logDebug("stream recovered") : Effect.logInfo("stream recovered"))
       }),
-    forget: (key) => void causes.delete(streamName(key))
+    drop: (key) => void causes.delete(streamName(key))
   }
 }

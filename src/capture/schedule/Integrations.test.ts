@@ -62,7 +62,7 @@ const startProcess = Effect.fnUntraced(function*(options: Partial<IntegrationsOp
     readers: [],
     ...options
   }).pipe(
-    Layer.provideMerge(captureLayer({ overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) })),
+    Layer.provideMerge(captureLayer({ minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10) })),
     Layer.provide(services),
     Layer.fresh,
     (one) => Layer.buildWithScope(one, scope)

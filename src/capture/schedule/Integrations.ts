@@ -1,6 +1,6 @@
 /**
  * Manages the integrations that are read: those declared in the configuration, and those that operators add and remove at run
- * time. Removed integrations can be erased: their events are first published, then deleted, even if the process restarts in between.
+ * time. A removed integration can be erased: its events are first published and then deleted, even if the process restarts in between.
  *
  * Invariants
  * 1. The store has the authoritative list, so a confirmed command is still in effect after a restart
@@ -40,7 +40,7 @@ export interface IntegrationSettings extends Pick<IntegrationState, "id" | "acco
 
 export interface IntegrationsOptions {
   readonly declared: ReadonlyArray<IntegrationSettings>
-  /** Already discovered models of declared integrations with `models: auto`. */
+  /** The discovered models of declared integrations with `models: auto`. */
   readonly discovered: ReadonlyMap<string, ReadonlyArray<Model>>
   /** Processing of a model's records. */
   readonly processing: (model: Model) => Processing
@@ -174,7 +174,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     yield* awaitReaders
     const own = yield* store.streamsOf(id)
     yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key), { discard: true })
-    // this may fail to free space while another process reads the store; the next retention run then does it
+    // While another process reads the store, this may free no space. The next retention run then frees it.
     yield* store.reclaim
     yield* lock.withPermit(finishErasing(id))
   })
@@ -235,7 +235,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   const isDeclaredNoLonger = (integration: IntegrationState) => integration.declared && !declared.has(integration.id)
 
-  /** The integrations as they are from now on: those of the store, changed as the configuration declares. */
+  /** The integrations from now on: those in the store, with the changes that the configuration declares. */
   const combined = (before: ReadonlyMap<string, IntegrationState>): ReadonlyArray<IntegrationState> => {
     const stored = [...before.values()].map((integration): IntegrationState =>
       isDeclaredNoLonger(integration)

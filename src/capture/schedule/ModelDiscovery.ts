@@ -53,7 +53,7 @@ const isUnsupported = (tool: Tool, model: StreamModel): boolean => {
   return covered.length > 0 && covered.every(({ coverage_status }) => coverage_status === "UNSUPPORTED")
 }
 
-/** All models except those that the integration's tool is known not to support. */
+/** All models that the integration's tool is not known to lack. */
 export const supportedModels = (integration: string, catalog: ToolCatalog): ReadonlyArray<StreamModel> => {
   const id = toolOf(integration)
   const tools = categories.map((category) => catalog[category]?.find((tool) => tool.id === id))
@@ -67,7 +67,7 @@ export const supportedModels = (integration: string, catalog: ToolCatalog): Read
   return offered.length === 0 ? streamModels : offered
 }
 
-/** Requests the catalog of an account once. A failure or timeout is logged, and gives null for that category. */
+/** Requests the catalog of an account once. After a failure or timeout, which is logged, the category is null. */
 const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account: string) {
   const { read } = yield* Source
   const tools = (category: Category) =>
@@ -115,7 +115,7 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
     if (models === "") continue
     const some = own.slice(0, maxListedIntegrations).map(({ integration }) => integration).join(", ")
     const more = own.length - maxListedIntegrations
-    yield* Effect.logInfo("models are not read: the tools of these integrations do not offer them").pipe(
+    yield* Effect.logInfo("some models are not read, because the tools of these integrations do not offer them").pipe(
       Effect.annotateLogs({ models, integrations: more > 0 ? `${some} and ${more} more` : some })
     )
   }

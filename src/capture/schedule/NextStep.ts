@@ -14,15 +14,15 @@ import type { RefreshOutcome } from "../read/Refresh.ts"
 import { isSweepOnly, type Stream } from "../Stream.ts"
 import { backoffDelay } from "./StreamLifecycle.ts"
 
-/** Times are of our clock, ms. */
+/** All times are by our clock, in ms. */
 export type NextStep =
   | { readonly kind: "poll" }
-  /** `fromFirstPage`: an open sweep is not resumed. `until`: yield at this time. */
+  /** `fromFirstPage`: true if an open sweep is not resumed. `until`: when the sweep yields. */
   | { readonly kind: "sweep"; readonly fromFirstPage: boolean; readonly until: number }
   | { readonly kind: "refresh"; readonly until: number }
   | { readonly kind: "wait"; readonly until: number }
 
-/** Input of the choice that is not in the stream's stored state. */
+/** Input for the choice that is not in the stored state of the stream. */
 export interface StepInput extends Pick<Stream, "key" | "settings"> {
   /** An operator requested a poll. */
   readonly pollRequested: boolean
@@ -30,7 +30,9 @@ export interface StepInput extends Pick<Stream, "key" | "settings"> {
   readonly lastTried: Run["kind"]
   /** Result of the last refresh. */
   readonly refreshOutcome: RefreshOutcome
-  /** Relative change of the intervals this time (0.1: 10 % longer), so that streams started together do not stay synchronized. */
+  /**
+   * Relative change of the intervals for this step (0.1 for 10 % longer), so that streams that started together do not stay synchronized.
+   */
   readonly jitter: number
 }
 
@@ -41,7 +43,7 @@ const unfilteredPollFactor = 10
 /** Factor by which sweeps run more often if polls return nothing (C6). */
 const emptyPollSweepFactor = 6
 
-/** `unreadTooLong`: deletes since the last run may no longer be shown, so the stream must be swept first. */
+/** `unreadTooLong`: the API may no longer show deletes since the last run, so the stream must be swept first. */
 const due = (stream: StepInput, state: StreamState, now: number) => {
   const interval = Duration.toMillis(stream.settings.interval) * (1 + stream.jitter)
   const unlessInFuture = (time: number) => time > now ? -Infinity : time
@@ -82,7 +84,7 @@ export const nextStep = (stream: StepInput, state: StreamState, now: number): Ne
   return { kind: "wait", until: Math.min(pollAt, sweepAt) }
 }
 
-/** Time of the next attempt after a failure, ms. A failing sweep does not delay polls (R3). */
+/** Time of the next attempt after a failure, in ms. A failing sweep does not delay polls (R3). */
 export const retryAt = (stream: StepInput, state: StreamState, now: number): number => {
   const afterBackoff = now + backoffDelay(state, stream.settings.interval)
   const delaysPolls = stream.lastTried === "sweep" && state.failing !== null && state.watermark !== null

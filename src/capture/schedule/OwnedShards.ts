@@ -1,9 +1,10 @@
 /**
- * The shards whose streams this process owns. Work in the background belongs to the shard of its integration, and ends with it.
+ * The shards whose streams this process owns. Background work belongs to the shard of its integration, and stops when the shard is
+ * released.
  *
  * Gotchas
- * - An integration of another process has an owner too, one that is always fenced. So a transaction that comes too late fails like one
- *   during which the shard was taken over.
+ * - For an integration of another process, `ownerOf` returns an owner that is always fenced. So a transaction that starts too late fails
+ *   like a transaction during which the shard was taken over.
  */
 import type * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -19,11 +20,11 @@ interface OwnedShard {
 }
 
 export interface OwnedShards extends Ownership {
-  /** Whether this is still the owner in this process; another process may have taken over meanwhile. */
+  /** Whether this is still the owner in this process. Even then, another process may have taken over in the meantime. */
   readonly isOwner: (owner: Owner) => boolean
   /** Takes over these shards, and fences the processes that owned them   (I10, X9). */
   readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
-  /** Ends the work in the background of these shards. */
+  /** Stops the background work of these shards. */
   readonly release: (scopes: ReadonlyArray<string>) => Effect.Effect<void>
   /** Runs the effect in the background until it ends or the shard of the integration is released. */
   readonly runFor: (integration: string, effect: Effect.Effect<void>) => Effect.Effect<void>

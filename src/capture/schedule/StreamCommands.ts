@@ -3,10 +3,11 @@
  * the work. A command therefore survives a restart and never waits for the run in progress.
  *
  * Gotchas
- * - A poll in progress runs to its end and sets P := W as usual. After a rewind, W is the time of the rewind, so the next poll
- *   reads from there. `complete_to` does not go back, because changes before it are only read again.
- * - A new backfill resets the time that separates old records from new ones: records that it finds existed before and do not
- *   count as new (B3). The time is set when the command is executed, and applies to the run in progress too.
+ * - A poll in progress runs to its end, and then copies the watermark to the previous watermark as usual. A rewind sets the watermark
+ *   too, so the next poll still reads from the time of the rewind. `complete_to` does not go back, because changes before it are only
+ *   read again.
+ * - A new backfill resets the time that separates old records from new ones: the records that it finds existed before, and are not
+ *   treated as new (B3). The time is set when the command is executed, and applies to the run in progress too.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -23,7 +24,7 @@ import { annotate, isSweepOnly, type Stream, transact } from "../Stream.ts"
 export const streamCommands = ["pause", "resume", "poll", "sweep", "backfill"] as const
 export type StreamCommand =
   | { readonly kind: (typeof streamCommands)[number] }
-  /** `to`: server time, ms. */
+  /** `to`: server time, in ms. */
   | { readonly kind: "rewind"; readonly to: number }
 
 /** The stream's state does not allow the command; nothing was changed. */
@@ -35,8 +36,8 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
 const refuse = (message: string, hint: string) => new CommandRefused({ message, hint })
 
 /**
- * Replaces the open sweep, if any, by a new one from the first page. A run in progress that has committed nothing yet may have
- * the next run id, so one id is skipped.
+ * Replaces the open sweep, if there is one, by a new sweep from the first page. A run in progress that has committed nothing yet may
+ * already use the next run id, so one id is skipped.
  */
 const openSweep = (state: StreamState, now: number, backfill: boolean): StreamState => {
   const withRunInProgress = { ...state, lastRunId: state.lastRunId + 1 }

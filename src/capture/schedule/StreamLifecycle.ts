@@ -16,7 +16,7 @@ import { withRedaction } from "../commit/StoredContent.ts"
 /** The run cannot continue. Its committed pages are kept; the watermark does not move. */
 export class RunAborted extends Schema.TaggedError<RunAborted>()("RunAborted", {
   message: Schema.String,
-  /** Set if a retry soon would not help, so that the stream is blocked. */
+  /** Set if an early retry would not help, so that the stream is blocked. */
   blocks: Schema.optionalKey(Schema.Literal("unreadable"))
 }) {}
 
@@ -33,17 +33,17 @@ export interface StreamSettings {
   readonly generation?: number
   /** Default: `remote_data` becomes null and nothing is redacted. */
   readonly processing?: Processing
-  /** Processing of the model derived from the stream's records. Without it, none is derived. */
+  /** Processing of the model that is derived from the stream's records; absent if no model is derived. */
   readonly derivedProcessing?: Processing
 }
 
-/** True if capture reads the stream, that is, if the model is not a derived one. */
+/** True if capture reads the stream, that is, if its model is not derived. */
 export const isReadable = <S extends StreamKey>(stream: S): stream is S & { readonly model: StreamModel } =>
   isStreamModel(stream.model)
 
 export const initialState = <M extends Model>(
   settings: Omit<StreamSettings, "model"> & { readonly model: M },
-  overlapMin: Duration.Duration
+  minOverlap: Duration.Duration
 ): StreamState & { readonly model: M } => ({
   integration: settings.integration,
   model: settings.model,
@@ -54,7 +54,7 @@ export const initialState = <M extends Model>(
   blocked: null,
   watermark: null,
   previousWatermark: null,
-  overlap: Duration.toMillis(overlapMin),
+  overlap: Duration.toMillis(minOverlap),
   clockOffsets: [],
   backfillStartedAt: null,
   backfilledAt: null,
@@ -70,8 +70,8 @@ export const initialState = <M extends Model>(
 const maxProcessings = 8
 
 /**
- * Records in the state that hashes and content were made with `processing`, so that a later processing can still compare with them
- * (V1).
+ * Notes in the state that hashes and content were made with `processing`, so that they can still be compared after the processing has
+ * changed (V1).
  */
 export const withProcessing = (stream: StreamState, { applied, fingerprint, rules }: Processing): StreamState => {
   const state = withRedaction(stream, applied)
@@ -81,7 +81,7 @@ export const withProcessing = (stream: StreamState, { applied, fingerprint, rule
   return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-maxProcessings) }
 }
 
-/** Time until a blocked stream is probed. Null: at the poll interval. */
+/** Time until a blocked stream is probed; null for the poll interval. */
 const probeAfter: Record<BlockReason, Duration.Duration | null> = {
   unsupported: Duration.days(1),
   permission: Duration.minutes(15),
@@ -128,8 +128,8 @@ export const afterFailure = (
 const maxOverlap = Duration.toMillis(Duration.hours(6))
 
 /**
- * The new overlap: twice the largest lag, at most six hours, and never less than before. Of a lag, only the time that polls
- * cover in regular operation counts: a larger one was found by a sweep, or comes from a record that shifting pages hid after an outage.
+ * The new overlap: twice the largest lag, at most `maxOverlap`, and never less than before. A lag is limited to the time that polls cover
+ * in regular operation, because a larger lag was found by a sweep, or comes from a record that shifting pages hid after an outage.
  */
 export const widenOverlap = (state: StreamState, lag: number, interval: Duration.Duration): number => {
   const regular = state.overlap + 3 * Duration.toMillis(interval)
@@ -140,13 +140,14 @@ export const widenOverlap = (state: StreamState, lag: number, interval: Duration
 export const clearFailure = (state: StreamState): StreamState =>
   state.blocked === null && state.failing === null ? state : { ...state, blocked: null, failing: null }
 
-/** 15 minutes, or the interval if it is longer; ms. */
+/** The longest delay, in ms: 15 minutes, or the interval if that is longer. */
 const maxBackoff = (interval: Duration.Duration): number =>
   Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
 
 /**
- * Delay after a failure, ms. If the stream is failing: the interval, doubled with each further failure, at most `maxBackoff`. This
- * includes a blocked stream whose probe failed without a reason to block. If it is only blocked: the time until its next probe.
+ * Delay after a failure, in ms. For a failing stream, this is the interval, doubled with each further failure, up to `maxBackoff`. A
+ * blocked stream whose probe failed without a reason to block is failing too. For a stream that is only blocked, it is the time until its
+ * next probe.
  */
 export const backoffDelay = ({ blocked, failing }: StreamState, interval: Duration.Duration): number => {
   if (failing !== null) {
@@ -156,7 +157,7 @@ export const backoffDelay = ({ blocked, failing }: StreamState, interval: Durati
 }
 
 /**
- * The stream is not read before this time, our clock, ms. If `retryAt` is further ahead than the longest delay, our clock was set
+ * The time before which the stream is not read; our clock, in ms. If `retryAt` is further ahead than the longest delay, our clock was set
  * back, and the stream is read at once (W4).
  */
 export const backoffUntil = (

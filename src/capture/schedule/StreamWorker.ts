@@ -1,5 +1,5 @@
 /**
- * The worker of one stream: a loop that runs one step at a time, always the most urgent one. `NextStep.ts` chooses it.
+ * The worker of one stream: a loop that runs one step at a time. `NextStep.ts` chooses the most urgent step.
  *
  * Invariants
  * 1. A stream has one run, refresh or release at a time, so that its changes stay in order
@@ -29,24 +29,27 @@ import type { FailureLog } from "./FailureLog.ts"
 import { nextStep, retryAt, type StepInput } from "./NextStep.ts"
 import { afterFailure, backoffUntil } from "./StreamLifecycle.ts"
 
-/** A stream with the state of its loop in memory. Everything that must survive a restart is in the store. */
+/** A stream with the state of its loop in memory. State that must survive a restart is in the store. */
 export interface StreamWorker extends Stream, StepInput {
   /** Shared by all streams of the process. */
   readonly failureLog: FailureLog
-  /** The run of the step in progress, as far as it came; null = it did not start a run. */
+  /** The run of the step in progress, as far as it came; null if it did not start one. */
   run: Run | null
   readonly lock: Semaphore.Semaphore
   /** Opened to wake the loop after an operator's command or decision; closed when the loop starts its next step. */
   readonly wakeUp: Latch.Latch
   /** Opened when the stream is no longer read. */
   readonly stopped: Latch.Latch
-  /** A hold was approved and the loop has not released it yet. */
+  /** True if a hold was approved and the loop has not released it yet. */
   hasApprovedHold: boolean
-  /** Earliest time of the next attempt, our clock, ms. Not stored: the cause may have been repaired before a restart (C4). */
+  /**
+   * Earliest time of the next attempt; our clock, in ms. It is not stored, because the cause may have been repaired before a restart
+   * (C4).
+   */
   retryAt: number
   /**
-   * The stream's state as this loop last read or wrote it; null = it must be read. A poll commits only if it is still the stored one. Other
-   * steps read it again, and so does the first step after `wakeUp`.
+   * The stream's state as this loop last read or wrote it; null if the state must be read from the store. A poll commits only if this is
+   * still the stored state. All other steps, and the first step after `wakeUp`, read the state again.
    */
   known: StreamState | null
   pollRequested: StepInput["pollRequested"]
@@ -81,7 +84,7 @@ export const make = Effect.fnUntraced(function*(
 })
 
 const backpressurePause = 5_000
-/** How often a paused stream checks whether it was resumed, ms. Resuming it in this process wakes its loop at once. */
+/** Time between two checks whether a paused stream was resumed, in ms. If the stream is resumed in this process, its loop wakes at once. */
 const pausedPause = 60_000
 
 /** For runs that read to their end. */
@@ -135,7 +138,7 @@ const runRefresh = Effect.fnUntraced(function*(worker: StreamWorker, shouldYield
   worker.refreshOutcome = yield* refresh(worker, shouldYield)
 })
 
-/** Runs the most urgent step of a stream. Returns how long the loop then waits, ms. */
+/** Runs the most urgent step of a stream. Returns how long the loop then waits, in ms. */
 const step = Effect.fnUntraced(function*(
   worker: StreamWorker,
   backpressure: Backpressure
@@ -183,7 +186,7 @@ const step = Effect.fnUntraced(function*(
   return 0
 })
 
-/** Catches up (see `catchUp`), then reads the stream until interrupted. Fails only if the store can no longer be used. */
+/** Runs `catchUp`, then reads the stream until interrupted. Fails only if the store can no longer be used. */
 export const run = (
   worker: StreamWorker,
   backpressure: Backpressure
@@ -215,7 +218,7 @@ export const catchUp = Effect.fnUntraced(function*(worker: StreamWorker) {
 export const pollNow = (worker: StreamWorker): Effect.Effect<void, RunError, Store | Source> =>
   isSweepOnly(worker) ? Effect.asVoid(sweep(worker, neverYield)) : Effect.asVoid(poll(worker))
 
-/** Runs the remaining passes of the backfill; one process needs at most four. One or two polls after them complete the backfill. */
+/** Runs the remaining passes of the backfill: at most four in one process. One or two polls then complete the backfill. */
 const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
   for (;;) {
     const { backfilledAt, sweep: open } = yield* stateOf(worker)
@@ -224,7 +227,7 @@ const backfill = Effect.fnUntraced(function*(worker: StreamWorker) {
   }
 })
 
-/** Polls a stream once, or twice if its backfill is not complete before. */
+/** Polls a stream once, or twice if its backfill is not complete after the first poll. */
 export const readOnce = Effect.fnUntraced(function*(worker: StreamWorker) {
   const state = yield* stateOf(worker)
   if (state.paused) return

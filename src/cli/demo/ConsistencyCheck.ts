@@ -1,6 +1,6 @@
 /**
- * The final check of the demo: folding all events must give the records of the simulated world. It shares no code with
- * capture, so a bug there cannot hide itself here.
+ * The final check of the demo: folding all events must give the records of the simulated world. The check shares no code with capture, so
+ * it cannot have the same bug.
  *
  * Gotchas
  * - The comparison covers only the promises of events: `changed_at` and `remote_updated_at` alone are not a change,
@@ -8,7 +8,7 @@
  */
 import type { FeedEvent } from "../ApiClient.ts"
 
-/** Stream name (`<integration>/<model>`) → record id → content. */
+/** Content by stream name (`<integration>/<model>`) and record id. */
 export type Records = ReadonlyMap<string, ReadonlyMap<string, unknown>>
 
 export interface Difference {
@@ -20,7 +20,7 @@ export interface Difference {
 /** Applies events in the order of the log and keeps the resulting records. */
 export class Fold {
   readonly records = new Map<string, Map<string, unknown>>()
-  /** Events that do not follow from the events before; each violates I3 or I4. */
+  /** Events that contradict earlier events; each violates I3 or I4. */
   readonly violations: Array<Difference> = []
   readonly #versions = new Map<string, number>()
 
@@ -52,7 +52,7 @@ export class Fold {
 
 const ignored = new Set(["changed_at", "remote_updated_at"])
 
-/** Returns the same text for contents that count as equal. */
+/** Returns the same text for contents that are equal under the rules above. */
 const normalize = (value: unknown, name = ""): string => {
   if (name === "remote_data") return "null"
   if (Array.isArray(value)) {

@@ -3,7 +3,7 @@
  * provides the simulated world and the running service.
  *
  * Gotchas
- * - The demo reads what it shows and checks from the operating API, like any consumer.
+ * - Like any consumer, the demo gets the events that it shows and checks from the operating API.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -26,16 +26,17 @@ import { Store } from "../../store/Store.ts"
 import { paint, toTerminal } from "../../telemetry/TerminalText.ts"
 import type { ApiClient } from "../ApiClient.ts"
 import { CommandError, print } from "../Process.ts"
-import { printEvents, together } from "../terminal/EventLines.ts"
-import { formatCount, lagOf, type PluginWrite, progressLine, writeLine } from "../terminal/Terminal.ts"
+import { lagOf, type PluginWrite, writeLine } from "../terminal/EventLines.ts"
+import { printEvents, together } from "../terminal/PrintEvents.ts"
+import { formatCount, progressLine } from "../terminal/Tables.ts"
 import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
 
 /** The simulated world behind the API that is read. */
 export interface DemoWorld {
   readonly integrations: ReadonlyArray<{ readonly id: string }>
-  /** Id → content of the live records that the API returns now. */
+  /** Content by id of the live records that the API returns now. */
   readonly truth: (integration: string, model: StreamModel) => ReadonlyMap<string, unknown>
-  /** How often each kind of mutation happened. */
+  /** Number of mutations of each kind that happened. */
   readonly mutations: Readonly<Record<string, number>>
 }
 
@@ -63,7 +64,7 @@ export interface Summary {
   /** Time from a change to its event in the log, without the backfill; null if nothing changed. */
   readonly detection_seconds: { readonly p50: number; readonly p95: number } | null
   readonly mutations: Readonly<Record<string, number>>
-  /** Plugin → write → count. */
+  /** Number of writes by plugin and name of the write. */
   readonly plugins: Readonly<Record<string, Readonly<Record<string, number>>>>
   readonly check: {
     readonly passed: boolean
@@ -73,14 +74,14 @@ export interface Summary {
     readonly pending: number
     /** Kinds of mutation that never happened, so the check proves nothing about them. */
     readonly missing: ReadonlyArray<string>
-    /** At most ten. */
+    /** At most ten differences. */
     readonly differences: ReadonlyArray<Difference>
   }
 }
 
 const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${toTerminal(line)}`))
 
-/** Printed before anything that takes time. */
+/** Printed first, because the next steps take time. */
 export const printIntroduction = (seed: number) =>
   print(
     `${paint("bold", "Rollcall demo: reads a simulated HR world over HTTP and turns its changes into events.")}\n` +
@@ -149,7 +150,7 @@ const truthOf = (world: DemoWorld): Records => {
 
 /**
  * Derived records that the check cannot judge: their source record has a pending change, or no source record
- * contains them now. The latter stay published (N6).
+ * contains them now. A record that no source record contains stays published (N6).
  */
 const findUndecided = (world: DemoWorld, folded: Records, pending: ReadonlySet<string>): ReadonlySet<string> =>
   new Set(
@@ -192,7 +193,7 @@ const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions
 
 const watchEvents = ({ client }: DemoOptions) => printEvents(client.follow({ after: "latest" }))
 
-/** A write is printed after the event that caused it, which is printed together with others. */
+/** A write is printed after the event that caused it. Events are printed in groups, so the write waits for the group. */
 const watchPluginWrites = ({ writes }: DemoOptions) => {
   let shown = 0
   const show = Effect.gen(function*() {
@@ -215,8 +216,9 @@ const watch = (options: DemoOptions) =>
   })
 
 /**
- * For a world that has stopped: two polls close gaps that moving pages may have left, and the sweep finds what polls cannot see.
- * A stream without a watermark, whose backfill had not started when the demo ended, cannot be polled: a sweep is its backfill.
+ * Runs after the world has stopped. Two polls close gaps that moving pages may have left, and the sweep finds the changes that polls
+ * cannot see. A stream whose backfill had not started when the demo ended has no watermark and cannot be polled; the sweep is its
+ * backfill.
  */
 const pollAndSweepAll = Effect.gen(function*() {
   const capture = yield* Capture
@@ -236,7 +238,7 @@ const pollAndSweepAll = Effect.gen(function*() {
   )
 })
 
-/** Repeats until no event is new: plugins react to the events, and their writes are read and become events. */
+/** Repeats until there is no new event: plugins react to events, and their writes become events too. */
 const runUntilIdle = Effect.gen(function*() {
   const plugins = yield* PluginAdmin
   const store = yield* Store

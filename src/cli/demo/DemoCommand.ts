@@ -35,8 +35,8 @@ const demoSettings = (sandbox: SandboxHandle, directory: string) =>
   )
 
 /**
- * Stops the world and then makes each kind of mutation happen once that has not happened yet. A record is hard-deleted in
- * any case, because only the final sweep can find that: an earlier hard-deleted record may have returned before a sweep.
+ * Stops the world, and then makes each kind of mutation that has not happened yet happen once. A hard delete always happens, because only
+ * the final sweep can find it: an earlier hard-deleted record may have returned before a sweep.
  */
 const applyMissingMutations = Effect.fnUntraced(function*({ freeze, integrations, world }: SandboxHandle) {
   yield* freeze

@@ -1,6 +1,6 @@
 /**
- * `rollcall plugins dev`: runs one plugin with the whole service against a simulated API in which everything happens that a
- * handler can react to, and starts again when one of the plugin's files changes.
+ * `rollcall plugins dev`: runs one plugin with the whole service against a simulated API, in which every change that a handler can react
+ * to happens. The run starts again when one of the plugin's files changes.
  */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
@@ -21,7 +21,7 @@ import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { json, seed, switchFlag } from "../Flags.ts"
 import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../Process.ts"
 import { sandboxEnvironment } from "../SandboxEnvironment.ts"
-import { type PluginWrite, writeLine } from "../terminal/Terminal.ts"
+import { type PluginWrite, writeLine } from "../terminal/EventLines.ts"
 import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
 import { reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
 
@@ -29,13 +29,13 @@ const bin = fileURLToPath(new URL("../../../bin/rollcall.js", import.meta.url))
 
 /** Records per integration: few, so that a run starts at once. */
 const records = 60
-/** One activity of the simulated world per interval, each kind in turn. */
+/** Time between two activities of the simulated world. Each kind of activity happens in turn. */
 const activityInterval = "100 millis"
 
 /** `tag-hires` means `plugins/tag-hires/plugin.ts`; anything else is a path. */
 const fileOf = (text: string): string => resolve(/^[a-z][a-z0-9-]*$/.test(text) ? `plugins/${text}/plugin.ts` : text)
 
-/** The error message, with the file and line that the stack of a syntax error begins with, and without the calls of Node.js. */
+/** The error message, with the file and line that the stack of a syntax error starts with, and without the calls of Node.js. */
 const loadFailure = (cause: unknown): string =>
   cause instanceof Error ? (cause.stack ?? cause.message).split("\n    at ", 1)[0]?.trim() ?? "" : String(cause)
 

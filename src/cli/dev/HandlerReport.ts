@@ -8,11 +8,11 @@ import { fileURLToPath } from "node:url"
 import { type HandlerError, isHandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
-import { formatPlural } from "../terminal/Terminal.ts"
+import { formatPlural } from "../terminal/Tables.ts"
 
 /** One attempt of a handler. */
 export interface Attempt {
-  /** When it ended, ms. */
+  /** When it ended, in ms. */
   readonly at: number
   readonly handler: string
   /** The id of the record, the number of events, or `tick`. */
@@ -54,7 +54,7 @@ const stackLines = (cause: Cause.Cause<unknown>): ReadonlyArray<string> =>
 
 const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.map((line) => `    ${line}`)
 
-/** The first line says what happens next. */
+/** The first line describes what happens next. */
 const failureLines = (failure: HandlerError): ReadonlyArray<string> => {
   if (failure instanceof RateLimited) return [`tried again in ${Duration.format(failure.retryAfter)}`]
   const message = oneLine(failure.message)

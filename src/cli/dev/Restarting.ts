@@ -1,10 +1,10 @@
 /**
- * Runs a program in a process of its own and starts it again when one of its source files changes. Every run loads all files
- * again, so no module of an earlier run is left.
+ * Runs a program in a child process and starts it again when one of its source files changes. Every run loads all files again, so no
+ * module of an earlier run is left.
  *
  * Invariants
- * 1. At most one run exists at a time: the next one starts when the earlier one has ended.
- * 2. No run outlives this process: it also ends when its channel to this process closes.
+ * 1. At most one run exists at a time: the next run starts when the earlier run has ended.
+ * 2. No run outlives this process: a run ends when its channel to this process closes.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -15,7 +15,7 @@ import module from "node:module"
 import { basename, dirname, extname, join, relative, sep } from "node:path"
 import { fileURLToPath } from "node:url"
 
-/** A run tells which file it has loaded. */
+/** A message with which a run reports a file that it has loaded. */
 interface Loaded {
   readonly loaded: string
 }
@@ -28,7 +28,7 @@ const sourceExtensions = new Set([".ts", ".mts", ".js", ".mjs", ".json"])
 
 // ---- in a run -----------------------------------------------------------------------------------------------------
 
-/** Tells the process that started this run which files are loaded from now on. Without such a process it does nothing. */
+/** Reports to the process that started this run which files are loaded from now on. Does nothing if there is no such process. */
 export const reportLoadedFiles = Effect.sync(() => {
   if (process.send === undefined) return
   module.registerHooks({
@@ -108,7 +108,7 @@ const awaitEnd = (run: ChildProcess): Effect.Effect<void> =>
     return Effect.sync(() => run.off("exit", ended).off("error", ended))
   })
 
-/** A handler may be in the middle of an attempt; it gets this long to end. */
+/** How long a handler that is in the middle of an attempt may take to finish. */
 const stopWithin = "10 seconds"
 
 const stopRun = (run: ChildProcess): Effect.Effect<void> =>
@@ -128,7 +128,7 @@ export interface RestartOptions {
   readonly print: (line: string) => Effect.Effect<void>
 }
 
-/** Several files change together when a branch is switched or a formatter runs. */
+/** How long to wait for further changes: several files change together when a branch is switched or a formatter runs. */
 const settling = "100 millis"
 
 /** Runs the program until interrupted; a run that ends by itself is followed by another one at the next change. */
@@ -144,7 +144,7 @@ export const restartOnChange = Effect.fn("Dev.restartOnChange")(
         Effect.sync(() => startRun(args, (file) => watching.add(file))),
         stopRun
       )
-      const endsByItself = Effect.andThen(awaitEnd(run), print("The plugin does not run. Waiting for a change …"))
+      const endsByItself = Effect.andThen(awaitEnd(run), print("The plugin is not running. Waiting for a change …"))
       const path = yield* Effect.raceFirst(Queue.take(changes), Effect.andThen(endsByItself, Effect.never))
       yield* Effect.sleep(settling)
       yield* Queue.clear(changes)

@@ -1,5 +1,5 @@
 /**
- * The doctor's check of the operating API's address: whether `rollcall start` can listen there, or Rollcall already does.
+ * The doctor's check of the operating API's address: whether `rollcall start` can listen there, or a Rollcall process already does.
  *
  * Gotchas
  * - A process is recognized by its store, which every position of its event log names. A process of another store at the
@@ -24,7 +24,7 @@ export interface OwnProcess {
 
 interface AddressCheck {
   readonly results: ReadonlyArray<CheckResult>
-  /** null: no process runs, or not one of this store. */
+  /** Null if no process of this store is running there. */
   readonly own: OwnProcess | null
 }
 
@@ -39,7 +39,7 @@ const tryListening = (host: string, port: number) =>
     server.listen({ host, port }, () => server.close(() => resume(Effect.succeed(null))))
   })
 
-/** Asks the program at the address for its readiness and for a position of its log. */
+/** Requests the readiness and a log position from the program at the address. */
 const askProgram = Effect.fnUntraced(function*({ tls, token, ...http }: Config.Settings["http"]) {
   const client = yield* connectTo({
     ...http,

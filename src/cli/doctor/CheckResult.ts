@@ -1,4 +1,4 @@
-/** The result of one check of the doctor, and a request to the unified API as a check, with a time limit. */
+/** The result of one of the doctor's checks. Also makes a check from a request to the unified API, with a time limit. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -32,7 +32,7 @@ export const accountErrors: ReadonlySet<SourceError["reason"]["_tag"]> = new Set
   "Transient",
   "Unreadable"
 ])
-/** Errors of one stream that need no action: they pass without help, or the tool does not offer the model. */
+/** Errors of one stream that need no action: they are temporary, or the tool does not offer the model. */
 export const harmlessErrors: ReadonlySet<SourceError["reason"]["_tag"]> = new Set([
   "NotReady",
   "RateLimited",
@@ -41,7 +41,7 @@ export const harmlessErrors: ReadonlySet<SourceError["reason"]["_tag"]> = new Se
 
 const unreachableHint = "Check the URL of the account and the network between, or try again later"
 
-/** Sends a request. Returns its response, or the check result that its failure means. */
+/** Sends a request. Returns the response, or the check result for its failure. */
 export const checkRequest = <A>(
   check: string,
   request: Effect.Effect<A, SourceError>,

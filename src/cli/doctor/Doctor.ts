@@ -1,12 +1,12 @@
 /**
- * Checks, before the start or while Rollcall runs, for problems that would keep it from working, and says how to fix them.
+ * Looks for problems that would keep Rollcall from working, before the start or while it is running, and explains how to fix them.
  *
  * Invariants
  * 1. The checks write nothing and do not take ownership of the store
  *
  * Gotchas
  * - An account that does not answer or refuses the key is reported once, and its integrations are not checked.
- * - Each model is asked for changes since now. That is the smallest request that shows permission and support.
+ * - For each model, changes since now are requested. That is the smallest request that shows whether the model is permitted and supported.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -40,7 +40,7 @@ import * as PluginChecks from "./PluginChecks.ts"
 
 /** The configuration to check, with the integrations in which each plugin is on. */
 interface DoctorInput extends Config.Settings {
-  /** Variables that look as if they were meant for Rollcall. */
+  /** Unknown variables that are probably meant for Rollcall. */
   readonly unknown: ReadonlyArray<Fault>
   readonly rawConfig: RawConfig
   readonly uses: ReadonlyArray<Config.PluginUse>
@@ -82,7 +82,7 @@ const checkAccountAccess = Effect.fnUntraced(function*(name: string, url: string
   return Result.getOrElse(Result.map(catalog, () => ok(check, `${url} answers and accepts the key`)), identity)
 })
 
-/** How far this machine's clock is ahead of the API's, ms. Adds 500 ms because the header `Date` is cut to whole seconds. */
+/** How far this machine's clock is ahead of the API's, in ms. Adds 500 ms because the header `Date` is cut to whole seconds. */
 const skewOf = ({ duration, requestedAt, serverTime }: Page): number | null =>
   serverTime === null ? null : requestedAt + duration / 2 - (serverTime + 500)
 
@@ -149,7 +149,7 @@ const checkStore = (store: StoreLocation, inspected: Result.Result<Inspection, S
   Result.match(inspected, {
     onFailure: ({ reason }) => problem("store", `${store.name} cannot be used`, reason.hint),
     onSuccess: ({ exists, locked }) => {
-      // a running process holds the lock for moments, and knows best whether another program holds it
+      // A running process locks the store only for moments, and its health check shows whether another program locks it.
       if (locked && own?.checks.find(({ name }) => name === "store")?.ok !== true) {
         return problem(
           "store",
@@ -265,7 +265,7 @@ const resultLine = ({ check, hint, message, status }: CheckResult): string =>
 
 const streamCheck = /^stream ([^/]+)\/(\S+)$/
 
-/** Streams of one integration with the same fault become one result, for people. */
+/** Makes one result of the streams of an integration that have the same fault, so that the text stays short. */
 const groupStreamFaults = (results: ReadonlyArray<CheckResult>): ReadonlyArray<CheckResult> =>
   [
     ...Map.groupBy(results, (result) => {

@@ -30,29 +30,29 @@ const found = (part: Partial<FleetInspection> = {}) =>
 describe("the doctor's checks of a fleet", () => {
   it("pass for processes of one version whose clocks agree", () => {
     assert.deepStrictEqual(found({ processes: [process(), process({ id: "22222222", clockOffset: -5400 })] }), [
-      "ok fleet: 2 processes run, of version 1.2.0",
+      "ok fleet: 2 processes are running, of version 1.2.0",
       "ok clock of this machine: agrees with the database's",
       "ok clock of process 11111111 on one: agrees with the database's",
       "ok clock of process 22222222 on one: agrees with the database's",
-      "ok connections: the database allows 97; 2 processes run, with up to 26"
+      "ok connections: the database allows 97; 2 processes are running and may need 26"
     ])
   })
 
   it("pass before the first start", () => {
     assert.deepStrictEqual(checkFleet(null), [])
-    assert.include(found({ processes: [] }), "ok fleet: no process runs")
+    assert.include(found({ processes: [] }), "ok fleet: no process is running")
   })
 
   it("name different versions of processes that are alive", () => {
     const processes = [process(), process({ version: "1.3.0" }), process({ version: "1.1.0", state: "silent" })]
-    assert.include(found({ processes }), "warning fleet: 2 processes run, of different versions: 1.2.0, 1.3.0")
+    assert.include(found({ processes }), "warning fleet: 2 processes are running, of different versions: 1.2.0, 1.3.0")
   })
 
   it("name a silent process that still owns something", () => {
     const silent = process({ state: "silent", silence: 61_000, scopes: ["capture/1", "relay"] })
     assert.include(
       found({ processes: [silent, process({ state: "silent", scopes: [] })] }),
-      "warning fleet: process 11111111 on one owns 2 parts of the work and has been silent for 1m 1s"
+      "warning fleet: process 11111111 on one owns 2 parts of the work and has not reported for 1m 1s"
     )
   })
 

@@ -1,10 +1,10 @@
 /**
- * The doctor's checks of plugins: is each plugin configured in every integration in which it is on, and are its declared
- * reads permitted.
+ * The doctor's checks of plugins: whether each plugin is configured in every integration in which it is on, and whether its declared
+ * reads are permitted.
  *
  * Gotchas
  * - A plugin may read from other integrations than those in which it is on (the hire is in an ATS, the employee form in an
- *   HRIS). So its reads are tried in every integration, and it is not a problem if some do not offer them.
+ *   HRIS). So its reads are tried in every integration, and it is not a problem if some integrations do not offer them.
  * - Only a write shows whether writes are permitted, so the check names the permission of a write and does not try it.
  */
 import * as Effect from "effect/Effect"
@@ -60,7 +60,7 @@ export const checkConfigurations = ({ plugins, uses }: PluginInput): ReadonlyArr
 const checkableReads = ["employeeForm", "assessmentPackages"] as const
 type CheckableRead = (typeof checkableReads)[number]
 
-/** null if the integration does not offer the read. */
+/** Null if the integration does not offer the read. */
 const checkRead = Effect.fnUntraced(
   function*(plugin: string, account: string, integration: string, read: CheckableRead) {
     const source = yield* Source

@@ -8,7 +8,7 @@ import type {
 } from "../../http/deadletters/DeadLetterApi.ts"
 import type { PluginList, ReplayView } from "../../http/plugins/PluginApi.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
-import { formatCount, formatMinute, formatPlural, table } from "./Terminal.ts"
+import { formatCount, formatMinute, formatPlural, table } from "./Tables.ts"
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
 
@@ -141,7 +141,7 @@ const outcomeStates: Readonly<Record<OutcomeView["state"], string>> = {
   answered: "resolved by an operator"
 }
 
-/** A write or step of unknown outcome, and where an operator can see whether it happened. */
+/** A write or step of unknown outcome, and where an operator can find out whether it happened. */
 export const outcomeText = (one: OutcomeView): string =>
   [
     `${paint("yellow", one.outcome)}: ${one.write ?? `step "${one.step}"`}: ${outcomeStates[one.state]}`,

@@ -8,7 +8,7 @@ import { groupStreams, subjectOf } from "../../http/status/StreamGroups.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
 import { oneLine } from "../../telemetry/TerminalText.ts"
 import { pluginListText } from "./PluginText.ts"
-import { formatCount, formatMinute, formatPlural, holdTable, streamGroupTable } from "./Terminal.ts"
+import { formatCount, formatMinute, formatPlural, holdTable, streamGroupTable } from "./Tables.ts"
 
 export interface Status {
   readonly checks: ReadonlyArray<typeof ReadinessCheck.Type>
@@ -59,8 +59,8 @@ const pluginCauses = (plugin: PluginView): ReadonlyArray<string> => {
 }
 
 /**
- * The causes in the checks. Checks of single streams are left out: a stream's group explains it, or it waits for its first response
- * and is counted here.
+ * The causes in the checks. Checks of single streams are left out, because the table of groups explains them. Only the streams that wait
+ * for their first response are counted here.
  */
 const checkCauses = (checks: Status["checks"], streams: Status["streams"]): ReadonlyArray<string> => {
   const shown = checks.filter(({ ok, reason }) => !ok || reason !== null)
@@ -80,10 +80,12 @@ const fleetCauses = ({ items, versions }: FleetView): ReadonlyArray<string> => [
   ...items.filter(({ current }) => !current).flatMap(({ host, id, problems, silence_seconds, state }) => {
     const name = `process ${id.slice(0, 8)} on ${host}`
     return state === "silent"
-      ? [`${name} has been silent for ${formatCount(Math.round(silence_seconds))} s: \`rollcall fleet\` shows its work`]
+      ? [
+        `${name} has not reported for ${formatCount(Math.round(silence_seconds))} s: \`rollcall fleet\` shows its work`
+      ]
       : problems.map((problem) => `${name}, ${problem.name}: ${problem.reason}`)
   }),
-  ...(versions.length > 1 ? [`the processes run different versions: ${versions.join(", ")}`] : [])
+  ...(versions.length > 1 ? [`the processes have different versions: ${versions.join(", ")}`] : [])
 ]
 
 export const statusText = ({ checks, fleet, holds, plugins, streams }: Status): string => {

@@ -39,7 +39,7 @@ export interface Plan {
   /** Identifies exactly these letters. */
   readonly hash: string
   readonly count: number
-  /** Deliveries that wait behind them. */
+  /** Deliveries that wait behind these letters. */
   readonly parked: number
   /** Letters that died because the outcome of a write or step is unknown. Most of them die again if they are redriven unresolved. */
   readonly unknown: number
@@ -66,7 +66,7 @@ export class Unresolved extends Schema.TaggedError<Unresolved>()("Unresolved", {
 
 /** Letters per query and per transaction. */
 const pageSize = 500
-/** The most moments over which a redrive is spread. They are at least a second apart. */
+/** Maximum number of times at which the deliveries of a redrive become due. They are at least a second apart. */
 const maxMoments = 100
 
 const lettersOf = Effect.fnUntraced(function*({ ids, ...filter }: Filter) {
@@ -143,7 +143,7 @@ export interface Redriven {
   readonly count: number
   /** The deliveries that are tried again. */
   readonly ids: ReadonlyArray<number>
-  /** When the first and the last delivery are tried again, our clock, ms. */
+  /** When the first and the last delivery are tried again, our clock, in ms. */
   readonly from: number
   readonly to: number
 }
@@ -165,7 +165,7 @@ const ensureResolved = Effect.fnUntraced(function*(letters: ReadonlyArray<DeadLe
   })
 })
 
-/** Redrives the planned letters, spread evenly `over` a duration from now on, a week at most. */
+/** Redrives the planned letters, spread evenly `over` a duration of at most a week from now on. */
 export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   filter: Filter,
   hash: string,

@@ -2,7 +2,7 @@
  * Runs a handler over a range of the log without creating deliveries, and reports the requests that it would make.
  *
  * Gotchas
- * - Each delivery is tried once and in isolation: it does not see the changes that an earlier one would have made.
+ * - Each delivery is tried once and in isolation: it does not see the changes that an earlier delivery would have made.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -47,7 +47,7 @@ const tryDelivery = Effect.fn("DryRun.tryDelivery")(function*(
     Effect.flatMap((values) =>
       Job.runHandler({ accounts, store, ...ports, packageLocks: new Map() }, attempt, job, values)
     ),
-    // an operator is waiting, so time in which a request waits for a slot at the API counts too
+    // an operator is waiting, so the time that requests wait for a slot is included in the time limit
     Effect.timeoutOrElse({ duration: Job.timeoutOf(handler), orElse: () => Effect.fail(new TimedOut()) }),
     containUncaught({ plugin: plugin.name, handler: handler.name, delivery: 0 }),
     Effect.exit

@@ -6,8 +6,8 @@
  * 2. Results in the journal are used, as in a replay
  *
  * Gotchas
- * - A write of unknown outcome counts as not started: only a real attempt verifies whether it took effect.
- * - The response of a write is invented: an id that starts with `dry-run` and nothing else. The response of an HTTP request is `{}`.
+ * - A write of unknown outcome is treated as not started, because only a real attempt verifies whether it took effect.
+ * - The response of a write is invented: it contains only an id, which starts with `dry-run`. The response of an HTTP request is `{}`.
  */
 import * as Effect from "effect/Effect"
 import type { HttpBody } from "effect/http/HttpBody"

@@ -9,7 +9,7 @@ import type { DeliveryStatus } from "../engine/DeliveryEngine.ts"
 
 export const HandlerView = Schema.Struct({
   handler: Schema.String,
-  /** null if the configuration no longer has the handler. */
+  /** Null if the configuration no longer has the handler. */
   trigger: Schema.NullOr(Schema.Struct({ kind: Schema.Literals(["event", "batch", "tick"]), of: Schema.String })),
   /** Deliveries exist for every event up to this position; null before the first one. */
   position: Schema.NullOr(Schema.String),
@@ -22,7 +22,7 @@ export const HandlerView = Schema.Struct({
   dead: Schema.Number,
   /** When the oldest delivery that is neither settled nor dead was made. */
   oldest_at: Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" }),
-  /** Set if too many records failed one after another: the handler is then only probed until one delivery succeeds. */
+  /** Set if too many records failed in a row. Then deliveries are tried one at a time until one succeeds. */
   circuit_open: Schema.NullOr(Schema.Struct({ until: Schema.String, failures: Schema.Number }))
 })
 
@@ -30,16 +30,16 @@ export type HandlerView = typeof HandlerView.Type
 
 export const PluginView = Schema.Struct({
   plugin: Schema.String,
-  /** False: the plugin is no longer configured, but some of its deliveries remain. */
+  /** False if the plugin is no longer configured, but some of its deliveries remain. */
   configured: Schema.Boolean,
-  /** False: an operator has switched off the whole plugin. */
+  /** False if an operator has switched off the whole plugin. */
   on: Schema.Boolean,
   handlers: Schema.Array(HandlerView),
   integrations: Schema.Array(Schema.Struct({
     integration: Schema.String,
     /**
-     * `unconfigured`: the plugin lacks configuration here; deliveries wait until it has it. `removed`: the integration is no
-     * longer configured; deliveries wait until it is added again.
+     * `unconfigured`: the plugin's configuration is incomplete in this integration; deliveries wait until it is complete. `removed`: the
+     * integration is no longer configured; deliveries wait until it is added again.
      */
     state: Schema.Literals(["on", "off", "unconfigured", "removed"]),
     /** Why the plugin is not on in this integration. */
@@ -79,7 +79,7 @@ export interface PluginsView extends EngineState {
   readonly plugins: ReadonlyArray<PluginView>
 }
 
-/** Requests that a range of the log is delivered again to one handler. */
+/** A request to deliver a range of the log again to one handler. */
 export interface ReplayRequest extends HandlerName {
   /** The position of the first event, or a time (RFC 3339). Default: the oldest event that is kept. */
   readonly from?: string | undefined
@@ -123,7 +123,7 @@ export const DryRunDelivery = Schema.Struct({
   /** `<model>/<id>` */
   records: Schema.Array(Schema.String),
   requests: Schema.Array(DryRunRequest),
-  /** null if the delivery would succeed. */
+  /** Null if the delivery would succeed. */
   failure: Schema.NullOr(Schema.Struct(failureFields))
 })
 export type DryRunDelivery = typeof DryRunDelivery.Type
@@ -149,13 +149,13 @@ export class PluginAdmin extends Context.Service<PluginAdmin, {
   readonly engineState: Effect.Effect<EngineState>
   readonly view: Effect.Effect<PluginsView, StoreError>
   /**
-   * Returns once every delivery up to `position` has ended or waits for its next attempt, for its batch to fill or for an
-   * operator; or once the engine has stopped.
+   * Returns once the engine has stopped, or once every delivery up to `position` is settled, or waits for its next attempt, for more
+   * events in its batch, or for an operator.
    */
   readonly awaitDrained: (position: number) => Effect.Effect<EngineState>
   /** Switches a plugin on or off, everywhere or in one integration, or the writes of all plugins. */
   readonly setSwitch: (which: Switch, on: boolean) => Effect.Effect<void, PluginRequestError | StoreError>
-  /** `fresh`: with a journal of its own, so that steps and writes are done again. */
+  /** `fresh`: with a new journal, so that steps and writes are done again. */
   readonly replay: (
     request: ReplayRequest & { readonly fresh: boolean }
   ) => Effect.Effect<ReplayResult, PluginRequestError | StoreError>

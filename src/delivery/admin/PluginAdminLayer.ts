@@ -2,7 +2,7 @@
  * Implements `PluginAdmin`: combines the data of the configuration, the store and the engine.
  *
  * Gotchas
- * - Switches are in the store: they outlast restarts and apply to every process that delivers.
+ * - Switches are in the store, so they survive restarts and apply to every process that delivers.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -66,7 +66,7 @@ const handlerView = (
   const state = states.find(is)
   const position = state?.position ?? null
   const made = own.flatMap(({ oldest }) => oldest === null ? [] : [oldest])
-  const { failed, until } = state?.circuit ?? HandlerCircuit.closed
+  const { failed, openUntil } = state?.circuit ?? HandlerCircuit.closed
   return {
     handler,
     trigger,
@@ -78,7 +78,7 @@ const handlerView = (
     due: sum(({ due }) => due),
     dead: sum(({ dead }) => dead),
     oldest_at: made.length === 0 ? null : formatTime(Math.min(...made)),
-    circuit_open: until === null ? null : { until: formatTime(until), failures: failed.length }
+    circuit_open: openUntil === null ? null : { until: formatTime(openUntil), failures: failed.length }
   }
 }
 

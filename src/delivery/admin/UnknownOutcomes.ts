@@ -75,7 +75,7 @@ export const returnsId = (write: WriteName | null): boolean => write !== null &&
 
 // ---- the result ---------------------------------------------------------------------------------------------------
 
-/** Rejects ids with surrounding spaces, which are copying mistakes, and ids that the store cannot hold (decision 0019). */
+/** Rejects ids with surrounding spaces, which are copying mistakes, and ids that the store cannot save (decision 0019). */
 const isId = (text: string): boolean =>
   text !== "" && text === text.trim() && !/\p{Cc}/u.test(text) && text.isWellFormed() &&
   Buffer.byteLength(text) <= 1_000
@@ -171,7 +171,7 @@ export interface Resolved {
   readonly left: number
 }
 
-/** Stores the outcome that an operator reports for the unresolved step of this name. */
+/** Stores the outcome that an operator reports for the unresolved step with this name. */
 export const resolve = Effect.fn("UnknownOutcomes.resolve")(function*(
   id: number,
   name: string,

@@ -1,10 +1,10 @@
 /**
- * A handler's circuit as this process knows it: the state that the processes share in the store, and the results of its own attempts
- * that are not settled yet. So a process stops a failing handler at once, and the store stops it in all processes.
+ * A handler's circuit as this process knows it: the state that the processes share in the store, and the results of this process's
+ * attempts that are not settled yet. So a process stops a failing handler at once, and the store stops the handler in all processes.
  */
 import * as HandlerCircuit from "../../domain/HandlerCircuit.ts"
 
-/** Times are our clock, ms. */
+/** Times are our clock, in ms. */
 export const make = () => {
   let stored = HandlerCircuit.closed
   let known = HandlerCircuit.closed
@@ -20,15 +20,15 @@ export const make = () => {
       unsettled: ReadonlyArray<string | null>,
       now: number
     ): boolean => {
-      const hasOpened = stored.until === null && next.until !== null
+      const hasOpened = stored.openUntil === null && next.openUntil !== null
       stored = next
       known = unsettled.reduce((circuit, failed) => HandlerCircuit.afterAttempt(circuit, failed, now), next)
       return hasOpened
     },
-    isClosed: () => known.until === null,
+    isClosed: () => known.openUntil === null,
     /** Whether claimed deliveries may start. While the circuit is not closed, only a trial may, and it runs alone. */
     permits: (inFlight: number, now: number): boolean =>
-      known.until === null || (inFlight === 0 && !HandlerCircuit.isOpen(known, now))
+      known.openUntil === null || (inFlight === 0 && !HandlerCircuit.isOpen(known, now))
   }
 }
 

@@ -6,10 +6,10 @@ import type { ClaimMode } from "./CrashIsolation.ts"
 import type { HandlerQueue } from "./HandlerQueue.ts"
 import { maxDueAhead } from "./Retry.ts"
 
-/** The most deliveries, queued or running, that a handler has claimed at once. */
+/** Maximum number of deliveries, queued or running, that a handler has claimed at once. */
 export const maxHeldPerHandler = 256
 
-/** Where no deliveries start. */
+/** The plugins and integrations in which no deliveries start. */
 export interface Disabled {
   readonly off: ReadonlyArray<Switch>
   readonly unavailable: UnavailableIntegrations

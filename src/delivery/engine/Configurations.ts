@@ -6,7 +6,7 @@ import { configurationOf, type IncompleteConfiguration } from "../../plugin/Plug
 import type { Subscription } from "./Subscription.ts"
 
 export const make = () => {
-  /** By plugin and integration. */
+  /** The configurations by plugin and integration. */
   const configurations = new Map<string, Result.Result<unknown, IncompleteConfiguration>>()
 
   /** If the configuration is incomplete, the deliveries wait for a process with a complete one. */

@@ -16,7 +16,7 @@ export const limits = { wait: 60_000, cooldown: 600_000 }
 /** Which deliveries may be claimed now. */
 export type ClaimMode = "nothing" | "isolated" | "others"
 
-/** Times are our clock, ms. `isFree`: no attempt is running. */
+/** Times are our clock, in ms. `isFree`: no attempt is running. */
 export const make = () => {
   // the previous process may have left an isolated delivery
   let state: "none" | "waits" | "runs" = "waits"

@@ -249,7 +249,7 @@ describe("an attempt that fails", () => {
       yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.running === 0)
       const handlers = yield* rig.deliveries.handlers
       assert.deepStrictEqual(
-        handlers.map(({ circuit, handler }) => [handler, circuit.until, circuit.failed.length]).toSorted(),
+        handlers.map(({ circuit, handler }) => [handler, circuit.openUntil, circuit.failed.length]).toSorted(),
         [["broken", 30_000, 10], ["well", null, 0]]
       )
       assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ handler }) => handler), ["broken"])

@@ -1,5 +1,5 @@
 /**
- * Runs plugins: creates deliveries if that is placed in this process, and runs those of the shards that are placed here.
+ * Runs plugins: creates deliveries if dispatching is placed in this process, and runs the deliveries of the shards that are placed here.
  *
  * Invariants
  * 1. If two processes deliver the same shard, only the one that took it later has any effect   (I10, X16)
@@ -48,9 +48,9 @@ export interface HandlerStatus {
 
 /** `waiting`: the store is unavailable. `stopped`: the store cannot be used, or another process delivers. */
 export interface DeliveryStatus extends Recovery.Condition {
-  /** This process creates the deliveries of all shards. In a fleet, one process does. */
+  /** True if this process creates the deliveries of all shards. In a fleet, one process does. */
   readonly dispatches: boolean
-  /** How many shards' deliveries this process runs. */
+  /** Number of shards whose deliveries this process runs. */
   readonly shards: number
   readonly handlers: ReadonlyArray<HandlerStatus>
   /** Integrations for which a plugin's configuration is incomplete. Their deliveries wait. */
@@ -69,11 +69,11 @@ export interface Options {
   readonly retention: Duration.Duration
   /** Returns once the store has the integrations of the configuration. No delivery is attempted before. */
   readonly integrationsReady?: Effect.Effect<void>
-  /** How often the engine looks for deliveries that another process has created. Default: 250 ms. */
+  /** Time between two looks for deliveries that another process has created. Default: 250 ms. */
   readonly pollInterval?: Duration.Duration
 }
 
-/** How often the engine checks whether a removed integration has been added again, ms. */
+/** Time between two checks whether a removed integration has been added again, in ms. */
 const removedRecheckMillis = 60_000
 const nothing: ClaimResult = { claimed: [], next: null, isolatedDue: false, lost: [], circuits: new Map() }
 
@@ -191,7 +191,7 @@ const make = Effect.fnUntraced(function*(
     })
   })
 
-  /** Runs what only the owner of `dispatchScope` may do. null: another process is the owner now. */
+  /** Runs an effect that only the owner of `dispatchScope` may run. Null if another process is the owner now. */
   const asDispatcher = <A>(owner: Owner, effect: Effect.Effect<A, StoreError>): Effect.Effect<A | null, StoreError> =>
     Effect.catchIf(
       effect,
@@ -272,7 +272,7 @@ const make = Effect.fnUntraced(function*(
       return false
     })
 
-    /** The last claim failed, and may have been committed nevertheless. */
+    /** True if the last claim failed and may have been committed nevertheless. */
     let isClaimUncertain = false
     const releaseLostClaims = Effect.gen(function*() {
       const owners = [...worker.holds("held"), ...worker.holds("leaving")].map(({ owner }) => owner)

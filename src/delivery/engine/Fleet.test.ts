@@ -242,8 +242,8 @@ describe("the circuit of a handler in two processes", () => {
     state.started.length = 0
     for (let n = 0; n < 20; n++) yield* rig.append(`a${n}`)
     yield* passTime(5)
-    const { failed, until } = yield* circuitOf(rig)
-    assert.deepStrictEqual([failed.length, until === null], [10, false])
+    const { failed, openUntil } = yield* circuitOf(rig)
+    assert.deepStrictEqual([failed.length, openUntil === null], [10, false])
     return { ...processes, state }
   })
 
@@ -266,7 +266,7 @@ describe("the circuit of a handler in two processes", () => {
       assert.deepStrictEqual([state.most, state.started.length], [1, before + 1])
       state.isBroken = false
       state.started.length = 0
-      while ((yield* circuitOf(rig)).until !== null) yield* passTime(0.25)
+      while ((yield* circuitOf(rig)).openUntil !== null) yield* passTime(0.25)
       yield* passTime(1)
       assert.strictEqual(new Set(state.started).size, 25)
       yield* passTime(700)

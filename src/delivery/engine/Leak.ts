@@ -2,7 +2,7 @@
  * Finds the handlers whose attempts make memory grow, once the heap fills up and full garbage collections do not free it.
  *
  * Gotchas
- * - Only memory that is still in use after a full collection counts.
+ * - Only memory that is still in use after a full collection is considered.
  * - Handlers that always run together cannot be distinguished, so all of them are named.
  */
 
@@ -18,7 +18,7 @@ export interface Sample {
 export const span = 5
 /** Share of the largest possible heap below which growth is not reported. */
 const roomy = 0.5
-/** Share of the steps that must rise to count as growth, and share of the rising steps in which a suspect must have run. */
+/** Share of the steps that must rise if memory grows, and share of the rising steps in which a suspect must have run. */
 const mostly = 0.8
 /** Below this correlation the attempts of a handler do not explain the growth. */
 const related = 0.3
@@ -45,7 +45,7 @@ const relation = (steps: ReadonlyArray<Step>, handler: string): number => {
   return both <= 0 || growth === 0 || count === 0 ? 0 : both ** 2 / (growth * count)
 }
 
-/** null: memory does not grow. Empty: it grows, but not because of a handler. `limit`: the largest possible heap, bytes. */
+/** Null if memory does not grow; empty if it grows, but not because of a handler. `limit`: the largest possible heap, bytes. */
 export const suspects = (samples: ReadonlyArray<Sample>, limit: number): ReadonlyArray<string> | null => {
   const latest = samples.slice(-span)
   const newest = latest.at(-1)

@@ -2,9 +2,9 @@
  * The ownership scopes of deliveries that the placement has put into this process. The engine takes new ones together, in one transaction.
  *
  * Gotchas
- * - A process that froze before it took a scope takes it when it wakes, even if the scope is placed in another process by then. So a
- *   scope that was lost although it is still placed here is taken again after a while. A process that has lost all its shards takes none
- *   again: without a placement that both follow, two processes would take them from each other forever.
+ * - A process that froze before it took a scope takes the scope when it wakes, even if the scope is now placed in another process. So a
+ *   scope that was lost although it is still placed here is taken again after `retakeAfterMillis`. A process that has lost all its shards
+ *   takes none again: without a common placement, two processes would take the shards from each other forever.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -32,13 +32,13 @@ const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(n
 /** One stay of a scope in this process. */
 export interface Place {
   readonly scope: string
-  /** null: not taken yet. */
+  /** Null if the scope is not taken yet. */
   owner: Owner | null
   state: "here" | "leaving" | "lost"
   readonly gone: Deferred.Deferred<void>
   /** Set while a transaction takes the scope. */
   taking: Deferred.Deferred<void> | null
-  /** Time of the monotonic clock, ms. */
+  /** Time of the monotonic clock, in ms. */
   lostAt: number
 }
 
@@ -61,7 +61,7 @@ export const make = (mover: Mover) => {
     Deferred.doneUnsafe(place.gone, Exit.void)
   }
 
-  /** Runs when the scope moves: returns once its attempts have ended, at the latest when their time is up. */
+  /** Runs when the scope moves. Returns once the attempts of the scope have ended, or when their time is up. */
   const moveAway = Effect.fnUntraced(function*(place: Place) {
     // a transaction that took the scope later would take it from the next owner
     if (place.taking !== null) yield* Deferred.await(place.taking)
@@ -71,7 +71,7 @@ export const make = (mover: Mover) => {
     changed.openUnsafe()
     const gone = Deferred.await(place.gone)
     yield* Effect.timeoutOption(gone, leaveTime)
-    // once it is gone, the scope may be here again, for another stay
+    // after it has left, the scope may be placed here again
     if (places.get(place.scope) !== place) return
     mover.interrupt(place.scope)
     changed.openUnsafe()
@@ -132,7 +132,7 @@ export const make = (mover: Mover) => {
       const place = places.get(scope)
       return place?.state === "here" ? place.owner : null
     },
-    /** Notes that another process has taken the scope over. */
+    /** Notes that another process has taken over the scope. */
     lose: (scope: string): Effect.Effect<void> =>
       Effect.map(monotonicMillis, (now) => {
         const place = places.get(scope)

@@ -12,17 +12,17 @@ import type { AttemptOutcome, FailedAttempt, Failure } from "../../store/Deliver
 
 const defaults = { attempts: 8, first: Duration.seconds(1), longest: Duration.minutes(10) }
 
-/** The wait after the nth failure in a row, ms. */
+/** The wait after the nth failure in a row, in ms. */
 export const backoff = ({ retry }: Pick<HandlerOptions, "retry">, failures: number): number => {
   const first = Duration.toMillis(toDuration(retry?.first ?? defaults.first))
   const longest = Duration.toMillis(toDuration(retry?.longest ?? defaults.longest))
   return Math.min(longest, first * 2 ** Math.min(failures - 1, 40))
 }
 
-/** Upper limit of a wait that a `RateLimited` failure or `redrive --over` requests, ms. */
+/** Upper limit of a wait that a `RateLimited` failure or `redrive --over` requests, in ms. */
 export const longestWait = Duration.toMillis("7 days")
 
-/** How far in the future a delivery can be due, ms. One that is due later was scheduled by a clock that has since been set back   (W4). */
+/** How far in the future a delivery can be due, in ms. One that is due later was scheduled by a clock that has since been set back   (W4). */
 export const maxDueAhead = ({ retry }: Pick<HandlerOptions, "retry">, batchWindow: number): number =>
   Math.max(longestWait, batchWindow, Duration.toMillis(toDuration(retry?.longest ?? defaults.longest)))
 
@@ -33,7 +33,7 @@ export const outcomeOf = (
   members: ReadonlyArray<{ readonly id: number; readonly attempts: number; readonly batch: string | null }>,
   failedAttempt: FailedAttempt,
   options: HandlerOptions,
-  /** Used for `RateLimited`, ms. */
+  /** Used for `RateLimited`, in ms. */
   retryAfter: number
 ): AttemptOutcome => {
   const { failure } = failedAttempt

@@ -49,7 +49,7 @@ describe("a clock that was far ahead and is corrected", () => {
     yield* rig.append("last")
     yield* rig.empty
     assert.strictEqual(received.length, records + 1)
-    return handler?.circuit.until
+    return handler?.circuit.openUntil
   })
 
   it.effect("a corrected clock delays no retry that was scheduled before (W4)", () =>

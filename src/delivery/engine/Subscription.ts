@@ -2,7 +2,7 @@
  * Decides which events are delivered to a handler.
  *
  * Invariants
- * 1. A chain of plugins that react to each other's writes ends   (L1, L9)
+ * 1. A chain of plugins that react to each other's writes always ends   (L1, L9)
  */
 import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"
@@ -15,7 +15,7 @@ export interface Subscription {
   readonly key: number
   readonly plugin: Plugin<unknown>
   readonly handler: Handler<unknown>
-  /** How long an event waits for others to form a batch, ms. 0: it does not wait. */
+  /** How long an event waits for others to form a batch, in ms; 0 if it does not wait. */
   readonly batchWindow: number
 }
 

@@ -15,18 +15,18 @@ const intervalOf = ({ handler: { activation } }: Subscription): number =>
 
 const nameOf = ({ handler, integration }: Pick<Tick, "handler" | "integration">) => `${handler} ${integration}`
 
-/** Times are our clock, ms. `startedAt`: when this process started to deliver. */
+/** Times are our clock, in ms. `startedAt`: when this process started to deliver. */
 export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: number) => {
   const scheduled = subscriptions.filter(({ handler }) => handler.activation._tag === "Tick")
   /** When the last created tick was scheduled, by handler and integration. */
   const lastCreated = new Map<string, number>()
   let lastCheckedAt = startedAt
-  /** The active integrations of the last schedule that the store has recorded; null: none yet. */
+  /** The active integrations of the last schedule that the store has recorded; null if none yet. */
   let known: string | null = null
 
   return {
     isUsed: scheduled.length > 0,
-    /** The ticks that the store has to record now. null: no tick is due, and the active integrations are the same as before. */
+    /** The ticks that the store has to record now. Null if no tick is due, and the active integrations are the same as before. */
     planDue: (integrations: ReadonlyArray<string>, now: number): TickSchedule | null => {
       const pairs = scheduled.flatMap((subscription) =>
         integrations.map((integration) => ({ subscription, integration }))

@@ -2,8 +2,8 @@
  * Names a handler that blocks the whole process by computing without yielding, or that fills up the memory.
  *
  * Gotchas
- * - A blocking handler cannot be stopped. It is named in the log, and only after it has yielded.
- * - A stall is measured in CPU time of this thread, not in elapsed time: on a busy machine no handler is blamed.
+ * - A blocking handler cannot be stopped. The log names it, but only after it has yielded.
+ * - A stall is measured in CPU time of this thread, not in elapsed time: so a busy machine is not mistaken for a blocking handler.
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -19,10 +19,10 @@ export interface Watched {
 }
 
 const beatMillis = 100
-/** Longer than a page of 250 records, a round of deliveries or a garbage collection takes, ms. */
+/** Longer than a page of 250 records, a round of deliveries or a garbage collection takes, in ms. */
 const stallMillis = 1_000
 
-/** CPU time of this thread so far, ms. */
+/** CPU time of this thread so far, in ms. */
 const computed = (): number => {
   const { system, user } = process.threadCpuUsage()
   return (system + user) / 1_000
@@ -43,7 +43,7 @@ const filling = Metric.counter("rollcall_memory_growth_total", {
   description: "Times memory filled up and its growth followed the attempts of a handler",
   incremental: true
 })
-/** Shortest time between two reports of growing memory, ms. */
+/** Shortest time between two reports of growing memory, in ms. */
 const reportIntervalMillis = 600_000
 
 /** `names`: handlers as `plugin/handler`; several if they cannot be distinguished. */

@@ -1,6 +1,6 @@
 /**
- * For a process without plugins: deliveries that were running when an earlier process ended wait again. Otherwise forgetting a record
- * would wait for them forever.
+ * For a process without plugins: deliveries that were running when an earlier process ended wait again. Otherwise the forgetting of a
+ * record would wait for them forever.
  */
 import * as Effect from "effect/Effect"
 import { deliveryScopes, dispatchScope } from "../../domain/Shard.ts"

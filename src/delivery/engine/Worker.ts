@@ -2,8 +2,8 @@
  * Runs claimed deliveries of the shards that this process owns, with a queue for each handler.
  *
  * Invariants
- * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased, unless another
- *    process has taken its shard over: then it gets none
+ * 1. Every claimed delivery gets exactly one outcome, even if its attempt is interrupted or its event was erased, unless another process
+ *    has taken over its shard: then it gets no outcome
  * 2. A handler that is slow or fails does not delay the deliveries of other handlers
  *
  * Gotchas
@@ -190,7 +190,7 @@ export const make = (
     if (claimed.length === 0) return
     const held = claimed.flatMap((claim): ReadonlyArray<HeldClaim> => {
       const hold = holds.of(claim.integration)
-      // if the shard has moved meanwhile, its next owner makes the delivery due again
+      // if the shard has moved in the meantime, its next owner makes the delivery due again
       return hold === undefined ? [] : [{ claim, hold }]
     })
     for (const { claim, hold } of held) known.set(claim.id, hold)
@@ -278,7 +278,7 @@ export const make = (
     },
     /** Interrupts the running attempts of the shard; they are released. */
     evict: holds.evict,
-    /** Nothing of the shard runs, and everything is settled. */
+    /** True if no attempt of the shard is running, and all outcomes are settled. */
     hasLeft: (shard: number): boolean => {
       const hold = holds.get(shard)
       return hold === undefined || (hold.jobs === 0 && ended.all().every((outcome) => outcome.hold !== hold))
@@ -315,7 +315,7 @@ export const make = (
       for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
       for (const { timer } of runningAttempts.keys()) timer.abandonWaits()
     },
-    /** An attempt that is interrupted from now on is released, for the next process to deliver. */
+    /** From now on, attempts that are interrupted are released, so that the next process delivers them. */
     stop: () => {
       stopping = true
     },

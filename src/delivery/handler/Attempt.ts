@@ -5,8 +5,8 @@
  * 1. Once an attempt is over, its handler can send no more requests and no more writes   (X16)
  *
  * Gotchas
- * - The store's fencing stops attempts of replaced processes and of earlier claims. This module stops an attempt that this
- *   process itself has ended, and code that its handler left running.
+ * - The store's fencing stops attempts of replaced processes and of earlier claims. This module stops an attempt that this process has
+ *   ended, and code that the handler left running.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -22,7 +22,7 @@ import * as HandlerTimer from "./HandlerTimer.ts"
 
 /** The deduplication keys and the name prefix that a new step gets. */
 export interface StepContext {
-  /** A step that has a result under one of these keys is not run again. The first key is the narrowest one. */
+  /** A step that has a result under one of these keys is not run again. The first key has the narrowest scope. */
   readonly dedupKeys: readonly [string, ...ReadonlyArray<string>]
   readonly keepForever: boolean
   /** Names of the enclosing steps. Ends with a slash, or is empty. */
@@ -37,18 +37,18 @@ export const CurrentStep: Context.Reference<StepContext | null> = Context.Refere
   { defaultValue: () => null }
 )
 
-/** The most requests that the detail page of a dead letter lists. */
+/** Maximum number of requests that the detail page of a dead letter lists. */
 const maxListedRequests = 50
 
 export interface AttemptInfo {
   readonly subscription: Subscription
   readonly fence: FencingToken
   readonly integration: string
-  /** For a batch: its own key, and the keys of the larger batches that it is a part of. */
+  /** For a batch, the first key is its own; the others belong to the larger batches that contain it. */
   readonly dedupKeys: StepContext["dedupKeys"]
-  /** The scope of `oncePerRecord`; null: the batch has more than one record. */
+  /** The scope of `oncePerRecord`; null if the batch has more than one record. */
   readonly record: { readonly model: Model; readonly id: string } | "tick" | null
-  /** The cause depth of events that its writes cause. */
+  /** The depth that events caused by the attempt's writes get in `cause`. */
   readonly depth: number
 }
 
@@ -64,7 +64,7 @@ export const make = (info: AttemptInfo, journal: Pick<AttemptJournal, "check">) 
     over ? Effect.fail(new Transient({ message: "this attempt is over" })) : Effect.void
   )
 
-  /** Fails unless this attempt still holds the claim of the delivery. */
+  /** Fails if this attempt no longer has the claim of the delivery. */
   const ensureClaimed: Effect.Effect<void, HandlerError> = Effect.andThen(
     ensureRunning,
     Effect.mapError(journal.check(info.fence), ErrorMapping.fromStore)

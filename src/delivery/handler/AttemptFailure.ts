@@ -2,7 +2,7 @@
  * Turns the failure of an attempt into the reason and message that are stored and shown.
  *
  * Gotchas
- * - The message of an unexpected error may contain values, such as personal data. It is left out   (I11).
+ * - The message of an unexpected error is left out, because it may contain values, such as personal data   (I11).
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -59,7 +59,7 @@ export const failureOf = (
   )
 }
 
-/** For a delivery that was running each time the process ended, the last time isolated. It is not run again. */
+/** For a delivery that was running each time that the process ended unexpectedly, the last time in isolation. It is not run again. */
 export const processEndedFailure = (times: number, at: number): Failure =>
   failure(
     "ProcessEnded",
@@ -67,7 +67,7 @@ export const processEndedFailure = (times: number, at: number): Failure =>
     at
   )
 
-/** For an isolated delivery that waited for a request slot for longer than the other deliveries can wait. */
+/** For an isolated delivery that waited too long for a request slot, because other deliveries wait for it. */
 export const isolatedWaitFailure = (at: number): Failure =>
   failure("RateLimited", "an isolated delivery waited too long for a request slot; it is tried again later", at)
 
@@ -75,7 +75,7 @@ export const isolatedWaitFailure = (at: number): Failure =>
 export const loopFailure = (plugins: number, at: number): Failure =>
   failure("LoopDetected", `more than ${plugins} plugins in a row reacted to each other's writes before this event`, at)
 
-/** The wait of a `RateLimited` failure, ms; 0 for other failures. */
+/** The wait of a `RateLimited` failure, in ms; 0 for other failures. */
 export const retryAfterOf = (cause: Cause.Cause<HandlerError | TimedOut>): number => {
   const limited = cause.reasons.find((reason) => reason._tag === "Fail" && reason.error._tag === "RateLimited")
   return limited?._tag === "Fail" && limited.error._tag === "RateLimited"

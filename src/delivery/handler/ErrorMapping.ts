@@ -44,12 +44,12 @@ export const integrationRemoved = (integration: string): Permanent =>
   })
 
 /**
- * The delay until a delivery is due again if its own integration was removed during the attempt. Once due, it waits until the integration
- * is back.
+ * The delay until a delivery is due again if the integration of its event was removed during the attempt. Once due, the delivery waits
+ * until the integration is added again.
  */
 export const removedRetryDelay = Duration.minutes(1)
 
-/** The outcome of a request, of this or an earlier attempt, is unknown and cannot be found out: an operator decides. */
+/** The outcome of a request, of this or an earlier attempt, is unknown, and cannot be determined: an operator decides. */
 export const unresolved = (what: string): Permanent =>
   new Permanent({
     message: `${what} was started before, and its outcome is unknown`,

@@ -55,7 +55,7 @@ const pausingTimer = (source: Source["Service"], { timer }: Attempt): Source["Se
   }
 }
 
-/** If the attempt's own integration is removed, the delivery is deferred like deliveries that have not started. */
+/** If the integration of the delivery is removed, the delivery is deferred, like deliveries that have not started. */
 const deferringIfRemoved = ({ accounts }: Services, { integration: own }: Attempt): Services["accounts"] => ({
   of: (integration) =>
     integration !== own ? accounts.of(integration) : Effect.mapError(
@@ -148,7 +148,7 @@ const apiOf = (services: Services, attempt: Attempt): Api["Service"] => {
 
 // ---- the store ---------------------------------------------------------------------------------------------------
 
-/** The most applications that are read for one candidate. */
+/** Maximum number of applications that are read for one candidate. */
 const maxApplications = 50
 
 const recordsOf = ({ journal }: Services, attempt: Attempt): Records["Service"] => ({

@@ -1,9 +1,9 @@
 /**
- * Measures the time of a handler against its time-out. The timer is paused while a request of the attempt waits for a slot at
- * the API: an account may be paused for minutes, and the handler cannot change that.
+ * Measures the time of a handler against its time-out. The timer is paused while a request of the attempt waits for a slot at the API,
+ * because an account may be paused for minutes, and the handler cannot change that.
  *
  * Gotchas
- * - If several requests wait at the same time, the time is subtracted once.
+ * - If several requests wait at the same time, their waiting time is subtracted once.
  * - Time is read from the monotonic clock: setting the wall clock ends no attempt   (W4).
  */
 import * as Clock from "effect/Clock"
@@ -64,7 +64,10 @@ export const make = () => {
       whilePaused(() =>
         Effect.raceFirst(Effect.andThen(Effect.andThen(stopping.await, allAnswered.await), abort), wait)
       ),
-    /** Call with 1 when a write is sent and with -1 when it is over. Until then no wait is abandoned: that could interrupt the write. */
+    /**
+     * Call this with 1 when a write is sent, and with -1 when it has its response. No wait is abandoned in between, because that could
+     * interrupt the write.
+     */
     trackSent: (by: 1 | -1) => {
       unanswered += by
       if (unanswered === 0) allAnswered.openUnsafe()
@@ -72,7 +75,7 @@ export const make = () => {
     },
     /** Returns once every sent write has its response. */
     allAnswered: allAnswered.await,
-    /** Never returns. Fails with the result of `late` once `duration` has passed outside of waits. */
+    /** Never succeeds. Fails with the result of `late` once `duration` has passed, not counting waits. */
     limit: <E>(duration: Duration.Duration, late: () => E): Effect.Effect<never, E> =>
       Effect.gen(function*() {
         const startedAt = yield* now

@@ -19,7 +19,7 @@ import * as HandlerContext from "./HandlerContext.ts"
 
 export interface Job {
   readonly members: readonly [Claimed, ...ReadonlyArray<Claimed>]
-  /** Empty: a tick. */
+  /** Empty for a tick. */
   readonly events: ReadonlyArray<PublishedEvent>
 }
 

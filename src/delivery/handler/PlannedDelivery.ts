@@ -15,11 +15,13 @@ export interface MatchedEvent {
 /** One event, the events of a batch, or a tick, in one integration. */
 export interface PlannedDelivery {
   readonly integration: string
-  /** Empty: a tick. */
+  /** Empty for a tick. */
   readonly events: ReadonlyArray<PublishedEvent>
-  /** The batch in which its events were last delivered; null if they were in none. */
+  /** The batch in which its events were last delivered; null if they were in no batch. */
   readonly batch: string | null
-  /** For a tick: the span after `from`, up to and including `to`. Otherwise the first and the last position of its events. */
+  /**
+   * For a tick, its span: the positions after `from`, up to and including `to`. Otherwise the positions of the first and the last event.
+   */
   readonly from: number
   readonly to: number
 }

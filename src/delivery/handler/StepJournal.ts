@@ -2,8 +2,8 @@
  * Runs the steps of an attempt once each, and stores their results.
  *
  * Gotchas
- * - A step that fails with a handler error counts as not done and runs again. Its outcome is unknown only if it never ended, or
- *   if it sent a request to another service and got no response, or a 5xx.
+ * - A step that fails with a handler error is treated as not done and runs again. The outcome of a step is unknown only if the step never
+ *   ended, or if it sent a request to another service and got no response or a 5xx.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -66,7 +66,7 @@ export const make = (journal: AttemptJournal, attempt: Attempt): Journal["Servic
         yield* stored(journal.finish(attempt.fence, key, text))
         return value
       })
-      // concurrent calls of the same step run it once
+      // concurrent calls of the same step run the step once
       return yield* attempt.withRequestNumber(`${context.dedupKeys[0]} step ${name}`, () => run)
     })
 

@@ -2,13 +2,13 @@
  * Performs the writes that a handler requests: records each one, sends it, and resolves writes whose outcome is unknown.
  *
  * Invariants
- * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch, and
- *    it runs each time the request has its slot and is about to be sent   (X16, L5)
+ * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch. It runs
+ *    each time the request has its slot and is about to be sent   (X16, L5)
  * 2. A write that has a result is never sent again. A write that has an intent and no result is sent again only if the write is
  *    safe to repeat, the handler allows it, or the API shows that it had no effect   (L4, L5)
  * 3. A write that certainly had no effect leaves no intent
- * 4. A write that waits for a request slot, even between two tries, has no intent. A process that dies or stops during the wait
- *    has sent nothing   (L4)
+ * 4. A write that waits for a request slot, even between two tries, has no intent. A process that dies or stops during the wait has not
+ *    sent the write   (L4)
  * 5. While the outcome of a write that must not be repeated is unknown, no write with different content is sent in its place   (L5)
  */
 import * as Clock from "effect/Clock"
@@ -30,11 +30,11 @@ import * as WriteVerification from "./WriteVerification.ts"
 
 /** The services that a write needs. */
 export interface Services extends WriteVerification.Services {
-  /** Locks for `replacePackages`, by integration. Attempts in other processes are noticed by `begin`. */
+  /** Locks for `replacePackages`, by integration. `begin` notices attempts in other processes. */
   readonly packageLocks: Map<string, Semaphore.Semaphore>
 }
 
-/** How a write of unknown outcome is resolved if the handler does not choose. `ResendPolicy` explains the four policies. */
+/** How a write of unknown outcome is resolved if the handler does not specify it. `ResendPolicy` explains the four policies. */
 const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resendPolicy"], OnUnknown>> = {
   safe: "repeat",
   look: "verify",
@@ -49,7 +49,7 @@ const writesStoppedDelay = Duration.minutes(1)
 /** How long a delivery waits while an attempt in another process replaces the same packages. */
 const packagesDelay = Duration.seconds(1)
 
-/** The write had its request slot, but the store refused to begin it. */
+/** The write had its request slot, but the store refused to start it. */
 class NotBegun {
   readonly _tag = "NotBegun"
   readonly refusal: Exclude<BeginResult, { readonly _tag: "Begun" }>
@@ -58,7 +58,7 @@ class NotBegun {
   }
 }
 
-/** An invalid body is refused before it is sent, so no change is expected from it. */
+/** An invalid body is refused before it is sent, so it gets no expectations. */
 const isValidBody = <W extends WriteName>(write: W, body: unknown): body is WriteBody<W> =>
   Schema.is(writeSchemas[write].body)(body)
 
@@ -250,7 +250,7 @@ export const make = (services: Services, attempt: Attempt) => {
       : yield* resolveNotBegun(key, wanted, refusal)
   })
 
-  /** The result of a write that the store refused to begin. */
+  /** The result of a write that the store refused to start. */
   const resolveNotBegun = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
     wanted: WriteVerification.RequestedWrite<W>,
@@ -300,7 +300,7 @@ export const make = (services: Services, attempt: Attempt) => {
       case "NotDone":
         return yield* perform(key, wanted, true)
       case "Done": {
-        // this attempt has to begin the write before it may store the result
+        // this attempt has to start the write before it may store the result
         const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
         if (outcome._tag === "Begun") {
           yield* stored(

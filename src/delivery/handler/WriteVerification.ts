@@ -2,9 +2,9 @@
  * Finds out whether a write of unknown outcome took effect, by reading the API.
  *
  * Gotchas
- * - The API may show an effect late. A missing effect counts as "not done" only some time after the write.
+ * - The API may show an effect late. A missing effect means "not done" only `settlingMillis` after the write.
  * - A list may lack rows for many reasons. A missing application does not prove that it was not created, and a second one would do
- *   harm. So the application is either found, or an operator decides.
+ *   harm. So if the application is not found, an operator decides.
  * - Only data that the API lists can be checked: a tag, through the applications that show its candidate, and the title and
  *   times of an interview. The API does not show the interviewers.
  */
@@ -45,7 +45,7 @@ export type Verification<W extends WriteName> =
 
 /** How long the API may take to show the effect of a write. */
 export const settlingMillis = Duration.toMillis("5 minutes")
-/** The most applications that are read for one candidate, and the most pages that are read for a new application. */
+/** Maximum number of applications that are read for one candidate, and of pages that are read for a new application. */
 const limits = { applications: 50, pages: 40 }
 /** Clocks differ, so the search for a new application starts this long before the write was sent. */
 const clockSkewMillis = Duration.toMillis("10 minutes")
@@ -53,9 +53,9 @@ const clockSkewMillis = Duration.toMillis("10 minutes")
 type Verdict = "yes" | "no" | "unknown"
 
 interface Listed {
-  /** null: the list has too many pages. */
+  /** Null if the list has too many pages. */
   readonly found: ReadonlyArray<Application> | null
-  /** The API's clock − ours, ms; 0 if its responses do not show it. */
+  /** The API's clock − ours, in ms; 0 if its responses do not show it. */
   readonly offset: number
 }
 
@@ -93,7 +93,7 @@ const verdictOf = (
   judge: (all: ReadonlyArray<Application>) => Verdict
 ) => applications === null ? "unknown" : judge(applications)
 
-/** All applications that show the candidate have to agree, because a copy may be outdated. */
+/** All applications that show the candidate must have, or lack, the tag, because a single copy may be outdated. */
 const tagged = (candidate: string, tag: string) => (all: ReadonlyArray<Application>): Verdict => {
   const copies = all.flatMap((application) => application.candidate?.id === candidate ? [application.candidate] : [])
   const [first, ...others] = copies.map(({ tags }) => tags?.some(({ name }) => name === tag) === true)

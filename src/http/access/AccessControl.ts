@@ -5,8 +5,8 @@
  * 1. If a token is configured, a request without a token gets an answer only from `/health/*` and the login page, and that
  *    answer names neither a stream nor a reason   (I11)
  * 2. The read token allows GET and HEAD only
- * 3. A command needs `Content-Type: application/json`, even if its body is empty. A page of another origin cannot send that
- *    without asking first (CORS preflight), and this server never agrees
+ * 3. A command needs `Content-Type: application/json`, even if its body is empty. A browser sends a CORS preflight before a page of
+ *    another origin may do that, and this server refuses every preflight
  *
  * Gotchas
  * - `/health/*` is answered under every name, because probes use the address of a container as its name.
@@ -38,7 +38,10 @@ import { cookieFor, Sessions } from "./Sessions.ts"
 import { bearerOf, Tokens } from "./Tokens.ts"
 import { WrongTokens } from "./WrongTokens.ts"
 
-/** Everything but GET and HEAD, whether or not the path exists: a path that is not recognized here must not pass unchecked. */
+/**
+ * True for all methods except GET and HEAD, whether or not the path exists, because a path that is not recognized here must not pass
+ * unchecked.
+ */
 const isCommand = ({ method, url }: HttpServerRequest): boolean =>
   method !== "GET" && method !== "HEAD" && !forms.includes(url)
 
@@ -78,20 +81,20 @@ const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
   return null
 }
 
-/** Everyone gets an answer from these: probes, and a user who has no session yet. */
+/** These paths answer everyone: probes, and users who have no session yet. */
 const isPublic = ({ method, url }: HttpServerRequest): boolean =>
   url.startsWith("/health/") || /^\/login(\?|$)/.test(url) || (method === "POST" && forms.includes(url))
 
-/** Requests that the console repeats by itself must not keep a session open forever. */
+/** False for requests that the console repeats automatically, because they must not keep a session open forever. */
 const isActivity = ({ headers }: HttpServerRequest): boolean => headers["rollcall-refresh"] !== "automatic"
 
 const secretOf = (request: HttpServerRequest, own: OwnOrigin | null): string | undefined =>
   own === null ? undefined : request.cookies[cookieFor(own).name]
 
-/** How often the session or the token of an open stream is checked. */
+/** Interval at which the session or the token of an open stream of events is checked. */
 const proofCheck = "5 seconds"
 
-/** Ends a stream of events soon after its session, or after its token was replaced. */
+/** Ends a stream of events soon after its session has ended, or after its token was replaced. */
 const endWithProof = (
   response: HttpServerResponse.HttpServerResponse,
   isValid: Effect.Effect<boolean>
@@ -108,15 +111,15 @@ const endWithProof = (
 const wantsPage = ({ headers, method }: HttpServerRequest): boolean =>
   method === "GET" && headers["accept"]?.includes("text/html") === true
 
-/** The sender of a request, and whether its proof is still valid later. */
+/** The sender of a request, and a later check whether its token or session is still valid. */
 interface Identity {
   readonly caller: Caller
   readonly isValid: Effect.Effect<boolean>
 }
 
-/** The `rollcall` command calls itself so; any other client could do that too. */
+/** The command line identifies itself by its user agent. Any other client could send the same one. */
 const actorOf = (request: HttpServerRequest, caller: Caller | null): Actor => ({
-  actor: `${caller?.means ?? "no token"}${
+  actor: `${caller?.authenticatedBy ?? "no token"}${
     request.headers["user-agent"]?.startsWith("rollcall/") === true ? " (cli)" : ""
   }`,
   address: addressOf(request)
@@ -134,7 +137,7 @@ export const make = Effect.fnUntraced(function*(access: Reachability) {
   const { penalize } = yield* WrongTokens
   const sessions = yield* Sessions
   const tokens = yield* Tokens
-  const anyone: Identity = { caller: { scope: "operate", means: "no token" }, isValid: Effect.succeed(true) }
+  const anyone: Identity = { caller: { scope: "operate", authenticatedBy: "no token" }, isValid: Effect.succeed(true) }
 
   const refuse = Effect.fnUntraced(
     function*(
@@ -150,14 +153,14 @@ export const make = Effect.fnUntraced(function*(access: Reachability) {
     }
   )
 
-  /** The sender, or null if the request has no valid session and no token. A wrong token is a response. */
+  /** The sender; null if the request has no valid session and no token. For a wrong token, the response that refuses it. */
   const identify = Effect.fnUntraced(function*(request: HttpServerRequest, own: OwnOrigin | null) {
     if (!access.guarded) return anyone
     const sent = bearerOf(request.headers["authorization"])
     if (sent === null) {
       const secret = secretOf(request, own)
       const caller = yield* sessions.find(secret, isActivity(request)).pipe(
-        // what is public needs no session
+        // a public path needs no session
         Effect.catch((error) => isPublic(request) ? Effect.succeed(null) : Effect.flip(toStoreUnavailable(error)))
       )
       if (caller instanceof StoreUnavailable) return yield* HttpServerRespondable.toResponse(caller)

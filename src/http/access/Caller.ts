@@ -8,13 +8,13 @@ export type Scope = "read" | "operate"
 
 export interface Caller {
   readonly scope: Scope
-  /** How the caller proved its right, for the audit log. */
-  readonly means: "read token" | "operate token" | "session" | "no token"
-  /** The id of the session, if that is the proof. */
+  /** How the caller was authenticated, for the audit log. */
+  readonly authenticatedBy: "read token" | "operate token" | "session" | "no token"
+  /** The id of the session, if the caller was authenticated by one. */
   readonly session?: string
 }
 
-/** null: the request carries no valid token, so it gets only what is public. */
+/** Null if the request carries no valid token, so it gets only what is public. */
 export const CurrentCaller = Context.Reference<Caller | null>("rollcall/http/CurrentCaller", {
   defaultValue: () => null
 })

@@ -9,7 +9,7 @@
  *
  * Gotchas
  * - A client that is not a browser sends neither `Origin` nor `Sec-Fetch-*`, so only the name is checked.
- * - Browsers count another port of the same name as the same *site*, and send it cookies with `SameSite=Strict`. Therefore
+ * - Browsers treat another port of the same name as the same *site*, and send cookies with `SameSite=Strict` to it. Therefore
  *   only `same-origin` and `none` (the address bar) pass, not `same-site`.
  */
 import { isIP } from "node:net"

@@ -64,7 +64,7 @@ describe("a session", () => {
       const { secret } = yield* startWith("read")
       for (let minutes = 0; minutes < 12 * 60; minutes += 20) {
         const caller = yield* find(secret, true)
-        assert.deepStrictEqual([caller?.scope, caller?.means], ["read", "session"])
+        assert.deepStrictEqual([caller?.scope, caller?.authenticatedBy], ["read", "session"])
         yield* TestClock.adjust("20 minutes")
       }
       assert.isNull(yield* find(secret, true))
@@ -86,7 +86,7 @@ describe("a session", () => {
   it.effect("ends when the token that it began with is replaced", () => {
     const tokens = makeTokens()
     return Effect.gen(function*() {
-      const { end, endEach, find, list } = yield* Sessions
+      const { end, endSelected, find, list } = yield* Sessions
       const { secret } = yield* startWith("operate")
       const { secret: other } = yield* startWith("read")
       tokens.current.operate = ["new-token", "operate-token"]
@@ -98,7 +98,7 @@ describe("a session", () => {
       assert.isNull(yield* find(secret, false))
       assert.isNotNull(yield* find(other, false))
       yield* end(secret)
-      assert.strictEqual(yield* endEach({ scope: "operate" }, action("all")), 0)
+      assert.strictEqual(yield* endSelected({ scope: "operate" }, action("all")), 0)
       assert.isEmpty(yield* Effect.flatMap(Store, ({ auditLog }) => auditLog(10)))
     }).pipe(Effect.provide(over(tokens)))
   })
@@ -129,7 +129,7 @@ describe("a session", () => {
 
   it.effect("is listed with its times, by an id that is not its secret", () =>
     Effect.gen(function*() {
-      const { endEach, find, list } = yield* Sessions
+      const { endSelected, find, list } = yield* Sessions
       const { secret } = yield* startWith("read")
       yield* TestClock.adjust("20 minutes")
       const { secret: other } = yield* startWith("operate", "192.0.2.2")
@@ -153,10 +153,10 @@ describe("a session", () => {
       for (const part of [secret, ...secret.split(".")]) assert.notInclude(JSON.stringify(yield* list), part)
       assert.isNull(yield* find(reading?.id, true))
       const which = { id: reading?.id ?? "" }
-      assert.strictEqual(yield* endEach(which, action("one")), 1)
+      assert.strictEqual(yield* endSelected(which, action("one")), 1)
       assert.isNull(yield* find(secret, true))
       assert.isNotNull(yield* find(other, true))
-      assert.strictEqual(yield* endEach(which, action("one again")), 0)
+      assert.strictEqual(yield* endSelected(which, action("one again")), 0)
       const log = yield* Effect.flatMap(Store, ({ auditLog }) => auditLog(10))
       assert.deepStrictEqual(log.map(({ detail, target }) => [target, detail]), [["one", "1 ended"]])
     }).pipe(inProcess))
@@ -209,12 +209,12 @@ describe("a session of several processes", () => {
       const { id, secret } = yield* Effect.provideContext(startWith("operate"), one.context)
       assert.deepStrictEqual(yield* two.sessions.find(secret, true), {
         scope: "operate",
-        means: "session",
+        authenticatedBy: "session",
         session: id
       })
       assert.deepStrictEqual((yield* two.sessions.list).map((session) => session.id), [id])
       assert.isNotNull(yield* one.sessions.find(secret, true))
-      yield* two.sessions.endEach({ id }, action(id))
+      yield* two.sessions.endSelected({ id }, action(id))
       assert.isNull(yield* two.sessions.find(secret, true))
       yield* TestClock.adjust("1 second")
       assert.isNull(yield* one.sessions.find(secret, true))
@@ -277,7 +277,7 @@ describe("a session of several processes", () => {
       yield* TestClock.adjust("29 minutes")
       assert.isNotNull(yield* one.sessions.find(secret, true))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(two.sessions.find(secret, true))))
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(one.sessions.endEach({}, action("all")))))
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(one.sessions.endSelected({}, action("all")))))
       assert.isNotNull(yield* one.sessions.find(secret, true))
       yield* TestClock.adjust("1 minute")
       assert.isTrue(Exit.isFailure(yield* Effect.exit(one.sessions.find(secret, true))))
@@ -289,7 +289,7 @@ describe("a session of several processes", () => {
       const [one, two] = [yield* startProcess(store), yield* startProcess(store)]
       const { secret } = yield* Effect.provideContext(startWith("operate"), one.context)
       assert.isNotNull(yield* one.sessions.find(secret, true))
-      yield* two.sessions.endEach({}, action("all"))
+      yield* two.sessions.endSelected({}, action("all"))
       one.use.answers = Effect.sleep("3 seconds")
       yield* TestClock.adjust("1 second")
       const slow = yield* Effect.forkChild(one.sessions.find(secret, false))

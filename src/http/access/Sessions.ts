@@ -1,18 +1,18 @@
 /**
- * Sessions: a page cannot send a token with each request, so signing in exchanges the token for a cookie. A session holds in every
- * process of the store.
+ * Sessions of users: a page cannot send a token with each request, so signing in exchanges the token for a cookie. A session is valid in
+ * every process of the store.
  *
  * Invariants
- * 1. A session ends after half an hour without activity, twelve hours after its start, and when the token that started it is no longer
- *    valid
- * 2. Only a hash of its secret is stored   (I11)
- * 3. Only a valid token starts a session, and their number is limited   (I9)
+ * 1. A session ends after `idleLimit` without activity, `absoluteLimit` after its start (both in `StoredSessions.ts`), and when the token
+ *    that started it is no longer valid
+ * 2. Only a hash of a session's secret is stored   (I11)
+ * 3. Only a valid token starts a session, and the number of sessions is limited   (I9)
  * 4. A session that was ended in another process ends here within about a second, if the store answers
  *
  * Details
  * The secret has two parts: a random text, and the seal of that text, which only a holder of the token can make. A secret with a wrong
- * seal is refused without asking the store. A session that the store confirmed is valid for a second without asking again. If the store does not
- * answer, a session that it confirmed to this process before stays valid, because ending it needs the store too.
+ * seal is refused without a query. After the store has confirmed a session, the session is not checked again for `freshFor`. If the store
+ * does not answer, a session that it has confirmed to this process stays valid, because no process can end the session without the store.
  *
  * Gotchas
  * - Browsers send a cookie to every port of a host. The name of the cookie therefore contains the port, so that two servers
@@ -28,26 +28,26 @@ import * as Scope from "effect/Scope"
 import { createHash, randomBytes } from "node:crypto"
 import type { OperatorAction } from "../../store/State.ts"
 import { StoreError, Unavailable } from "../../store/Store.ts"
-import { type SessionSelection, type StoredSession, StoredSessions } from "../../store/StoredSessions.ts"
+import { maxSessions, type SessionSelection, type StoredSession, StoredSessions } from "../../store/StoredSessions.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
 import type { Caller } from "./Caller.ts"
 import type { OwnOrigin } from "./RequestOrigin.ts"
 import { type Grant, Tokens } from "./Tokens.ts"
 
-/** For so long a session that the store confirmed is not checked again, ms. */
+/** How long a session is valid without another check after the store has confirmed it, in ms. */
 const freshFor = 1_000
-/** Activity is stored at most this often per session and process, ms. */
+/** Minimum time between two updates of a session's last activity by one process, in ms. */
 const activityInterval = 10_000
-/** How long a request waits for the store: for a session that it confirmed before, and for another one. */
+/** How long a request waits for the store if the store has confirmed its session before, and if it has not. */
 const [knownTimeout, unknownTimeout] = ["200 millis", "2 seconds"] as const
-/** A process remembers no more sessions than a store keeps. */
-const maxKnown = 200
+/** How many confirmed sessions a process remembers: as many as the store keeps, in both scopes. */
+const maxKnown = 2 * maxSessions
 
 const hash = (secret: string): string => createHash("sha256").update(secret).digest("base64url")
-/** The texts that are sealed: the first part of a secret, and the id of a session. */
+/** Makes the texts that are sealed: one from the first part of a secret, one from the id of a session. */
 const [ofSecret, ofId] = [(text: string) => `secret ${text}`, (id: string) => `session ${id}`]
 
-/** A session that the store confirmed. Times are those of the monotonic clock, ms. */
+/** A session that the store confirmed. Times are those of the monotonic clock, in ms. */
 interface Known {
   readonly caller: Caller
   checkedAt: number
@@ -74,13 +74,13 @@ export class Sessions extends Context.Service<Sessions, {
     grant: Grant,
     address: string
   ) => Effect.Effect<{ readonly id: string; readonly secret: string }, StoreError>
-  /** The caller of a live session, or null. `isActivity`: whether the request counts as activity, so that the idle time starts again. */
+  /** The caller of a live session; null if there is none. `isActivity`: whether the request restarts the idle time of the session. */
   readonly find: (secret: string | undefined, isActivity: boolean) => Effect.Effect<Caller | null, StoreError>
   readonly end: (secret: string | undefined) => Effect.Effect<void, StoreError>
   /** The live sessions, the one with the oldest request first. */
   readonly list: Effect.Effect<ReadonlyArray<StoredSession>, StoreError>
-  /** Ends the live sessions that are selected, with an entry in the audit log; returns how many. */
-  readonly endEach: (
+  /** Ends the selected live sessions, with an entry in the audit log; returns how many ended. */
+  readonly endSelected: (
     which: SessionSelection,
     toAction: (count: number) => OperatorAction
   ) => Effect.Effect<number, StoreError>
@@ -94,7 +94,7 @@ export class Sessions extends Context.Service<Sessions, {
       const monotonic = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
       const known = new Map<string, Known>()
       const checks = new Map<string, Fiber.Fiber<Known | null, StoreError>>()
-      /** How often this process has ended sessions: a check that began before does not confirm a session. */
+      /** Number of times that this process has ended sessions. A check that started before the latest time does not confirm a session. */
       let ends = 0
 
       const isOfToken = ({ id, scope, seal }: Pick<StoredSession, "id" | "scope" | "seal">): boolean =>
@@ -112,7 +112,7 @@ export class Sessions extends Context.Service<Sessions, {
         if (known.size > maxKnown && oldest !== undefined) known.delete(oldest)
       }
 
-      /** Asks the store. If activity cannot be stored, for example on a full disk, the session is still found. */
+      /** Queries the store. If the activity cannot be stored, for example because the disk is full, the session is still found. */
       const check = Effect.fnUntraced(function*(key: string, isActivity: boolean) {
         const [at, endsBefore] = [yield* monotonic, ends]
         const read = stored.find(key, false)
@@ -122,7 +122,7 @@ export class Sessions extends Context.Service<Sessions, {
           return null
         }
         const found: Known = {
-          caller: { scope: session.scope, means: "session", session: session.id },
+          caller: { scope: session.scope, authenticatedBy: "session", session: session.id },
           checkedAt: at,
           activeAt: isActivity ? at : known.get(key)?.activeAt ?? -Infinity,
           expiresAt: at + session.left
@@ -131,7 +131,7 @@ export class Sessions extends Context.Service<Sessions, {
         return found
       })
 
-      /** The running check of the session, or a new one. It continues if the request does not wait for its end. */
+      /** The running check of the session, or a new check. The check continues if the request stops waiting for it. */
       const checking = (key: string, isActivity: boolean) =>
         Effect.suspend(() => {
           const running = checks.get(key)
@@ -144,8 +144,11 @@ export class Sessions extends Context.Service<Sessions, {
           )
         })
 
-      /** Later requests ask the store, and do not wait for a check that began earlier. */
-      const forget = (keys: Iterable<string>): void => {
+      /**
+       * Drops what this process knows about the sessions: later requests query the store, and do not wait for a check that started
+       * earlier.
+       */
+      const dropKnown = (keys: Iterable<string>): void => {
         ends++
         for (const key of keys) {
           known.delete(key)
@@ -181,15 +184,15 @@ export class Sessions extends Context.Service<Sessions, {
         end: Effect.fnUntraced(function*(secret) {
           if (secret === undefined || !isSealed(secret)) return
           const key = hash(secret)
-          yield* Effect.ensuring(stored.end({ key }, () => null), Effect.sync(() => forget([key])))
+          yield* Effect.ensuring(stored.end({ key }, () => null), Effect.sync(() => dropKnown([key])))
         }),
         list: Effect.map(stored.list, (all) => all.filter(isOfToken)),
-        endEach: (which, toAction) =>
+        endSelected: (which, toAction) =>
           stored.end(which, (ended) => {
             const { length } = ended.filter(isOfToken)
             return length === 0 ? null : toAction(length)
           }).pipe(
-            Effect.tap(() => Effect.sync(() => forget([...known.keys(), ...checks.keys()]))),
+            Effect.tap(() => Effect.sync(() => dropKnown([...known.keys(), ...checks.keys()]))),
             Effect.map((ended) => ended.filter(isOfToken).length)
           )
       })

@@ -39,7 +39,7 @@ const logged = () => {
 }
 
 const means = ({ check }: Tokens["Service"], ...tokens: ReadonlyArray<string>) =>
-  tokens.map((token) => check(token)?.caller.means ?? null)
+  tokens.map((token) => check(token)?.caller.authenticatedBy ?? null)
 
 describe("a token in a file", () => {
   it.effect("is replaced within a minute, and what began with the old one is no longer valid", () =>

@@ -1,9 +1,10 @@
 /**
- * The tokens: what each allows, and comparing them without revealing anything by the time it takes.
+ * The tokens of the operating API and the right of each. Comparisons take the same time for every token, so that their duration reveals
+ * nothing.
  *
  * Invariants
- * 1. A token that was removed from its file is refused within a minute, and what began with it ends
- * 2. A seal shows that its maker had a token, and reveals nothing about the token
+ * 1. A token that was removed from its file is refused within a minute, and its sessions and streams of events end
+ * 2. A seal proves that its maker had a token, and reveals nothing about the token
  * 3. No token is both an operate token and a read token: a file that would make it so is not used
  */
 import * as Context from "effect/Context"
@@ -29,7 +30,7 @@ export interface TokenSource {
 }
 
 export interface TokenSources {
-  /** Allows everything; null: every request from this machine may do everything. */
+  /** Allows everything; null if every request from this machine may do everything. */
   readonly token: TokenSource | null
   /** Allows GET only. */
   readonly readToken: TokenSource | null
@@ -51,7 +52,7 @@ const digestsOf = (tokens: ReadonlyArray<Redacted.Redacted>): ReadonlyArray<Buff
 const sealOf = (token: Buffer, text: string): Buffer => createHmac("sha256", token).update(text).digest()
 const isEqual = (one: Buffer, other: Buffer): boolean => one.length === other.length && timingSafeEqual(one, other)
 
-/** Compares with all of them, so that the time does not depend on the one that is equal. */
+/** Compares with all digests, so that the duration does not depend on which one is equal. */
 const contains = (digests: ReadonlyArray<Buffer>, sent: Buffer): boolean =>
   digests.reduce((found, digest) => timingSafeEqual(digest, sent) || found, false)
 
@@ -63,9 +64,9 @@ export const bearerOf = (authorization: string | undefined): string | null =>
   /^bearer +(\S+) *$/i.exec(authorization ?? "")?.[1] ?? null
 
 export class Tokens extends Context.Service<Tokens, {
-  /** null if it is not one of the tokens. */
+  /** Null if the candidate is not one of the tokens. */
   readonly check: (candidate: string) => Grant | null
-  /** The right of the valid token with which the text was sealed; null if the seal is of none of them. */
+  /** The right of the valid token with which the text was sealed; null if no valid token made the seal. */
   readonly sealedBy: (text: string, seal: string) => Scope | null
 }>()("rollcall/http/Tokens") {
   static readonly layer = ({ readToken, token }: TokenSources): Layer.Layer<Tokens> =>
@@ -102,7 +103,7 @@ export class Tokens extends Context.Service<Tokens, {
         yield* follow("read", "operate", readToken)
 
         const grant = (scope: Scope, sent: Buffer): Grant => ({
-          caller: { scope, means: scope === "operate" ? "operate token" : "read token" },
+          caller: { scope, authenticatedBy: scope === "operate" ? "operate token" : "read token" },
           isValid: () => contains(accepted[scope], sent),
           seal: (text) => sealOf(sent, text).toString("base64url")
         })

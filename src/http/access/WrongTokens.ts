@@ -26,7 +26,10 @@ const wrongTokens = Metric.counter("rollcall_http_wrong_tokens_total", {
 })
 
 export class WrongTokens extends Context.Service<WrongTokens, {
-  /** Notes one wrong token, and returns after the delay. False: too many wait, and the caller should say so. */
+  /**
+   * Notes one wrong token, and returns true after the delay. Returns false at once if too many requests wait; the response should then
+   * state that.
+   */
   readonly penalize: (address: string) => Effect.Effect<boolean>
 }>()("rollcall/http/WrongTokens") {
   static readonly layer: Layer.Layer<WrongTokens> = Layer.effect(

@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { StoreUnavailable } from "../Problem.ts"
 import { Limit, page, PositiveInt } from "../Schemas.ts"
 
-/** These ids may exceed 32 bits: each change of an entry uses one up. */
+/** These ids may exceed 32 bits, because each change of an entry uses up an id. */
 const EntryId = Schema.FiniteFromString.check(
   Schema.isInt(),
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
@@ -42,10 +42,10 @@ const AuditedReadsView = Schema.Struct({
   id: Schema.Number,
   hour: Schema.String.annotate({ description: "The start of the hour whose requests are counted" }),
   route: Schema.String.annotate({
-    description: "`*`: all requests with this token or session, also those that show no records"
+    description: "`*`: all requests with this token or session, including those that show no records"
   }),
   target: Schema.String.annotate({
-    description: "`<integration>/<model>`, as the request names it; `*` where it names none, or several"
+    description: "`<integration>/<model>`, as the request names it; `*` if it names none or several"
   }),
   actor: Schema.String.annotate({ description: "As in `GET /v1/audit`" }),
   address: Schema.String.annotate({

@@ -2,7 +2,7 @@
  * The middleware of the API that notes in the audit log which endpoints were used to read records.
  *
  * Gotchas
- * - A stream of events is one request in each hour in which it sends something.
+ * - A stream of events is noted as one request in each hour in which it sends an event.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -23,7 +23,7 @@ export const ShowsRecords = Context.Reference<boolean>("rollcall/http/ShowsRecor
 
 export class ReadAudit extends HttpApiMiddleware.Service<ReadAudit>()("rollcall/http/ReadAudit") {}
 
-/** The value of a parameter that is given once. */
+/** The value of a parameter; undefined if it is given several times or not at all. */
 const only = (values: string | ReadonlyArray<string> = []): string | undefined => {
   const [first, ...others] = new Set([values].flat().flatMap((text) => text.split(",")))
   return others.length === 0 ? first : undefined
@@ -39,7 +39,7 @@ const namedBy = Effect.gen(function*() {
   return named
 })
 
-/** Notes the hours that come after `hour` before a stream sends something in them. */
+/** Notes each hour after `hour` before a stream sends an event in that hour. */
 const noteLaterHours = (
   response: HttpServerResponse.HttpServerResponse,
   hour: number,
@@ -84,6 +84,7 @@ export const noteRequests = Effect.map(
   ({ noteRequest }) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
     Effect.flatMap(
       CurrentCaller,
-      (caller) => caller === null || caller.means === "no token" ? handler : Effect.andThen(noteRequest, handler)
+      (caller) =>
+        caller === null || caller.authenticatedBy === "no token" ? handler : Effect.andThen(noteRequest, handler)
     )
 )

@@ -147,7 +147,7 @@ describe("a read", () => {
       yield* TestClock.adjust("1 milli")
       yield* Fiber.join(reading)
       assert.deepStrictEqual(lines, [[
-        "reads are not in the audit log yet; the entry is written when the store takes it",
+        "reads are not in the audit log yet; the entry is written once the store is available",
         { route, target: "greenhouse:acme/ats.tag", actor: "session", address: "192.0.2.1" }
       ]])
       yield* noteRead(route, acme).pipe(as("session"), times(2))

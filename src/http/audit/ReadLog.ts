@@ -1,15 +1,16 @@
 /**
- * Records in the audit log who used the operating API to read records, summed up per hour.
+ * Records in the audit log who used the operating API to read records, with totals per hour.
  *
  * Invariants
- * 1. The first read of an hour is in the store before it is answered. If the store does not take it in time, it is in the log of
- *    the process instead, and the store gets it later. So a crash loses at most numbers of requests
+ * 1. The first read of an hour is in the store before its response is sent. If the store does not save the entry in time, the entry is
+ *    logged by the process, and saved later. So a crash loses at most the numbers of requests
  * 2. Only the first read of an hour waits, and never longer than `patience`
- * 3. Entries in memory and in the store are bounded: beyond `maxEntries` an hour, those of a route and an actor are summed up in one   (I9)
+ * 3. Entries in memory and in the store are bounded: beyond `maxEntries` an hour, the entries of a route and an actor are combined into
+ *    one   (I9)
  * 4. An entry has no id of a record and no text of a request: only integrations of the store and known models are named   (I11)
  *
  * Gotchas
- * - A statement is not interrupted when the wait ends, because interrupting would wait for it.
+ * - A statement is not interrupted when the wait ends, because the interruption would wait for the statement.
  * - A read that names an unknown integration may also wait for the list of integrations, at most once in `refreshMillis`.
  */
 import * as Clock from "effect/Clock"
@@ -30,19 +31,19 @@ import { Store } from "../../store/Store.ts"
 const patience = Duration.seconds(1)
 /** How long numbers of requests stay in memory before they are written. */
 const writeInterval = Duration.minutes(1)
-/** How often the integrations are read again because a request names one that is not known. */
+/** Minimum time between two reads of the integrations because a request names an unknown one. */
 const refreshMillis = 10_000
 const hourMillis = 3_600_000
 const maxEntries = 500
 
-/** The stream that a request names; each is undefined if the request names none or several. */
+/** The integration and the model that a request names; each is undefined if the request names none or several. */
 export interface Named {
   readonly integration?: string | undefined
   readonly model?: string | undefined
 }
 
 interface Entry {
-  /** Without the requests. */
+  /** The entry without the number of its requests. */
   readonly read: Omit<ReadSummary, "lastAt" | "requests"> & { lastAt: number }
   /** Requests that are not in the store yet. */
   unwritten: number
@@ -51,10 +52,10 @@ interface Entry {
   readonly settled: Deferred.Deferred<void>
 }
 
-/** `isWritten` distinguishes an entry whose first write is running. */
+/** True if all requests of an entry are in the store. `isWritten` is false until the first write has succeeded. */
 const isInStore = ({ isWritten, unwritten }: Entry): boolean => isWritten && unwritten === 0
 
-/** The start of the hour of a time, ms. */
+/** The start of the hour of a time, in ms. */
 export const hourOf = (millis: number): number => millis - millis % hourMillis
 
 const models: ReadonlySet<string | undefined> = new Set<string>(modelNames)
@@ -73,7 +74,7 @@ export class ReadLog extends Context.Service<ReadLog, {
       const writing = yield* Semaphore.make(1)
       const entries = new Map<string, Entry>()
 
-      /** Runs the effect, and returns at the latest when the patience is over. The effect continues. */
+      /** Runs the effect, and returns when it has ended, or after `patience`. The effect continues then. */
       const patiently = <E>(effect: Effect.Effect<unknown, E>) =>
         Effect.forkIn(effect, scope).pipe(
           Effect.flatMap((fiber) => Effect.timeoutOption(Fiber.await(fiber), patience)),
@@ -107,7 +108,7 @@ export class ReadLog extends Context.Service<ReadLog, {
 
       let isScheduled = false
 
-      /** Writes in a minute, and again until nothing is left. */
+      /** Writes the entries after `writeInterval`, and again until no requests are left. */
       const writeLater: Effect.Effect<void> = Effect.suspend(() => {
         if (isScheduled) return Effect.void
         isScheduled = true
@@ -130,7 +131,9 @@ export class ReadLog extends Context.Service<ReadLog, {
           if (!entry.isWritten) {
             const { actor, address, route, target } = entry.read
             yield* writeLater
-            yield* Effect.logWarning("reads are not in the audit log yet; the entry is written when the store takes it")
+            yield* Effect.logWarning(
+              "reads are not in the audit log yet; the entry is written once the store is available"
+            )
               .pipe(Effect.annotateLogs({ route, target, actor, address }))
           }
           yield* Deferred.succeed(entry.settled, undefined)
@@ -169,7 +172,7 @@ export class ReadLog extends Context.Service<ReadLog, {
         if (entries.size >= maxEntries && !entries.has(exactKey)) dropWritten(period)
         const isExact = entries.has(exactKey) || entries.size < maxEntries
         const place = isExact ? exact : { ...exact, target: "*", address: "several" }
-        // without the hour: while the store takes no entries there is one of these for all hours, so their number is bounded
+        // without the hour: while the store is unavailable, there is one such entry for all hours, so the number of entries is bounded
         const key = isExact ? exactKey : keyOf(place)
         const found = entries.get(key)
         if (found !== undefined && (found.read.period === period || !isInStore(found))) {
@@ -186,7 +189,7 @@ export class ReadLog extends Context.Service<ReadLog, {
           settled
         }
         const settling = Effect.forkIn(Effect.interruptible(settle(entry)), scope)
-        // a request that is interrupted must not leave an entry that others wait for
+        // an interrupted request must not leave an entry for which other requests wait
         yield* Effect.uninterruptible(Effect.suspend(() => {
           entries.set(key, entry)
           return settling

@@ -22,7 +22,7 @@ const ChangeView = Schema.Struct({
   generation: Schema.Number,
   kind: Kind,
   origin: Schema.Literals(["backfill", "poll", "sweep", "refresh"]),
-  reason: Schema.NullOr(Schema.String).annotate({ description: "Why the record counts as deleted" }),
+  reason: Schema.NullOr(Schema.String).annotate({ description: "Why the record was published as deleted" }),
   transitions: Schema.Array(Schema.String).annotate({ description: "Names, without values" }),
   paths: Schema.Array(Schema.String).annotate({
     description: "Changed paths (JSON Pointer), without values; at most 200"
@@ -30,7 +30,7 @@ const ChangeView = Schema.Struct({
   changed_at: Instant,
   detected_at: Schema.String,
   cause: Schema.NullOr(Schema.Struct({ plugin: Schema.String, delivery: Schema.Number })).annotate({
-    description: "The write of a plugin that caused the change; null if it came from elsewhere"
+    description: "The write of a plugin that caused the change; null if the cause is external"
   })
 })
 export type ChangeView = typeof ChangeView.Type
@@ -49,10 +49,12 @@ const StepView = Schema.Struct({
 export const ChangePath = Schema.Struct({
   change: ChangeView,
   event_id: Schema.String,
-  caused_by: Neighbor.annotate({ description: "The event that the plugin reacted to, whose write caused this change" }),
+  caused_by: Neighbor.annotate({
+    description: "The event to which the plugin reacted with the write that caused this change"
+  }),
   kafka: Schema.NullOr(Schema.Struct({
     published: Schema.Boolean,
-    waiting: Schema.Number.annotate({ description: "Events that are published before it" }),
+    waiting: Schema.Number.annotate({ description: "Events that must be published first" }),
     key: Schema.String,
     place: Schema.NullOr(Schema.Struct({
       topic: Schema.String,
@@ -80,7 +82,9 @@ export const ChangePath = Schema.Struct({
     })),
     steps: Schema.Array(StepView),
     echoes: Schema.Array(ChangeView).annotate({ description: "Changes that the writes of this delivery caused" })
-  })).annotate({ description: "A delivery that was settled without a step or write leaves no trace and is not listed" })
+  })).annotate({
+    description: "A delivery that was settled without a step or write is not stored, so it is not listed"
+  })
 })
 export type ChangePath = typeof ChangePath.Type
 
@@ -115,7 +119,7 @@ export const changes = HttpApiGroup.make("changes").add(
     error: [NotFound, StoreUnavailable]
   }).annotate(ShowsRecords, true).annotate(
     OpenApi.Description,
-    "Lists events from the newest to the oldest, without content. One request searches 20,000 positions of the log at most, so a page may " +
+    "Lists events from the newest to the oldest, without content. One request searches at most 20,000 positions of the log, so a page may " +
       "have fewer events than `limit`, or none, although `next` is not null. With `id` it finds all events of the record at once."
   ),
   HttpApiEndpoint.get("path", "/v1/changes/:position", {

@@ -2,7 +2,7 @@
  * Handlers for people who look for a change.
  *
  * Invariants
- * 1. Content is sent only after the audit log has an entry for it. If the store does not take the entry, the response is 503
+ * 1. Content is sent only after the audit log has an entry for it. If the store cannot save the entry, the response is 503
  * 2. A response without such an entry contains names, paths and ids, but no value   (I11)
  */
 import * as Clock from "effect/Clock"
@@ -25,7 +25,7 @@ import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { ChangePath, ChangeView } from "./ChangeApi.ts"
 
 const defaultLimit = 50
-/** Positions that one search reads at most. */
+/** Maximum number of positions that one search reads. */
 const searchedPositions = 20_000
 const mostPaths = 200
 

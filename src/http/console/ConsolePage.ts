@@ -31,7 +31,7 @@ const policy = [
 const page = Effect.gen(function*() {
   const caller = yield* CurrentCaller
   const right = caller?.scope ?? "read"
-  const session = caller?.means === "session"
+  const session = caller?.authenticatedBy === "session"
   return HttpServerResponse.text(
     `<!doctype html>
 <html lang="en">

@@ -15,7 +15,7 @@ export const DeadLetterView = Schema.Struct({
   plugin: Schema.String,
   handler: Schema.String,
   integration: Schema.String,
-  /** null for a tick, and if the record was erased. */
+  /** Null for a tick, and if the record was erased. */
   event: Schema.NullOr(Schema.Struct({
     id: Schema.String,
     model: Model,
@@ -31,9 +31,9 @@ export const DeadLetterView = Schema.Struct({
   attempts: Schema.Number,
   created_at: Schema.String,
   died_at: Schema.String,
-  /** Number of deliveries of the same record that wait behind it. */
+  /** Number of deliveries of the same record that wait behind the dead letter. */
   parked: Schema.Number,
-  /** Whether it was sent again with a new journal. */
+  /** True if the dead letter was sent again with a new journal. */
   fresh: Schema.Boolean
 }).annotate({
   examples: [{
@@ -82,13 +82,13 @@ export const OutcomeView = Schema.Struct({
   path: Schema.NullOr(Schema.String),
   integration: Schema.NullOr(Schema.String),
   sent_at: Instant,
-  /** The delivery that sent it. It may be an earlier, settled delivery if the step is done once per record. */
+  /** The delivery that sent the write or ran the step. It may be an earlier, settled delivery if the step is done once per record. */
   delivery: Schema.Number,
   /** The model whose records show the effect of the write; null if no model that Rollcall reads shows it. */
   visible_in: Schema.NullOr(Model),
   /** The first record in which Rollcall saw the effect. */
   seen: Schema.NullOr(Schema.Struct({ model: Model, record: Schema.String, at: Schema.String })),
-  /** Where an operator can see whether it happened, as text. */
+  /** Where an operator can find out whether it happened, as text. */
   where_to_look: Schema.String,
   /** The command for each of the two resolutions. */
   commands: Schema.Struct({ happened: Schema.String, did_not_happen: Schema.String })
@@ -134,7 +134,7 @@ export const DeadLetterDetailView = Schema.Struct({
     step: Schema.String,
     /** Name of the write; null for a step that is not a write. */
     write: Schema.NullOr(Schema.String),
-    /** false: it was started, and its outcome is unknown. */
+    /** False if the step was started and its outcome is unknown. */
     done: Schema.Boolean,
     begun_at: Schema.String
   })),
@@ -262,7 +262,7 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
   }).annotate(
     OpenApi.Description,
     "Sends the planned dead letters again, spread evenly `over` a duration of at most a week. Each uses its journal " +
-      "unless `fresh` is true. 409 if other dead letters match the filter by now, and with `fresh` if one of them " +
+      "unless `fresh` is true. 409 if other dead letters match the filter now, and with `fresh` if one of them " +
       "has a write or step of unknown outcome. If the request is interrupted, the remaining ones stay dead letters: " +
       "make a new plan."
   ),

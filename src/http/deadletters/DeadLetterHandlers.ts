@@ -18,7 +18,7 @@ import type { DeadLetterView, OutcomeView } from "./DeadLetterApi.ts"
 
 const defaultLimit = 100
 
-/** Contains more properties than the schema names. Encoding the response drops them. */
+/** The view contains more properties than its schema names. The encoding of the response drops them. */
 const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
   const { event, failure, subject } = letter
   return {
@@ -33,7 +33,7 @@ const viewOf = (identity: LogIdentity, letter: DeadLetter): DeadLetterView => {
   }
 }
 
-/** Describes where an operator can see whether the write or step happened. */
+/** Describes where an operator can find out whether the write or step happened. */
 const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep): string => {
   const where = target === null ? "the other system" : `the system that ${target.integration} connects`
   if (write === null) {
@@ -51,7 +51,7 @@ const describeWhereToLook = ({ shownBy, target, write }: UnresolvedStep): string
 const outcomeOf = (letter: number, step: UnresolvedStep): OutcomeView => {
   const { begunAt, delivery, name, shownBy, state, target, write } = step
   const command = `rollcall deadletters resolve ${letter} --outcome ${name}`
-  // if the write creates a record, the record in which it was seen is the created one; otherwise it is only the changed one
+  // the record in which the write was seen is the created record only if the write creates one; otherwise it was only changed
   const created = write !== null && writes[write].visibleIn?.path === "" ? shownBy?.id ?? "" : ""
   const id = /^[\w.:-]+$/.test(created) ? created : "<id>"
   return {

@@ -79,7 +79,7 @@ const events = HttpApiEndpoint.get("events", "/v1/events", {
   OpenApi.Description,
   "Lists events in the order of the log. `next` is always present: pass it as `after` of the next request, with the same " +
     "filter. A page has fewer than `limit` events if it would otherwise exceed 8 MiB, and a page of a filter by kind or " +
-    "transition ends after 10,000 events of the log, so that only `next` tells how far it read. With `Accept: text/event-stream` " +
+    "transition ends after 10,000 events of the log, so only `next` shows how far it read. With `Accept: text/event-stream` " +
     "the same events are streamed: `id` is the position, `event` is the kind, `Last-Event-ID` resumes after it, and " +
     "comments keep the connection alive."
 )

@@ -26,7 +26,10 @@ const heartbeat = 15_000_000_000n
  */
 const readInterval = 250_000_000n
 const defaultLimit = 100
-/** Text of events that is kept in memory for each reader of a stream until it has received it; a larger event is sent alone. */
+/**
+ * Maximum size of the events that are in memory for each reader of a stream until the reader has received them. A larger event is sent
+ * alone.
+ */
 const maxChunkBytes = 512 * 1024
 
 // ---- GET /v1/events -----------------------------------------------------------------------------------------------
@@ -41,15 +44,15 @@ const eventPage = Effect.fnUntraced(function*(after: LogReader.ResumePoint, limi
 
 interface Reader {
   readonly after: LogReader.ResumePoint
-  /** When it may read again, monotonic ns. */
+  /** When the reader may read again, monotonic ns. */
   readonly notBefore: bigint
-  /** When it gets a comment if it gets nothing before, monotonic ns. */
+  /** When the reader gets a comment if it gets no event before, monotonic ns. */
   readonly silentUntil: bigint
 }
 
 /**
  * An endless stream of server-sent events after a position. Further rows are read only after the reader has received the previous
- * ones, so a slow reader delays only itself. Its stream ends if the log is pruned beyond its position (I1).
+ * ones, so a slow reader delays only itself. The stream ends if the log is pruned beyond the reader's position (I1).
  */
 const eventStream = Effect.fnUntraced(function*(start: LogReader.ResumePoint, limit: number, filter: LogFilter) {
   const store = yield* Store
@@ -65,7 +68,7 @@ const eventStream = Effect.fnUntraced(function*(start: LogReader.ResumePoint, li
     if (texts.length > 0) return [Buffer.concat(texts), reader] as const
     if (!atEnd) return [Buffer.from(`: no event matches so far\nid: ${idOf(next)}\n\n`), reader] as const
     const silence = silentUntil - readAt
-    // also while others' events arrive all the time: without the id, the position of a reader with a filter would expire
+    // This happens even while other events arrive all the time: without the id, the position of a reader with a filter would expire.
     const news = silence > 0n && Option.isSome(
       yield* Effect.timeoutOption(store.awaitLog(next.position), Duration.nanos(silence))
     )

@@ -1,9 +1,9 @@
 /**
- * Reads the event log for readers that hold a position.
+ * Reads the event log for readers that resume from a position.
  *
  * Invariants
  * 1. A reader that resumes from `next` misses no event that its filter selects   (I1, I5, R4)
- * 2. If a position cannot be resumed without a gap, the result is `PositionGone` and never a list of other events. This includes a
+ * 2. If a position cannot be resumed without a gap, the result is `PositionGone`, and never a list of other events. This includes a
  *    log that was restored from an older copy and has since grown beyond the position with other events   (X14, X18)
  * 3. A page ends after a bounded part of the log, even if nothing matches
  *
@@ -21,17 +21,17 @@ import * as ResponsePage from "./ResponsePage.ts"
 /** The position from which a reader resumes; its chain is checked against this log. */
 export type ResumePoint = Pick<LogEntry, "position" | "chain">
 
-/** Where a reader starts; without either, at the oldest event that is kept. */
+/** Where a reader starts. If neither is given, it starts at the oldest event that is kept. */
 export interface Start {
   /** A position, or `latest`. */
   readonly after?: string | undefined
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly since?: number | undefined
 }
 
 /**
- * Rows of the log that one page reads at most if the filter names kinds or transitions, which no index has. 10,000 rows of 2 KB take about
- * 13 ms on SQLite and 8 ms on PostgreSQL.
+ * Maximum number of rows of the log that one page reads if the filter names kinds or transitions, which are in no index. 10,000 rows of 2
+ * KB take about 13 ms on SQLite and 8 ms on PostgreSQL.
  */
 const scannedRows = 10_000
 
@@ -70,7 +70,7 @@ export const resolve = Effect.fnUntraced(function*({ after, since }: Start) {
   const store = yield* Store
   if (after !== undefined && since !== undefined) {
     return yield* new PositionMalformed({
-      detail: "`after` and `since` both say where to start: give only one of them"
+      detail: "`after` and `since` both set the start: pass only one of them"
     })
   }
   if (since !== undefined) return yield* resolveTime(since)
@@ -95,7 +95,7 @@ interface LogPage {
   readonly atEnd: boolean
 }
 
-/** Reads a page of the log. If another copy of the store replaced it between two queries, the whole page is read once more. */
+/** Reads a page of the log. If another copy of the store replaced the store between two queries, the whole page is read once more. */
 export const readPage = (
   after: ResumePoint,
   limit: number,
@@ -120,7 +120,7 @@ export const readPage = (
       textOf,
       maxBytes
     )
-    // checked after the rows are read: rows that were pruned meanwhile would be missing from the page
+    // This is checked after the rows are read, because rows that were pruned in the meantime would be missing from the page.
     yield* requireContinuable(after)
     const scanned = upTo ?? newest.newest
     const { chains: [atNewest, atScanned, ...atEnds] } = yield* store.chains([

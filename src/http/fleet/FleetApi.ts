@@ -7,7 +7,7 @@ import { StoreUnavailable } from "../Problem.ts"
 import { page } from "../Schemas.ts"
 
 const ProcessView = Schema.Struct({
-  id: Schema.String.annotate({ description: "Another one after each start" }),
+  id: Schema.String.annotate({ description: "Each start of a process has a new id" }),
   current: Schema.Boolean.annotate({ description: "Whether this process sent the response" }),
   version: Schema.String,
   host: Schema.String,
@@ -19,13 +19,13 @@ const ProcessView = Schema.Struct({
   last_heartbeat_at: Schema.String,
   silence_seconds: Schema.Number.annotate({ description: "Time since the last heartbeat" }),
   state: Schema.Literals(["alive", "silent"]).annotate({
-    description: "`silent`: it sends no heartbeats, because it is frozen, was killed, or does not reach the database"
+    description: "`silent`: it sends no heartbeats, because it is frozen, was killed, or cannot reach the database"
   }),
   clock_offset_seconds: Schema.NullOr(Schema.Number).annotate({
     description: "How far its clock is ahead of the database's; null until it is measured"
   }),
   shards: Schema.Number.annotate({
-    description: "How many of the 64 shards it owns: it reads their streams and runs their deliveries"
+    description: "How many of the 64 shards it owns. The owner of a shard reads its streams and runs its deliveries"
   }),
   publishes: Schema.Boolean.annotate({ description: "Whether it publishes the event log to Kafka" }),
   dispatches: Schema.Boolean.annotate({
@@ -48,7 +48,7 @@ export type FleetView = typeof FleetView.Type
 export const fleet = HttpApiGroup.make("fleet").add(
   HttpApiEndpoint.get("list", "/v1/fleet", { success: FleetView, error: StoreUnavailable }).annotate(
     OpenApi.Description,
-    "Lists the processes that share the store, the one that started first at the front. A process that ended normally is not " +
+    "Lists the processes that share the store, in the order in which they started. A process that stopped normally is not " +
       "listed; one that was killed is listed for a day. All times are those of the database's clock."
   )
 )

@@ -1,7 +1,7 @@
 /**
  * The share of this process in the state of the fleet. Its readiness depends on the streams of its share, and it exports the gauges of
- * its share, so that a sum over all processes counts a value of the store once. The share is what the process owns; the process that
- * started first also has what no living process with an operating API owns.
+ * its share, so that a sum over all processes counts a value of the store once. The share contains all scopes that the process owns. The
+ * share of the process that started first also contains the scopes that no living process with an operating API owns.
  *
  * Gotchas
  * - For a moment after a takeover a stream may be in two shares, or in none. A process
@@ -12,13 +12,13 @@ import type { FleetProcess } from "../../store/Processes.ts"
 import { relayReader } from "../../store/Store.ts"
 
 export interface Share {
-  /** The streams of an integration. */
+  /** True if the streams of the integration are in the share. */
   readonly ofIntegration: (integration: string) => boolean
-  /** Publishing. */
+  /** True if publishing is in the share. */
   readonly ofRelay: boolean
-  /** The numbers of deliveries, of all shards together. */
+  /** True if the numbers of deliveries, of all shards together, are in the share. */
   readonly ofDeliveries: boolean
-  /** The fleet itself. */
+  /** True if the state of the fleet is in the share. */
   readonly ofFleet: boolean
   /** How many processes are alive. */
   readonly alive: number
@@ -28,11 +28,11 @@ export interface Share {
   readonly unowned: number
 }
 
-/** `self`: the id of this process. `processes`: in the order of their starts. */
+/** `self`: the id of this process. `processes`: in the order in which they started. */
 export const make = (self: string, processes: ReadonlyArray<FleetProcess>): Share => {
   const alive = processes.filter(({ state }) => state === "alive")
   const isListed = processes.some(({ id }) => id === self)
-  // a process without an operating API can be asked for nothing
+  // a process without an operating API cannot be queried
   const asked = alive.filter(({ address, id }) => address !== null || id === self)
   const first = asked[0]?.id
   const isHere = (isOwned: (scope: string) => boolean): boolean =>

@@ -11,7 +11,7 @@ import { Instant, Model, page } from "../Schemas.ts"
 const RecordFields = {
   integration: Schema.String,
   model: Schema.Literals(forgettableModels).annotate({
-    description: "A model, or `hris.employee` or `ats.user`: people that appear only in other records"
+    description: "A model, or `hris.employee` or `ats.user`: people who appear only in other records"
   }),
   id: Schema.String.annotate({ description: "The unified API's id, as events show it; not a name or an address" })
 }
@@ -28,7 +28,7 @@ export const ForgetPlanView = Schema.Struct({
   copies: Schema.Array(Schema.Struct({
     model: Model,
     records: Schema.Number,
-    ids: Schema.Array(Schema.String).annotate({ description: "The first hundred of them" })
+    ids: Schema.Array(Schema.String).annotate({ description: "The first hundred of these ids" })
   })).annotate({
     description:
       "Records that repeat its content: only that part is removed. Forget them too if their other content is personal"
@@ -36,7 +36,7 @@ export const ForgetPlanView = Schema.Struct({
   unreadable: Schema.Array(Schema.Struct({
     model: Model,
     id: Schema.String,
-    position: Schema.NullOr(Schema.Number).annotate({ description: "In the event log; null: a pending change" })
+    position: Schema.NullOr(Schema.Number).annotate({ description: "In the event log; null for a pending change" })
   })).annotate({
     description:
       "The first hundred rows of other records that cannot be decrypted, so they are not searched. Forget these "
@@ -102,7 +102,7 @@ export const forget = HttpApiGroup.make("forget").add(
   }).annotate(
     OpenApi.Description,
     "Forgets a record: removes it from the store, and its content from the records that repeat it, and never stores " +
-      "it again. The removal continues in the background, over restarts. 409 if the counts have changed since the plan."
+      "it again. The removal continues in the background, even after a restart. 409 if the counts have changed since the plan."
   ),
   HttpApiEndpoint.post("allow", "/v1/forget/allow", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
@@ -110,6 +110,6 @@ export const forget = HttpApiGroup.make("forget").add(
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
-    "Lets runs store a forgotten record again: with its next change, or by the next sweep. 409 while it is erased."
+    "Lets runs store a forgotten record again: with its next change, or by the next sweep. 409 while it is being erased."
   )
 )

@@ -2,12 +2,12 @@
  * Handlers for `/health/live` and `/health/ready`, and the readiness checks: the store, the streams, then other dependencies.
  *
  * Invariants
- * 1. A caller without a token gets the status of each part, and neither ids of integrations nor reasons, which may contain
- *    text of other systems   (I11)
+ * 1. A caller without a token gets the status of each part, but no ids of integrations and no reasons, because reasons may contain text
+ *    of other systems   (I11)
  *
  * Gotchas
- * - Readiness is that of one process: a stream that another process reads does not count.
- * - A blocked stream counts as started, because the broken connection of one customer must not fail a rollout.
+ * - Each process reports its own readiness: streams that another process reads do not affect it.
+ * - A blocked stream is treated as started, because the broken connection of one customer must not fail a rollout.
  */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -25,9 +25,12 @@ import type { StreamView } from "../streams/StreamApi.ts"
 /** A dependency of readiness, or a part of the process that only has remarks. */
 export interface Dependency {
   readonly name: string
-  /** Why it is not ready; null if it is ready. Absent: readiness does not depend on it. */
+  /** Why the dependency is not ready; null if it is ready. Absent if readiness does not depend on it. */
   readonly problem?: Effect.Effect<string | null>
-  /** A remark for people while it is ready; null for none. `overview`: as it was last read; null if it never was. */
+  /**
+   * A remark for people while the dependency is ready; null if there is none. `overview`: the last overview that was read; null if none
+   * was read yet.
+   */
   readonly remark?: (overview: Overview | null) => Effect.Effect<string | null>
 }
 
@@ -42,7 +45,7 @@ const describeWaiting = (stream: StreamView): string =>
 interface Input {
   /** The overview, or the last one that was read if the store does not answer. */
   readonly overview: Effect.Effect<Pick<Cached<Overview>, "value" | "stale">, StoreError>
-  /** Whether this process answers for the streams of an integration. */
+  /** Whether this process is responsible for the streams of an integration. */
   readonly isOwn: (integration: string) => boolean
   readonly dependencies: ReadonlyArray<Dependency>
 }

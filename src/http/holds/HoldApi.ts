@@ -35,7 +35,7 @@ export type HoldView = typeof HoldView.Type
 const HeldRecord = Schema.Struct({
   id: Schema.String,
   status: Schema.Literals(["held", "rejected"]),
-  /** Why the record counts as deleted; null if it does not. */
+  /** Why the record is deleted; null if its change is not a delete. */
   reason: Schema.NullOr(Schema.String),
   changed_at: Instant,
   detected_at: Schema.String
@@ -97,7 +97,7 @@ export const holds = HttpApiGroup.make("holds").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Publishes the held changes, with `origin=backfill` as backfill events. 409 if the records of the hold or their " +
+    "Publishes the held changes; with `origin=backfill`, as backfill events. 409 if the records of the hold or their " +
       "content have changed since the `plan`. `silent=true` (scope holds only) accepts the new content without publishing events. The response comes at once, and the hold is `approving` " +
       "until all its changes are published. This also works for a paused or blocked stream. If the stream is no " +
       "longer read, the changes are published once it is read again, and `waiting_reason` says so."

@@ -2,8 +2,8 @@
  * Handlers for holds: list them, and record the operator's decision. Every decision is logged.
  *
  * Gotchas
- * - An approval cannot be undone, so it requires a plan: the hash of the records that the operator has seen. A rejection
- *   publishes nothing and can still be approved, so it requires none.
+ * - An approval cannot be undone, so it requires a plan: the hash of the records that the operator has seen. A rejection publishes
+ *   nothing and can be followed by an approval, so it requires no plan.
  * - A decision is written to the store, and the process that reads the stream carries it out. So an operator can decide
  *   while the stream is not read.
  */

@@ -1,5 +1,5 @@
 /**
- * Logs occurrences that a client can cause without limit: the first one at once, and then once a minute how many there were.
+ * Logs occurrences that a client can cause without limit: the first occurrence at once, and then once a minute the number of further ones.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -7,7 +7,10 @@ import * as Scope from "effect/Scope"
 
 const interval = Duration.minutes(1)
 
-/** Returns the function to call for each occurrence. Of several occurrences, only the last address and its details are logged. */
+/**
+ * Returns the function to call for each occurrence. If there are several, only the address and the details of the last occurrence are
+ * logged.
+ */
 export const make = Effect.fnUntraced(function*(message: string) {
   const scope = yield* Scope.Scope
   let unlogged = 0

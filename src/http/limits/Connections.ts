@@ -1,10 +1,10 @@
 /**
- * The server of Node.js, with limits on connections: how many there are, how long a request may take to arrive, and how long
- * a client may leave its response unread.
+ * The server of Node.js, with limits on connections: their number, the time in which a request must arrive, and the time for which a
+ * client may leave its response unread.
  *
  * Gotchas
- * - A connection without traffic is not idle while its request is running: an audit may take minutes. It is closed only if
- *   bytes wait to be sent and the client reads none, or if no request is running.
+ * - A connection without traffic is not idle while its request is running, because an audit may take minutes. A connection is closed only
+ *   if no request is running, or if bytes wait to be sent and the client reads none.
  * - Node.js applies no limit to a connection whose request to change the protocol (`Upgrade`) is accepted. Such a request is
  *   therefore answered as if it had no such header; clients in Java send it with their first request.
  */
@@ -27,7 +27,7 @@ const handshakesFailed = Metric.counter("rollcall_http_handshakes_failed_total",
     "Connections to the operating API that failed before the first request: no accepted client certificate, or no TLS",
   incremental: true
 })
-/** Also counts readers that `PageBudget` cuts. */
+/** Includes the readers that `PageBudget` disconnects. */
 export const readersCut = Metric.counter("rollcall_http_readers_cut_total", {
   description: "Connections to the operating API that were closed because the client did not read its response",
   incremental: true
@@ -36,8 +36,8 @@ export const readersCut = Metric.counter("rollcall_http_readers_cut_total", {
 const isRunning = (running: WeakMap<Socket, number>, socket: Socket): boolean => (running.get(socket) ?? 0) > 0
 
 /**
- * Requests of one connection that run at the same time. They are answered in order, so each finished answer waits in memory for the ones
- * before it.
+ * Maximum number of requests of one connection that run at the same time. Responses are sent in order, so each finished response waits in
+ * memory for the earlier ones.
  */
 const maxRunning = 8
 
@@ -54,7 +54,7 @@ const cutStalled = (server: Server, onCut: (address: string) => void): void => {
     }
   }
   server.on("request", count)
-  // of a request with `Expect: 100-continue`, in place of "request"
+  // Node.js emits this event instead of "request" for a request with `Expect: 100-continue`.
   server.on("checkContinue", count)
   server.on("timeout", (socket: Socket) => {
     if (isRunning(running, socket) && socket.writableLength === 0) return

@@ -13,7 +13,7 @@ export interface Limits {
   /** Time without progress after which a client that does not read its response is disconnected. */
   readonly stall: Duration.Input
   readonly bodyBytes: number
-  /** Pages that are being made or were not received yet, over all connections; at least one page of `maxPageBytes`. */
+  /** Total size of pages that are being made or were not received yet, over all connections; at least one page of `maxPageBytes`. */
   readonly pageBytes: number
   /** How long a request waits for the memory of its page. */
   readonly pageWait: Duration.Input
@@ -21,9 +21,9 @@ export interface Limits {
   readonly pageReceipt: Duration.Input
 }
 
-/** A page of a thousand ordinary rows is far smaller. */
+/** Maximum size of a page. A page of a thousand ordinary rows is far smaller. */
 export const maxPageBytes = 8 * 1024 * 1024
-/** The header `Retry-After` of a refused request, seconds. */
+/** The header `Retry-After` of a refused request, in seconds. */
 export const retryAfter = "30"
 
 export const defaults: Limits = {

@@ -2,8 +2,8 @@
  * Limits the memory of pages that clients have requested and not received yet, over all connections.
  *
  * Invariants
- * 1. Pages are made only while there is memory for the largest one, so the limit holds whatever sizes they turn out to have   (I9)
- * 2. While a request waits for memory, no page that its client receives slowly keeps it for longer than `pageReceipt`
+ * 1. A page is made only while there is memory for the largest possible page, so the limit is kept whatever the size of the page is   (I9)
+ * 2. While a request waits for memory, a page that another client receives slowly keeps its memory for at most `pageReceipt`
  *
  * Gotchas
  * - An unread page of 8 MiB takes about 29 MiB: its rows, its text and its bytes.
@@ -26,7 +26,10 @@ import { readersCut } from "./Connections.ts"
 import { type Limits, maxPageBytes, retryAfter } from "./Limits.ts"
 
 export class PageBudget extends Context.Service<PageBudget, {
-  /** Makes a page as soon as there is memory for it, which the end of its response releases; otherwise the response is 503. */
+  /**
+   * Makes a page as soon as there is memory for it. The memory is released when the response has ended. If there is no memory in time,
+   * the response is 503.
+   */
   readonly hold: <E, R>(
     page: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
   ) => Effect.Effect<HttpServerResponse.HttpServerResponse, E, R | HttpServerRequest>
@@ -35,14 +38,14 @@ export class PageBudget extends Context.Service<PageBudget, {
 const busy = Effect.map(
   HttpServerRespondable.toResponse(
     new TooManyPages({
-      detail: "clients have not read the pages that they requested before",
+      detail: "clients have not yet received the pages that they requested earlier",
       hint: "try again, with a smaller `limit`"
     })
   ),
   HttpServerResponse.setHeader("retry-after", retryAfter)
 )
 
-/** How often a waiting request looks for memory (ms). */
+/** Interval at which a waiting request looks for memory (ms). */
 const retryInterval = 50
 
 const make = Effect.fnUntraced(function*({ pageBytes, pageReceipt, pageWait }: Limits) {
@@ -52,7 +55,7 @@ const make = Effect.fnUntraced(function*({ pageBytes, pageReceipt, pageWait }: L
   const maxTries = Duration.toMillis(pageWait) / retryInterval
   const maxAge = Duration.toNanosUnsafe(pageReceipt)
   const memory = Semaphore.makeUnsafe(Math.max(pageBytes, maxPageBytes))
-  /** Response that holds a page → since when, monotonic ns; the oldest first. */
+  /** By response: when its page was made (monotonic ns), the oldest first. */
   const unread = new Map<ReturnType<typeof NodeHttpServerRequest.toServerResponse>, bigint>()
 
   const cutOldest = Effect.gen(function*() {

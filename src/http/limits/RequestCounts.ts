@@ -27,14 +27,14 @@ const isInvalid = (status: number, route: string): boolean =>
   status === 400 || status === 405 || status === 413 || status === 415 || status === 422 ||
   (status === 404 && route === "none")
 
-/** The right of the caller, which is known only further inside. */
+/** The right of the caller, which only the inner middleware knows. */
 const Right = Context.Reference<{ scope: Scope | "none" }>("rollcall/http/Right", {
   defaultValue: () => ({ scope: "none" })
 })
 
 type Handler<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 
-/** The inner middleware: what it gets has passed the access control. */
+/** The inner middleware. Its requests have passed the access control. */
 export const noteRight = <E, R>(handler: Handler<E, R>) =>
   Effect.gen(function*() {
     const right = yield* Right
@@ -42,7 +42,10 @@ export const noteRight = <E, R>(handler: Handler<E, R>) =>
     return yield* handler
   })
 
-/** Makes the outer middleware, which gets the final response. A request whose client disconnected before has the status `closed`. */
+/**
+ * Makes the outer middleware, which gets the final response. A request whose client disconnected before the response has the status
+ * `closed`.
+ */
 export const make = Effect.map(
   BoundedLog.make("requests were refused because they are invalid"),
   (log) => <E, R>(handler: Handler<E, R>) =>

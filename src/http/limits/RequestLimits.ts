@@ -2,8 +2,8 @@
  * Limits on one request: the size of its body, and the number of readers that follow the event log.
  *
  * Gotchas
- * - A reader counts until its response closes. Node.js reports the close even if the event stream never started.
- * - A request without a token is refused and does not count as a reader: otherwise many of them could use up the limit.
+ * - A reader is counted until its response is closed. Node.js reports that even if the event stream never started.
+ * - A request without a token is refused and not counted as a reader. Otherwise such requests could use up the limit.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as ByteSize from "effect/ByteSize"
@@ -26,7 +26,7 @@ export const isTooLarge = (cause: Cause.Cause<unknown>): boolean =>
       error.reason.reason === "BodyTooLarge"
   })
 
-/** The rest of the body is not read, so the connection cannot be used again. */
+/** Refuses the request. The rest of the body is not read, so the connection cannot be used again. */
 export const respondTooLarge = (limit: number) =>
   Effect.map(
     HttpServerRespondable.toResponse(

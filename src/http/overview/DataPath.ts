@@ -5,12 +5,12 @@ import type { StreamView } from "../streams/StreamApi.ts"
 import { relayPatience } from "./Matters.ts"
 import type { Step, StreamRow } from "./OverviewApi.ts"
 
-/** Positions in the log at one moment; our clock, ms. */
+/** Positions in the log at one moment; our clock, in ms. */
 export interface Positions {
   readonly at: number
   readonly newest: number
   readonly published: number
-  /** null: no handler reads the log. */
+  /** Null if no handler reads the log. */
   readonly dispatched: number | null
 }
 
@@ -24,13 +24,13 @@ export interface Input {
   readonly holds: ReadonlyArray<string>
   readonly plugins: PluginList
   readonly publishes: boolean
-  /** Since when the oldest event waits that is not in Kafka; our clock, ms. */
+  /** Since when the oldest event waits that is not in Kafka; our clock, in ms. */
   readonly unpublishedSince: number | null
 }
 
-/** The newest poll of a stream counts if it ended at most this long ago, ms. */
+/** The newest poll of a stream is used if it ended at most this long ago, in ms. */
 const window = 60_000
-/** A handler whose oldest delivery waits longer is late, ms. */
+/** A handler whose oldest delivery waits longer is late, in ms. */
 const deliveryPatience = 300_000
 
 const earliest = (times: ReadonlyArray<string | null>): string | null =>

@@ -35,13 +35,13 @@ export interface Input {
   readonly plugins: PluginList
   readonly deadLetters: ReadonlyArray<DeadLetterGroup>
   readonly processes: ReadonlyArray<FleetProcess>
-  /** Events that are not in Kafka yet, and since when the oldest of them waits (our clock, ms); null without Kafka. */
+  /** Events that are not in Kafka yet, and since when the oldest of them waits (our clock, in ms); null without Kafka. */
   readonly relay: { readonly waiting: number; readonly oldestAt: number | null } | null
-  /** null if it is not known. */
+  /** Null if it is not known. */
   readonly disk: DiskSpace | null
 }
 
-/** A relay whose oldest event waits longer is late, ms. */
+/** A relay whose oldest event waits longer is late, in ms. */
 export const relayPatience = 60_000
 /** Less free space than this share, and than this number of bytes, needs attention. */
 const [leastShare, leastBytes] = [0.1, 5 * 1024 ** 3]

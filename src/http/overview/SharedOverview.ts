@@ -29,12 +29,12 @@ import { type DeadLetterGroup, mattersOf } from "./Matters.ts"
 import type { OverviewView, StreamRow } from "./OverviewApi.ts"
 import { rowsOf } from "./StreamRows.ts"
 
-/** Time between two reads, ms: at least, at most, and as a multiple of the time that the last read took. */
+/** Time between two reads, in ms: at least, at most, and as a multiple of the time that the last read took. */
 const [shortest, longest, share] = [2_000, 30_000, 25] as const
-/** How long positions are kept for rates, ms. */
+/** How long positions are kept for rates, in ms. */
 const rateWindow = 60_000
 const mostMatters = 200
-/** How often the size of the store is read, ms: PostgreSQL looks at all files of the database. */
+/** Interval between two reads of the size of the store, in ms: PostgreSQL looks at all files of the database for it. */
 const sizeInterval = 60_000
 
 export interface Snapshot {
@@ -43,7 +43,7 @@ export interface Snapshot {
   readonly text: string
   readonly rows: ReadonlyArray<StreamRow>
   readonly sample: HistorySample
-  /** When it was read; our clock, ms. */
+  /** When it was read; our clock, in ms. */
   readonly at: number
 }
 
@@ -54,7 +54,7 @@ export interface Options {
   readonly folder: string | null
 }
 
-/** The handlers with dead letters. The oldest letter of each tells since when and why. */
+/** The handlers with dead letters. The oldest dead letter of each handler shows since when and why. */
 const deadLetterGroups = Effect.fnUntraced(function*({ items }: PluginList) {
   const { backlog, deadLetters } = yield* Deliveries
   const handlers = items.flatMap(({ handlers, plugin }) =>
@@ -142,9 +142,9 @@ interface Read {
 }
 
 export class SharedOverview extends Context.Service<SharedOverview, {
-  /** `fresh`: read for this request. Otherwise the state may be as old as `pause` tells. */
+  /** `fresh`: read for this request. Otherwise the state may be as old as `pause`. */
   readonly get: (fresh: boolean) => Effect.Effect<Snapshot, StoreError>
-  /** How long a client waits before it asks again, ms. */
+  /** How long a client waits before it asks again, in ms. */
   readonly pause: Effect.Effect<number>
 }>()("rollcall/http/SharedOverview") {
   static readonly layer = (

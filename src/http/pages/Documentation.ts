@@ -3,7 +3,7 @@
  *
  * Gotchas
  * - The page has 3 MB, so it is built on the first request for it. Its temporary router is discarded; the page is cached.
- * - It is kept as bytes: Node.js would encode text again for each response, and keep that until the client has received it.
+ * - The page is kept as bytes. Node.js would encode a text again for each response, and keep the bytes until the client has received them.
  * - The library behind it writes style sheets while it runs, so the policy cannot name them by their hashes.
  */
 import * as Effect from "effect/Effect"

@@ -32,7 +32,7 @@ export const localPath = (path: string | undefined): string =>
     ? path
     : "/"
 
-/** Where a browser without a session is sent. */
+/** Redirects a browser without a session to the login page. */
 export const loginFor = (url: string) => redirectTo(`/login?to=${encodeURIComponent(localPath(url))}`)
 
 interface Form {
@@ -111,7 +111,7 @@ export const layer = (access: Reachability) => {
     }
     const { id, secret } = started
     yield* Effect.annotateLogs(Effect.logInfo("signed in"), {
-      token: grant.caller.means,
+      token: grant.caller.authenticatedBy,
       address: addressOf(request),
       session: id
     })
@@ -134,7 +134,7 @@ export const layer = (access: Reachability) => {
     return HttpServerResponse.expireCookieUnsafe(redirectTo("/login"), name, options)
   })
 
-  /** Ends all sessions with the operate token, and those with the read token only. */
+  /** Ends all sessions if the caller has the operate right; else only the sessions with the read right. */
   const signOutEverywhere = Effect.gen(function*() {
     const caller = yield* CurrentCaller
     if (caller?.scope === "operate") yield* endSessions("all", {})

@@ -5,7 +5,7 @@
  * - `Referrer-Policy: no-referrer` would be stricter, but with it browsers send `Origin: null` with forms of our own pages.
  * - A response that sets its own `Content-Security-Policy` keeps it.
  * - JSON that a user opens by a link is shown; otherwise a browser saves it. Without the file name a browser would take the name from
- *   the address, so a link could make a user save an answer as `setup.bat`.
+ *   the address, so a link could make a user save a response as `setup.bat`.
  */
 import * as Effect from "effect/Effect"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
@@ -24,7 +24,7 @@ const headers = {
 /** For responses that are not pages: a browser must not execute, embed or submit anything in them. */
 const nothing = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-/** A year; only for this host, because others of its domain may not use TLS. */
+/** For a year, and only for this host, because other hosts of the domain may not use TLS. */
 const transportSecurity = { "strict-transport-security": "max-age=31536000" }
 
 const isJson = (contentType: string | undefined): boolean =>

@@ -24,7 +24,7 @@ export const UnconfirmedList = Schema.Struct({
   items: Schema.Array(Schema.Struct({
     integration: Schema.String,
     model: Model,
-    /** Where the effect was searched for: a record, or all records of a candidate or a job. */
+    /** The record in which the effect should appear, or a candidate or job for all of its records. */
     record: Schema.String,
     write: Schema.String,
     plugin: Schema.String,

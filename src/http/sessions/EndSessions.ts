@@ -6,9 +6,12 @@ import { Sessions } from "../access/Sessions.ts"
 
 /** Returns how many sessions ended. */
 export const endSessions = Effect.fnUntraced(function*(target: string, which: SessionSelection) {
-  const { endEach } = yield* Sessions
+  const { endSelected } = yield* Sessions
   const at = yield* Clock.currentTimeMillis
-  const count = yield* endEach(which, (count) => ({ at, command: "sessions.end", target, detail: `${count} ended` }))
+  const count = yield* endSelected(
+    which,
+    (count) => ({ at, command: "sessions.end", target, detail: `${count} ended` })
+  )
   if (count > 0) yield* Effect.annotateLogs(Effect.logInfo("sessions ended"), { target, count })
   return count
 })

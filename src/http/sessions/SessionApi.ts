@@ -19,16 +19,16 @@ const SessionView = Schema.Struct({
 })
 export type SessionView = typeof SessionView.Type
 
-const Ended = Schema.Struct({ ended: Schema.Number.annotate({ description: "How many sessions were ended" }) })
+const Ended = Schema.Struct({ ended: Schema.Number.annotate({ description: "Number of sessions that were ended" }) })
 
 export const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView), error: StoreUnavailable }).annotate(
     OpenApi.Description,
-    "Lists the sessions that are open in any process, the one without a request for the longest time first."
+    "Lists the sessions that are open in any process, those with the oldest last request first."
   ),
   HttpApiEndpoint.delete("endAll", "/v1/sessions", { success: Ended, error: StoreUnavailable }).annotate(
     OpenApi.Description,
-    "Ends every session in every process, also the one that this request belongs to. Their streams of events end a few seconds later."
+    "Ends every session in every process, including the session of this request. Their streams of events end a few seconds later."
   ),
   HttpApiEndpoint.delete("end", "/v1/sessions/:id", {
     params: { id: Schema.String },

@@ -1,7 +1,7 @@
 /**
- * The state of the process, read from the store: every stream with its counts, every integration and open holds. The HTTP
- * API, the metrics, the console and readiness all use this overview. Streams that are no
- * longer configured and derived streams are left out: they are not read, so they must not raise an alert.
+ * The state of the process, read from the store: every stream with its counts, every integration and open holds. The HTTP API, the
+ * metrics, the console and readiness all use this overview. Derived streams, and streams that are no longer configured, are left out:
+ * they are not read, so they must not raise an alert.
  *
  * Gotchas
  * - The views contain more properties of the stored states than their schemas name. Encoding a response drops them.
@@ -24,7 +24,7 @@ export interface LogProgress {
   readonly newest: number
   /** The position up to which the log is in Kafka. */
   readonly published: number
-  /** When the oldest event was detected that is not in Kafka; our clock, ms. Null if there is none, or it cannot be read. */
+  /** When the oldest event that is not in Kafka was detected; our clock, in ms. Null if there is no such event, or if it cannot be read. */
   readonly unpublishedSince: number | null
 }
 
@@ -77,7 +77,7 @@ export const holdView = (hold: ListedHold, stream: StreamState | null): HoldView
 
 const maxHolds = 1_000
 
-/** An empty list if the integration was erased. */
+/** The view of the integration in a list; an empty list if the integration was erased. */
 export const integrationView = (
   integration: IntegrationState,
   streams: ReadonlyArray<StreamView>
@@ -99,15 +99,15 @@ export const integrationView = (
 }
 
 /**
- * Age of the watermark by the clock of the API server, from which the watermark comes. Measured by our own clock, a server
- * clock that runs ahead would hide a stream that makes no progress (W4).
+ * Age of the watermark by the clock of the API server, from which the watermark comes. If it were measured by our clock, a server clock
+ * that is ahead would hide a stream that makes no progress (W4).
  */
 const freshnessOf = ({ clockOffsets, watermark }: StreamState, now: number): number | null =>
   watermark === null ? null : Math.max(0, (now + (knownOffset(clockOffsets) ?? 0) - watermark) / 1000)
 
 const noRows: StreamCounts = { live: 0, quarantined: 0, stale: 0, pending: {} }
 
-/** `position`: the newest one of the log when the state was read; `now`: our clock then, ms. */
+/** `position`: the newest position of the log when the state was read. `now`: our clock at that time, in ms. */
 const streamView = (state: StreamState, counts: StreamCounts, position: string, now: number): StreamView => {
   const { blocked, failing } = state
   return {
@@ -143,7 +143,7 @@ export interface StreamPage {
   readonly next: string | null
 }
 
-/** Reads some streams, without a look at the others. */
+/** Reads the streams of a page, and no others. */
 export const streamPage = Effect.fnUntraced(function*(query: StreamQuery) {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
@@ -168,7 +168,10 @@ export const pageOfOverview = ({ streams }: Overview, query: StreamQuery): Strea
   return { items, next: found.length > limit ? items.at(-1)!.stream : null }
 }
 
-/** How many rows are searched for the oldest event: a backfill may have stored millions of rows that are never published. */
+/**
+ * Maximum number of rows that are searched for the oldest event, because a backfill may have stored millions of rows that are never
+ * published.
+ */
 const searchedRows = 1_000
 
 /** A damaged row must not hide the rest of the overview. */

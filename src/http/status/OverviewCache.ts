@@ -7,7 +7,7 @@
  * 2. A fresh value contains everything that was committed before the request
  *
  * Gotchas
- * - There is no value before the first read has finished, so the server starts listening after it.
+ * - There is no value before the first read has finished, so the server starts listening after the first read.
  * - A read that takes too long is not interrupted, because interrupting waits for the running SQL statement. The read ends
  *   at the statement's own time limit, and its result is kept.
  */
@@ -35,12 +35,12 @@ import { type Overview, overview, pageOfOverview, type StreamPage, streamPage } 
 const readTimeout = Duration.millis(700)
 const readTimeoutNanos = Duration.toNanosUnsafe(readTimeout)
 
-/** How often the first read is awaited: every 100 ms, together with the read timeout about 5 s. */
+/** The waits between the attempts of the first read. Together with `readTimeout`, they take about 5 s. */
 const warmUpSchedule = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 43 }))
 
 export interface Cached<A> {
   readonly value: A
-  /** When the value was read; our clock, ms. */
+  /** When the value was read; our clock, in ms. */
   readonly at: number
   /** Why the value is not fresh; null if it was read for this request. */
   readonly stale: StoreError | null
@@ -55,7 +55,7 @@ const timedOut = new StoreError({
 
 interface CachedReads<A, R> {
   readonly whole: CachedRead<A>
-  /** Reads a part of the value. If the store does not answer, it is taken from the last value that was read as a whole. */
+  /** Reads a part of the value. If the store does not answer, `ofLast` takes the part from the last complete value. */
   readonly part: <B>(read: Effect.Effect<B, StoreError, R>, ofLast: (last: A) => B) => CachedRead<B>
 }
 
@@ -124,7 +124,7 @@ const withCurrentFreshness = (streams: ReadonlyArray<StreamView>, millis: number
     freshness_seconds: stream.freshness_seconds === null ? null : stream.freshness_seconds + millis / 1000
   }))
 
-/** Changes a cached value by its age, ms. */
+/** Changes a cached value by its age, in ms. */
 const aged = <A>(read: CachedRead<A>, change: (value: A, millis: number) => A): CachedRead<A> =>
   Effect.flatMap(read, (cached) =>
     Effect.map(
@@ -134,7 +134,7 @@ const aged = <A>(read: CachedRead<A>, change: (value: A, millis: number) => A): 
 
 export class OverviewCache extends Context.Service<OverviewCache, {
   readonly overview: CachedRead<Overview>
-  /** Streams without the rest of the overview, which would read all of them. */
+  /** A page of streams without the rest of the overview, which would read all streams. */
   readonly streams: (query: StreamQuery) => CachedRead<StreamPage>
   readonly plugins: CachedRead<PluginList>
   readonly processes: CachedRead<ReadonlyArray<FleetProcess>>

@@ -1,12 +1,12 @@
 /**
- * Groups the streams that are not read for the same reason, and says why. A broken integration fails in all its streams, so
- * it is one line for people instead of one per model.
+ * Groups the streams that are not read for the same reason, and describes the reason. If an integration is broken, all its streams fail,
+ * and people see one line instead of one per model.
  */
 import type { StreamView } from "../streams/StreamApi.ts"
 
 export interface StreamGroup {
   readonly integration: string
-  /** At least one. Several only if they have the same cause. */
+  /** At least one stream. Several streams have the same cause. */
   readonly streams: ReadonlyArray<StreamView>
   /** Why the streams are not read, since when, and what to do, as text; null if they are read. */
   readonly cause: string | null
@@ -69,7 +69,7 @@ export const pendingOf = ({ pending }: StreamView): number =>
 export const sumOf = (streams: StreamGroup["streams"], count: (stream: StreamView) => number): number =>
   streams.reduce((sum, stream) => sum + count(stream), 0)
 
-/** The freshness of the stream that is furthest behind, seconds; null if one has none. */
+/** The freshness of the stream that is furthest behind, in seconds; null if a stream has none. */
 export const freshnessOf = (streams: StreamGroup["streams"]): number | null =>
   streams.some(({ freshness_seconds }) => freshness_seconds === null)
     ? null

@@ -10,17 +10,17 @@ import { Instant, Limit, Model, oneOrMore, page } from "../Schemas.ts"
 
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
-  /** Starts at 1. Another pass follows if the one before may have skipped records. */
+  /** Starts at 1. Another pass follows if a pass may have skipped records. */
   pass: Schema.Number,
   records: Schema.Number,
   pages: Schema.Number,
   started_at: Schema.String,
   records_per_second: Schema.Number,
-  /** null during a backfill, because the API does not report the number of records. */
+  /** Null during a backfill, because the API does not report the number of records. */
   seconds_left: Schema.NullOr(Schema.Number)
 })
 
-/** Stored content is being redacted by rules that were added after it was stored. */
+/** Progress of redacting content that was stored before a rule was added. */
 const RedactionProgress = Schema.Struct({
   started_at: Schema.String,
   /** Rows that were rewritten. */
@@ -43,7 +43,7 @@ export const StreamView = Schema.Struct({
   complete_to: Instant,
   /** A position of the log. The events of all changes up to `complete_to` are at or before this position. */
   position: Schema.String,
-  /** Now − watermark, seconds; null until the first response of the API. */
+  /** Now − watermark, in seconds; null until the first response of the API. */
   freshness_seconds: Schema.NullOr(Schema.Number),
   records_live: Schema.Number,
   pending: Schema.Record(Schema.String, Schema.Number),
@@ -85,7 +85,7 @@ export const AuditView = Schema.Struct({
   pending: Schema.Record(Schema.String, Schema.Number),
   quarantined: Schema.Number,
   differing: Schema.Number,
-  /** At most one thousand. */
+  /** At most one thousand differences. */
   differences: Schema.Array(Schema.Struct({
     id: Schema.String,
     what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
@@ -106,7 +106,7 @@ export const streams = HttpApiGroup.make("streams").add(
     error: StoreUnavailable
   }).annotate(
     OpenApi.Description,
-    "Lists the streams in the order of integration and model, each with its phase, its progress, what it waits for and why it is " +
+    "Lists the streams in the order of integration and model, each with its phase, its progress, the reason why it waits, and the reason why it is " +
       "blocked. `next` is null on the last page; a page can have fewer streams than `limit`."
   ),
   HttpApiEndpoint.get("stream", "/v1/streams/:integration/:model", {

@@ -69,11 +69,11 @@ const budgetView = (account: string, usage: AccountUsage | null): StreamDetailVi
     waiting: usage.waiting,
     limit: usage.limit,
     paused_seconds: paused,
-    text: paused > 0 ? `${requests} The API asked for a pause: no request is sent for ${asText(paused)}.` : requests
+    text: paused > 0 ? `${requests} The API requested a pause: no request is sent for ${asText(paused)}.` : requests
   }
 }
 
-/** `interval`: between two polls, s. */
+/** `interval`: time between two polls, in s. */
 export const detailOf = (
   stream: StreamView,
   { account }: StreamState,

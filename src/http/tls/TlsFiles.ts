@@ -1,13 +1,12 @@
 /**
- * The certificate and key of the operating API, and what its clients' certificates must be signed by, from files that may be replaced
- * while the process runs.
+ * The certificate and key of the operating API, and the authorities that must have signed its clients' certificates, from files that may
+ * be replaced while the process is running.
  *
  * Gotchas
- * - A list of revoked certificates that is out of date refuses every client, as does one that does not cover each authority of the
- *   client's chain.
+ * - If a list of revoked certificates is out of date, or does not cover each authority of a client's chain, the client is refused.
  * - An OCSP response that is out of date is still sent.
- * - A certificate is checked when its connection begins. If authorities or revocations change, all connections are therefore closed,
- *   also those that have not finished their handshake: they use the lists of their beginning.
+ * - A certificate is checked when its connection starts. If authorities or revocations change, all connections are therefore closed. That
+ *   includes connections that have not finished their handshake, because they use the lists from their start.
  * - Node.js uses only the first list of a text, and ignores damaged certificates of authorities after the first one.
  */
 import * as Effect from "effect/Effect"
@@ -25,22 +24,22 @@ export interface TlsFiles {
   /** The server's certificate, followed by those of its intermediate authorities. */
   readonly certFile: string
   readonly keyFile: string
-  /** An OCSP response in DER: whether the authority revoked the certificate of the server; null: none is sent. */
+  /** An OCSP response in DER: whether the authority revoked the certificate of the server; null if none is sent. */
   readonly ocspFile: string | null
-  /** null: clients need no certificate. */
+  /** Null if clients need no certificate. */
   readonly clients: {
     /** The authorities that sign the certificates of clients. */
     readonly caFile: string
-    /** The lists of certificates that these authorities revoked; null: none is read. */
+    /** The lists of certificates that these authorities revoked; null if no list is read. */
     readonly crlFile: string | null
   } | null
 }
 
-/** The options of a TLS server: what the files contain. */
+/** The contents of the files, as options of a TLS server. */
 export interface TlsContent {
   readonly cert: string
   readonly key: string
-  /** Whether every connection must present a certificate that `ca` signed; then there is `ca`. */
+  /** Whether every client must present a certificate that an authority in `ca` signed. If so, `ca` is set. */
   readonly requestCert: boolean
   readonly ca?: Array<string>
   readonly crl?: Array<string>
@@ -80,7 +79,7 @@ const partsOf = (pem: string): Array<string> => {
 
 const loadClients = Effect.fnUntraced(function*({ caFile, crlFile }: NonNullable<TlsFiles["clients"]>) {
   const ca = partsOf(yield* read("ROLLCALL_HTTP_TLS_CLIENT_CA_FILE", caFile))
-  // without a certificate in the file no client would be accepted
+  // if the file had no certificate, no client would be accepted
   yield* check(
     () => ca.map((one) => new X509Certificate(one)),
     `${caFile} is not a certificate`,
@@ -96,7 +95,7 @@ const loadClients = Effect.fnUntraced(function*({ caFile, crlFile }: NonNullable
   return { ca, crl }
 })
 
-/** Whether this is an OCSPResponse (RFC 6960) with the status `successful`: a SEQUENCE as long as the file that begins with ENUMERATED 0. */
+/** Whether this is an OCSPResponse (RFC 6960) with the status `successful`: a SEQUENCE as long as the file that starts with ENUMERATED 0. */
 const isSuccessful = (der: Buffer): boolean => {
   const lengthBytes = (der[1] ?? 0) - 0x80
   const start = 2 + lengthBytes

@@ -56,13 +56,13 @@ const longestCheckpoint = 8_000
 const TopicCheckpoint = Schema.Struct({
   /** The number of partitions over which keys are spread. */
   partitions: Schema.Int,
-  /** Per partition: an offset that its end has reached; 0 or absent: nothing was published there. */
+  /** For each partition, an offset that its end has reached; 0 or absent if nothing was published to it. */
   ends: Schema.Array(Schema.Int),
-  /** The number of published events, and the positions of the first and the last; 0 = none. */
+  /** The number of published events, and the positions of the first and the last; 0 if there are none. */
   events: Schema.Int,
   first: Schema.Int,
   last: Schema.Int,
-  /** How the values of the published events are encoded, in words; absent: the default. */
+  /** How the values of the published events are encoded, in words; absent for the default. */
   form: Schema.optional(Schema.String)
 })
 /** Describes what one store published to a topic in one generation. */

@@ -8,7 +8,7 @@ import { formatPosition, type Json, type LogEntry, type LogIdentity, sequenceOf 
 import type { Model } from "../../domain/Model.ts"
 import { type JsonSchema, recordSchemaOf } from "../RecordSchema.ts"
 
-/** Create, update, delete, and read: the record existed before Rollcall saw it first. */
+/** Create, update, delete, or read (`r`): the record existed before Rollcall first read it. */
 const operationOf = ({ kind, origin }: LogEntry): "c" | "u" | "d" | "r" =>
   kind === "deleted" ? "d" : kind === "updated" ? "u" : origin === "backfill" ? "r" : "c"
 
@@ -40,7 +40,7 @@ const sourceOf = (identity: LogIdentity, entry: LogEntry) => ({
   restored: entry.restored
 })
 
-/** `log`: the address of the whole event, if the contents are too large for the topic; null: with the contents. */
+/** `log`: the address of the whole event if the contents are too large for the topic; null if the text includes the contents. */
 export const envelopeTextOf = (identity: LogIdentity, entry: LogEntry, log: string | null): Json => {
   const source = { ...sourceOf(identity, entry), ...(log === null ? {} : { stub: true, log }) }
   const content = (text: Json | null) => log === null ? text ?? "null" : "null"

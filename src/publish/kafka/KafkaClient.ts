@@ -8,8 +8,8 @@
  *    idempotence. Its scope ends and a new producer is created
  *
  * Gotchas
- * - Messages are read with kafkajs, whichever driver sends: of several aborted transactions of one producer in an answer,
- *   @platformatic/kafka skips only the last, and the relay's producers all have the same id.
+ * - Messages are read with kafkajs, whichever driver sends: if a response contains several aborted transactions of one producer,
+ *   @platformatic/kafka skips only the last one, and all producers of the relay have the same id.
  * - A reader may never receive the message at the end offset of a topic, because commit markers and aborted messages have
  *   offsets too. kafkajs reports the offsets that it skips.
  */

@@ -3,10 +3,10 @@
  *
  * Gotchas
  * - kafkajs keeps the certificates that it is made with. A client is therefore made for each producer, consumer and admin.
- * - A broker that refuses a token answers with a challenge (RFC 7628, section 3.2.3). The drivers take that for a success and fail
- *   with the next request, which does not say why. Tokens are therefore sent by our own provider.
- * - After such a challenge a broker accepts no other login on the connection. kafkajs tries one and fails with that error, so `explain`
- *   brings back the first one.
+ * - A broker that refuses a token answers with a challenge (RFC 7628, section 3.2.3). The drivers treat the challenge as a success, and
+ *   fail with the next request without a reason. Tokens are therefore sent by our own provider.
+ * - After such a challenge a broker accepts no other login on the connection. kafkajs tries another login and fails with that error, so
+ *   `explain` restores the first error.
  * - kafkajs logs in for each connection, and before a session at a broker ends. A broker does not allow a second login within a
  *   second, so tokens that are valid for less than `loginMargin` cannot be used.
  * - kafkajs repeats its log messages in the errors it throws, so its log goes to our debug level.
@@ -57,7 +57,7 @@ export interface Connection {
   readonly explain: (error: SinkError) => SinkError
 }
 
-/** The result makes a client for each run; that fails if certificates cannot be read or a token cannot be obtained. */
+/** Returns an effect that makes a new client each time. It fails if certificates cannot be read or a token cannot be obtained. */
 export const make = Effect.fnUntraced(
   function*(
     { brokers, compression: codec = "none", driver = "kafkajs", sasl, ssl }: KafkaConnection

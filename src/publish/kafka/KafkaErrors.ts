@@ -142,7 +142,7 @@ export const isConnectionClosed = ({ cause }: Unreachable): boolean =>
     name === "KafkaJSConnectionClosedError" || (name === "KafkaJSConnectionError" && code !== "ECONNREFUSED")
   )
 
-/** The broker rejected the batch for its size; it may accept a smaller one. */
+/** True if the broker rejected the batch because of its size, and may accept a smaller batch. */
 export const isBatchTooLarge = ({ cause }: Unreachable): boolean =>
   chainOf(cause).some((fault) => sizeErrors.has(typeOf(fault)))
 

@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import { entry } from "../../../test/integration/publish/Entries.ts"
 import { attributesOf, type LogEntry } from "../../domain/ChangeEvent.ts"
 import { modelNames } from "../../domain/Model.ts"
-import * as Headers from "./Headers.ts"
+import * as Headers from "./HeaderTemplate.ts"
 import {
   controlTopicOf,
   findTemplateError,

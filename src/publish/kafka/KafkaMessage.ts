@@ -4,7 +4,7 @@
  *
  * Invariants
  * 1. All events of one record go to one topic under one key   (I5)
- * 2. No record batch exceeds its topic's limit; an event that is too large on its own becomes a stub   (K1)
+ * 2. No record batch exceeds its topic's limit; an event that is too large by itself becomes a stub   (K1)
  *
  * Gotchas
  * - A recorded trace is named twice: by the attribute of CloudEvents, and by the header that tracing libraries read. Both are the same.
@@ -26,7 +26,7 @@ import { isModel, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
 import { envelopeTextOf } from "./Debezium.ts"
 import type { PlacedMessage } from "./driver/Driver.ts"
-import * as Headers from "./Headers.ts"
+import * as Headers from "./HeaderTemplate.ts"
 
 /** One message with its destination; without a partition, the key decides. */
 export type KafkaMessage = Omit<PlacedMessage, "partition"> & {
@@ -43,7 +43,7 @@ export interface ReceivedMessage {
 
 const placeholders = /\{([^}]*)\}/g
 
-/** Describes what is wrong with a topic template; null if it is valid. */
+/** Describes the mistake in a topic template; null if the template is valid. */
 export const findTemplateError = (template: string): string | null => {
   for (const [text, name] of template.matchAll(placeholders)) {
     if (name !== "model" && name !== "integration") {
@@ -71,7 +71,7 @@ export const topicOf = (template: string, stream: StreamKey): string =>
   template.replaceAll("{model}", stream.model).replaceAll("{integration}", () => escapeIntegration(stream.integration))
 
 /**
- * The name of one of Rollcall's own topics for a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
+ * The name of one of Rollcall's internal topics for a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
  * template without `{model}` gets `._<name>` appended. No stream's topic can have such a name: no model is called `progress` or
  * `relay`, and an escaped integration has two hex digits after every `_`.
  */
@@ -88,7 +88,7 @@ export const controlTopicOf = (template: string): string => ownTopicOf(template,
 /** The compacted topic with the latest content of a stream's records. */
 export const stateTopicOf = (template: string, stream: StreamKey): string => `${topicOf(template, stream)}.state`
 
-/** Attributes of a CloudEvent as headers; null: each message has its own value. */
+/** Attributes of a CloudEvent as headers. The value is null for attributes that differ between messages. */
 const headersOf = <Value extends string | null>(
   attributes: Readonly<Record<string, string | number | Value | undefined>>
 ): Record<string, string | Value> => {
@@ -113,7 +113,7 @@ export const sizeOf = ({ headers, key, value }: Omit<KafkaMessage, "topic" | "pa
   40 + Buffer.byteLength(key) + (value?.length ?? 0) + Headers.sizeOf(headers)
 const batchOverheadBytes = 128
 
-/** The path of Rollcall's HTTP API that returns only this event, in full. */
+/** The path of the operating API that returns only this event, with its contents. */
 const logUrlOf = (identity: LogIdentity, entry: LogEntry): string =>
   `/v1/events?after=${formatPosition(identity, entry.position - 1)}&limit=1`
 
@@ -125,7 +125,7 @@ const stubTextOf = (identity: LogIdentity, entry: LogEntry): Json =>
 /** The form of an event's value: the `data` of a CloudEvent in binary mode, or Debezium's envelope. */
 export type Format = "cloudevents" | "debezium"
 
-/** Makes the bytes of a topic's value from its JSON, for example with the id of a registered schema in front. */
+/** Makes the bytes of a message's value from its JSON. With a schema registry, for example, the id of the schema precedes the JSON. */
 export type Frame = (topic: string, value: Json) => Buffer
 export const plainJson: Frame = (_topic, value) => Buffer.from(value)
 
@@ -141,18 +141,18 @@ export interface Encoding {
   readonly topic: string
   /** Whether the latest content of records is also published to a compacted topic. */
   readonly state: boolean
-  /** Largest record batch that a topic accepts, bytes. */
+  /** Size of the largest record batch that a topic accepts, in bytes. */
   readonly limitOf: (topic: string) => number
 }
 
-/** The messages of one entry in order: the event and, if enabled, the record's state. `stubbed`: one of them is a stub. */
+/** The messages of one entry in order: the event and, if enabled, the record's state. `stubbed`: whether one of them is a stub. */
 export interface EncodedEntry {
   readonly messages: ReadonlyArray<KafkaMessage>
   readonly stubbed: boolean
 }
 
-/** The parts that messages share if their events have the same stream, kind, origin and generation. */
-interface Shape {
+/** The topics and header templates that messages share if their events have the same stream, kind, origin and generation. */
+interface MessageTemplates {
   readonly topic: string
   readonly stateTopic: string
   readonly event: Headers.HeaderTemplate
@@ -161,7 +161,7 @@ interface Shape {
   readonly stateStub: Headers.HeaderTemplate
 }
 
-const shapeOf = ({ identity, topic }: Encoding, entry: LogEntry): Shape => {
+const templatesOf = ({ identity, topic }: Encoding, entry: LogEntry): MessageTemplates => {
   const own = Object.fromEntries(Object.keys(ownAttributesOf(identity, entry)).map((name) => [name, null]))
   const attributes = { ...attributesOf(identity, entry), ...own }
   const traced = entry.traceparent === null ? {} : { traceparent: null }
@@ -182,17 +182,17 @@ const shapeOf = ({ identity, topic }: Encoding, entry: LogEntry): Shape => {
   }
 }
 
-/** Encodes entries without parsing their contents. */
+/** Makes a function that encodes log entries as messages without parsing their contents. */
 export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEntry => {
   const { format = "cloudevents", frame = plainJson, identity, limitOf, tombstones = true } = encoding
-  const shapes = new Map<string, Shape>()
+  const templatesByGroup = new Map<string, MessageTemplates>()
 
   return (entry) => {
     const { generation, integration, kind, model, origin, position, traceparent } = entry
-    const name = `${integration} ${model} ${kind} ${origin} ${generation} ${traceparent !== null}`
-    let shape = shapes.get(name)
-    if (shape === undefined) shapes.set(name, shape = shapeOf(encoding, entry))
-    const { stateTopic, topic } = shape
+    const groupName = `${integration} ${model} ${kind} ${origin} ${generation} ${traceparent !== null}`
+    let templates = templatesByGroup.get(groupName)
+    if (templates === undefined) templatesByGroup.set(groupName, templates = templatesOf(encoding, entry))
+    const { stateTopic, topic } = templates
     const attributes = ownAttributesOf(identity, entry)
     const own = [...Object.values(attributes), ...traceparent === null ? [] : [traceparent]]
     const plain = traceparent === null ? plainHeaders : { template: tracedJson, own: [traceparent] }
@@ -207,9 +207,9 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
     const messages = format === "cloudevents"
       ? [
         fitting(
-          { topic, key, value: frame(topic, dataTextOf(entry)), headers: { template: shape.event, own }, position },
+          { topic, key, value: frame(topic, dataTextOf(entry)), headers: { template: templates.event, own }, position },
           () => stubTextOf(identity, entry),
-          { template: shape.eventStub, own }
+          { template: templates.eventStub, own }
         )
       ]
       : [
@@ -228,17 +228,17 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
           topic: stateTopic,
           key,
           value: entry.after === null ? null : frame(stateTopic, entry.after),
-          headers: { template: shape.state, own }
+          headers: { template: templates.state, own }
         },
         () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) }),
-        { template: shape.stateStub, own }
+        { template: templates.stateStub, own }
       ))
     }
     return { messages, stubbed }
   }
 }
 
-/** Removes a record from a state topic (a message without a value), for a record that gets no event for its removal. */
+/** The message without a value that removes a record from a state topic. It is used for records whose removal causes no event. */
 export const stateRemoval = (identity: LogIdentity, topic: string, record: RecordKey, now: number): KafkaMessage => ({
   topic,
   key: partitionKey(record),
@@ -246,7 +246,7 @@ export const stateRemoval = (identity: LogIdentity, topic: string, record: Recor
   headers: Headers.fixed(headersOf<string>(removalAttributesOf(identity, record, now)))
 })
 
-/** The record in a message of a state topic; empty if the record was deleted or another program wrote the message. */
+/** The record of a message in a state topic, as a list; empty if the record was deleted, or if another program wrote the message. */
 export const recordOf = ({ header, value }: ReceivedMessage): ReadonlyArray<RecordKey> => {
   const [integration, model, id] = [header("ce_integration"), header("ce_model"), header("ce_subject")]
   return value === undefined || integration === undefined || model === undefined || id === undefined || !isModel(model)

@@ -20,7 +20,7 @@ import { type KafkaMessage, progressTopicOf, splitIntoSends } from "./KafkaMessa
 import { ensureTopics, type KafkaTopic, type TopicInfo } from "./KafkaTopics.ts"
 import * as TopicIntegrity from "./TopicIntegrity.ts"
 
-/** How often the ends of all topics are compared (ns). Whether the topics exist is checked more often. */
+/** Time between two comparisons of the ends of all topics (ns). Whether the topics exist is checked more frequently. */
 const endsCheckInterval = 60_000_000_000n
 
 /** The positions of published events by topic. */

@@ -101,7 +101,7 @@ export const readTls = Effect.fn("KafkaTls.read")(
         "Renew it; KAFKA_SSL_CERT_FILE is read again for each connection."
       )
     }
-    // verified whatever NODE_TLS_REJECT_UNAUTHORIZED says
+    // certificates are verified even if NODE_TLS_REJECT_UNAUTHORIZED turns verification off
     return { rejectUnauthorized: true, ...pems, ...(serverName === undefined ? {} : { servername: serverName }) }
   }
 )

@@ -17,7 +17,7 @@ export interface KafkaTopic {
   readonly partitions: number
   /** Copies of a new topic; undefined: three, or one per broker if there are fewer brokers. */
   readonly replicationFactor?: number | undefined
-  /** How the values are encoded, in words; undefined: the default. All events of a generation have one form. */
+  /** How the values are encoded, in words; undefined for the default. All events of a generation have one form. */
   readonly form?: string | undefined
   /** Additional settings of a new topic. */
   readonly settings?: Readonly<Record<string, string>>
@@ -70,7 +70,7 @@ const describeConfigs = (client: KafkaClient, names: ReadonlyArray<string>) =>
       ))
   )
 
-/** Creates these topics, or only asks the broker whether it would create them. Returns them. */
+/** Creates these topics, or only checks whether the broker would create them. Returns the topics. */
 const create = Effect.fnUntraced(function*(
   client: KafkaClient,
   topics: ReadonlyArray<KafkaTopic>,

@@ -59,7 +59,7 @@ const failed = (problem: string, advice: string): SinkError =>
   new SinkError({ reason: new Unreachable({ message: `logging in to Kafka: ${problem}`, cause: null, advice }) })
 
 const Claims = Schema.fromJsonString(Schema.Struct({ exp: Schema.Number }))
-/** When a JSON Web Token expires, ms; null if the token does not contain it. */
+/** When a JSON Web Token expires, in ms; null if the token does not contain it. */
 const expiryOf = (token: string): number | null => {
   const payload = Buffer.from(token.split(".")[1] ?? "", "base64url").toString()
   return Option.match(Schema.decodeUnknownOption(Claims)(payload), {
@@ -119,7 +119,7 @@ const requestToken = Effect.fnUntraced(function*(endpoint: TokenEndpoint) {
   return yield* failed(`${name} did not issue a token (status ${status})`, endpointAdvice)
 })
 
-/** Asks the endpoint at most once at a time. While it is unavailable, the last token is used until it expires. */
+/** Has at most one request to the endpoint in flight. While it is unavailable, the last token is used until it expires. */
 const fromEndpoint = (endpoint: TokenEndpoint): Tokens => {
   const mutex = Semaphore.makeUnsafe(1)
   let issued: { readonly token: Redacted.Redacted; readonly renewAt: number; readonly usableUntil: number } | null =
@@ -154,7 +154,7 @@ const fromFile = (token: Effect.Effect<Redacted.Redacted>): Tokens => ({
   forget: () => {}
 })
 
-/** How long a token must have been accepted (ms) for a refusal to mean that it is no longer valid, and not that it never was. */
+/** If a token was accepted for at least this time (ms), a refusal means that the token is no longer valid. Otherwise it was never valid. */
 const trialTime = 60_000
 
 export const make = ({ endpoint, token }: OAuthLogin): TokenSource => {
@@ -187,7 +187,7 @@ export const make = ({ endpoint, token }: OAuthLogin): TokenSource => {
 export const encodeLogin = (token: Redacted.Redacted): Buffer =>
   Buffer.from(`n,,\u0001auth=Bearer ${Redacted.value(token)}\u0001\u0001`)
 
-/** A broker that accepts the token answers with nothing; otherwise with JSON that says why not. */
+/** The response of a broker is empty if it accepts the token. Otherwise it is JSON with the reason. */
 export const requireSuccess = (answer: Buffer): void => {
   const [, status] = /"status"\s*:\s*"([\w-]{1,40})"/.exec(answer.toString()) ?? []
   if (answer.length <= 4 && status === undefined) return

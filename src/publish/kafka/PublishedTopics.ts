@@ -10,7 +10,7 @@ import type { RegistryOptions, TopicSchema } from "./SchemaRegistry.ts"
 export interface TopicOptions {
   /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` by default. */
   readonly topic: string
-  /** Whether each record's latest content is also published to a compacted topic, `<topic>.state`; null after deletion. */
+  /** Whether each record's latest content is also published to a compacted topic, `<topic>.state`, with null after a deletion. */
   readonly state?: boolean
   /** Partitions of new event and state topics; 6 by default. */
   readonly partitions?: number | undefined

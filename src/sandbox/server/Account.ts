@@ -1,5 +1,5 @@
 /**
- * Permissions, missing endpoints, and the rate and concurrency limits of the simulated account.
+ * The simulated account: its permissions, its missing endpoints, and its rate and concurrency limits.
  *
  * Gotchas
  * - The rate limit is off by default, and responses then carry no rate-limit headers. The concurrency limit always applies.
@@ -13,7 +13,7 @@ const positive = Schema.Int.check(Schema.isGreaterThan(0))
 
 /** The body of `PUT /_sandbox/account`; an absent property resets that setting to its default. */
 export const AccountSettings = Schema.Struct({
-  /** At most `requests` per window of `seconds`, for the whole key; null (default) = unlimited. */
+  /** At most `requests` per window of `seconds`, for the whole key; null (the default) if unlimited. */
   rateLimit: Schema.optionalKey(Schema.NullOr(Schema.Struct({
     requests: positive,
     seconds: Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(86_400))
@@ -22,9 +22,9 @@ export const AccountSettings = Schema.Struct({
   concurrencyLimit: Schema.optionalKey(positive),
   /** Permissions that are not enabled in the scope configuration; default none. */
   missingPermissions: Schema.optionalKey(Schema.Array(Schema.Literals(permissionNames))),
-  /** Tool → endpoints that it does not offer: names of models, reads and writes. */
+  /** By tool: the endpoints that the tool does not offer (names of models, reads and writes). */
   unavailable: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.Literals(endpointNames)))),
-  /** Integration → query names of the filters that it does not support. */
+  /** By integration: the query names of the filters that the integration does not support. */
   unsupportedFilters: Schema.optionalKey(Schema.Record(Schema.String, Schema.Array(Schema.String)))
 })
 export type AccountSettings = typeof AccountSettings.Type
@@ -70,7 +70,7 @@ export class Account {
     return ownEntries(this.#settings.unsupportedFilters, integration)
   }
 
-  /** Counts a request, rejected ones included; `now` in ms, `reset` in seconds until the next window. */
+  /** Counts a request, even one that is rejected. `now`: in ms; `reset`: seconds until the next window. */
   countRequest(now: number): LimitStatus & { readonly reset: number } {
     const { rateLimit } = this.#settings
     if (rateLimit == null) return { exceeded: false, headers: {}, reset: 0 }
@@ -89,7 +89,7 @@ export class Account {
     }
   }
 
-  /** Takes one of the integration's slots for requests in flight, if a slot is free; `release` frees it. */
+  /** Takes one of the integration's slots for requests in flight, if one is free; `release` frees the slot. */
   acquireSlot(integration: string): LimitStatus & { readonly release: () => void } {
     const limit = this.#settings.concurrencyLimit ?? defaultConcurrencyLimit
     const before = this.#inFlight.get(integration) ?? 0

@@ -1,5 +1,6 @@
 /**
- * Authentication and authorization: the key, the integration, the endpoints it offers and the account's permissions.
+ * Authentication and authorization: the key, the integration, the endpoints that the integration offers, and the permissions of the
+ * account.
  *
  * Source: docs/contract.md, "Authentication".
  */
@@ -11,7 +12,7 @@ import type { Endpoint } from "./Endpoints.ts"
 
 type Headers = Readonly<Record<string, string | undefined>>
 
-/** Rejects every key but this one. */
+/** Rejects every key except `key`. */
 export const authenticate = (key: string, headers: Headers): Result.Result<void, ApiError> => {
   const given = headers["authorization"]
   const [, token] = /^bearer +(.*)$/i.exec(given ?? "") ?? []

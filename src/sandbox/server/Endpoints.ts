@@ -15,7 +15,7 @@ export interface Endpoint {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
   /** In router syntax: `/v1/ats/candidates/:candidate_id/tags`. */
   readonly path: `/${string}`
-  /** null: the endpoint belongs to the account and takes no integration. */
+  /** Null if the endpoint belongs to the account and takes no integration. */
   readonly category: ToolCategory | null
   readonly permission: Permission | null
   /** The service forwards the request to the connected system while the caller waits; such requests share a concurrency limit. */

@@ -1,5 +1,5 @@
 /**
- * Faults between the world and its clients: decides, seeded, which request gets which fault.
+ * Faults between the world and its clients: decides which request gets which fault, with seeded random numbers.
  *
  * Gotchas
  * - Faults apply to all 27 endpoints. `/_sandbox` always answers, and a wrong key is always rejected.
@@ -42,7 +42,7 @@ export const InjectedFault = Schema.Struct({
   /** `api_error`: the code of the error envelope, known or not; default PLATFORM.UNKNOWN_ERROR. */
   code: Schema.optionalKey(Schema.String),
   /**
-   * `Retry-After` of `rate_limit`, `server_error` and `api_error`: seconds or any text; null: no header. Default: 1 on a 429,
+   * `Retry-After` of `rate_limit`, `server_error` and `api_error`: seconds or any text; null for no header. Default: 1 on a 429,
    * otherwise no header (R1).
    */
   retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.Int, Schema.String]))),

@@ -4,7 +4,7 @@
  * Invariants
  * 1. A request passes these checks in this order before the endpoint handles it: key, rate limit, integration, offered
  *    endpoints, permission, concurrency limit, faults. A failed check responds with the error envelope.
- * 2. A concurrency slot is released however the request ends.
+ * 2. A concurrency slot is always released when the request ends.
  */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ import type { SandboxState } from "./SandboxState.ts"
 export interface EndpointResult {
   /** A JSON object. */
   readonly data: object
-  /** null: this endpoint never sends warnings, so the response has no `warnings` key. */
+  /** Null if this endpoint never sends warnings, so the response has no `warnings` key. */
   readonly warnings: ReadonlyArray<string> | null
 }
 

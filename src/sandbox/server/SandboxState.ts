@@ -1,9 +1,9 @@
 /**
- * State that the sandbox's routes and its handle share: the world advanced to now, faults, the account with its key,
- * and the request log.
+ * State that the sandbox's routes and its handle share: the world (which is advanced to the current time), the faults, the account with
+ * its key, and the request log.
  *
  * Gotchas
- * - The request log holds no keys and no bodies; it keeps at least the last 10,000 requests.
+ * - The request log contains no keys and no bodies. It keeps at least the last 10,000 requests.
  */
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
@@ -22,7 +22,7 @@ export interface RequestEntry {
   readonly path: string
   readonly query: string
   readonly integration: string | null
-  /** null: the connection broke before a response was sent. */
+  /** Null if the connection broke before a response was sent. */
   readonly status: number | null
 }
 
@@ -40,7 +40,7 @@ export class SandboxState extends Data.Class<{
   readonly requests: Array<RequestEntry> = []
   /** ms */
   readonly now = Clock.currentTimeMillis
-  /** Advances the world to now. Signals and other requests are handled meanwhile. */
+  /** Advances the world to now. Signals and other requests are handled in between. */
   readonly advanceToNow: Effect.Effect<void> = Effect.flatMap(
     this.now,
     (now) =>

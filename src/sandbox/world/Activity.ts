@@ -15,7 +15,7 @@ type ApplyActivity = (records: Records, at: number, random: SeededRandom) => Row
 interface Activity {
   /** The model that an integration must have for this activity. */
   readonly model: WorldModel | "any"
-  /** How often this activity happens, relative to the others. */
+  /** The relative frequency of this activity. */
   readonly weight: number
   readonly apply: ApplyActivity
 }
@@ -66,7 +66,7 @@ const lastNameActivity = (model: WorldModel): Activity =>
     last_name: random.pick(SampleData.lastNames.filter((name) => name !== row.fields["last_name"]))
   }))
 
-/** Gives a record with one of the earlier statuses another one. */
+/** Gives a record with one of the earlier statuses a new status. */
 const statusActivity = (
   model: WorldModel,
   weight: number,

@@ -3,11 +3,11 @@
  *
  * Invariants
  * 1. Distinct filters combine with AND, the values of one with OR; an empty filter selects everything.
- * 2. Reading from a cursor costs the rows read, not the length of the list: one run over all pages passes over the list once.
+ * 2. The cost of a page depends on the rows that are read, not on the length of the list: one run over all pages passes over the list once.
  *
  * Gotchas
- * - In drifting order the cursor is an offset in a list whose rows move, so rows may come twice or be skipped
- *   (failure cases P1, P2, P3). In stable order every row that stays comes exactly once.
+ * - In drifting order the cursor is an offset in a list whose rows move, so rows may be returned twice or skipped (failure cases P1, P2,
+ *   P3). In stable order, every row that is not removed is returned exactly once.
  */
 import type { IncrementalModel } from "../../api/Lists.ts"
 import { lastMatchingChangeAt } from "./Propagation.ts"
@@ -15,12 +15,12 @@ import { firstIndexFrom, type Json, type Records, type Row } from "./Records.ts"
 import { render } from "./Rendering.ts"
 
 export interface ListQuery {
-  /** Server time, ms. */
+  /** Server time, in ms. */
   readonly updatedAfter: number | null
   readonly includeDeleted: boolean
   readonly ids: ReadonlyArray<string>
   readonly remoteIds: ReadonlyArray<string>
-  /** Query name → values, for the filters of `api/Lists.ts`; times are server time in ms. */
+  /** Values by query name, for the filters of `api/Lists.ts`. Times are server time in ms. */
   readonly filters: Readonly<Record<string, ReadonlyArray<string>>>
 }
 

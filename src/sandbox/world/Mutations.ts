@@ -10,7 +10,7 @@ import type { SeededRandom } from "./SeededRandom.ts"
 
 const target = { integration: Schema.String, model: Schema.String, id: Schema.String }
 const fields = Schema.optionalKey(Schema.Record(Schema.String, Schema.Json))
-/** Path → id of the record to link there; null removes the link. */
+/** Ids of the records to link, by path; null removes the link. */
 const links = Schema.optionalKey(Schema.Record(Schema.String, Schema.NullOr(Schema.String)))
 const mutation = <const Op extends string, const F extends Schema.Struct.Fields>(op: Op, fields: F) =>
   Schema.Struct({ op: Schema.Literal(op), ...fields })

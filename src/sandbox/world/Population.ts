@@ -1,4 +1,4 @@
-/** The records with which an integration starts: how many of each model, and how old they are. */
+/** The records with which an integration starts: their number by model, and their age. */
 import { createRecord, type Moment } from "./RecordFactories.ts"
 import { isListed, type Records, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
@@ -10,7 +10,7 @@ export type Sizes = Readonly<Partial<Record<WorldModel, number>>>
 
 const clamp = (least: number, value: number, most: number): number => Math.round(Math.min(most, Math.max(least, value)))
 
-/** How many records of each model an integration starts with. `records`: how many applications, and as many payslips. */
+/** How many records of each model an integration starts with. `records`: the number of applications, and of payslips. */
 export const sizesOf = (records: number): Required<Sizes> => ({
   "ats.user": clamp(5, records / 30, 200),
   "ats.job": clamp(4, records / 25, 400),

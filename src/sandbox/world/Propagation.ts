@@ -6,8 +6,8 @@
  *    a path that is marked "no" or is not in the table never matches (failure case N1).
  *
  * Gotchas
- * - Only a linked record's *own* change counts: if an offer's application only got another candidate name, the offer
- *   does not match (`application.candidate` is marked "no").
+ * - Only changes of the linked record itself matter: if the candidate in an offer's application is renamed, the offer does not match
+ *   (`application.candidate` is marked "no").
  */
 import { type IncrementalModel, incrementalModels, lists, type Propagation } from "../../api/Lists.ts"
 import type { Row } from "./Records.ts"
@@ -25,7 +25,7 @@ const propagationPaths = new Map<string, ReadonlyArray<PropagationPath>>(
   ])
 )
 
-/** The latest moment, ms, at which a change made `updated_after` match this record. */
+/** The latest moment, in ms, at which a change made `updated_after` match this record. */
 export const lastMatchingChangeAt = (row: Row): number => {
   let latest = Math.max(row.changedAt, row.entriesChangedAt)
   for (const trigger of propagationPaths.get(row.model) ?? []) {
@@ -41,7 +41,7 @@ const latestChangeAlong = (row: Row, trigger: PropagationPath, depth: number): n
   let latest = one ? latestChangeAlong(one, trigger, depth + 1) : 0
   for (const entry of row.many[step] ?? []) {
     latest = Math.max(latest, latestChangeAlong(entry, trigger, depth + 1))
-    // A hard-deleted entry counts as removed: the array got shorter.
+    // A hard-deleted entry is treated as removed, because the array got shorter.
     if (trigger.entries === true) {
       latest = Math.max(latest, entry.hardDeletedAt ?? 0, skillOf(entry)?.hardDeletedAt ?? 0)
     }

@@ -1,6 +1,5 @@
 /**
- * Creates records, when a world starts and while it is active: a factory per model makes a plausible record, linked to
- * others.
+ * Creates records when a world starts and while it is active. A factory per model makes a plausible record that is linked to others.
  */
 import * as Data from "effect/Data"
 import { dateOf, type Fields, iso, type NewRecord, type Records, type Row, type WorldModel } from "./Records.ts"
@@ -9,7 +8,7 @@ import type { SeededRandom } from "./SeededRandom.ts"
 
 const day = 86_400_000
 
-/** When a record was created, and when the service last saw a change; ms. */
+/** When a record was created, and when the service last saw a change, in ms. */
 export interface Moment {
   readonly createdAt: number
   readonly changedAt: number
@@ -22,7 +21,7 @@ export interface RecordValues {
   readonly one?: Record<string, Row | null>
 }
 
-/** Everything that a factory needs to make a record. */
+/** The input from which a factory makes a record. */
 class Draft extends Data.Class<{
   readonly records: Records
   readonly model: WorldModel
@@ -31,7 +30,7 @@ class Draft extends Data.Class<{
   /** The records that the caller links. */
   readonly given: Record<string, Row | null>
 }> {
-  /** The record is created now, not before the world started. */
+  /** True if the record is created now; false if it existed before the world started. */
   get isNew(): boolean {
     return this.moment.createdAt === this.moment.changedAt
   }
@@ -50,7 +49,7 @@ class Draft extends Data.Class<{
     return [...new Set(picked.filter((row) => row !== null))]
   }
 
-  /** The record that the caller links at this path, else a random one. */
+  /** The record that the caller links at this path, or else a random record. */
   linked(path: string, model: WorldModel): Row | null {
     return this.given[path] ?? this.pick(model)
   }

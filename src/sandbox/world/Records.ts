@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. A linked record is stored once and embedded when it is read, so a rename shows in every record that embeds it.
- * 2. `changedAt` moves only with a record's own changes; changes of linked records never move it.
+ * 2. `changedAt` moves only when the record itself changes; changes of linked records never move it.
  * 3. `changedAt` of a record never moves back.
  *
  * Gotchas
@@ -50,12 +50,12 @@ export interface Row {
   readonly id: string
   readonly remoteId: string
   readonly serial: number
-  /** The seed of properties that never change: they are drawn when the record is read and take no memory. */
+  /** The seed of properties that never change. They are computed when the record is read, so they take no memory. */
   readonly salt: number
   readonly createdAt: number
-  /** Last own change: `changed_at`. */
+  /** Last change of the record itself: `changed_at`. */
   changedAt: number
-  /** Last time an entry was added or removed on a path where this makes `updated_after` match. */
+  /** When an entry was last added or removed at a path where this makes `updated_after` match. */
   entriesChangedAt: number
   /** `remote_updated_at`. */
   remoteUpdatedAt: number
@@ -63,14 +63,14 @@ export interface Row {
   deletedAt: number | null
   /** When the record left every list without being flagged as deleted. */
   hardDeletedAt: number | null
-  /** Own properties as the API shows them, without links. */
+  /** Properties of the record itself as the API shows them, without links. */
   readonly fields: Fields
   readonly one: Record<string, Row | null>
   readonly many: Record<string, Array<Row>>
 }
 
 export interface NewRecord {
-  /** Set only where the client chooses the id; default: the service does. */
+  /** Set only if the client chooses the id; by default the service does. */
   readonly id?: string
   readonly fields?: Fields | undefined
   readonly one?: Record<string, Row | null> | undefined
@@ -81,7 +81,7 @@ export interface NewRecord {
 
 const noLinks = Object.freeze({})
 
-/** A time, ms, as the API shows it. */
+/** A time, in ms, as the API shows it. */
 export const iso = (at: number): string => new Date(at).toISOString()
 /** A day, `YYYY-MM-DD`. */
 export const dateOf = (at: number): string => iso(at).slice(0, 10)
@@ -112,7 +112,7 @@ export class Records {
     for (const model of models) this.#tables.set(model, { byId: new Map(), rows: [], serial: 0 })
   }
 
-  /** All records that are not hard-deleted, in list order; soft-deleted ones included. */
+  /** All records that are not hard-deleted, including soft-deleted ones, in list order. */
   rows(model: WorldModel): ReadonlyArray<Row> {
     return this.#tableOf(model).rows
   }

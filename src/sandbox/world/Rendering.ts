@@ -6,8 +6,7 @@
  * 1. Every property of the specification's "Resources and their fields" is present, in every record.
  *
  * Gotchas
- * - Deleted entries drop out of arrays; a deleted record in a single link (a candidate, a review cycle)
- *   is still embedded.
+ * - Deleted entries disappear from arrays. A deleted record in a single link (a candidate, a review cycle) is still embedded.
  */
 import { type IncrementalModel } from "../../api/Lists.ts"
 import { type Fields, isLive, iso, type Json, type Row, type WorldModel } from "./Records.ts"
@@ -357,7 +356,7 @@ const renderers:
     "lms.course": course
   }
 
-/** The record as the API shows it; if the API never shows the model alone, its own properties. */
+/** The record as the API shows it; if the API never shows the model alone, only the record's properties. */
 export const render = (row: Row): Rendered => (renderers[row.model] ?? renderGeneric)(row)
 
 /** Own properties of this model that a test may set. */

@@ -1,4 +1,4 @@
-/** The words from which the simulated organizations are made, and the values that consist of more than a word. */
+/** The words from which the simulated organizations are made, and the values that consist of several words. */
 import { dateOf, type Fields, type Row } from "./Records.ts"
 import type { SeededRandom } from "./SeededRandom.ts"
 
@@ -59,7 +59,7 @@ export const absences = words(
   "Vacation, Sick leave, Parental leave, Unpaid leave, Training, Special leave, Overtime compensation"
 )
 export const legalForms = words("GmbH, Ltd, Inc, SAS, AB, BV")
-/** Name and type. */
+/** Name and type of each package. */
 export const packages = [
   ["Logical reasoning", "SKILLS_TEST"],
   ["Video interview", "VIDEO_INTERVIEW"],

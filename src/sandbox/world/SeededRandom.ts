@@ -1,5 +1,5 @@
 /**
- * Seeded random numbers and the ids made from them, the only source of variety in the sandbox: one seed gives one world.
+ * Seeded random numbers, and the ids made from them. They are the only source of variety in the sandbox, so one seed gives one world.
  *
  * Invariants
  * 1. The same seed gives the same draws in the same order; no clock and no global randomness is used.

@@ -1,15 +1,15 @@
 /**
  * A simulated world of HR and recruiting systems with activity: decides what happens next, and when.
- * The world is pure and seeded. It has no clock of its own: the caller advances its time.
+ * The world is pure and seeded. It has no clock: the caller advances its time.
  *
  * Invariants
- * 1. The same options and the same mutations at the same times give the same world, regardless of the steps in which time advances.
+ * 1. The same options and the same mutations at the same times give the same world, regardless of the steps in which the time advances.
  * 2. A kind of activity that has not happened yet has priority, as soon as a suitable record exists.
  *
  * Gotchas
  * - `remote_created_at` and `changed_at` of the initial records lie days to years before `start`.
- * - The activity does not rise with the number of records: the world would double every 20 minutes at speed 60.
- * - A frozen world still accepts `mutate` and `write`. The activity that would have happened meanwhile is skipped.
+ * - The activity does not grow with the number of records. Otherwise the world would double every 20 minutes at speed 60.
+ * - A frozen world still accepts `mutate` and `write`. The activity that would have happened while the world was frozen is skipped.
  */
 import * as Result from "effect/Result"
 import { type IncrementalModel, incrementalModels } from "../../api/Lists.ts"
@@ -28,15 +28,15 @@ import { write } from "./writes/Writes.ts"
 
 export interface WorldOptions {
   readonly seed: number
-  /** Server time at which the world starts, ms. */
+  /** Server time at which the world starts, in ms. */
   readonly start: number
-  /** Default 1, an integration that has every model; several form pairs of a recruiting and an HR system. */
+  /** 1 by default: an integration that has every model. Several integrations are pairs of a recruiting system and an HR system. */
   readonly integrations?: number
   /** Applications, and payslips, per integration; the other models follow in proportion. Default 500. */
   readonly records?: number
   /** Exact numbers of records for some models. */
   readonly sizes?: Sizes
-  /** Multiplies the activity; 0 = none. At 1 (default) every record of the start changes about three times a day. */
+  /** Multiplies the activity; 0 for no activity. At 1 (the default), every initial record changes about three times a day. */
   readonly speed?: number
   /** `drifting` (default): rows move between pages while a list is read. */
   readonly order?: ListOrder
@@ -45,7 +45,7 @@ export interface WorldOptions {
 export type MutationKind = ActivityKind | RequestedMutationKind | `written_${WriteName}`
 
 export interface Mutation {
-  /** Server time, ms. */
+  /** Server time, in ms. */
   readonly at: number
   readonly integration: string
   readonly model: WorldModel
@@ -91,7 +91,7 @@ export class World {
   readonly integrations: ReadonlyArray<Integration>
   /** The mutations, oldest first; at least the last 100,000. */
   readonly log: Array<Mutation> = []
-  /** How often each kind of mutation happened. */
+  /** Number of mutations of each kind that happened. */
   readonly mutations: Record<string, number> = Object.fromEntries(activityKinds.map((kind) => [kind, 0]))
   readonly #records = new Map<string, Records>()
   readonly #random: SeededRandom
@@ -127,7 +127,7 @@ export class World {
     this.#nextActivityAt = this.#scheduleNext()
   }
 
-  /** Server time, ms. */
+  /** Server time, in ms. */
   get now(): number {
     return this.#now
   }
@@ -136,7 +136,10 @@ export class World {
     return this.#frozen
   }
 
-  /** Performs the activity that is due by `to` (server time, ms), at most `most` times; false if more is due. Time never goes back. */
+  /**
+   * Performs the activity that is due by `to` (server time, in ms), at most `most` times. Returns false if more is due. Time never goes
+   * back.
+   */
   advance(to: number, most = Infinity): boolean {
     for (let done = 0; !this.#frozen && this.#nextActivityAt <= to; done++) {
       if (done >= most) return false
@@ -232,7 +235,7 @@ export class World {
       .map(({ id }) => id)
   }
 
-  /** Performs one activity: of a kind that has not happened yet, else of any kind by weight. */
+  /** Performs one activity: a kind that has not happened yet or, if there is none, any kind by weight. */
   #performNext(): void {
     const fresh = this.#notYetPerformed.findIndex((kind) => this.#tryPerform(kind))
     if (fresh >= 0) {

@@ -35,7 +35,7 @@ export interface Dialect {
   readonly transaction: string
   /** Identifies the running server, as text; it changes with every start. */
   readonly server: string
-  /** Deletes the slots of processes that have not committed for a long time. */
+  /** Statement that deletes the slots of processes that have not committed for a long time. */
   readonly forget: string
 }
 
@@ -57,7 +57,7 @@ interface Epoch {
 
 export const make = (dialect: Dialect) => {
   const process = randomUUID()
-  /** By slot: the counter of the last known commit. */
+  /** The counter of the last known commit, by slot. */
   const known = new Map<number, number>()
   const free: Array<number> = []
   let slots = 0
@@ -102,7 +102,10 @@ export const make = (dialect: Dialect) => {
         lent.set(connection, verified.get(session) ?? epoch)
       }),
 
-    /** Commits the open transaction of `connection` by calling `commit` with the note that proves it; null: it wrote nothing. */
+    /**
+     * Commits the open transaction of `connection` by calling `commit` with the note that proves it; null if the transaction wrote
+     * nothing.
+     */
     committing: (
       connection: Connection,
       commit: (note: CommitNote | null) => Effect.Effect<void, SqlError>

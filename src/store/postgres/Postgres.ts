@@ -2,7 +2,7 @@
  * The store in a PostgreSQL database: a `SqlClient` over a pool of connections, and the checks before a database is used.
  *
  * Invariants
- * 1. A commit that fails did not happen: if the connection is lost during the commit, the server is asked for the outcome
+ * 1. A commit that fails did not happen: if the connection is lost during the commit, the outcome is queried from the server
  * 2. A client that is idle inside a transaction for five seconds loses the transaction and all its locks   (X21)
  * 3. The wait for a server or proxy that stops answering is limited: see `Limits`   (X10)
  * 4. A copy that lacks a commit of this process is neither read nor written: see `CommitTracker`   (X14)
@@ -42,11 +42,11 @@ import * as PostgresTls from "./PostgresTls.ts"
 export interface Options {
   /** `postgres://user:password@host:port/database`, as libpq reads it. */
   readonly url: Redacted.Redacted
-  /** Whether the connection is encrypted; `optional` and the default leave it to the `sslmode` of the URL. */
+  /** Whether the connection is encrypted; with `optional`, and by default, the `sslmode` of the URL decides. */
   readonly tls?: "off" | "optional" | PostgresTls.Tls
   /** The store's name for people, without the login. */
   readonly name: string
-  /** Shorter ones are for tests. */
+  /** Shorter limits are for tests. */
   readonly limits?: Partial<Limits>
 }
 

@@ -1,4 +1,4 @@
-/** Commits a transaction, and finds out whether it was committed if the connection is lost meanwhile. */
+/** Commits a transaction, and finds out whether it was committed if the connection is lost during the commit. */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Connection } from "effect/sql/SqlConnection"

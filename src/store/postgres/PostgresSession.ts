@@ -64,7 +64,7 @@ export const rollback = "ROLLBACK"
 
 /** State that all sessions share. */
 export interface SessionContext {
-  /** null: the client is read-only. */
+  /** Null if the client is read-only. */
   readonly tracker: CommitTracker | null
   readonly pool: PgPool.PgPool
   readonly name: string
@@ -80,7 +80,7 @@ export interface SessionContext {
   readonly backends: WeakMap<PgConnection.PgConnection, number>
 }
 
-/** The driver would choose the type of an array of numbers by their sizes. The statement says what it is. */
+/** The driver would choose the type of an array of numbers by their sizes. So the statement contains the type. */
 const arrayOf = (values: ReadonlyArray<unknown>): unknown =>
   values.some((value) => typeof value === "number")
     ? `{${values.map((value) => value ?? "NULL").join(",")}}`
@@ -98,7 +98,7 @@ const connect = (
 
   /** Ends a session whose statement timed out: behind a proxy that stopped answering, it would wait forever. */
   const giveUp = Effect.fnUntraced(function*(begunAt: number) {
-    // sessions that were idle meanwhile are probably dead too
+    // sessions that were idle during that time are probably dead too
     shared.suspectUntil = Math.max(shared.suspectUntil, begunAt)
     yield* pool.invalidate(base)
     return yield* timedOut(name)

@@ -1,6 +1,6 @@
 /**
- * The audit log: every action of an operator, in the transaction of its effect (I2), with the caller of the request; and the
- * requests of all callers, summed up per hour.
+ * The audit log: every action of an operator, in the transaction of its effect (I2), with the caller of the request; and the requests of
+ * all callers, with totals per hour.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"

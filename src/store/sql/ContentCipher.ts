@@ -7,7 +7,7 @@
  *
  * Gotchas
  * - The stored form is `enc1:<key id>:<base64url of nonce, ciphertext and tag>`. Unencrypted, these columns contain JSON, which never
- *   begins like that.
+ *   starts like that.
  * - An empty list is stored as it is: most rows have no changes.
  * - With random nonces, one key must not encrypt more than 2³² values (NIST SP 800-38D, section 8.3).
  */
@@ -69,7 +69,7 @@ export const make = (configured: ReadonlyArray<EncryptionKey>) => {
   const open = <T extends string | null>(place: Place, stored: T): T | string =>
     isSealed(stored) ? decrypt(keys, place, stored) : stored
   return {
-    /** Id of the key with which new values are encrypted; null = values are stored unencrypted. */
+    /** Id of the key with which new values are encrypted; null if values are stored unencrypted. */
     current: current?.id ?? null,
     /** The beginning of values that are encrypted with the current key. */
     currentPrefix: current === undefined ? null : `${prefix}${current.id}:`,

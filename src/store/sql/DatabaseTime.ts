@@ -1,5 +1,5 @@
 /**
- * The time of the database, ms, as a fragment of a statement: processes whose clocks differ can compare such times.
+ * The time of the database, in ms, as a fragment of a statement: processes whose clocks differ can compare such times.
  *
  * Gotchas
  * - A SQLite file is on the machine of its process, so its time is that of the process. Tests can therefore set it.
@@ -21,13 +21,13 @@ export const make = (sql: SqlClient): Effect.Effect<Fragment> => {
       Effect.flatMap(IsProcessTime, (isProcessTime) =>
         isProcessTime
           ? ofProcess
-          // not `now()`, which is the time at which the transaction began
+          // not `now()`, which is the time at which the transaction started
           : Effect.succeed(sql.literal("(extract(epoch FROM clock_timestamp()) * 1000)::bigint"))),
     orElse: () => ofProcess
   })
 }
 
-/** The time of the database, ms, and how far it is ahead of the clock of this process. */
+/** The time of the database, in ms, and how far it is ahead of the clock of this process. */
 export interface DatabaseClock {
   readonly now: number
   readonly ahead: number

@@ -1,5 +1,6 @@
 /**
- * How a migration stops processes of earlier versions, which otherwise keep running beside the newer version and may be started again.
+ * Stops processes of earlier versions in a migration. Otherwise they would continue to run beside the newer version, and could be started
+ * again.
  *
  * Invariants
  * 1. After such a migration no process of an earlier version commits anything as an owner, or takes anything over   (I10)
@@ -8,8 +9,8 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 
 /**
- * For a migration that earlier versions cannot live with. `schema`: its number. Waits for open transactions of owners first, so that
- * they do not wait for the tables that the migration changes.
+ * For a migration that makes the store unusable for earlier versions. `schema`: its number. Waits for open transactions of owners first,
+ * so that they do not wait for the tables that the migration changes.
  */
 export const stopEarlierVersions = (schema: number) => <A, E, R>(migration: Effect.Effect<A, E, R>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>

@@ -65,7 +65,7 @@ interface Counter {
 }
 const emptyLog: Counter = { newest: 0, chain: genesis, pruned: 0, prunedChain: genesis }
 
-/** null: the log ends before this position, or the position is pruned. `found`: the chain in the row itself. */
+/** Null if the log ends before this position, or the position is pruned. `found`: the chain in the row itself. */
 const chainAt = (
   { chain, newest, pruned, prunedChain }: Counter,
   position: number,
@@ -274,7 +274,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
     )
 
   // A binary search, because no index has the times: positions after `pruned` have no gaps. As one recursive statement it would
-  // take PostgreSQL half a second. A row that is pruned meanwhile is missing and counts as earlier.
+  // take PostgreSQL half a second. A row that is pruned in the meantime is missing, and is treated as earlier.
   const positionBefore = Effect.fnUntraced(function*(time: number) {
     const isEarlier = (position: number) =>
       Effect.map(
@@ -441,7 +441,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
     return Arr.map(yield* checkedRows(rows), toLogContent)
   }, toStoreError("logContents"))
 
-  /** Inside a transaction: replaces content, except in rows that are emptied by now. */
+  /** Inside a transaction: replaces content, except in rows that have been emptied since. */
   const rewrite = Effect.fnUntraced(function*(rewritten: ReadonlyArray<RewrittenContent>) {
     for (const { after, changes, position, redaction, remoteId, transitions } of rewritten) {
       const [row] = yield* sql<Row>`SELECT ${summed("e")}, e.row_sum FROM events e

@@ -2,7 +2,8 @@
  * Ownership of scopes: only the process that claimed a scope last may write   (I10).
  *
  * Gotchas
- * - A newer version that this one cannot run beside fences it too. The error is `Incompatible` then, because trying again is of no use.
+ * - A newer version that cannot run beside this version fences it too. The error is then `Incompatible`, because trying again does not
+ *   help.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -17,8 +18,8 @@ export const fencedError = ({ epoch, scope }: Owner): StoreError =>
   new StoreError({ reason: new Fenced({ scope, epoch }) })
 
 /**
- * `process`: the id of this process. `generation`: the latest one of the log that this process knows. A process that is older than an
- * adoption takes nothing over: it would continue the log of before   (X11, X14).
+ * `process`: the id of this process. `generation`: the latest one of the log that this process knows. A process that opened the store
+ * before an adoption can take over nothing, because it would continue the old log   (X11, X14).
  */
 export const makeTakeover = (sql: SqlClient, process: string, generation: () => number) => {
   const take = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
@@ -29,7 +30,7 @@ export const makeTakeover = (sql: SqlClient, process: string, generation: () => 
       RETURNING scope, epoch`
 
   const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
-    // in one order, so that two processes do not wait for each other
+    // all processes use the same order, so that two of them do not wait for each other
     take(Arr.sort(scopes, Order.String)).pipe(
       Effect.tap(
         Effect.fnUntraced(function*() {
@@ -63,8 +64,8 @@ export const make = (sql: SqlClient) => {
   }, toStoreError("fence"))
 
   /**
-   * Those of `owners` that are no longer the newest. Does not keep the others the newest until the commit: the caller's transaction
-   * must hold a lock that the next owner takes before it acts.
+   * The owners among `owners` that are no longer the newest. The others may be replaced before the commit, so the caller's transaction
+   * must have a lock that a new owner takes before it acts.
    */
   const replaced = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
     if (owners.length === 0) return []

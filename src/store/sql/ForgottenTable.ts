@@ -2,7 +2,8 @@
  * The table of forgotten records, and the search for every row that mentions one.
  *
  * Invariants
- * 1. A record is added under the lock of its integration's streams: a transaction that stores it is either over or sees it
+ * 1. A record is added under the lock of its integration's streams: a transaction that would store the record has either ended or sees
+ *    the row
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"

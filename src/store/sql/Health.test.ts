@@ -1,4 +1,4 @@
-/** When an outage of the store begins and ends, and how often it is logged. */
+/** When an outage of the store starts and ends, and how often it is logged. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

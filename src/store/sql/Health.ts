@@ -1,15 +1,14 @@
 /**
- * Keeps track of whether a store answers; during an outage, of its beginning and its cause. It observes every statement of an
+ * Keeps track of whether a store answers, and of the start and the cause of an outage. It observes every statement of an
  * adapter, so an outage is logged once, however many callers it affects.
  *
  * Invariants
- * 1. One log line when an outage begins, one for each further cause, and one when the outage is over
+ * 1. One log line when an outage starts, one for each further cause, and one when the outage is over
  * 2. An outage of writes is not over because reads succeed: it ends with a successful write
  *
  * Gotchas
- * - A connection that breaks and is replaced at once is not an outage. A fault that may pass during retries counts as an outage
- *   only if it lasts.
- * - Conflicts and rejected values count as answers.
+ * - A connection that breaks and is replaced at once is not an outage. A fault that may pass during retries is an outage only if it lasts.
+ * - Conflicts and rejected values prove that the store answers.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -18,13 +17,13 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Outage } from "../Store.ts"
 import { type FaultKind, faultOf, StoreFault, traitsOf } from "../StoreFault.ts"
 
-/** A statement without an answer for this long is an outage, ms. */
+/** A statement without an answer for this long is an outage, in ms. */
 const silenceLimit = 5_000
-/** A transient fault is an outage once it has lasted this long, ms. It is shorter than all retries of `withRetry` together. */
+/** A transient fault is an outage once it has lasted this long, in ms. It is shorter than all retries of `withRetry` together. */
 const transientGrace = 2_000
-/** A transient fault is over once it has not occurred for this long, ms. It is longer than one wait for a lock. */
+/** A transient fault is over once it has not occurred for this long, in ms. It is longer than one wait for a lock. */
 const transientMemory = 30_000
-/** A statement that times out while others are answered is an outage only if the previous such timeout was within this time, ms. */
+/** A statement that times out while others are answered is an outage only if the previous such timeout was within this time, in ms. */
 const slowWindow = 120_000
 
 /** Durations are measured with the monotonic clock, which is never set. */
@@ -58,7 +57,7 @@ export class Health extends Context.Service<Health, {
   readonly failed: (error: SqlError) => Effect.Effect<void>
   /** Records that a transaction with changes was committed. */
   readonly wrote: Effect.Effect<void>
-  /** The current outage; null = the store answers. */
+  /** The current outage; null if the store answers. */
   readonly outage: Effect.Effect<Outage | null>
   /** Checks once a second for statements without an answer; never ends. */
   readonly watch: Effect.Effect<never>
@@ -69,9 +68,9 @@ export const make = (store: string): Health["Service"] => {
   const running = new Set<Running>()
   let answeredAt = -Infinity
   let outage: OutageState | null = null
-  /** When a statement last timed out although the store answered others meanwhile. */
+  /** When a statement last timed out although the store answered other statements. */
   let lateAt = -Infinity
-  /** Transient faults by kind: when the fault began, and when it last occurred. */
+  /** Transient faults by kind: when the fault started, and when it last occurred. */
   const transientFaults = new Map<FaultKind, { readonly since: number; readonly last: number }>()
 
   const logChange = (level: "error" | "info", message: string, details: Readonly<Record<string, unknown>>) =>
@@ -95,8 +94,8 @@ export const make = (store: string): Health["Service"] => {
     })
 
   /**
-   * A statement timed out although others were answered: perhaps its session had been dead for long, perhaps it always takes too long.
-   * Only a repeated timeout is an outage.
+   * A statement timed out although others were answered: perhaps its session had been dead for a long time, or perhaps the statement
+   * always takes too long. Only a repeated timeout is an outage.
    */
   const recordSlow = (begunAt: number, now: number) => {
     const isAgain = begunAt > lateAt && now - lateAt < slowWindow

@@ -34,7 +34,7 @@ export const make = (sql: SqlClient) => {
     /** Like `exclusive`, for the rows of one of the joined tables. */
     exclusiveOf: (table: string) => onPostgres(sql.literal(`FOR UPDATE OF ${table}`), sql.literal("")),
     streams,
-    /** Runs a transaction; no other one can change deliveries meanwhile. */
+    /** Runs a transaction during which no other transaction can change deliveries. */
     deliveries: <A, E, R>(body: Effect.Effect<A, E, R>) => sql.withTransaction(Effect.andThen(handlers, body))
   }
 }

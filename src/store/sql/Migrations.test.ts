@@ -7,7 +7,7 @@ import * as Sqlite from "../sqlite/Sqlite.ts"
 import { stopEarlierVersions } from "./EarlierVersions.ts"
 import { migrations } from "./Migrations.ts"
 
-/** The rule holds for the migrations after this one, with which a program began to ask for the schema that it must know. */
+/** The rule holds for the migrations after this one, with which a program started to ask for the schema that it must know. */
 const first = Object.keys(migrations).findIndex((name) => name.endsWith("_required_schema")) + 1
 
 /** Runs `migration` and returns its statements, with single spaces. */

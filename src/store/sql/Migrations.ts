@@ -2,8 +2,8 @@
  * Migrates a database to this program's schema, or rejects one that a newer version changed so that this program cannot use it.
  *
  * Gotchas
- * - An earlier version may use a store that a newer one migrated: processes of both run during an update. A migration that does not
- *   allow this says so with `stopEarlierVersions`.
+ * - An earlier version may use a store that a newer version has migrated, because processes of both versions are running during an
+ *   update. A migration that does not allow this uses `stopEarlierVersions`.
  */
 import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"

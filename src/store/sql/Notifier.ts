@@ -1,6 +1,6 @@
 /**
- * Wakes waiting fibers when something happens in this process. It counts the occurrences, so that a fiber that read the count
- * before an occurrence does not miss it.
+ * Wakes waiting fibers when something happens in this process. The occurrences are counted, so that a fiber that read the count before an
+ * occurrence does not miss the occurrence.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

@@ -47,7 +47,7 @@ export const make = (sql: SqlClient, self: string): Processes["Service"] => {
       function*({ address, clockOffset, host, pid, problems, version }) {
         const listed = JSON.stringify(problems)
         const now = yield* time
-        // an update first: a late insert would add a process again that has already ended
+        // the update comes first, because a late insert would add a process again that has already ended
         const updated = yield* sql<{ at: number }>`
           UPDATE processes SET seen_at = ${now}, address = ${address}, clock_offset = ${clockOffset},
             problems = ${listed}
@@ -59,7 +59,7 @@ export const make = (sql: SqlClient, self: string): Processes["Service"] => {
         return Number(row?.at)
       },
       withRetry("reportProcess"),
-      // a missing heartbeat is not a failure of the store that anything waits for
+      // no operation waits for a heartbeat, so a failed one is not an outage of the store
       Effect.provideService(Observed, false)
     ),
     leave: sql`DELETE FROM processes WHERE id = ${self}`.pipe(

@@ -2,9 +2,9 @@
  * The `RequestLeases` port over any `SqlClient`.
  *
  * Invariants
- * 1. Of an account, one transaction at a time changes leases: it first locks the account's row. So a transaction that arrives late
- *    cannot overwrite a newer one of the same process
- * 2. A lease counts until it has expired, even if its process has died
+ * 1. One transaction at a time changes the leases of an account, because it first locks the account's row. So a late transaction cannot
+ *    overwrite a newer transaction of the same process
+ * 2. A lease is valid until it has expired, even if its process has died
  *
  * Gotchas
  * - The commits are not counted: if a failover loses one, no record is lost, and the process must not take the new primary for an
@@ -22,12 +22,12 @@ import * as DatabaseTime from "./DatabaseTime.ts"
 import { Observed } from "./Health.ts"
 import { withRetry } from "./SqlRetry.ts"
 
-/** A lease is renewed when it is this old, ms: several times before it counts as silent. */
+/** A lease is renewed when it is this old, in ms: several times before it is treated as silent. */
 const renewAfter = 1_500
 
 interface Found extends Omit<Lease, "process"> {
   readonly account: string
-  /** null: the account has no lease. */
+  /** Null if the account has no lease. */
   readonly process: string | null
   readonly paused: number
   readonly lasts: number
@@ -61,7 +61,7 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
     }
   })
 
-  /** The result of a claim. `isWritten`: the rows have it already. */
+  /** The result of a claim. `isWritten`: whether the rows already have it. */
   const decide = (claim: LeaseClaim, { leases, paused }: AccountState) => {
     const { concurrency, keep, wanted } = claim
     const row = leases.find(({ process }) => process === self)

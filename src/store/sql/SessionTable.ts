@@ -4,15 +4,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import { type SessionSelection, type StoredSession, StoredSessions } from "../StoredSessions.ts"
+import {
+  absoluteLimit,
+  idleLimit,
+  maxSessions,
+  type SessionSelection,
+  type StoredSession,
+  StoredSessions
+} from "../StoredSessions.ts"
 import * as AuditTable from "./AuditTable.ts"
 import * as DatabaseTime from "./DatabaseTime.ts"
 import { convertEach, withRetry } from "./SqlRetry.ts"
-
-const idleLimit = Duration.minutes(30)
-const absoluteLimit = Duration.hours(12)
-/** Of each scope: the holders of the read token must not be able to sign out operators. */
-const maxSessions = 100
 
 const make = (sql: SqlClient): StoredSessions["Service"] => {
   const audit = AuditTable.make(sql)

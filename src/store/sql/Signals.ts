@@ -1,6 +1,7 @@
 /**
- * Wakes waiting fibers of every process after a commit that they wait for, such as an operator's decision. A process notices commits of
- * other processes within a second. On SQLite, where one process serves operators, only commits of this process count.
+ * Wakes waiting fibers of every process after a commit that they wait for, such as an operator's decision. On PostgreSQL, a process
+ * notices commits of other processes within a second. On SQLite, only commits of this process are noticed, because one process serves
+ * operators.
  *
  * Invariants
  * 1. No occurrence is missed: its transaction locks the counter until the commit, so counters become visible in order
@@ -21,7 +22,7 @@ type Notifiers = Readonly<Record<Name, Notifier.Notifier>>
 const checkInterval = "1 second"
 
 export class Signals extends Context.Service<Signals, {
-  /** A step of an open transaction, its last one: wakes the waiting fibers after the commit. */
+  /** The last step of an open transaction: wakes the waiting fibers after the commit. */
   readonly raise: (name: Name) => Effect.Effect<void, SqlError>
   /** Waits until this process knows of more than `seen` occurrences; returns how many it knows of. */
   readonly after: (name: Name, seen: number) => Effect.Effect<number>
@@ -37,7 +38,7 @@ const shared = Effect.fnUntraced(
   function*(sql: SqlClient.SqlClient, notifiers: Notifiers) {
     const known = new Map<string, number>()
     const counters = sql<{ name: string; counter: number }>`SELECT name, counter FROM signals`
-    // before the store is used: what is committed later raises a counter above these
+    // This runs before the store is used, so every later commit raises a counter above these values.
     for (const { counter, name } of yield* withRetry("signals")(counters)) known.set(name, counter)
     const check = Effect.flatMap(
       counters,

@@ -14,7 +14,7 @@ const lost = new SqlError({ reason: new ConnectionError({ cause: new Error(secre
 const broken = new SqlError({ reason: new UnknownError({ cause: new Error(secret) }) })
 const fenced = new StoreError({ reason: new Fenced({ scope: "capture", epoch: 1 }) })
 
-/** How often work runs that always fails with this error, and the final error. */
+/** The number of times that work runs if it always fails with this error, and the final error. */
 const retried = <E>(failure: E, retry: typeof withRetry = withRetry) =>
   Effect.gen(function*() {
     let runs = 0

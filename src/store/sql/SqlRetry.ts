@@ -27,7 +27,7 @@ const causeOf = (error: unknown): unknown =>
   error instanceof StoreError && error.reason._tag === "Unavailable" ? error.reason.cause : error
 
 /**
- * The same work may succeed the next time: after a lock, a deadlock, a serialization failure or a lost connection, and while the
+ * True if the same work may succeed the next time: after a lock, a deadlock, a serialization failure or a lost connection, and while the
  * server is starting, stopping or has too many clients.
  */
 const mayPass = (error: unknown): boolean => {
@@ -35,7 +35,7 @@ const mayPass = (error: unknown): boolean => {
   return isSqlError(cause) && cause.isRetryable && !notRetried.has(faultOf(cause)?.kind)
 }
 
-/** For one step inside a transaction: not the step is retried, but the whole transaction. */
+/** For one step inside a transaction: the step is not retried, because the whole transaction is. */
 export const toStoreError =
   (operation: string) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, Exclude<E, SqlError> | StoreError, R> =>

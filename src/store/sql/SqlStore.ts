@@ -137,7 +137,10 @@ const make = Effect.gen(function*() {
       toStoreError("begin")
     )
 
-  /** One bounded transaction of `eraseStream`; true once nothing is left. Deletes the stream's own row, which has the key, last. */
+  /**
+   * One bounded transaction of `eraseStream`; returns true once nothing is left. The row of the stream, which has the key, is deleted
+   * last.
+   */
   const eraseSome = Effect.fnUntraced(
     function*(owner: Owner, key: StreamKey) {
       yield* fence(owner)
@@ -162,7 +165,7 @@ const make = Effect.gen(function*() {
 
   const { awaitDecision, ...holds } = HoldTable.make(sql, signals)
 
-  /** Operations that retry their transactions themselves, or have none. */
+  /** Operations that retry their own transactions, or that need no transaction. */
   const selfRetrying = {
     identity,
     isNew,

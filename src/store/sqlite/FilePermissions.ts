@@ -1,5 +1,5 @@
 /**
- * The permissions of database files: new ones are readable by their owner only, and existing ones are checked.
+ * The permissions of database files: new files are readable by their owner only, and the permissions of existing files are checked.
  *
  * Details
  * SQLite gives `-wal` and `-shm` the permissions of the database, whatever the umask is.
@@ -12,7 +12,7 @@ import { basename, dirname, join, resolve } from "node:path"
 
 const ownerOnly = 0o600
 
-/** SQLite's own error for a file that it cannot open. */
+/** SQLite's result code for a file that it cannot open. */
 const cannotOpen = 14
 
 /** Whether there is a symbolic link at the path, but no file behind it. */
@@ -93,7 +93,7 @@ const exposedFolders = (files: ReadonlyArray<string>): ReadonlyArray<Exposed> =>
   }))
 }
 
-/** Permissions that let other users of this machine read or change the database, or put another one in its place. */
+/** Permissions that let other users of this machine read, change or replace the database. */
 export const findExposed = (file: string): ReadonlyArray<Exposed> => {
   const own = resolve(file)
   const folder = dirname(own)

@@ -1,5 +1,5 @@
 /**
- * Notices that the file at a store's path is no longer the open one, because it was deleted or replaced. SQLite would keep writing
+ * Notices that the file at a store's path is no longer the open file, because that was deleted or replaced. SQLite would keep writing
  * to the open file, and that data would be lost when the process ends.
  *
  * Gotchas
@@ -14,7 +14,7 @@ import { sqlErrorOf, StoreFault } from "../StoreFault.ts"
 
 const checkIntervalMillis = 1_000
 
-/** null: there is no file. Throws if the file cannot be checked. */
+/** Null if there is no file. Throws if the file cannot be checked. */
 const identityOf = (file: string): string | null => {
   const found = statSync(file, { bigint: true, throwIfNoEntry: false })
   return found === undefined ? null : `${found.dev}/${found.ino}`
@@ -53,7 +53,7 @@ export const checkOf = (file: string): (always: boolean) => Effect.Effect<void, 
       if (problem === null && (always || now - checkedAt >= checkIntervalMillis)) {
         const found = yield* Effect.try({ try: () => identityOf(file), catch: inaccessible(file) })
         checkedAt = now
-        // the error stays even if the file is put back, because another process may have written to it meanwhile
+        // the error stays even if the file is put back, because another process may have written to it in the meantime
         if (found !== opened) problem = fileChanged(file, found !== null)
       }
       if (problem !== null) return yield* Effect.fail(problem)

@@ -3,9 +3,9 @@
  * (`secure_delete`).
  *
  * Gotchas
- * - `user_version` 1 marks a file without such data. A new file has the mark from the beginning.
+ * - `user_version` 1 marks a file without such data. A new file has the mark from the start.
  * - SQLite writes the new content to a temporary file, then to the `-wal` file, and from there to the file: so there must be free
- *   space for two more copies of the file. If there is not, the file is used as it is, and the next start tries again.
+ *   space for two more copies of the file. If there is too little space, the file is used as it is, and the next start tries again.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"

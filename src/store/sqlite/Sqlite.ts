@@ -37,9 +37,9 @@ import * as SqliteThread from "./SqliteThread.ts"
 /** "Roll": marks a file as Rollcall's. */
 export const applicationId = 0x526f6c6c
 
-/** How long to wait for a lock: a transaction of a healthy process does not last longer. */
+/** How long to wait for a lock: longer than a transaction of a healthy process lasts. */
 const lockedBriefly = Schedule.spaced("100 millis").pipe(Schedule.upTo({ times: 4 }))
-/** Two or three events of typical size fill a page; with the default of 4096 every event needed its own page. */
+/** Two or three events of typical size fill a page. With the default of 4096 bytes, every event would need a whole page. */
 const pageBytes = 8192
 const cacheKibibytes = 16_384
 
@@ -76,7 +76,7 @@ export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "r
   }
   yield* run("PRAGMA journal_mode = WAL", [])
   yield* run("PRAGMA synchronous = FULL", [])
-  // not FAST, which leaves the content in the free pages of the file
+  // FAST is not enough, because it leaves the content in the free pages of the file.
   yield* run("PRAGMA secure_delete = ON", [])
   yield* run(`PRAGMA cache_size = -${cacheKibibytes}`, [])
 })
@@ -113,8 +113,8 @@ const connect = ({ isTransaction, run }: Session, file: string, health: Health.H
 export interface Options {
   readonly file: string
   /**
-   * Whether the connection runs in its own thread, so that the main thread does not wait for the disk. Default: no. A database
-   * in memory never has its own thread.
+   * True if the connection runs in a separate thread, so that the main thread does not wait for the disk. False by default. A database in
+   * memory never has a separate thread.
    */
   readonly ownThread?: boolean
 }

@@ -21,7 +21,7 @@ export interface StatementResult {
   readonly columns: ReadonlyArray<string>
   /** The values of each row, in the order of `columns`: another thread receives the names only once. */
   readonly rows: ReadonlyArray<ReadonlyArray<unknown>>
-  /** Whether it committed a transaction that changed a row. */
+  /** True if the statement committed a transaction that changed a row. */
   readonly wrote: boolean
 }
 
@@ -29,7 +29,7 @@ export interface StatementResult {
 export interface Session {
   /** Runs one statement to its end; it cannot be interrupted. */
   readonly run: (sql: string, params: ReadonlyArray<unknown>) => Effect<StatementResult, unknown>
-  /** Whether a transaction was open after the last answer. */
+  /** Whether a transaction was open after the last result. */
   readonly isTransaction: () => boolean
   readonly close: Effect<void>
 }

@@ -63,7 +63,7 @@ export const foreign = (file: string) =>
 export const unwritable = (file: string) =>
   misconfigured(`${file} is not writable; this user must be allowed to write the file and its directory`)
 
-/** A problem that a person can fix gets its own message; any other error stays the database's. */
+/** A problem that a person can fix gets its own message; any other error keeps the message of the database. */
 export const toOpenError = (file: string) => (cause: unknown): StoreError | SqlError => {
   if (cause instanceof StoreError) return cause
   const code = codeOf(cause)

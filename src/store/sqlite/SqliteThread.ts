@@ -1,9 +1,9 @@
 /**
- * A SQLite connection in its own thread: if the disk is slow to confirm a commit, only that thread waits.
+ * A SQLite connection in a separate thread: if the disk is slow to confirm a commit, only that thread waits.
  *
  * Invariants
  * 1. Statements run one at a time, in the order in which they were sent
- * 2. A caller waits for a statement that was sent, even if it is interrupted: so no statement runs after the interruption
+ * 2. A caller waits for a statement that was sent, even if the caller is interrupted, so no statement runs after the interruption
  * 3. Once the thread has ended, for any reason, every statement fails with `ThreadEnded`, including those already sent
  */
 import * as Effect from "effect/Effect"

@@ -8,7 +8,7 @@
 import { parentPort, workerData } from "node:worker_threads"
 import { type Driver, open, type StatementResult } from "./SqliteDriver.ts"
 
-/** A statement to run; null = close the file and end the thread. */
+/** A statement to run; null to close the file and end the thread. */
 export type Request = readonly [sql: string, params: ReadonlyArray<unknown>] | null
 
 export interface SerializedError {

@@ -14,7 +14,7 @@ import { contentsOf, judge, mildFaults, quiet, undecided } from "../kill/Lives.t
 import { until, type Waiting } from "../kill/Patience.ts"
 import { approveAll, launch, type Service } from "../kill/Service.ts"
 
-/** How often each trouble happens, in random order. */
+/** The number of times that each trouble happens, in random order. */
 export interface Troubles {
   readonly kill: number
   readonly stop: number
@@ -37,7 +37,7 @@ export interface Options {
   readonly patience?: Waiting
 }
 
-/** Time until all shards are owned by living processes again, ms, by kind of trouble. */
+/** Time until all shards are owned by living processes again, in ms, by kind of trouble. */
 export type Takeovers = Readonly<Record<keyof Troubles, ReadonlyArray<number>>>
 
 /** How many shards each process owns, by pid. */
@@ -61,7 +61,7 @@ const shardCount = 64
 /** A fair share, plus 20 %. */
 const most = (processes: number) => Math.floor(1.2 * shardCount / processes)
 
-/** The times of takeovers as text: how many, the median, the 99th percentile and the longest, ms. */
+/** The times of takeovers as text: how many, the median, the 99th percentile and the longest, in ms. */
 export const describe = (takeovers: Takeovers): string =>
   Object.entries(takeovers).flatMap(([kind, times]) => {
     if (times.length === 0) return []

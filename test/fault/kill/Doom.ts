@@ -2,7 +2,7 @@
 
 /** Kills or freezes a process at one of its durable steps. */
 export interface Doom {
-  /** Counts only steps of this kind; absent = all. */
+  /** Counts only steps of this kind; absent for all. */
   readonly of?: string
   /** The number of the step, from 1. */
   readonly n: number

@@ -45,7 +45,7 @@ export interface Options {
   readonly integrations: number
   /** Activity of the world. The process that serves the API also keeps the history of the world, so long runs need less. */
   readonly speed?: number
-  /** Shortest and longest life after the start, ms. */
+  /** Shortest and longest life after the start, in ms. */
   readonly lifetime: readonly [number, number]
   /** Settings besides those of the store and the API. */
   readonly settings?: Readonly<Record<string, string>>
@@ -61,7 +61,7 @@ export interface Life {
   readonly after: string
   /** Whether a transaction was open at that moment. */
   readonly isWriting: boolean
-  /** From the start of the process to its first committed page, ms; null = the process died before. */
+  /** From the start of the process to its first committed page, in ms; null if the process died before. */
   readonly recovery: number | null
 }
 

@@ -28,7 +28,7 @@ export const timely = async <A>(promise: Promise<A>, what: string, detail = noth
   }
 }
 
-/** How often to look, and for how long. */
+/** The interval at which to look, and the time limit. */
 export interface Waiting {
   readonly limit: Duration.Duration
   readonly every: Duration.Duration

@@ -20,7 +20,7 @@ import { approveAll, ask, launch, post } from "./Service.ts"
 export interface Scenario {
   readonly name: string
   readonly sandbox?: Parameters<typeof Home.make>[0]
-  /** Kinds of steps at which to kill; absent = all until the service is quiet. */
+  /** Kinds of steps at which to kill; absent for all until the service is quiet. */
   readonly of?: ReadonlyArray<string>
   /** Prepares store and world; absent = an empty store. */
   readonly prepare?: (home: Home.Home) => Effect.Effect<void, unknown, Scope.Scope>
@@ -154,7 +154,7 @@ export const prepareScenario = Effect.fnUntraced(function*(scenario: Scenario) {
 })
 
 export interface Verdict {
-  /** The kind of the step at which the process died; null = it did not reach that step. */
+  /** The kind of the step at which the process died; null if it did not reach that step. */
   readonly diedAt: string | null
   readonly events: number
   /** Violations in words; must be empty. */

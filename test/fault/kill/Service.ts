@@ -32,7 +32,7 @@ export interface Service {
   readonly pid: number
   /** Kinds of the durable steps so far, oldest first. */
   readonly steps: ReadonlyArray<string>
-  /** From the start of the process to its first committed page, ms; null = no page yet. */
+  /** From the start of the process to its first committed page, in ms; null if no page yet. */
   readonly recovery: () => number | null
   /** Whether a transaction is open. */
   readonly isWriting: () => boolean

@@ -41,7 +41,7 @@ const buildSlowLibrary = (folder: string): string => {
   return library
 }
 
-/** Sends requests until `over`, and returns their durations, ms. */
+/** Sends requests until `over`, and returns their durations, in ms. */
 const timesOf = (address: string, over: () => boolean) =>
   Effect.promise(async () => {
     const times: Array<number> = []

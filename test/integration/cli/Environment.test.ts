@@ -12,7 +12,7 @@ const misspelled = {
   ROLLCALL_MORE_FILE: "rollcall.config.ts"
 }
 
-/** A plugin whose configuration has variables that begin like those of Rollcall. */
+/** A plugin whose configuration has variables that start like those of Rollcall. */
 const file = `import * as Config from "effect/Config"
 import { defineConfig } from "rollcall"
 import * as Plugin from "rollcall/plugin"

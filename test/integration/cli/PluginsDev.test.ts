@@ -65,7 +65,7 @@ describe("rollcall plugins dev", () => {
 
       write("words/tag.ts", "export const tag =\n")
       await dev.says(/plugin\.ts cannot be loaded: .*words\/tag\.ts:1\n[^]*Expression expected/, "stderr")
-      await dev.says(/The plugin does not run\. Waiting for a change/)
+      await dev.says(/The plugin is not running\. Waiting for a change/)
 
       write("words/tag.ts", 'export const tag = "third"\n')
       write("plugins/tag-hires/plugin.ts", tags)

@@ -20,7 +20,7 @@ export interface Ended {
   readonly stderr: string
 }
 
-/** The unit of times in /proc, ms. */
+/** The unit of times in /proc, in ms. */
 const clockTick = 10
 
 /** The variables that every process needs. */
@@ -62,7 +62,7 @@ export class Program {
   }
 
   /**
-   * The CPU time of the process, ms, so that other work on the machine does not count. If it is unknown, the time since
+   * The CPU time of the process, in ms, so that other work on the machine does not count. If it is unknown, the time since
    * the start.
    */
   worked(): number {

@@ -505,7 +505,7 @@ it.live("a stream is sent in chunks of at most 512 KiB, so that a reader that do
         socket.write(`GET /v1/events HTTP/1.1\r\nhost: ${hostname}\r\naccept: text/event-stream\r\n\r\n`)
       })
     )
-    // each chunk begins with its size
+    // each chunk starts with its size
     const sizes = Array.from(received.matchAll(/^([0-9a-f]+)\r$/gm), ([, size = ""]) => Number.parseInt(size, 16))
     assert.isAtLeast(sizes.length, 4)
     assert.isAtMost(Math.max(...sizes), 512 * 1024)

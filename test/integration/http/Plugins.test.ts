@@ -12,7 +12,7 @@ import * as Running from "./Running.ts"
 
 const { ask, post, stream, using, write } = Running
 
-/** Fails for good for records whose name begins with a prefix, and handles all others. */
+/** Fails for good for records whose name starts with a prefix, and handles all others. */
 const picky = (done: Array<string> = [], broken: { is: boolean } = { is: true }) =>
   Plugin.make("picky")
     .on("ats.tag.created", {}, (event) =>

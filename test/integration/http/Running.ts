@@ -64,7 +64,7 @@ export const control = (api: Scripted.ScriptedApi, calls: Layer.Layer<Calls, nev
       Integrations.layer({ declared: [], discovered: new Map(), readers: [], processing: Processing.defaultProcessing })
     ),
     Layer.provideMerge(Forgetting.layer({ processing: Processing.defaultProcessing })),
-    Layer.provideMerge(Capture.layer({ overlapMin: minute, confirmInterval: minute })),
+    Layer.provideMerge(Capture.layer({ minOverlap: minute, confirmInterval: minute })),
     Layer.provide(Scripted.layer(api))
   )
 
@@ -155,7 +155,7 @@ export const stream = Effect.fnUntraced(function*(
 interface Written {
   readonly integration?: string
   readonly model?: IncrementalModel
-  /** Our clock, ms. */
+  /** Our clock, in ms. */
   readonly detectedAt?: number
   readonly transitions?: ReadonlyArray<string>
 }

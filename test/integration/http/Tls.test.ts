@@ -171,7 +171,7 @@ describe.skipIf(missing !== null)("the operating API with an OCSP response", () 
     clients: null
   })
 
-  /** The OCSP response to a client that asks for one; null: none. */
+  /** The OCSP response to a client that asks for one; null if none. */
   const stapled = Effect.fnUntraced(function*(path: (name: string) => string) {
     const port = yield* portOf
     return yield* Effect.promise(async () => {
@@ -368,7 +368,7 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
         )
         assert.strictEqual(yield* statusOf(path, "client", "/health/live", { session }), 200)
         const closed = once(open.resume(), "close")
-        /** A connection whose handshake begins only after the certificate is revoked. */
+        /** A connection whose handshake starts only after the certificate is revoked. */
         const early = yield* Effect.acquireRelease(
           Effect.promise(async () => {
             const socket = net.connect(port, "127.0.0.1").on("error", () => {})

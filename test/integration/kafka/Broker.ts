@@ -196,7 +196,7 @@ const startWith = Effect.fnUntraced(function*(machine: ReadonlyArray<string>, se
       `${properties(folder, port, controller, sasl)}${additional.properties({ plain: port, controller, sasl, spare })}`
     )
     const bytes = randomBytes(16)
-    // The text must not begin with a dash, or it would be parsed as an option.
+    // The text must not start with a dash, or it would be parsed as an option.
     bytes[0]! &= 0x7f
     const id = bytes.toString("base64url")
     await exec(

@@ -88,7 +88,7 @@ export const make = Effect.gen(function*() {
       processing: Processing.defaultProcessing,
       readers: []
     }).pipe(
-      Layer.provideMerge(Capture.layer({ overlapMin: Duration.minutes(1), confirmInterval: Duration.minutes(1) })),
+      Layer.provideMerge(Capture.layer({ minOverlap: Duration.minutes(1), confirmInterval: Duration.minutes(1) })),
       Layer.provideMerge(Sqlite.layer({ file: ":memory:" })),
       Layer.provideMerge(api),
       Layer.provideMerge(NodeHttpClient.layerNodeHttp)

@@ -1,6 +1,6 @@
 /**
  * A process of a fleet that sends as many requests as it may, until it is killed. Arguments: its name, the URLs of the database and of the
- * API, the account's concurrency. The integrations of its requests begin with its name.
+ * API, the account's concurrency. The integrations of its requests start with its name.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

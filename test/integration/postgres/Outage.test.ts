@@ -138,7 +138,7 @@ describe.skipIf(missing !== null)(
               200
             ])
             const since = Date.parse(/does not answer \([^)]*\), since (\S+?Z)/.exec(ready?.text ?? "")?.[1] ?? "")
-            // when the first statement without an answer began, and it has waited for five seconds
+            // when the first statement without an answer started, and it has waited for five seconds
             assert.isAtLeast(since, silentSince - 1_000)
             assert.isAtMost(since, reportedAt - 4_900)
             const { as_of, items } = JSON.parse(streams?.text ?? "")

@@ -411,7 +411,7 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
       const owner = yield* first.store.takeOwnership("capture")
       for (const id of ids(3)) yield* first.store.transact(owner, tags, (tx) => tx.write([created(id)]))
       const raised = yield* Deferred.make<void>()
-      // the generation is raised by a transaction that is still open when pruning begins
+      // the generation is raised by a transaction that is still open when pruning starts
       const raising = yield* Effect.forkChild(first.sql.withTransaction(Effect.gen(function*() {
         yield* first.store.raiseGeneration([owner], 2)
         yield* Deferred.succeed(raised, undefined)

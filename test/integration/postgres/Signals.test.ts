@@ -91,7 +91,7 @@ describe.skipIf(missing !== null)(
         yield* Fiber.interrupt(waiting)
       }))
 
-    it.live("notice a decision whose transaction began first and was committed last", () =>
+    it.live("notice a decision whose transaction started first and was committed last", () =>
       Effect.gen(function*() {
         const { openHold, other, reader } = yield* setup
         const [first, second] = [yield* openHold, yield* openHold]

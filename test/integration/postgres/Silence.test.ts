@@ -44,7 +44,7 @@ const behindProxy = Effect.gen(function*() {
   return { proxy, sql, store, owner, url }
 })
 
-/** Duration, ms. */
+/** Duration, in ms. */
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const since = Date.now()
@@ -64,7 +64,7 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
         const { layer, lines } = collected()
         return Effect.gen(function*() {
           const { owner, proxy, sql, store } = yield* behindProxy
-          // several sessions are idle when the silence begins
+          // several sessions are idle when the silence starts
           yield* Effect.all(Array.from({ length: 6 }, () => sql`SELECT pg_sleep(0.3)`), { concurrency: "unbounded" })
           proxy.fail(fault)
           const { exit, millis } = yield* timed(store.streams)

@@ -10,7 +10,7 @@ import { connect, createServer, type Server, type Socket } from "node:net"
  */
 export type Fault = "frozen" | "lossy"
 
-/** The fault begins with the `nth` message of clients from now on; if `delivered`, that message arrives and only its answer is lost. */
+/** The fault starts with the `nth` message of clients from now on; if `delivered`, that message arrives and only its answer is lost. */
 export interface Moment {
   readonly nth: number
   readonly delivered: boolean

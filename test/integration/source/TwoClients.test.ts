@@ -25,7 +25,7 @@ interface Seen {
   readonly at: number
   readonly ours: boolean
   readonly accepted: boolean
-  /** The wait that a rate-limit response requests, ms. */
+  /** The wait that a rate-limit response requests, in ms. */
   readonly wait: number
 }
 

@@ -66,7 +66,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-margin", "polls overlap", [
     "capture/read/Poll.ts",
-    "state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.overlapMin))",
+    "state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.minOverlap))",
     "state.previousWatermark"
   ]),
   mutant("late-date", "the `Date` of the first response counts, not that of the last", [
@@ -437,8 +437,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("unshared-circuits", "a process gets no delivery of a handler whose circuit another process opened", [
     "store/sql/delivery/ClaimLimits.ts",
-    "    if (circuit.until === null) return { permits",
-    "    if (circuit.until === null || handler >= 0) return { permits"
+    "    if (circuit.openUntil === null) return { permits",
+    "    if (circuit.openUntil === null || handler >= 0) return { permits"
   ], [
     "delivery/engine/CircuitBreaker.ts",
     "HandlerCircuit.afterAttempt(circuit, failed, now), next)",

@@ -17,7 +17,7 @@ import type { ServedPage } from "../world/FaultyApi.ts"
 import type { Row } from "../world/World.ts"
 import { nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
 
-/** One pass over the whole list. Server ms. */
+/** One pass over the whole list. Server time (ms). */
 interface Pass {
   readonly startedAt: number
   endedAt: number
@@ -125,7 +125,7 @@ export class CompletenessClaims {
   }
 }
 
-/** Server ms; null: the record does not exist now. */
+/** Server time (ms); null if the record does not exist now. */
 const presentSince = ({ history }: Row): number | null => {
   const gone = history.findLastIndex(({ live }) => !live)
   return history[gone + 1]?.at ?? null

@@ -15,7 +15,7 @@ const longestOpenMillis = 600_000
 interface Circuit {
   readonly failed: Set<string>
   openings: number
-  /** When the next trial may begin, ms. */
+  /** When the next trial may start, in ms. */
   until: number
 }
 

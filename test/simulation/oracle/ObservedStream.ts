@@ -35,9 +35,9 @@ export interface ObservedStream {
   /** Holds that are neither approved nor canceled. */
   readonly holds: Map<number, Hold>
   readonly waves: Waves
-  /** Server ms of the backfill's first request whose response was committed: it set the watermark. */
+  /** Server time (ms) of the backfill's first request whose response was committed: it set the watermark. */
   since: number | null
-  /** Server ms at which the backfill's last page was committed. */
+  /** Server time (ms) at which the backfill's last page was committed. */
   backfilledAt: number | null
   quarantined: number
   /** The newest state that was served as deleted; as live, with the time; and the states that were served when they were outdated. */

@@ -42,7 +42,7 @@ import type { PublishedChange } from "./Waves.ts"
 
 export interface Violation {
   readonly invariant: string
-  /** Server ms. */
+  /** Server time (ms). */
   readonly at: number
   readonly stream: string
   readonly what: string
@@ -57,7 +57,7 @@ export interface OracleSnapshot {
   readonly forgettings: Forgettings
 }
 
-/** Time between the check of a write and its sending, ms: the remaining window that docs/delivery.md describes. */
+/** Time between the check of a write and its sending, in ms: the remaining window that docs/delivery.md describes. */
 const maxSendDelay = 10_000
 
 export class Oracle implements ProcessObserver {

@@ -192,7 +192,7 @@ export interface Trouble extends Common {
 }
 export interface Command extends Common {
   readonly command: CommandKind
-  /** Waits until a list is being read, and begins between two of its pages. */
+  /** Waits until a list is being read, and starts between two of its pages. */
   readonly midway: boolean
 }
 export type Step = Mutation | Fault | Trouble | Command
@@ -247,9 +247,9 @@ export interface WorldSettings {
   readonly confirmInterval: number
   readonly overlapMin: number
   readonly duration: number
-  /** Average duration of a request, ms. */
+  /** Average duration of a request, in ms. */
   readonly latency: number
-  /** The service's clock minus the API's clock, ms. */
+  /** The service's clock minus the API's clock, in ms. */
   readonly skew: number
   readonly pageSize: number
   /**
@@ -272,9 +272,9 @@ export interface WorldSettings {
   readonly plugins: boolean
   /** Several processes share the work. */
   readonly fleet: boolean
-  /** How many requests the processes of a fleet may have in flight together; null = any number. */
+  /** How many requests the processes of a fleet may have in flight together; null for any number. */
   readonly requestSlots: number | null
-  /** How long a handler fails for every record, from the start, ms; null = there is no such handler. */
+  /** How long a handler fails for every record, from the start, in ms; null if there is no such handler. */
   readonly outage: number | null
   /** After the quiet phase: a new name that one record shows and others still repeat, or two changes that become visible late. */
   readonly epilogue: "none" | "siblings" | "late"

@@ -96,7 +96,7 @@ const lagOf = (random: SeededRandom, { overlapMin }: WorldSettings): number => {
 }
 
 /**
- * How often a fault may happen in a row. Five wrong `Date`s in nine responses, or two before there is a history, cannot be
+ * The number of times that a fault may happen in a row. Five wrong `Date`s in nine responses, or two before there is a history, cannot be
  * distinguished from a server whose clock is really different; then only the sweep helps.
  */
 const mostInARow: Partial<Record<FaultKind, number>> = { dateWrong: 1 }

@@ -59,7 +59,7 @@ export interface CommittedTransaction {
   readonly events: Array<NewEvent>
   /** The same events and those of derived records, in log order. */
   readonly log: Array<LoggedEvent>
-  /** null: no longer pending. */
+  /** Null if no longer pending. */
   readonly pending: Map<string, Pending | null>
   quarantined: number
   /** Opened or changed holds. */
@@ -119,10 +119,10 @@ export interface Environment {
   readonly api: FaultyApi
   /** Returns the current store; a process keeps the one it started with. */
   readonly store: () => Store["Service"]
-  /** null: no plugin runs and no record is forgotten. */
+  /** Null if no plugin runs and no record is forgotten. */
   readonly deliveries: (() => Deliveries["Service"]) | null
   readonly plugins: ReadonlyArray<Plugin<{}>>
-  /** Returns the leases of request slots in the current store, for a process with this name; null: it has all slots. */
+  /** Returns the leases of request slots in the current store, for a process with this name; null if it has all slots. */
   readonly leases: ((process: string) => RequestLeases["Service"]) | null
   /** Whether an operator forgets records. */
   readonly forgets: boolean
@@ -131,7 +131,7 @@ export interface Environment {
   readonly simulatedPlacement: SimulatedPlacement | null
   readonly setting: WorldSettings
   readonly observer: ProcessObserver
-  /** The service's clock minus the API's clock, ms. */
+  /** The service's clock minus the API's clock, in ms. */
   readonly skew: () => number
   readonly onKilled: (process: Process) => void
 }
@@ -225,7 +225,7 @@ export class Process {
     }))
     const capture = Capture.layer({
       takesAll: simulatedPlacement === null,
-      overlapMin: Duration.millis(setting.overlapMin),
+      minOverlap: Duration.millis(setting.overlapMin),
       confirmInterval: Duration.millis(setting.confirmInterval)
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(

@@ -17,9 +17,9 @@ import type { WorldSettings } from "../plan/Plan.ts"
 import { longestRequest } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
 
-/** A lease lasts this much longer than a request, ms. */
+/** A lease lasts this much longer than a request, in ms. */
 const leaseMargin = 15_000
-/** How long slots stay leased after their process died, ms. */
+/** How long slots stay leased after their process died, in ms. */
 export const leaseMillis = (setting: WorldSettings): number => longestRequest(setting) + leaseMargin
 
 const notSent = new SourceError({ reason: new Transient({ code: null, message: "simulated", notSent: true }) })

@@ -12,9 +12,9 @@ import { hash } from "../../../src/sandbox/world/SeededRandom.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
 import type { Process } from "./Process.ts"
 
-/** Time until the locks of a process that died or froze are free, ms. */
+/** Time until the locks of a process that died or froze are free, in ms. */
 const lockExpiry = 5_000
-/** Time until the placement notices a process that joined or left, ms. */
+/** Time until the placement notices a process that joined or left, in ms. */
 const noticeTime = 500
 
 interface Member {

@@ -51,7 +51,7 @@ export interface ServedPage {
   /** Rows that belonged on the page, or after it, and that a fault removed. */
   readonly missingRows: ReadonlyArray<Row>
   readonly last: boolean
-  /** Server ms at which the request was sent. */
+  /** Server time (ms) at which the request was sent. */
   readonly requestedAt: number
   readonly faults: ReadonlyArray<FaultKind>
 }
@@ -107,13 +107,13 @@ const appliesToIds: Partial<Record<FaultKind, boolean>> = {
 
 const timeoutMillis = 30_000
 const latestMillis = 600_000
-/** No request takes longer, ms. */
+/** No request takes longer, in ms. */
 export const longestRequest = ({ latency }: WorldSettings): number => 2 * latency + timeoutMillis + latestMillis
 const lost = new SourceError({ reason: new Transient(detail) })
 const notSent = new SourceError({ reason: new Transient({ ...detail, notSent: true }) })
 const writeRejected = new SourceError({ reason: new Rejected(detail) })
 const limited = new SourceError({ reason: new RateLimited({ ...detail, retryAfter: null }) })
-/** How long a write waits for its slot after the rate limit rejected it, and how long a frozen process is frozen, ms. */
+/** How long a write waits for its slot after the rate limit rejected it, and how long a frozen process is frozen, in ms. */
 const pause = 600_000
 
 /** The process that sends a write. */
@@ -150,7 +150,7 @@ export class FaultyApi {
   /** Requests that have no response yet. A process that dies does not end its requests. */
   #inFlight = 0
   #isCalm = false
-  /** Called with the number of requests that are in flight, when another one begins. */
+  /** Called with the number of requests that are in flight, when another one starts. */
   onRequest: (inFlight: number) => void = () => {}
   /** Called between two pages of a list, to apply the mutations that wait for that. */
   betweenPages: () => void = () => {}
@@ -186,7 +186,7 @@ export class FaultyApi {
     this.#isCalm = true
   }
 
-  /** The source of one process; `clock`: the process's own clock, ms. */
+  /** The source of one process; `clock`: the process's own clock, in ms. */
   source(clock: () => number, delivered: (delivery: ServedPage) => void, writer = anyProcess): Source["Service"] {
     return {
       ...this.#lists(clock, delivered),
@@ -263,7 +263,7 @@ export class FaultyApi {
     })
   }
 
-  /** null: no record is suitable. */
+  /** Null if no record is suitable. */
   #effect(integration: string, write: WriteName, params: object, body: object): object | null {
     const now = this.#time.now
     const { candidate_id: id = "", job_id = "" } = params as {
@@ -370,7 +370,7 @@ export class FaultyApi {
     }
   }
 
-  /** null: the cursor is rejected. */
+  /** Null if the cursor is rejected. */
   #answer(table: Table, request: PageRequest, activeFaults: ReadonlyArray<Active>): Draft | null {
     const fault = (kind: FaultKind) => activeFaults.find((active) => active.fault === kind)
     const place = parseCursor(request.cursor)

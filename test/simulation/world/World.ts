@@ -19,11 +19,11 @@ export type JsonObject = Record<string, Json>
 
 /** One state of a record as the API shows it. */
 export interface RecordState {
-  /** Server ms. */
+  /** Server time (ms). */
   readonly at: number
   readonly record: JsonObject
   readonly live: boolean
-  /** `changed_at` as shown, ms. */
+  /** `changed_at` as shown, in ms. */
   readonly changedAt: number | null
 }
 
@@ -69,7 +69,7 @@ export class Table {
   readonly rows: Array<Row> = []
   readonly byId = new Map<string, Row>()
   readonly announced: Array<AnnouncedChange> = []
-  /** When a row left its position in the list, server ms, and whether a later page shows the move. */
+  /** When a row left its position in the list (ms of the server's clock), and whether a later page shows the move. */
   readonly moves: Array<{ readonly at: number; readonly isAnnounced: boolean }> = []
   /** The field that the scope configuration removes. */
   hiddenField: string | null = null
@@ -84,7 +84,7 @@ export class Table {
 /** A linked record that several records embed. */
 interface Linked {
   readonly name: string
-  /** Server ms. */
+  /** Server time (ms). */
   readonly changedAt: number
 }
 

@@ -14,7 +14,7 @@ import { Store, StoreError } from "../../../src/store/Store.ts"
 import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 export const integration = "greenhouse:acme"
-export const settings: CaptureOptions = { overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10) }
+export const settings: CaptureOptions = { minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10) }
 
 export const streamsOf = (models: ReadonlyArray<IncrementalModel>): ReadonlyArray<StreamSettings> =>
   models.map((model) => ({

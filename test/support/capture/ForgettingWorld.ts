@@ -34,7 +34,7 @@ export const ann: ForgettableRecord = { integration, model: "ats.candidate", id:
 export interface World {
   readonly applications: Scripted.ScriptedApi
   readonly offers: Scripted.ScriptedApi
-  /** How often this text is in the bytes of the store's files. */
+  /** Number of times that this text is in the bytes of the store's files. */
   readonly inFiles: (text: string) => number
   /** The database. */
   readonly file: string
@@ -92,7 +92,7 @@ export const startProcess = Effect.gen(function*() {
       readers: []
     })),
     Layer.provideMerge(
-      captureLayer({ overlapMin: Duration.minutes(5), confirmInterval: Duration.minutes(10), guard: nothingHeld })
+      captureLayer({ minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10), guard: nothingHeld })
     ),
     Layer.provide(services),
     Layer.fresh,

@@ -109,7 +109,7 @@ const makeRig = Effect.fnUntraced(function*(
     settings,
     processing: options.processing ?? Processing.defaultProcessing(model),
     derivedProcessing,
-    overlapMin: Duration.minutes(5),
+    minOverlap: Duration.minutes(5),
     confirmInterval,
     guard: options.guard ?? Guard.thresholds,
     owner: yield* store.takeOwnership("capture")

@@ -12,7 +12,7 @@ export type Row = { readonly id: string } & Record<string, unknown>
 
 interface Held {
   row: Row
-  /** Server ms: `updated_after` matches the row with this time … */
+  /** Server time (ms): `updated_after` matches the row with this time … */
   matchedAt: number
   /** … and only once the record is visible at all. */
   visibleAt: number
@@ -23,7 +23,7 @@ export interface ScriptedApi {
   readonly rows: Map<string, Held>
   readonly requests: Array<PageRequest>
   pageSize: number
-  /** Server clock − our clock, ms. */
+  /** Server clock − our clock, in ms. */
   skew: number
   /** May replace the response to a request, or fail the request. */
   intercept: (request: PageRequest, answer: ParsedPage) => Effect.Effect<ParsedPage, SourceError>

@@ -56,7 +56,7 @@ export interface Script {
   rows: ReadonlyArray<unknown>
   /** The API finds nothing with `updated_after`. */
   mute?: boolean
-  /** The API's clock − ours, ms; null: its responses have no time. */
+  /** The API's clock − ours, in ms; null: its responses have no time. */
   offset: number | null
   http: (request: HttpClientRequest) => Effect.Effect<number>
 }

@@ -71,7 +71,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   let refusal: number | null = null
   let claims = 0
 
-  /** How long a response takes, ms. */
+  /** How long a response takes, in ms. */
   const responseTime = () => random.boolean(0.1) ? random.int(1_000, Duration.toMillis(timeout)) : random.int(20, 800)
 
   /** The API gets a request. It responds even if the process has died; the response is how long to pause, or null. */
@@ -89,7 +89,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     return response
   })
 
-  /** `preparation`: how long the preparation of a request takes that has its slot, ms. */
+  /** `preparation`: how long the preparation of a request takes that has its slot, in ms. */
   const start = Effect.fnUntraced(function*(
     name: string,
     concurrency: number,

@@ -1,7 +1,7 @@
 /** JSON texts of a value, spelled as an API may spell them: with other white space, escapes, numbers and orders of the properties. */
 import type { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 
-/** How often a text has each freedom, from 0 to 1. */
+/** The probability of each freedom in a text, from 0 to 1. */
 export interface Spelling {
   readonly space: number
   readonly escapes: number

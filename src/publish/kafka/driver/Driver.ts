@@ -7,7 +7,7 @@
  * 3. After `close`, no call sends anything, even a call that has not returned yet
  */
 import type { ConnectionOptions } from "node:tls"
-import type * as Headers from "../Headers.ts"
+import type * as Headers from "../HeaderTemplate.ts"
 import type { Codec } from "./Compression.ts"
 
 export const drivers = ["kafkajs", "platformatic"] as const
@@ -22,7 +22,7 @@ export interface PlacedMessage {
   readonly headers: Headers.Headers
 }
 
-/** The offset in a partition at which a sent batch begins. */
+/** The offset in a partition at which a sent batch starts. */
 export interface AppendedBatch {
   readonly topic: string
   readonly partition: number
@@ -39,13 +39,13 @@ export interface Transaction {
 /** A producer that failed once is closed, and not used again. */
 export interface Producer {
   readonly connect: () => Promise<void>
-  /** Begins a transaction. Without a transactional id, each send is visible at once. */
+  /** Starts a transaction. Without a transactional id, each send is visible at once. */
   readonly begin: () => Promise<Transaction>
   readonly close: () => Promise<void>
 }
 
 export interface ProducerOptions {
-  /** null: no transactions. */
+  /** Null without transactions. */
   readonly transactionalId: string | null
   /** After this time (ms) the broker aborts an open transaction. */
   readonly transactionTimeout: number

@@ -35,7 +35,7 @@ export const saslOf = (login: Login): NonNullable<kafkajs.KafkaConfig["sasl"]> =
     })
   }
 
-/** The offset may be missing: a broker that recognizes a repeated batch may no longer know where it began. */
+/** The offset may be missing: a broker that recognizes a repeated batch may no longer know where it started. */
 const appendedBatches = (
   { baseOffset, partition, topicName }: kafkajs.RecordMetadata
 ): ReadonlyArray<AppendedBatch> => {

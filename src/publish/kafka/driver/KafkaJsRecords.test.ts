@@ -1,7 +1,7 @@
 import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
 import kafkajs from "kafkajs"
 import { createRequire } from "node:module"
-import * as Headers from "../Headers.ts"
+import * as Headers from "../HeaderTemplate.ts"
 import { codecs } from "./Compression.ts"
 import type { PlacedMessage } from "./Driver.ts"
 import { sendBatches } from "./KafkaJsRecords.ts"

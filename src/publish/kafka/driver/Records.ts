@@ -5,7 +5,7 @@
  * - A length prefix has the length of the number in it. Each is written with the likely length first, and what follows is moved if
  *   that was wrong, which is rare.
  */
-import type { HeaderTemplate } from "../Headers.ts"
+import type { HeaderTemplate } from "../HeaderTemplate.ts"
 import { sizeOf } from "../KafkaMessage.ts"
 import type { PlacedMessage } from "./Driver.ts"
 

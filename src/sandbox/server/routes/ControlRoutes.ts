@@ -3,7 +3,7 @@
  * and permissions, uploaded files, the request log, and the OpenAPI document.
  *
  * Gotchas
- * - These endpoints take no key: the sandbox holds invented data and listens on loopback unless configured otherwise.
+ * - These endpoints take no key: the data of the sandbox is invented, and by default the sandbox listens on loopback only.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"
@@ -28,7 +28,7 @@ const jsonRoute = <E, R>(
   value: Effect.Effect<object, E, R>
 ) => HttpRouter.route(method, path, toErrorResponse(Effect.map(value, (json) => HttpServerResponse.jsonUnsafe(json))))
 
-/** The decoded body, or an error that explains what is wrong with it. */
+/** The decoded body, or an error that explains its faults. */
 const decodeBody = <A>(schema: Schema.Codec<A, unknown>) =>
   HttpServerRequest.schemaBodyJson(schema).pipe(Effect.mapError((error) => invalidInput(error.message)))
 

@@ -4,7 +4,7 @@
  * Source: docs/contract.md, "List endpoints", "Other reads", "Writes".
  *
  * Gotchas
- * - The body of a write is read before the world advances to now: a slow upload is dated when it is complete.
+ * - The body of a write is read before the world advances to the current time, so a slow upload is dated when it is complete.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"

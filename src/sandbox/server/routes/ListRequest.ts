@@ -29,7 +29,7 @@ interface ListRequest {
   readonly query: ListQuery
   readonly pageSize: number
   readonly cursor: string | null
-  /** A filter is not supported, so the list is empty. */
+  /** True if a filter is not supported, so that the list is empty. */
   readonly matchesNothing: boolean
   /** Parameters that this list does not know. */
   readonly ignoredParameters: ReadonlyArray<string>

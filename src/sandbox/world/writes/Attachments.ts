@@ -1,5 +1,5 @@
 /**
- * Uploaded files. A system keeps them on the application or on the candidate.
+ * Uploaded files. Depending on the system, a file belongs to an application or to a candidate.
  *
  * Gotchas
  * - Contents stay in memory, as base64, while the sandbox runs.
@@ -25,7 +25,10 @@ export const attachmentsOf = (records: Records, application: Row): ReadonlyArray
   return records.rows("ats.attachment").filter((row) => isLive(row) && belongs(row))
 }
 
-/** The service takes the type of a file from its server's response; the sandbox does not request the file. */
+/**
+ * The type of a file that is given by its URL. The real service takes it from the response of the file's server, but the sandbox does not
+ * request the file.
+ */
 export const unknownType = "application/octet-stream"
 
 export const isWebAddress = (text: string): boolean => /^https?:$/.test(URL.parse(text)?.protocol ?? "")
@@ -36,7 +39,10 @@ export const requireReadable = (field: string, { data_url }: Upload): Result.Res
     ? Result.succeed(undefined)
     : Result.fail(invalidInput(`${field}.data_url must be an http or https address.`))
 
-/** Stores a file. Without an application it goes to the candidate's newest one, if the system attaches files to applications. */
+/**
+ * Stores a file. If the system attaches files to applications and no application is named, the file is added to the candidate's newest
+ * application.
+ */
 export const storeAttachment = (
   records: Records,
   candidate: Row,

@@ -20,7 +20,7 @@ import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContex
 
 // ---- employees ----------------------------------------------------------------------------------------------------
 
-/** The staffing entity that a form is for; null if the form is for none. */
+/** The staffing entity to which the form belongs; null if it belongs to none. */
 export const requireStaffingEntity = (
   context: WriteContext,
   id: string | null | undefined

@@ -35,7 +35,7 @@ export const emptyResult = (row: Row, warnings: ReadonlyArray<string> = []): Wri
 
 export class WriteContext extends Data.Class<{
   readonly records: Records
-  /** Server time, ms. */
+  /** Server time, in ms. */
   readonly at: number
 }> {
   /** A record that the path names; 404 if it does not exist. */

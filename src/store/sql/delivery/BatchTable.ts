@@ -6,8 +6,9 @@
  *    So the journal of a batch applies to every event of the batches inside it   (L4, L7)
  *
  * Gotchas
- * - A name is never reused for a batch with different members. An event that is delivered again gets a new batch inside its last one, even if all
- *   other members are delivered again too, because some of them may have to wait for an earlier delivery with their ordering key.
+ * - A name is never reused for a batch with different members. An event that is delivered again gets a new batch inside its last batch,
+ *   even if all other members are delivered again too, because some members may have to wait for an earlier delivery with their ordering
+ *   key.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"

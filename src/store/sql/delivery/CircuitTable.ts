@@ -2,7 +2,7 @@
  * The circuits of handlers, which all processes share. Only handlers that failed since their last success have a row.
  *
  * Gotchas
- * - A trial needs no row of its own: it is the one delivery of the handler that is running. If its process ends, the next owner of its
+ * - A trial needs no row, because it is the only running delivery of the handler. If its process ends, the next owner of its
  *   shard makes the delivery due again, which permits the next trial.
  */
 import * as Clock from "effect/Clock"
@@ -15,18 +15,18 @@ import type { Integer } from "../Rows.ts"
 
 type Circuits = ReadonlyMap<number, HandlerCircuit.HandlerCircuit>
 
-/** Times are those of the database's clock, ms. */
+/** Times are those of the database's clock, in ms. */
 export interface CircuitState extends DatabaseTime.DatabaseClock {
-  /** Of handlers that failed since their last success. */
+  /** The circuits of handlers that failed since their last success, by key of the handler. */
   readonly circuits: Circuits
 }
 
 /** The circuits with times of this process's clock. */
 export const inOurTime = ({ ahead, circuits }: CircuitState): Circuits =>
   new Map(
-    [...circuits].map(([handler, { until, ...circuit }]) => [
+    [...circuits].map(([handler, { openUntil, ...circuit }]) => [
       handler,
-      { ...circuit, until: until === null ? null : until - ahead }
+      { ...circuit, openUntil: openUntil === null ? null : openUntil - ahead }
     ])
   )
 
@@ -45,18 +45,18 @@ export const make = (sql: SqlClient) => {
         [Number(handler), {
           failed: JSON.parse(failed),
           openings: Number(openings),
-          until: open_until === null ? null : Number(open_until)
+          openUntil: open_until === null ? null : Number(open_until)
         }] as const
       ]
     )
     return { now, ahead: now - ours, circuits: new Map(circuits) } satisfies CircuitState
   })
 
-  const save = (handler: number, { failed, openings, until }: HandlerCircuit.HandlerCircuit) =>
+  const save = (handler: number, { failed, openings, openUntil }: HandlerCircuit.HandlerCircuit) =>
     failed.length === 0
       ? sql`DELETE FROM handler_circuits WHERE handler = ${handler}`
       : sql`INSERT INTO handler_circuits ${
-        sql.insert({ handler, failed: JSON.stringify(failed), openings, open_until: until })
+        sql.insert({ handler, failed: JSON.stringify(failed), openings, open_until: openUntil })
       }
         ON CONFLICT (handler) DO UPDATE SET
           failed = excluded.failed, openings = excluded.openings, open_until = excluded.open_until`

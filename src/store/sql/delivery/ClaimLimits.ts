@@ -14,15 +14,15 @@ import type { Integer } from "../Rows.ts"
 
 export type Shards = ReadonlyArray<number>
 
-/** When to look again if other processes use up the handler's concurrency, or try it, ms. */
+/** When to look again if other processes use up the handler's concurrency, or try it, in ms. */
 export const pollMillis = 250
-/** When to look again whether an attempt in another process has closed an open circuit, ms. */
+/** When to look again whether an attempt in another process has closed an open circuit, in ms. */
 const circuitPollMillis = 1_000
 
 /** Whether no other process owns shards. */
 export const areAll = (shards: Shards): boolean => shards.length === deliveryScopes.length
 
-/** The due deliveries of a handler in one shard; times are the database's clock, ms. */
+/** The due deliveries of a handler in one shard; times are the database's clock, in ms. */
 export interface DueShard {
   readonly shard: number
   readonly first: number
@@ -90,10 +90,10 @@ export const make = (sql: SqlClient) => {
     shards: Shards,
     now: number
   ) {
-    if (circuit.until === null) return { permits: Infinity, lookAt: Infinity }
+    if (circuit.openUntil === null) return { permits: Infinity, lookAt: Infinity }
     const isAlone = areAll(shards)
     if (HandlerCircuit.isOpen(circuit, now)) {
-      return { permits: 0, lookAt: isAlone ? circuit.until : Math.min(circuit.until, now + circuitPollMillis) }
+      return { permits: 0, lookAt: isAlone ? circuit.openUntil : Math.min(circuit.openUntil, now + circuitPollMillis) }
     }
     return { permits: (yield* runningOf(handler)) === 0 ? 1 : 0, lookAt: isAlone ? Infinity : now + pollMillis }
   })

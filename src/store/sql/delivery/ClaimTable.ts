@@ -2,7 +2,7 @@
  * Claims due deliveries of some shards.
  *
  * Gotchas
- * - The index of due deliveries begins with handler and shard. A statement that wants the earliest ones of several shards reads the
+ * - The index of due deliveries starts with handler and shard. A statement that wants the earliest ones of several shards reads the
  *   earliest ones of each: otherwise a claim would read the whole backlog, or the backlog of another process.
  */
 import * as Effect from "effect/Effect"
@@ -33,7 +33,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
   const mostCrashesFirst = ({ isolated }: ClaimRequest, of = "") =>
     sql.literal(isolated === true ? `${of}(crashes) DESC,` : "")
 
-  /** The rows that a query finds in each of the shards, at least one. */
+  /** The rows that a query finds in each of the shards. There must be at least one shard. */
   const inEach = (shards: Shards, query: (shard: number) => Fragment): Fragment =>
     sql`(${
       sql.join(" UNION ALL ", false)(shards.map((shard) => sql`SELECT * FROM (${query(shard)}) AS one`))
@@ -164,7 +164,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
     return found.map((each) => each.last <= latest ? each : { ...each, first: Math.min(each.first, now) })
   })
 
-  /** Inside a transaction that holds the lock of deliveries. Times are the database's clock, ms. */
+  /** Inside a transaction that holds the lock of deliveries. Times are the database's clock, in ms. */
   const claim = Effect.fnUntraced(function*(
     requests: ReadonlyArray<ClaimRequest>,
     shards: Shards,

@@ -167,7 +167,7 @@ export const make = (
 
   // ---- commands
 
-  /** The ids of those that died at the given time and have not died again since. */
+  /** The ids of the dead letters that died at the given time and have not died again since. */
   const stillDeadSince = (ids: ReadonlyArray<number>, died: ReadonlyMap<number, number>) =>
     sql<{ id: Integer; died_at: Integer }>`
       SELECT id, died_at FROM deliveries WHERE id IN ${sql.in(ids)} AND state = 'dead'`.pipe(

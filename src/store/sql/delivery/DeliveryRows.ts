@@ -60,7 +60,7 @@ export const fromFailure = ({ reason, ...failure }: Failure): string => JSON.str
 
 export const fromDelivery = (
   { dead, dueAt, fresh, handler, integration, orderingKey, subject }: NewDelivery,
-  /** `ahead`: how far the database's clock is ahead of ours, ms. */
+  /** `ahead`: how far the database's clock is ahead of ours, in ms. */
   { ahead, createdAt, state }: {
     readonly state: "waiting" | "due" | "dead"
     readonly createdAt: number

@@ -298,7 +298,7 @@ export const make = (
     withRetry("takeShards")
   )
 
-  /** The outcomes of attempts at deliveries of other shards than those of `lost`. */
+  /** The outcomes of attempts, without those of deliveries in the shards of `lost`. */
   const withoutLost = Effect.fnUntraced(function*(
     outcomes: ReadonlyArray<AttemptOutcome>,
     lost: ReadonlyArray<Owner>
@@ -331,7 +331,7 @@ export const make = (
       }
     },
     locks.deliveries,
-    // after a lost connection, the claims may be committed: the caller has to look
+    // after a lost connection, the claims may be committed, so the caller must check
     withRetryAfterRollback("settleAndClaim")
   )
 

@@ -1,5 +1,5 @@
 /**
- * Removes what is left of records after their delete: earlier rows of the log, deliveries and journals.
+ * Removes the data that is left of records after their delete: earlier rows of the log, deliveries and journals.
  *
  * Invariants
  * 1. Rows of the log lose their content in the transaction that cancels their deliveries: no delivery runs without its event
@@ -117,8 +117,8 @@ export const make = (
   })
 
   /**
-   * The steps of the events themselves. The writes among them stay expected, so that they are published as the plugin's own;
-   * an expectation has no content.
+   * The steps of the events themselves. The expectations of writes among them stay, so that their changes are still attributed to the
+   * plugin. An expectation has no content.
    */
   const deleteSteps = (positions: ReadonlyArray<number>) =>
     inBatches(
@@ -184,7 +184,7 @@ export const make = (
           mayContain("j.result", text)
         }
           ORDER BY j.handler, j.dedup_key, j.step LIMIT ${resultsPerStatement}`
-        // a result that cannot be decrypted shows nothing
+        // a result that cannot be decrypted cannot be searched
         const opened = cipher.openEach(rows, (row, open) => ({
           ...row,
           result: open(stepPlace(Number(row.handler), row.step), row.result)

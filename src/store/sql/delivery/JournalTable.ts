@@ -1,13 +1,13 @@
 /**
- * The journal: the steps that attempts began, with their results; and each plugin's number of writes in the current hour.
+ * The journal: the steps that attempts started, with their results; and each plugin's number of writes in the current hour.
  *
  * Invariants
- * 1. An owner or a claim that is not the newest can begin no step   (X16)
- * 2. Only the attempt that began a step last may complete or withdraw it
+ * 1. An owner or a claim that is not the newest can start no step   (X16)
+ * 2. Only the attempt that started a step last may complete or withdraw it
  *
  * Gotchas
  * - A step of half a batch may be in the journal of the whole batch, so a step is searched for under all its keys.
- * - The delivery that began a step may be settled long before other deliveries look for the step: a replay, or the other half of
+ * - The delivery that started a step may be settled long before other deliveries look for the step: a replay, or the other half of
  *   a batch.
  * - `ResolutionTable` has the operators' answers for steps without a result.
  */
@@ -141,7 +141,7 @@ export const make = (
       (found) => found.length > 0
     )
 
-  /** Inside a transaction: the step's journal row, if there is one, and why the step cannot begin now. */
+  /** Inside a transaction: the step's journal row, if there is one, and why the step cannot start now. */
   const refusal = Effect.fnUntraced(
     function*(fence: FencingToken, intent: Intent) {
       yield* requireClaim(fence)

@@ -2,13 +2,13 @@
  * Journal steps with an unknown outcome, and the operators' answers for them.
  *
  * Invariants
- * 1. An answer applies only to the step in the state that the operator saw: not if it was sent again, answered or finished since,
- *    nor while its attempt is running
+ * 1. An answer applies only to the state of the step that the operator saw. It is refused if the step was sent again, answered or
+ *    finished since, or if its attempt is running
  * 2. The answer, the change of the write's expectations, the dead letter's next attempt and the audit entry are committed in one
  *    transaction   (I2)
  *
  * Gotchas
- * - A step that runs once per record may have been begun by a delivery that is settled or discarded by now.
+ * - A step that runs once per record may have been started by a delivery that has been settled or discarded since.
  * - If the API's response arrives after the operator's answer, the answer stays: `finish` does not overwrite a result.
  */
 import * as Arr from "effect/Array"

@@ -38,8 +38,8 @@ export const make = (
         scheduled_at = excluded.scheduled_at, position = excluded.position, state = excluded.state`
 
   /**
-   * The handler's last tick in an integration: its time and the end of its span. If there was none: the time and position from which the
-   * first tick counts.
+   * The handler's last tick in an integration: its time and the end of its span. If there was none, the time and position from which the
+   * span of the first tick starts.
    */
   const lastTick = Effect.fnUntraced(function*({ handler, integration }: Tick, lastCheckedAt: number, end: number) {
     const [last] = yield* sql<{ scheduled_at: Integer; position: Integer; state: string }>`

@@ -55,7 +55,7 @@ const unconfirmedWrites = codec<UnconfirmedWrite>({
   reportedAt: "reported_at"
 })
 
-/** The model whose sweeps count for this model: the source of a derived model, otherwise the model itself. */
+/** The model whose sweeps are counted for this model: the source of a derived model, otherwise the model itself. */
 const sweptModelOf = (model: Model): Model => isDerived(model) ? derivedRegistry[model].from : model
 
 /** A write is unconfirmed after this many sweeps that did not find it. */
@@ -84,7 +84,7 @@ export const make = (sql: SqlClient) => {
         yield* sql`UPDATE expectations SET required = 0
           WHERE stream = ${key} AND target = ${target} AND reported_at IS NULL`
       }
-      // a run that is in progress may already be past some records, so only later runs count
+      // a run in progress may already be past some records, so only later runs are counted
       const inserted = ofModel.map((one) => ({
         ...newExpectations.toRow({ ...one, ...write, fulfilledIn: [] }),
         stream: key,

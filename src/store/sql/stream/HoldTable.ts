@@ -6,7 +6,7 @@
  * 2. An approval with a plan applies to the rows of the plan: their hash is compared under the same lock
  *
  * Gotchas
- * - A disputed row counts as part of its hold, but a decision does not apply to it until it is re-read: its content is unknown.
+ * - A disputed row belongs to its hold, but a decision does not apply to it until it is read again, because its content is unknown.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"

@@ -18,7 +18,7 @@ import { inBatches } from "../Rows.ts"
 import { among, insertion, rowsOf } from "../RowValues.ts"
 import { toStoreError } from "../SqlRetry.ts"
 
-/** One change marks at most this many records stale one by one. */
+/** Maximum number of records that one change marks as stale individually. */
 const maxStaleRecords = 10_000
 const wholeStream = ""
 

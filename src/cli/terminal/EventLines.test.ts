@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { stripVTControlCharacters } from "node:util"
-import { eventLine, eventLines, type EventView, lagOf, progressLine } from "./Terminal.ts"
+import { eventLine, eventLines, type EventView, lagOf } from "./EventLines.ts"
+import { progressLine } from "./Tables.ts"
 
 const event = (part: Partial<EventView>): EventView => ({
   model: "ats.application",

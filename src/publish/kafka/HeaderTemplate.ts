@@ -5,15 +5,15 @@
 
 export interface HeaderTemplate {
   readonly names: ReadonlyArray<string>
-  /** The value of each header; null: each message has its own. */
+  /** The value of each header; null if the value differs between messages. */
   readonly values: ReadonlyArray<string | null>
-  /** Upper bound of the encoded size (bytes) without the messages' own values. */
+  /** Upper bound of the encoded size (bytes) without the values that differ between messages. */
   readonly bytes: number
 }
 
 export interface Headers {
   readonly template: HeaderTemplate
-  /** The message's own values, in the order of the template's names. */
+  /** The values of this message for the headers that are null in the template, in the order of the template. */
   readonly own: ReadonlyArray<string>
 }
 

@@ -419,6 +419,7 @@ describe("the overview", () => {
         "/v1/deadletters/{id}",
         "/v1/deadletters/plan",
         "/v1/deadletters/redrive",
+        "/v1/deadletters/progress",
         "/v1/deadletters/discard",
         "/v1/deadletters/{id}/resolve",
         "/v1/forget",

@@ -337,7 +337,10 @@ describe("names that try to control the terminal", () => {
     serveHostile(async (environment) => {
       const { code, stderr, stdout } = await runCommand(["status", "--watch"], environment)
       assert.deepStrictEqual([code, stdout], [1, ""])
-      assert.match(stderr, /--watch redraws a terminal, and the output is not one\n {2}Leave --watch out/)
+      assert.match(
+        stderr,
+        /--watch redraws a terminal, and the output is not one\n {2}Add --json .* or leave --watch out/
+      )
     }))
 
   it("are escaped in errors of the running process", () =>

@@ -134,7 +134,11 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
         const processes = [yield* launch(environment), yield* launch(environment)]
         for (const process of processes) yield* process.url
         const isCutOff = ({ problems }: FleetView["items"][number]) => problems.length > 0
-        const { items } = yield* fleetOf(processes[0]!, ({ items }) => items.length === 2 && items.some(isCutOff))
+        const hasShare = ({ problems }: FleetView["items"][number]) => problems.every(({ name }) => name !== "fleet")
+        const { items } = yield* fleetOf(
+          processes[0]!,
+          ({ items }) => items.length === 2 && items.some(isCutOff) && items.every(hasShare)
+        )
         // the relay is placed in one of them; the other one stands by
         const publishing = items.find(isCutOff)
         const cutOff = processes.find(({ pid }) => pid === publishing?.pid)!

@@ -99,14 +99,7 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
       Effect.gen(function*() {
         const { audit } = yield* Commands
         const { recordAction } = yield* Store
-        // a stream that does not exist leaves no entry
-        yield* viewOf(params)
         const at = yield* Clock.currentTimeMillis
-        yield* Effect.catchTag(
-          recordAction({ at, command: "streams.audit", target: streamName(params), detail: "" }),
-          "StoreError",
-          toStoreUnavailable
-        )
         const report = yield* audit(params).pipe(
           Effect.catchTags({
             UnknownStream: () =>
@@ -116,6 +109,11 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
             SourceError: toSourceUnavailable,
             RunAborted: toSourceUnavailable
           })
+        )
+        yield* Effect.catchTag(
+          recordAction({ at, command: "streams.audit", target: streamName(params), detail: "" }),
+          "StoreError",
+          toStoreUnavailable
         )
         return { stream: streamName(params), ...report }
       })))

@@ -432,8 +432,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ),
   mutant("two-relays", "a relay publishes only as long as it owns the relay's scope", [
     "store/sql/SqlStore.ts",
-    "    saveReaderPosition: (owner, reader, position) =>\n      fence(owner).pipe(",
-    "    saveReaderPosition: (owner, reader, position) =>\n      Effect.when(fence(owner), Effect.succeed(owner.epoch < 0)).pipe("
+    "    saveReaderPosition: (owner, reader, position, published = null) =>\n      fence(owner).pipe(",
+    "    saveReaderPosition: (owner, reader, position, published = null) =>\n      Effect.when(fence(owner), Effect.succeed(owner.epoch < 0)).pipe("
   ]),
   mutant("unshared-circuits", "a process gets no delivery of a handler whose circuit another process opened", [
     "store/sql/delivery/ClaimLimits.ts",

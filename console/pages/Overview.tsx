@@ -1,4 +1,4 @@
-/** The problems, since when, and for which customers; below them the way of a change and the freshness of the last hours. */
+/** The problems, since when, and for which customers; below them the path of a change and the freshness of the last hours. */
 import type { Matter, OverviewView, Step } from "../../src/http/overview/OverviewApi.ts"
 import { duration, number, plural, rate } from "../Format.ts"
 import { connection, overview } from "../Live.ts"

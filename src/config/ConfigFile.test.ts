@@ -263,13 +263,13 @@ describe("Config from a file", () => {
       { ...account, models: { "ats.tag": { redact: { "/id": "drop" } } } },
       `models["ats.tag"].redact["/id"]`,
       /id of the record/,
-      /Leave/
+      /Remove this rule/
     ],
     [
       { ...account, models: { "hris.payslip": { redact: { "/employee/id": "drop" } } } },
       `models["hris.payslip"].redact["/employee/id"]`,
       /recognizes records/,
-      /Leave/
+      /Remove this rule/
     ],
     [
       { ...account, models: { "ats.tag": { redact: { "/name": "hash" } } } },

@@ -240,7 +240,7 @@ export const parseModelSettings = (
       if (why !== undefined) {
         how.fault(
           `must not be redacted, because ${why}`,
-          "Leave it out: ids and these times are not personal data by themselves"
+          "Remove this rule: ids and times of changes and deletes are not personal data by themselves"
         )
       }
       const redaction = how.oneOf("drop", "hash")

@@ -31,7 +31,7 @@ export const isObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 export const isArray = (value: unknown): value is ReadonlyArray<JsonValue> => Array.isArray(value)
 
-/** Levels of nesting. A recursive walk through a deeper value could overflow the stack. */
+/** A record that is nested deeper than this many levels is quarantined, because a recursive walk could overflow the stack. */
 export const maxDepth = 100
 
 /** True if a value has more than `levels` levels of nesting. A value with a cycle has infinitely many. */
@@ -169,7 +169,10 @@ export const canonical = (value: JsonValue | undefined, shape: Shape | undefined
 
 const nothing: ReadonlySet<string> = new Set()
 const plain = new WeakMap<Shape, Shape>()
-/** Shape of property `key`: the registry's, or else a shape that only passes on the names of unordered arrays. */
+/**
+ * Shape of property `key`: the one in the model's registry. An unordered array that is not in the registry has a shape that only passes on
+ * the names of unordered arrays. Undefined for any other property.
+ */
 export const childOf = (shape: Shape | undefined, key: string): Shape | undefined => {
   if (shape === undefined) return undefined
   const child = Object.hasOwn(shape.children, key) ? shape.children[key] : undefined

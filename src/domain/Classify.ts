@@ -8,7 +8,7 @@
  * 3. A record is classified as deleted only if the API showed it as deleted, or with all of its fields empty   (I7)
  *
  * Gotchas
- * - A tombstone whose fields turned null is the service's privacy erasure, not an update (D11).
+ * - If the fields of a tombstone turned null, the API erased its personal data. This is not an update (D11).
  * - If there is a pending row, it is the newest earlier observation, so hashes are compared with the pending row. The diff is still made
  *   against the published content.
  */

@@ -21,7 +21,8 @@ export interface ScannedValue extends Span {
   /** Levels of nesting; 0 if the value is neither an object nor an array. */
   readonly depth: number
   /**
-   * True if the value contains a number that may be inexact as a double: one with 16 or more digits, or with an exponent of three digits.
+   * True if the value contains a number that may have to become a string (see `RawRow.ts`): one with 16 or more digits, or with an
+   * exponent of three digits.
    */
   readonly hasLongNumbers: boolean
   /** Values of the object's properties `id` and `changed_at`; null if it does not have the property. */

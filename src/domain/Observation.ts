@@ -52,7 +52,7 @@ export interface Observation {
   /** Processed content, as it is stored and published. */
   readonly content: JsonObject
   readonly deleted: boolean
-  /** Every field of content is null: the service's privacy erasure (D11, D23). */
+  /** The record has no content left (`isBlank`): the API erased its personal data (D11, D23). */
   readonly blank: boolean
   readonly changedAt: string | null
   /** Milliseconds; null if the field is missing or not a time. */
@@ -133,7 +133,7 @@ const identifying: ReadonlySet<string> = new Set([
   "remote_data"
 ])
 
-/** True if a record has no content apart from ids and timestamps. */
+/** True if every field is null or an empty list. Ids, times and `remote_data` do not count. */
 export const isBlank = (record: JsonObject): boolean =>
   Object.entries(record).every(([key, value]) =>
     identifying.has(key) || value === null || (isArray(value) && value.length === 0)

@@ -130,8 +130,8 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
   const before = appliedBefore(model, source)
   const applied = combine(before, appliedRules(remoteData === "drop", options.redact))
   const rules = { remoteData, redact: applied.redact }
-  // Raise this version when the result of `apply` changes. The key `normaliser` keeps its old spelling, so that stored fingerprints stay
-  // equal.
+  // The version of `apply`: 2 without redaction rules, 3 with some. Raise the version whose results change. The key `normaliser` keeps
+  // its old spelling, so that stored fingerprints stay equal.
   const normalizerVersion = Object.keys(applied.redact).length === 0 ? 2 : 3
   const identity = JSON.stringify({ normaliser: normalizerVersion, ...rules, ...entry })
   const fingerprint = hash("sha256", identity, "base64url").slice(0, 12)

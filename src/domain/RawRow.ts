@@ -3,8 +3,8 @@
  * never parsed.
  *
  * Gotchas
- * - A number that a double cannot represent exactly becomes a string of its digits. A rounded number would be published as different
- *   content and could hide a change.
+ * - An integer that a double cannot represent exactly, and a number that is too large for a double, become a string, as they were sent.
+ *   A rounded id would be published as different content and could hide a change. Other numbers are rounded to the nearest double.
  */
 import { type ScannedValue, scanValue, type Span, valueAt } from "./JsonScan.ts"
 
@@ -14,10 +14,10 @@ const reviveExactNumber = (_: string, value: unknown, { source }: { readonly sou
   return /^-?\d+$/.test(source) && BigInt(source) !== BigInt(value) ? source : value
 }
 
-/** Finds numbers that may be inexact: 16 or more digits, or an exponent of three digits. */
+/** Finds numbers that may have to become strings: 16 or more digits, or an exponent of three digits. */
 const longNumber = /(?:^|[[,:])\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
 
-/** Like `JSON.parse`, with exact numbers. A reviver takes sixty times as long, so it is used only for a text that contains such numbers. */
+/** Like `JSON.parse`, but no integer is rounded. A reviver takes sixty times as long, so only a text with such numbers gets one. */
 export const parseExactly = (text: string): unknown =>
   longNumber.test(text) ? JSON.parse(text, reviveExactNumber) : JSON.parse(text)
 

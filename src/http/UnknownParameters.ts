@@ -2,7 +2,7 @@
  * Refuses requests with a query parameter that their endpoint does not have. A misspelled filter would otherwise select everything.
  *
  * Gotchas
- * - The names are those that the router has found. The router treats `;` and `#` after the path as the start of a query too.
+ * - The router splits the query into parameters. It takes not only `?`, but also `;` and `#` after the path for the start of a query.
  * - A long name is quoted only in part, because it may be a value in the wrong place.
  */
 import * as Effect from "effect/Effect"

@@ -47,8 +47,8 @@ export interface RelayStatus extends Condition {
 export interface RelayOptions {
   readonly progressEvery?: Duration.Input
   /**
-   * Whether a relay that was replaced takes ownership again, if it is still placed here after a while: it was replaced by a process that
-   * was frozen before it took ownership, or that does not belong to the fleet.
+   * Whether a relay that was replaced takes ownership again, if it is still placed here after `delays.replaced`. In that case, the
+   * process that replaced it had been frozen before it took ownership, or does not belong to the fleet.
    */
   readonly retakes: boolean
 }
@@ -57,7 +57,7 @@ export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
   /**
    * Returns when the events up to `position` and the streams' progress at the call are in the sink, or when the relay has
-   * stopped, or has been waiting for the sink or the store for longer than `patience` (default: any time).
+   * stopped, or has been waiting for the sink or the store for longer than `patience`. Without `patience`, that wait is unlimited.
    */
   readonly awaitPosition: (position: number, patience?: Duration.Input) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
@@ -96,7 +96,10 @@ const publicStatus = ({ position, progressPosition, reason, state }: InternalSta
   state
 })
 
-/** Maximum number of events of a batch, and approximate maximum of the content (UTF-16 units) of a batch with several events. */
+/**
+ * The sink publishes a batch as a whole; Kafka in one transaction. `rows`: its maximum number of events. `content`: the approximate maximum
+ * of its content (UTF-16 units), which only a batch of one event may exceed.
+ */
 const batchLimits = { rows: 500, content: 4_000_000 }
 
 /** The first rows, as many as fit into a batch; at least one. */

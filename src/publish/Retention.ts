@@ -5,11 +5,12 @@
  * Gotchas
  * - A record's latest row is its current content and stays, however old it is.
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
- * - Where an event is in the sink is forgotten with its age too, even if its row stays.
- * - A quarantined row is as old as its latest occurrence: a row that runs still read stays.
+ * - The place of an event in the sink is deleted at the age of the retention, even if the event's row stays.
+ * - The age of a quarantined row counts from the last time that a run read it, so a row that runs still read stays.
  * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
  *   readers, whose positions Rollcall does not know   (D11)
- * - Content that was deleted, here or elsewhere, leaves the bytes of the store's files within the hour   (I11)
+ * - Deleted content is also removed from the bytes of the store's files, at the latest an hour after it was deleted by this or
+ *   another module   (I11)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -37,6 +38,7 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
   const now = yield* Clock.currentTimeMillis
   const { newest } = yield* store.logRange
   const positions = yield* Effect.forEach(readers, store.readerPosition)
+  // `before`: our clock, in ms; `upTo`: a position of the log
   const deleted = yield* store.prune({
     before: now - Duration.toMillis(retention),
     upTo: Math.min(newest, ...positions.map((position) => position - 1))
@@ -59,7 +61,7 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
 
 const failing = Metric.gauge("rollcall_retention_failing", {
   description:
-    "1 while old rows cannot be deleted; exported by the process that deletes them, and 0 by those that did before"
+    "1 while old rows cannot be deleted, else 0. The process that deletes them exports it; a process that did so earlier exports 0"
 })
 
 /** Prunes when it is placed in this process, and every hour, in the background. */

@@ -50,8 +50,8 @@ export interface ApiResponse<A> {
 }
 
 /**
- * Decodes the response's `data`; fails with a description of the problem that contains no value. `rows`: the rows of the list, whose
- * place in `data` has an empty array.
+ * Decodes the `data` of a response. `rows`: the rows of its list; `data` has an empty array in place of the list. Fails with a description
+ * of the problem, which contains no value of the response.
  */
 export type DataDecoder<A> = (data: unknown, rows: ReadonlyArray<RawRow>) => Result.Result<A, string>
 
@@ -59,7 +59,7 @@ export type DataDecoder<A> = (data: unknown, rows: ReadonlyArray<RawRow>) => Res
 export interface ResponseFormat<A> {
   readonly decode: DataDecoder<A>
   readonly maxBytes: number
-  /** The response has a list: this property of its data. Its rows are not parsed. */
+  /** Name of the property of `data` that has the list, whose rows are not parsed; absent if the response has no list. */
   readonly list?: string
 }
 

@@ -31,7 +31,7 @@ export class HookFailed<E> extends Data.TaggedError("HookFailed")<{ readonly by:
 
 const tooLate = notSent(
   Transient,
-  `not sent: more than ${Duration.format(maxSendDelay)} passed since the write was allowed`
+  `not sent: more than ${Duration.format(maxSendDelay)} passed since the check of the write started`
 )
 
 /** Starts a stopwatch; the inner effect returns the elapsed milliseconds, by the clock that counted more. */

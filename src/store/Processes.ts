@@ -36,11 +36,11 @@ export interface FleetProcess extends ProcessReport {
   /** Time since the last heartbeat, in ms. */
   readonly silence: number
   /**
-   * `silent`: several heartbeats are missing, because the process was frozen, killed or cut off from the database. The process that
-   * queries the list is always `alive`.
+   * `silent`: several heartbeats are missing (`timings` in `sql/ProcessTable.ts` has the time), because the process was frozen, killed
+   * or cut off from the database. The process that queries the list is always `alive`.
    */
   readonly state: "alive" | "silent"
-  /** The ownership scopes that the process took over last. */
+  /** The ownership scopes whose latest owner is this process. */
   readonly scopes: ReadonlyArray<string>
 }
 
@@ -65,8 +65,8 @@ export class Processes extends Context.Service<Processes, {
   /** Time between two reports of a process. */
   readonly heartbeatInterval: Duration.Duration
   /**
-   * Reports that this process is running; the first report adds the process. Returns the time of the database. The report is one
-   * statement outside of transactions, because a failover that loses it must not be reported as a loss of data.
+   * Reports that this process is running; the first report adds the process. Returns the time of the database. The
+   * statements of the report run outside of a transaction, because a failover that loses them must not be reported as a loss of data.
    */
   readonly report: (report: ProcessReport) => Operation<number>
   /** Removes this process. */

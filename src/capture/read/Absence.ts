@@ -22,12 +22,16 @@ import { findControls, forEachPending, isQueryable, maxRefetchIds, refetch } fro
 import { markHiddenRecords } from "./SweepPasses.ts"
 
 /**
- * True if the next sweep is already due. Then a sweep whose confirmations keep failing is ended, so that its changes are released (D12).
+ * True if the next sweep is already due. Then a sweep whose requests for confirmations keep failing is ended, so that its changes
+ * are released (D12).
  */
 const isOverdue = ({ settings }: Stream, { startedAt }: Run, now: number): boolean =>
   now - startedAt >= Duration.toMillis(settings.sweepInterval)
 
-/** Refetches every live record that no run has read since the sweep started. Returns false if it yielded before the end. */
+/**
+ * Confirms the missing records whose confirmation is due (`isDue`): refetches them, or counts this sweep as a confirmation if they cannot
+ * be queried by id. Returns false if it yielded before the end.
+ */
 export const confirmMissing = Effect.fnUntraced(function*(
   stream: Stream,
   run: Run,
@@ -53,10 +57,11 @@ export const confirmMissing = Effect.fnUntraced(function*(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
           (error) =>
-            Effect.logWarning("confirmations keep failing; no more deletes are inferred from this sweep").pipe(
-              annotate(stream.key, { why: error.message }),
-              Effect.as(false)
-            )
+            Effect.logWarning("requests for confirmations keep failing; no more deletes are inferred from this sweep")
+              .pipe(
+                annotate(stream.key, { why: error.message }),
+                Effect.as(false)
+              )
         )
       )
       if (!answered) return true
@@ -81,12 +86,13 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
     Effect.fnUntraced(function*(rows) {
       const now = yield* Clock.currentTimeMillis
       const due = rows.filter((row) => isDue(stream, row, now)).map((row) => row.id)
+      // No run is open. A sweep could be far away, so the changes that the response shows are staged for the end of the next poll.
       if (due.length > 0) yield* confirmAbsent(stream, { id: runId, kind: "poll" }, due)
     })
   )
 })
 
-/** Number of conclusive confirmations, spaced in time, that must fail to find a record before its delete is staged. */
+/** A record's delete is staged after this number of conclusive confirmations, spaced in time, that did not find the record. */
 const confirmationsNeeded = 2
 
 /**

@@ -4,7 +4,8 @@
  * response becomes the current one.
  *
  * Invariants
- * 1. The watermark moves only in the transaction of the last page, only forward, and only by the server's clock   (I6)
+ * 1. A poll moves the watermark only in the transaction of its last page, only forward, and only by the server's clock   (I6).
+ *    For sweeps, see `Sweep.ts`
  * 2. Two complete polls cover every change: if a shifting page hides a record from one poll, the next poll finds the record   (P1, W6)
  * 3. If a record is on two pages of a poll, the list moved while it was read, and the poll may have skipped another record. Such a poll
  *    does not move the watermark, so the next poll reads the same changes again. Two such polls in a row are enough: the second one moves

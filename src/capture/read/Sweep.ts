@@ -165,7 +165,10 @@ const readAll = Effect.fnUntraced(function*(
 /** True if an operator started another sweep in the meantime. The pages of this run are still committed, but its progress is not. */
 const isSuperseded = ({ sweep }: StreamState, { id }: Pick<Run, "id">): boolean => sweep !== null && sweep.id !== id
 
-/** Sets the watermark of the sweep and, for a backfill, of the stream: from then on, polls find the changes. */
+/**
+ * Sets the watermark of the sweep at its first page. If the stream has no watermark yet, sets the same one: from then on, polls find the
+ * changes.
+ */
 const recordFirstPage = (state: StreamState, run: Run, page: Page): StreamState => {
   if (isSuperseded(state, run) || (state.sweep?.watermark ?? null) !== null) return state
   const { watermark, clockOffsets } = estimateWatermark(state.clockOffsets, page)

@@ -71,7 +71,7 @@ export const nextStep = (stream: StepInput, state: StreamState, now: number): Ne
   const { unreadTooLong, pollAt, sweepAt } = due(stream, state, now)
   const sweepInstead = sweepAt <= now && state.failing !== null && stream.lastTried === "poll"
   const polls = stream.pollRequested || (pollAt <= now && !sweepInstead)
-  // If the sweep was opened so long ago, the API may no longer show deletes of records that the sweep has already read.
+  // If the sweep was opened more than 14 days ago, the API may no longer show deletes of records that the sweep has already read.
   const fromFirstPage = unreadTooLong && now - (state.sweep?.startedAt ?? now) > deleteRetention
   // A mandatory sweep that keeps failing at one page must not block polling. A sweep from the first page is not stuck.
   const isStuck = state.failing !== null && state.sweep !== null && !fromFirstPage && stream.lastTried === "sweep"

@@ -70,8 +70,8 @@ export const initialState = <M extends Model>(
 const maxProcessings = 8
 
 /**
- * Notes in the state that hashes and content were made with `processing`, so that they can still be compared after the processing has
- * changed (V1).
+ * Adds `processing` to those that the state lists, at most `maxProcessings`. With them, hashes and content that were made with an earlier
+ * processing can still be compared (V1).
  */
 export const withProcessing = (stream: StreamState, { applied, fingerprint, rules }: Processing): StreamState => {
   const state = withRedaction(stream, applied)
@@ -145,9 +145,9 @@ const maxBackoff = (interval: Duration.Duration): number =>
   Math.max(Duration.toMillis(interval), Duration.toMillis(Duration.minutes(15)))
 
 /**
- * Delay after a failure, in ms. For a failing stream, this is the interval, doubled with each further failure, up to `maxBackoff`. A
- * blocked stream whose probe failed without a reason to block is failing too. For a stream that is only blocked, it is the time until its
- * next probe.
+ * Delay after a failure, in ms. For a failing stream: the interval, doubled with each further failure, up to `maxBackoff`. This includes a
+ * blocked stream whose probe failed for a reason that does not block a stream. For a stream that is only blocked: the time until its next
+ * probe.
  */
 export const backoffDelay = ({ blocked, failing }: StreamState, interval: Duration.Duration): number => {
   if (failing !== null) {

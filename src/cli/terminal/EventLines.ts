@@ -1,6 +1,6 @@
 /**
- * The terminal output for events and plugin writes: one line each, or one line for a group of events with the same change. Pure: returns
- * text, with colors if standard output shows them.
+ * The terminal output for events and plugin writes: one line each, or one line for a group of events with the same change.
+ * Returns text and prints nothing. The text has colors if standard output shows them.
  */
 import type { WriteName } from "../../api/Writes.ts"
 import type { EventData } from "../../publish/EventSchema.ts"
@@ -52,7 +52,10 @@ const formatValue = (value: unknown): string => {
   return truncate(String(value), 32)
 }
 
-/** `Screening → Interview`: for a changed id, shows the name next to the id. */
+/**
+ * For a change of the stage: `Screening → Interview`, the names of the stages, or their ids if the names are unknown. For another
+ * transition: `name (from → to)`. Null if the event has no transition.
+ */
 const describeTransition = (event: EventView): string | null => {
   const moved = event.transitions.find((transition) => transition.name === "stage_changed")
   if (moved !== undefined) {
@@ -82,7 +85,10 @@ const describeEvent = (event: EventView): string => {
   return describeTransition(event) ?? describeChange(event)
 }
 
-/** Seconds from the change to its detection; null where the record is old or its `changed_at` did not move. */
+/**
+ * Seconds from the change to its detection. Null for an event of a backfill, and if `changed_at` is missing or is the same as before the
+ * change.
+ */
 export const lagOf = (event: EventView): number | null =>
   event.changed_at === null || event.origin === "backfill" || event.changed_at === valueAt(event.before, "changed_at")
     ? null
@@ -90,7 +96,7 @@ export const lagOf = (event: EventView): number | null =>
 
 const kinds = { created: "green", updated: "yellow", deleted: "red" } as const
 
-/** The parts of a line that all events of a group share. */
+/** One line for an event or a group. `title`: the record, or the number of records. `details`: further parts at the end. */
 const line = (event: EventView, title: string, details: ReadonlyArray<string>): string =>
   [
     paint("gray", timeOfDay(event.detected_at)),

@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch. It runs
- *    each time the request has its slot and is about to be sent   (X16, L5)
+ *    each time the request has its slot and is about to be sent; `source/SendAttempt.ts` limits the delay between the two   (X16, L5)
  * 2. A write that has a result is never sent again. A write that has an intent and no result is sent again only if the write is
  *    safe to repeat, the handler allows it, or the API shows that it had no effect   (L4, L5)
  * 3. A write that certainly had no effect leaves no intent
@@ -91,7 +91,7 @@ export const make = (services: Services, attempt: Attempt) => {
     if (write !== "replacePackages") return effect
     const lock = packageLocks.get(integration) ?? Semaphore.makeUnsafe(1)
     packageLocks.set(integration, lock)
-    // the write that holds the lock may be waiting for a request slot
+    // the handler's timer is paused while this write waits: the write that holds the lock may be waiting for a request slot
     return attempt.timer.whilePaused((resume) => lock.withPermits(1)(Effect.andThen(resume, effect)))
   }
 

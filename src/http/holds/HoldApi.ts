@@ -83,8 +83,8 @@ export const holds = HttpApiGroup.make("holds").add(
     error: [NotFound, Conflict, StoreUnavailable]
   }).annotate(
     OpenApi.Description,
-    "Counts the records of a hold, and returns a `plan` that identifies exactly these, which an approval requires. " +
-      "Changes nothing. 409 if there is nothing to approve."
+    "Counts the records of a hold, and returns a `plan` that identifies these records and their content. An approval " +
+      "requires the `plan`. Changes nothing. 409 if there is nothing to approve."
   ),
   HttpApiEndpoint.post("approve", "/v1/holds/:id/approve", {
     params: holdId,

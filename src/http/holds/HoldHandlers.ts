@@ -68,8 +68,9 @@ const decide = Effect.fnUntraced(function*(id: number, decision: Parameters<Stor
     const now = yield* find(id)
     if (decision.state === "rejected" || !isDecidable(now)) return yield* alreadyDecided(now)
     return yield* new Conflict({
-      detail: `the plan is outdated: hold ${id} has ${now.rows} ${now.rows === 1 ? "record" : "records"} now`,
-      hint: "plan again, check the number of records, and pass the new plan"
+      detail: `the plan is outdated: the records of hold ${id} or their content have changed ` +
+        `(it has ${now.rows} ${now.rows === 1 ? "record" : "records"} now)`,
+      hint: "plan again, check the records, and pass the new plan"
     })
   }
   yield* Effect.logInfo(decision.state === "rejected" ? "hold rejected" : "hold approved").pipe(Effect.annotateLogs({
@@ -89,6 +90,7 @@ export const layer = HttpApiBuilder.group(Api, "holds", (handlers) =>
         const store = yield* Store
         const limit = query.limit ?? defaultLimit
         const states = query.state === undefined ? undefined : [query.state]
+        // the newest hold comes first, so the next page has the holds with ids before `after`
         const holds = yield* store.holds({ states, before: query.after, limit })
         return pageOf(yield* Effect.forEach(holds, viewOf), limit)
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))

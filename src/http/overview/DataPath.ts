@@ -1,4 +1,4 @@
-/** The way of a change, from the source to the handlers: for each step its rate, what waits there, and since when. */
+/** The path of a change, from the source to the handlers: for each step its rate, what waits there, and since when. */
 import type { PluginList } from "../plugins/PluginApi.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
@@ -28,7 +28,7 @@ export interface Input {
   readonly unpublishedSince: number | null
 }
 
-/** The newest poll of a stream is used if it ended at most this long ago, in ms. */
+/** The newest poll of a stream counts for the rate if it ended less than this time ago, in ms. */
 const window = 60_000
 /** A handler whose oldest delivery waits longer is late, in ms. */
 const deliveryPatience = 300_000

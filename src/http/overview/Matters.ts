@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. Everything that waits for an operator is in a matter: holds, dead letters, blocked streams, open circuits, plugins that do not run
- * 2. Streams that are not read for the same reason are one matter, across integrations
+ * 2. All streams with the same reason why they are not read are one matter, across integrations
  *
  * Gotchas
  * - The messages come from the API and from plugins. They are masked before they are stored   (I11).
@@ -213,7 +213,10 @@ const problemTitles: Readonly<Record<string, string>> = {
   plugins: "Plugins do not run in a process"
 }
 
-/** Plugins that do not run in the process that answers have a matter of their own. */
+/**
+ * Problems of the processes. If plugins do not run in the process that returns the matters, `pluginMatters` has that problem, and the
+ * problem `plugins` of all processes is left out here.
+ */
 const processMatters = ({ plugins, processes }: Pick<Input, "plugins" | "processes">): ReadonlyArray<Matter> => {
   const alive = processes.filter(({ state }) => state === "alive")
   const versions = [...new Set(alive.map(({ version }) => version))]
@@ -305,7 +308,8 @@ const quarantineMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter>
     kind: "quarantine",
     severity: "watch",
     title: `${count(total, "row")} in quarantine`,
-    detail: "The API sent them without a usable id, so they cannot be published. Report them to the service.",
+    detail: "Rollcall could not store these rows: they have no usable id, are nested too deeply, or are not objects. " +
+      "Report them to the provider of the API.",
     since: null,
     ...scopeOf(some),
     action: "Show streams",

@@ -68,7 +68,7 @@ export const OverviewView = Schema.Struct({
     description: "The matters that need attention, the most urgent first; at most 200"
   }),
   omitted: Schema.Number.annotate({ description: "How many matters are left out" }),
-  path: Schema.Array(Step).annotate({ description: "The way of a change, in order" }),
+  path: Schema.Array(Step).annotate({ description: "The steps on the path of a change, in order" }),
   streams: Schema.Struct({
     total: Schema.Number,
     live: Schema.Number,

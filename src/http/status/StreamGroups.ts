@@ -1,6 +1,6 @@
 /**
- * Groups the streams that are not read for the same reason, and describes the reason. If an integration is broken, all its streams fail,
- * and people see one line instead of one per model.
+ * Groups streams by the reason why they are not read, and describes the reason. If an integration is broken, all its streams fail, and
+ * people see one line instead of one per model.
  */
 import type { StreamView } from "../streams/StreamApi.ts"
 
@@ -14,7 +14,7 @@ export interface StreamGroup {
   readonly isWhole: boolean
 }
 
-/** Equal for streams that are not read for the same reason; null for a stream that is read. */
+/** Equal for streams with the same reason why they are not read; null for a stream that is read. */
 const causeKey = ({ blocked, failing, paused }: StreamView): string | null => {
   if (blocked !== null) return JSON.stringify(["blocked", blocked.reason, blocked.message])
   if (paused) return "paused"
@@ -32,7 +32,10 @@ const causeText = (streams: ReadonlyArray<StreamView>): string | null => {
   if (first.blocked !== null) {
     return `blocked (${first.blocked.reason}) since ${since("blocked")}: ${first.blocked.message}`
   }
-  if (first.paused) return `paused by an operator: \`rollcall streams resume ${first.stream}\` continues`
+  if (first.paused) {
+    const stream = streams.length === 1 ? first.stream : "<stream>"
+    return `paused by an operator: \`rollcall streams resume ${stream}\` continues reading`
+  }
   if (first.failing === null) return null
   const count = Math.max(...streams.map(({ failing }) => failing?.count ?? 0))
   return `failing since ${since("failing")}, ${count === 1 ? "once" : `${count} times`}: ${first.failing.message}`

@@ -7,7 +7,8 @@
  * 2. No record batch exceeds its topic's limit; an event that is too large by itself becomes a stub   (K1)
  *
  * Gotchas
- * - A recorded trace is named twice: by the attribute of CloudEvents, and by the header that tracing libraries read. Both are the same.
+ * - The trace context of an event is sent twice: as the attribute `traceparent` of CloudEvents, and as the header `traceparent`, which
+ *   tracing libraries read. A Debezium message has only the header.
  * - From each send, kafkajs makes one record batch per partition, and a broker rejects a batch that is too large as a whole. A send
  *   is therefore limited as if all of its messages of one topic went to one partition, in one batch.
  */
@@ -145,7 +146,10 @@ export interface Encoding {
   readonly limitOf: (topic: string) => number
 }
 
-/** The messages of one entry in order: the event and, if enabled, the record's state. `stubbed`: whether one of them is a stub. */
+/**
+ * The messages of one entry, in order: the event; for a delete in the Debezium format, the tombstone, if enabled; the record's state, if
+ * enabled. `stubbed`: whether one of them is a stub.
+ */
 export interface EncodedEntry {
   readonly messages: ReadonlyArray<KafkaMessage>
   readonly stubbed: boolean

@@ -4,11 +4,12 @@
  * Invariants
  * 1. Events and the checkpoint `{store, generation, position, chain}` become visible together: readers with `read_committed`
  *    see each event once, even if the process dies at any moment   (X4)
- * 2. After `open` no older publisher under the same template can commit, whether of this store or another   (I10, X15)
+ * 2. After `open`, no publisher that was opened earlier with the same topic template can commit, even if it belongs to another
+ *    store   (I10, X15)
  * 3. The events of a record stay in one partition when partitions are added to its topic   (I5, K2)
  * 4. An event too large for its topic is replaced by a stub; the stream continues   (K1)
  * 5. If a topic lost published events, publishing stops: the topic is not created again, and no progress is published   (K3)
- * 6. A store that was never adopted does not publish to a topic with messages that are not recorded as its own   (X14)
+ * 6. If a topic has messages that are not recorded as this store's own, the store publishes to it only after an adoption   (X14)
  *
  * Gotchas
  * - Without transactions the broker does not fence older publishers, and a batch whose response was lost is published again
@@ -159,7 +160,10 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
     }
   )
 
-  /** Memory use is bounded by what a broker returns at once: 1 MiB per partition. */
+  /**
+   * Reads the state topics, and publishes a removal for each record there that `lacking` selects. Memory use is bounded by what a broker
+   * returns at once: 1 MiB per partition.
+   */
   const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
     if (options.state !== true) return
     const session = yield* sessions.current

@@ -22,7 +22,7 @@ interface Activity {
 
 type Change = (row: Row, random: SeededRandom, at: number, records: Records) => Row | null
 
-/** Changes a random live record of the model that fits. */
+/** Changes a random live record of the model for which `fits` is true; without `fits`, any live record of the model. */
 const changeActivity = (
   model: WorldModel,
   weight: number,

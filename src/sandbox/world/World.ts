@@ -1,6 +1,6 @@
 /**
  * A simulated world of HR and recruiting systems with activity: decides what happens next, and when.
- * The world is pure and seeded. It has no clock: the caller advances its time.
+ * The world is deterministic: it has a seed, no clock and no I/O. The caller advances its time.
  *
  * Invariants
  * 1. The same options and the same mutations at the same times give the same world, regardless of the steps in which the time advances.
@@ -8,7 +8,8 @@
  *
  * Gotchas
  * - `remote_created_at` and `changed_at` of the initial records lie days to years before `start`.
- * - The activity does not grow with the number of records. Otherwise the world would double every 20 minutes at speed 60.
+ * - The activity depends on the number of records at the start. If it grew with the current number, the world would double every 20 minutes
+ *   at speed 60.
  * - A frozen world still accepts `mutate` and `write`. The activity that would have happened while the world was frozen is skipped.
  */
 import * as Result from "effect/Result"
@@ -36,7 +37,7 @@ export interface WorldOptions {
   readonly records?: number
   /** Exact numbers of records for some models. */
   readonly sizes?: Sizes
-  /** Multiplies the activity; 0 for no activity. At 1 (the default), every initial record changes about three times a day. */
+  /** Multiplies the activity; 0 for no activity. At 1 (the default), about three changes a day per initial record. */
   readonly speed?: number
   /** `drifting` (default): rows move between pages while a list is read. */
   readonly order?: ListOrder

@@ -5,7 +5,7 @@
  * 1. A commit that fails did not happen: if the connection is lost during the commit, the outcome is queried from the server
  * 2. A client that is idle inside a transaction for five seconds loses the transaction and all its locks   (X21)
  * 3. The wait for a server or proxy that stops answering is limited: see `Limits`   (X10)
- * 4. A copy that lacks a commit of this process is neither read nor written: see `CommitTracker`   (X14)
+ * 4. A replica or a restored disk that lacks a commit of this process is neither read nor written: see `CommitTracker`   (X14)
  *
  * Gotchas
  * - All tables are in the schema `rollcall`, so other programs may use the same database.
@@ -50,6 +50,7 @@ export interface Options {
   readonly limits?: Partial<Limits>
 }
 
+/** For everything except leases, which have a pool of their own with `leaseConnections`. */
 const maxConnections = 10
 const leaseConnections = 3
 /** How many connections a process may open. */

@@ -13,7 +13,7 @@
  * - A row at or before `pruned` is kept while it is the latest row of its record (`Store.records` returns it) or while a delivery needs
  *   it. `readLog` does not return it.
  * - A row of an erased stream no longer belongs to a record: it is deleted once `pruned` has passed it. The row at `pruned` stays,
- *   for its time: a reader may start after that (`positionBefore`).
+ *   because `positionBefore` reads its time: a reader may start right after that row.
  * - The delete of a forgotten record is read without `before`: a reader may get it while earlier rows still have their content.
  * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
  * - `rewrite` replaces content with more redacted content. Chains do not depend on content, so they stay; sums are computed again.
@@ -76,6 +76,7 @@ const chainAt = (
   return position > pruned && position < newest ? found ?? null : null
 }
 
+/** `before`: only what is older than this time (our clock, in ms) is deleted. `upTo`: the last position that may be deleted. */
 type Retention = Parameters<Store["Service"]["prune"]>[0]
 
 /** Sums of a row as it is stored. */
@@ -161,7 +162,10 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
     )
   }, toStoreError("noteErased"))
 
-  /** `positions`: the rest of a condition on the position. */
+  /**
+   * Reads rows with the previous content of their records, in order, and checks them. `positions`: the SQL that follows `e.position` in
+   * the condition, such as `IN (…)`.
+   */
   const eventsAt = (positions: Fragment) =>
     sql<EventRow>`
       SELECT e.position, e.chain, s.integration, s.model, ${newEvents.columns("e")},
@@ -303,8 +307,9 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         ))
 
   /**
-   * Moves `pruned` past the rows that retention no longer keeps, at most `pruneSpan` of them, and deletes each row whose successor
-   * is now at or before `pruned`. A row that remains there is the latest of its record.
+   * Moves `pruned` past the rows that retention no longer keeps, by at most `pruneSpan` positions. Deletes each row whose record has a
+   * later row at or before `pruned`, unless a delivery needs it. Deletes the rows of erased streams before `pruned`. The latest row of
+   * a record stays.
    */
   const pruneSome = Effect.fnUntraced(
     function*({ before, upTo }: Retention) {

@@ -9,7 +9,7 @@ import * as DatabaseTime from "./DatabaseTime.ts"
 import { Observed } from "./Health.ts"
 import { withRetry } from "./SqlRetry.ts"
 
-/** A process that missed several heartbeats is silent. SQLite has one process, so its heartbeat may be rare. */
+/** A process without a heartbeat for longer than `silent` is silent. SQLite has one process, so its heartbeat may be rare. */
 const timings = {
   postgres: { interval: Duration.seconds(2), silent: Duration.seconds(10) },
   sqlite: { interval: Duration.minutes(1), silent: Duration.minutes(5) }

@@ -76,7 +76,7 @@ const withReader = <A>(file: string, use: (reader: DatabaseSync, inUse: boolean)
   }
 }
 
-/** The log of the store in the file, null if there is no store yet, and the schema that a program must know. */
+/** Reads an `Inspection`. `required`: the schema that a program must know to open the store; 0 if this program knows the newest one. */
 const readStore = (path: string) => {
   const file = targetOf(path)
   const directory = dirname(file)
@@ -105,7 +105,10 @@ const readStore = (path: string) => {
   })
 }
 
-/** Fails as opening the store would. */
+/**
+ * Inspects the file. Fails if it cannot be opened as a store, with the error that opening it would fail with. If another program has the
+ * store open, it does not fail: see `locked`.
+ */
 export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
   Effect.gen(function*() {
     const { exists, locked, log, openCircuits, required } = yield* Effect.try({

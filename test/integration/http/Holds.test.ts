@@ -169,7 +169,10 @@ describe("deciding", () => {
       const outdated = yield* post(`/v1/holds/${deletes}/approve?plan=${planned.body.plan}`)
       assert.deepStrictEqual(
         [outdated.status, outdated.body.detail],
-        [409, `the plan is outdated: hold ${deletes} has 4 records now`]
+        [
+          409,
+          `the plan is outdated: the records of hold ${deletes} or their content have changed (it has 4 records now)`
+        ]
       )
       assert.include(outdated.body.hint, "plan again")
       assert.strictEqual((yield* ask(`/v1/holds/${deletes}`)).body.hold.state, "open")

@@ -31,7 +31,7 @@ interface ListRequest {
   readonly cursor: string | null
   /** True if a filter is not supported, so that the list is empty. */
   readonly matchesNothing: boolean
-  /** Parameters that this list does not know. */
+  /** Names of parameters that the list does not apply: those that it does not know, and filters that the integration does not support. */
   readonly ignoredParameters: ReadonlyArray<string>
 }
 

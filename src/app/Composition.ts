@@ -217,7 +217,7 @@ export const fleetDependency = ({ joined }: Pick<PlacementEngine["Service"], "jo
     problem: Effect.sync(() =>
       joined.isOpen()
         ? null
-        : "this process waits for its share of the work; if that takes longer than 10 seconds, compare the shares with `rollcall fleet`"
+        : "this process waits for its share of the work, for at most 10 seconds; `rollcall fleet` shows the shares"
     )
   }) satisfies Dependency
 

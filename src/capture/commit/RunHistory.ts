@@ -126,7 +126,7 @@ export const replaceRun = (state: StreamState, run: Run, now: number): Ended =>
   withEntry(state, { ...resultOf(run, now), outcome: "replaced", reason: null })
 
 /**
- * Ends a run with a failure. `state`: after the failure; `run`: as far as it came; null: it did not begin, or another step failed,
+ * Ends a run with a failure. `state`: after the failure; `run`: as far as it came; null if it did not start, or if another step failed,
  * which `kind` names.
  */
 export const failRun = (

@@ -44,7 +44,7 @@ describe("a process frozen by SIGSTOP", () => {
         yield* frozen.signal("SIGCONT")
         assert.strictEqual(yield* frozen.ended, 1)
         assert.match(frozen.log(), taken)
-        assert.strictEqual(frozen.steps.length, stepCount)
+        assert.deepStrictEqual(frozen.steps.slice(stepCount), [])
         assert.deepStrictEqual(ownershipsIn(file), ownerships)
         assert.isTrue(successor.alive())
         yield* assertConsistent(successor, sandbox)

@@ -4,10 +4,13 @@
  *
  * Invariants
  * 1. A step is a change that outlives the process: a commit of the store, a statement outside a transaction, or a commit of the sink. A
- *    change of the list of processes is not a step: a process may lose its row at any time, and removes it after another one took over.
+ *    transaction or statement that changes no row is not a step, nor is a change of the list of processes: a process may lose its row at
+ *    any time, and removes it after another one took over.
  *
  * Gotchas
  * - Steps are reported on file descriptor 3, synchronously: a reported step happened, even if the process dies in the next moment.
+ * - The state after an empty poll is replaced by a statement whose conditions include the owner of the stream: if another process
+ *   owns it by then, the transaction is committed without a change.
  * - The kind of a transaction is derived from its statements; after a table is renamed its steps are called `other`.
  */
 import { writeSync } from "node:fs"
@@ -31,18 +34,19 @@ const die = (signal: Doom["signal"]): void => {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, signal === "SIGKILL" ? Infinity : untilStopped)
 }
 
-/** Wraps one step of kind `of`. Returns the function to call when the step is done. */
+/** Sends the signal if this is the step and the side at which it is to be sent. */
+const dieIfTarget = (of: string, side: Doom["side"]): void => {
+  if (doom === null || doom.side !== side || (doom.of !== undefined && doom.of !== of) || ++matching !== doom.n) return
+  report({ doomed: of, at: Date.now() })
+  die(doom.signal)
+}
+
+/** Wraps one step of kind `of`. Returns the function to call when it is done. */
 const around = (of: string): () => void => {
-  steps++
-  const isTarget = doom !== null && (doom.of === undefined || doom.of === of) && ++matching === doom.n
-  const end = () => {
-    report({ doomed: of, at: Date.now() })
-    die(doom!.signal)
-  }
-  if (isTarget && doom.side === "before") end()
+  dieIfTarget(of, "before")
   return () => {
-    report({ step: steps, of, at: Date.now() })
-    if (isTarget && doom.side === "after") end()
+    report({ step: ++steps, of, at: Date.now() })
+    dieIfTarget(of, "after")
   }
 }
 
@@ -110,7 +114,15 @@ const kindOf = (statements: ReadonlyArray<Statement>): string => {
 
 let open: Array<Statement> = []
 
+/** Whether the open transaction changed a row. */
+let changed = false
+
 const writing = /^(INSERT|UPDATE|DELETE|CREATE|ALTER|DROP)(?! (INTO |FROM )?processes\b)/i
+
+/** Whether this statement changed something, from its result: the number of changed rows, or the rows that it returns. */
+const changes = (sql: string, result: unknown): boolean =>
+  /^(CREATE|ALTER|DROP)/i.test(sql) ||
+  (Array.isArray(result) ? result.length > 0 : (result as { readonly changes: number | bigint }).changes > 0)
 
 const watch = (database: DatabaseSync, statement: StatementSync, sql: string): StatementSync => {
   const text = sql.trim()
@@ -121,19 +133,24 @@ const watch = (database: DatabaseSync, statement: StatementSync, sql: string): S
       if (/^BEGIN/i.test(text)) {
         const started = original(...values)
         open = []
+        changed = false
         report({ writing: true })
         return started
       }
-      if (text === "ROLLBACK") report({ writing: false })
-      open.push([text, values])
-      const isStep = text === "COMMIT" ? open.some(([sql]) => writing.test(sql)) : writes && !database.isTransaction
-      if (!isStep) {
-        if (text === "COMMIT") report({ writing: false })
-        return original(...values)
+      if (text === "COMMIT" && changed) {
+        const done = around(kindOf(open))
+        const committed = original(...values)
+        done()
+        return committed
       }
-      const done = around(kindOf(text === "COMMIT" ? open : [[text, values]]))
+      if (text === "COMMIT" || text === "ROLLBACK") report({ writing: false })
+      open.push([text, values])
+      const done = writes && !database.isTransaction ? around(kindOf([[text, values]])) : () => undefined
       const result = original(...values)
-      done()
+      if (writes && changes(text, result)) {
+        changed = true
+        done()
+      }
       return result
     }
     Object.defineProperty(statement, name, { value: watched })

@@ -25,27 +25,52 @@ changes, and it does not notice most deletes.
 const sectionLink = ({ title }: Section): string =>
   `[${title}](#${title.toLowerCase().replace(/[^a-z0-9 -]/g, "").replaceAll(" ", "-")})`
 
-const goalRow = (section: Section, { runs }: Result, { before, digits, goal, name, unit, value }: Goal) => {
-  const now = value(runs)
-  const limit = "atMost" in goal ? goal.atMost : goal.atLeast
-  const reached = "atMost" in goal ? now <= limit : now >= limit
-  const withUnit = (number: number) => Number.isNaN(number) ? "–" : `${formatted(number, digits)} ${unit}`.trim()
-  return [
-    `${name} (${sectionLink(section)})`,
-    withUnit(before),
-    withUnit(now),
-    `${"atMost" in goal ? "≤" : "≥"} ${withUnit(limit)}`,
-    Number.isNaN(now) ? "–" : reached ? "yes" : "no"
-  ]
+interface MeasuredSection {
+  readonly section: Section
+  readonly result: Result
 }
 
-const goalsTable = (measured: ReadonlyArray<{ readonly section: Section; readonly result: Result }>): string => {
-  const rows = measured.flatMap(({ result, section }) =>
-    (section.goals ?? []).map((goal) => goalRow(section, result, goal))
+interface GoalResult {
+  readonly section: Section
+  readonly goal: Goal
+  readonly now: number
+  readonly limit: number
+  readonly reached: boolean
+}
+
+const goalResults = (measured: ReadonlyArray<MeasuredSection>): ReadonlyArray<GoalResult> =>
+  measured.flatMap(({ result, section }) =>
+    (section.goals ?? []).map((goal) => {
+      const now = goal.value(result.runs)
+      const limit = "atMost" in goal.goal ? goal.goal.atMost : goal.goal.atLeast
+      return { section, goal, now, limit, reached: "atMost" in goal.goal ? now <= limit : now >= limit }
+    })
   )
-  return `## Goals\n\n${
-    table(["", "before", "now", "goal", "reached"], rows)
-  }\n\n*Before*: the values with which the goals were set.\n`
+
+const withUnit = ({ digits, unit }: Goal, value: number) =>
+  Number.isNaN(value) ? "–" : `${formatted(value, digits)} ${unit}`.trim()
+
+const goalRow = ({ goal, limit, now, reached, section }: GoalResult) => [
+  `${goal.name} (${sectionLink(section)})`,
+  withUnit(goal, goal.before),
+  withUnit(goal, now),
+  `${"atMost" in goal.goal ? "≤" : "≥"} ${withUnit(goal, limit)}`,
+  Number.isNaN(now) ? "–" : reached ? "yes" : "no"
+]
+
+const shortfallText = ({ goal, limit, now }: GoalResult): string =>
+  `- **${goal.name}**: ${withUnit(goal, now)}, ${(now / limit).toFixed(2)} times the goal. ${goal.shortfall ?? ""}`
+    .trim()
+
+const goalsText = (measured: ReadonlyArray<MeasuredSection>): string => {
+  const results = goalResults(measured)
+  const missed = results.filter(({ now, reached }) => !reached && !Number.isNaN(now))
+  return [
+    "## Goals",
+    table(["", "before", "now", "goal", "reached"], results.map(goalRow)),
+    "*Before*: the values with which the goals were set.",
+    ...(missed.length === 0 ? [] : ["### Goals that are not reached", missed.map(shortfallText).join("\n")])
+  ].join("\n\n") + "\n"
 }
 
 const profileTable = ({ groups, title }: Profile): string =>
@@ -71,7 +96,7 @@ export const pageOf = (sections: ReadonlyArray<Section>, results: Results): stri
   })
   return [
     introduction,
-    goalsTable(measured),
+    goalsText(measured),
     ...measured.map(({ result, section }) => sectionText(section, result))
   ].join("\n")
 }

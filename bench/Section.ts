@@ -37,6 +37,8 @@ export interface Goal {
   readonly unit: string
   readonly digits: number
   readonly value: (runs: ReadonlyArray<Run>) => number
+  /** Markdown, shown while the goal is not reached: the reason, and what would change it. */
+  readonly shortfall?: string
 }
 
 export interface Section {

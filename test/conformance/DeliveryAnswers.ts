@@ -89,7 +89,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
           state: "unknown",
           shownBy: null
         })
-        assert.deepStrictEqual(yield* answer(happened(), yield* name), { _tag: "Answered", left: 0 })
+        assert.deepStrictEqual(yield* answer(happened(), yield* name), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual((yield* again()).outcome, { _tag: "Done", result: '{"id":"x"}' })
         assert.deepStrictEqual(yield* openSteps(), [])
         const [entry, ...others] = yield* store.auditLog(9)
@@ -102,7 +102,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       "a step that did not happen can begin again, and the dead letter is retried at once (L5)",
       Effect.gen(function*() {
         const { again, answer, deliveries, name } = yield* unresolved()
-        assert.deepStrictEqual(yield* answer(didNot, yield* name), { _tag: "Answered", left: 0 })
+        assert.deepStrictEqual(yield* answer(didNot, yield* name), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual(yield* deliveries.deadLetters({ limit: 9 }), [])
         assert.strictEqual((yield* again()).outcome._tag, "Begun")
       })
@@ -116,8 +116,8 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         const both = yield* Effect.all([answer(happened("x"), stepName), answer(didNot, stepName)], {
           concurrency: "unbounded"
         })
-        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Answered", "NotDeadLetter"])
-        assert.strictEqual((yield* again()).outcome._tag, both[0]._tag === "Answered" ? "Done" : "Begun")
+        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Resolved", "NotDeadLetter"])
+        assert.strictEqual((yield* again()).outcome._tag, both[0]._tag === "Resolved" ? "Done" : "Begun")
         assert.lengthOf(yield* store.auditLog(9), 1)
       })
     )
@@ -165,7 +165,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         assert.deepStrictEqual(yield* answer(didNot, running?.name ?? "", second.id), { _tag: "Running" })
         yield* die(third)
         const [after] = yield* openSteps(second.id)
-        assert.deepStrictEqual(yield* answer(happened(), after?.name ?? "", second.id), { _tag: "Answered", left: 0 })
+        assert.deepStrictEqual(yield* answer(happened(), after?.name ?? "", second.id), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 9 })).map(({ id }) => id), [third.id])
       })
     )
@@ -186,13 +186,13 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
           openSteps(),
           (steps) => steps.find(({ step }) => step === "s/write:a")?.name ?? ""
         )
-        assert.deepStrictEqual(yield* answer(happened("x"), stepName), { _tag: "Answered", left: 1 })
+        assert.deepStrictEqual(yield* answer(happened("x"), stepName), { _tag: "Resolved", left: 1 })
         assert.deepStrictEqual(yield* answer(happened("y"), stepName), { _tag: "Outdated" })
         const corrected = yield* Effect.map(openSteps(), (steps) => steps.find(({ state }) => state === "answered"))
-        assert.deepStrictEqual(yield* answer(happened("y"), corrected?.name ?? ""), { _tag: "Answered", left: 1 })
+        assert.deepStrictEqual(yield* answer(happened("y"), corrected?.name ?? ""), { _tag: "Resolved", left: 1 })
         assert.strictEqual(yield* deliveries.result(intent), '{"id":"y"}')
         const other = yield* Effect.map(openSteps(), (steps) => steps.find(({ state }) => state === "unknown"))
-        assert.deepStrictEqual(yield* answer(didNot, other?.name ?? ""), { _tag: "Answered", left: 0 })
+        assert.deepStrictEqual(yield* answer(didNot, other?.name ?? ""), { _tag: "Resolved", left: 0 })
         assert.notStrictEqual(yield* name, stepName)
       })
     )
@@ -215,11 +215,11 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
           const { again, answer, die, name, openSteps } = yield* unresolved()
           yield* answer(happened(), yield* name)
           const second = yield* again({ step: "s/write:b" })
-          assert.strictEqual(second.outcome._tag, "Unclear")
+          assert.strictEqual(second.outcome._tag, "NeedsReport")
           yield* die(second.claimed)
           const [unsent, ...others] = yield* openSteps()
           assert.deepStrictEqual([unsent?.state, unsent?.step, others], ["unsent", "s/write:b", []])
-          assert.deepStrictEqual(yield* answer(resolution, unsent?.name ?? ""), { _tag: "Answered", left: 0 })
+          assert.deepStrictEqual(yield* answer(resolution, unsent?.name ?? ""), { _tag: "Resolved", left: 0 })
           const third = yield* again({ step: "s/write:b" })
           assert.strictEqual(third.outcome._tag, resolution._tag === "Happened" ? "Done" : "Begun")
         })

@@ -56,7 +56,7 @@ const byTurn = (one: Lease, other: Lease): number =>
   (isWaiting(one) ? other.turn - one.turn : one.turn - other.turn) ||
   (one.process < other.process ? -1 : 1)
 
-/** Gives slots one at a time, in turn, to the processes that want more. After every process has its first slot, one slot always stays free. */
+/** Gives slots one at a time, in turn, to the processes that want more. A second or further slot is given only if one slot then stays free. */
 const divide = (slots: number, inOrder: ReadonlyArray<Lease>): ReadonlyMap<string, number> => {
   const goals = new Map(inOrder.map(({ process }) => [process, 0]))
   let left = slots

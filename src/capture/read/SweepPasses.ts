@@ -96,8 +96,8 @@ export const markHiddenRecords = (run: Run): Run => {
 }
 
 /**
- * Makes a stream live after its backfill. The caller checks first with `sweepCompletesBackfill` or `pollCompletesBackfill` that polls have returned
- * the records that changed and moved past the cursor.
+ * Makes a stream live after its backfill. The caller checks first, with `sweepCompletesBackfill` or `pollCompletesBackfill`, that polls have
+ * returned the records that changed and moved past the cursor.
  */
 export const markLive = (state: StreamState): StreamState =>
   state.backfilledAt === null || state.sweep?.backfill === true ? state : { ...state, phase: "live" }

@@ -7,7 +7,7 @@ import type { Owner } from "../../store/Store.ts"
 /** A shard that this process owns. If it is taken again after a loss, it is another `OwnedShard`. */
 export interface OwnedShard {
   readonly owner: Owner
-  /** `leaving`: nothing more is started, because the shard moves. `dropped`: another process owns the shard, or soon will; nothing is settled. */
+  /** `leaving`: nothing more is started, because the shard moves. `dropped`: another process owns it, or soon will; nothing is settled. */
   state: "owned" | "leaving" | "dropped"
   /** Jobs that have no outcome yet, queued or running. */
   jobs: number

@@ -7,6 +7,8 @@
  * 2. Deletes, restores and changes to or from null are only staged here, never published   (D19)
  *
  * Gotchas
+ * - A record whose row has the same bytes as the stored one is counted and marked as seen, and nothing else. So a page of such rows commits
+ *   the run's progress and these marks, and appends no event.
  * - If a page contains different copies of one record, the record is disputed and a refetch decides (P3). Until then the record
  *   stays in its hold. Otherwise an old copy of a deleted record could take it out of a hold that an operator rejected (D17).
  * - If a model's processing changed, a record is first hashed with the older processing. If that hash equals the stored one, the

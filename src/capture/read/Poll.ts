@@ -12,8 +12,8 @@
  *    the watermark   (P1, W6)
  *
  * Gotchas
- * - A poll that ends early does not move the watermark, but its committed pages stay: the API fails, the list has a loop, or too many rows
- *   are unreadable (S2).
+ * - If a poll ends early, because the API fails, the list has a loop or too many rows are unreadable (S2), the watermark does not move, and
+ *   the committed pages stay.
  * - The watermark comes from the `Date` of the *first* response. The next poll finds changes that are made while this poll reads its
  *   pages (W1).
  */

@@ -14,8 +14,8 @@
  * statement, so here the lease never expires later than in the database. The elapsed time is the larger of two clocks' times: the
  * monotonic clock stops while the machine is suspended, and the wall clock may be set back   (W4).
  *
- * A lease lasts as long as a request (`timeout`, a minute by default), plus `startWindow` and `margin`: 75 seconds. So long do the slots of a
- * process that was killed stay taken (0075).
+ * A lease lasts for the time limit of a request (`timeout`, a minute by default), plus `startWindow` and `margin`: 75 seconds. The slots of a
+ * process that was killed stay taken until then (0075).
  *
  * Gotchas
  * - A lease shrinks in two steps, because requests may start while a statement is on its way: first this process stops using the slots,

@@ -43,7 +43,7 @@ type Settings = Config.Success<typeof config>
 type Hired = Plugin.EventOf<"ats.application.hired">
 
 const Employee = Schema.Struct({
-  /** null while the service does not know the employee yet. */
+  /** null while the API does not know the employee yet. */
   id: Schema.NullOr(Schema.String),
   remote_id: Schema.optionalKey(Schema.NullOr(Schema.String))
 })

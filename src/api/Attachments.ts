@@ -22,7 +22,7 @@ const uploadFields = {
   content_type: text,
   /** Content as base64 with padding. */
   data: nullish(Content),
-  /** Instead of `data`: a URL that the service can read without credentials. */
+  /** Instead of `data`: a URL that the API can read without credentials. */
   data_url: text
 }
 

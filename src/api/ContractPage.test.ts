@@ -44,7 +44,7 @@ describe("the contract page", () => {
 
   it("names only existing tests, by id or by words of a title", () => {
     assert.deepStrictEqual(idsIn(page).filter((id) => !tested.has(id)), [])
-    const [, body = ""] = page.split("## What the service does")
+    const [, body = ""] = page.split("## What the API does")
     const words = wordsIn(body)
     assert.deepStrictEqual(words.filter((words) => !titles.some((title) => title.includes(words))), [])
     assert.isAbove(words.length, 20)

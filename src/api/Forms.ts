@@ -171,7 +171,7 @@ export const CreateEmployee = Schema.Struct({
 }).annotate({ identifier: "CreateEmployee" })
 export type CreateEmployee = typeof CreateEmployee.Type
 
-/** `id` is null while the service does not know the employee yet, for example a prehire. */
+/** `id` is null while the API does not know the employee yet, for example a prehire. */
 export const CreatedEmployee = Schema.Struct({
   id: Schema.NullOr(Schema.String),
   remote_id: text,

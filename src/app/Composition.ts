@@ -40,7 +40,7 @@ import type { Overview } from "../http/status/Overview.ts"
 import { version } from "../http/Version.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
-import { PausedAccounts } from "../source/PausedAccounts.ts"
+import { AccountStatus } from "../source/AccountStatus.ts"
 import { RequestBudget } from "../source/RequestBudget.ts"
 import * as SharedBudget from "../source/SharedBudget.ts"
 import type { Source } from "../source/Source.ts"
@@ -223,8 +223,8 @@ export const fleetDependency = ({ joined }: Pick<PlacementEngine["Service"], "jo
 
 const serverDependencies = (isFleet: boolean) =>
   Effect.map(
-    Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, PausedAccounts, PlacementEngine]),
-    ([relay, plugins, pausedAccounts, engine]): ReadonlyArray<Dependency> => [
+    Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, AccountStatus, PlacementEngine]),
+    ([relay, plugins, accountStatus, engine]): ReadonlyArray<Dependency> => [
       ...isFleet ? [fleetDependency(engine)] : [],
       ...Option.toArray(Option.map(relay, kafkaDependency)),
       { name: "plugins", problem: problemOf(plugins.engineState) },
@@ -237,7 +237,7 @@ const serverDependencies = (isFleet: boolean) =>
               : describePause(overview.log.newest - overview.log.published, { limit: maxUnpublished })
           )
       },
-      { name: "api", remark: () => pausedAccounts.remark }
+      { name: "api", remark: () => accountStatus.remark }
     ]
   )
 
@@ -256,7 +256,7 @@ const folderOf = (store: StoreLocation): string | null =>
 
 export const serverLayer = ({ accounts, http, kafka, rawConfig, store }: ResolvedConfig) =>
   Layer.unwrap(
-    Effect.map(Effect.all([serverDependencies(joinsFleet({ store })), PausedAccounts]), ([dependencies, { usageOf }]) =>
+    Effect.map(Effect.all([serverDependencies(joinsFleet({ store })), AccountStatus]), ([dependencies, { usageOf }]) =>
       Server.layer({
         ...http,
         dependencies,

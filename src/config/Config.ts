@@ -197,7 +197,7 @@ const parseGuard = (section: ConfigValue): Guard.Thresholds => {
     scopeCount: null,
     scopeShare: null
   })
-  const defaults = Guard.thresholds
+  const defaults = Guard.defaultThresholds
   const count = (name: "count" | "smallCount" | "scopeCount") =>
     own[name].number(1, Number.MAX_SAFE_INTEGER) ?? defaults[name]
   const share = (name: "share" | "smallShare" | "scopeShare") => own[name].number(0, 1) ?? defaults[name]

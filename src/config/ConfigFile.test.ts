@@ -80,7 +80,7 @@ describe("Config from a file", () => {
       assert.deepStrictEqual(value.models, { "hris.payslip": { remoteData: "track", redact: { "/totals": "drop" } } })
       assert.strictEqual(Duration.toDays(value.retention), 30)
       assert.deepStrictEqual(value.guard, {
-        ...Guard.thresholds,
+        ...Guard.defaultThresholds,
         window: Duration.hours(12),
         count: 50,
         scopeShare: 0.5

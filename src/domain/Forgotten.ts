@@ -117,7 +117,7 @@ export const repeats = (
     return ids !== undefined && changes.some((change) => {
       if (segments(change.path)[0] !== path[0]) return false
       const text = JSON.stringify(change)
-      return [...ids].some((id) => text.includes(mentionOf(id)))
+      return [...ids].some((id) => text.includes(idAsJson(id)))
     })
   })
 }
@@ -148,9 +148,9 @@ export const removalOf = (model: Model, forgotten: Forgotten): Removal => {
   }
 }
 
-/** The text to search for, to find serialized records that mention this id. */
-export const mentionOf = (id: string): string => JSON.stringify(id)
+/** The id as it appears in a serialized record, to search for it. */
+export const idAsJson = (id: string): string => JSON.stringify(id)
 
-/** Whether an unreadable row mentions one of the forgotten ids. */
-export const mentionsForgotten = (text: string, forgotten: Forgotten): boolean =>
-  [...forgotten.values()].some((ids) => [...ids].some((id) => text.includes(mentionOf(id))))
+/** Whether the text of an unreadable row contains one of the forgotten ids. */
+export const containsForgottenId = (text: string, forgotten: Forgotten): boolean =>
+  [...forgotten.values()].some((ids) => [...ids].some((id) => text.includes(idAsJson(id))))

@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import * as Guard from "./Guard.ts"
 
-const limits = Guard.thresholds
+const limits = Guard.defaultThresholds
 const count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2_000 }))
 const Publishing = Schema.Struct({
   minutes: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 600 })),

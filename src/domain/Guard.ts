@@ -6,7 +6,7 @@
  * 2. Changes that an operator approved are not added to later waves
  *
  * Gotchas
- * - Deletes are compared with the number of live records before them, restores with the number after them.
+ * - The share of deletes is a share of the records that were live before the wave; the share of restores, of those live after it.
  * - The window consists of buckets of one hour. A bucket is dropped when its newest change is older than the window, so the window may be
  *   up to an hour too long, but never too short (D7).
  */
@@ -14,8 +14,8 @@ import * as Duration from "effect/Duration"
 import type { ScopeChange } from "./ScopeChange.ts"
 
 /**
- * Limits above which a wave is held for an operator. Independently of both rules, a wave of all records of a stream is held if there are
- * at least two. A share is a fraction of the stream's live records.
+ * Limits above which a wave is held for an operator. Whatever the limits are, a wave of all records of a stream is held if there are at
+ * least two. A share is a fraction of the stream's live records.
  */
 export interface Thresholds {
   /** Deletes within this window are one wave; restores within it are another. */
@@ -37,7 +37,7 @@ export interface Thresholds {
   readonly scopeShare: number
 }
 
-export const thresholds: Thresholds = {
+export const defaultThresholds: Thresholds = {
   window: Duration.hours(24),
   count: 100,
   share: 0.2,

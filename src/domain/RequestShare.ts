@@ -3,8 +3,9 @@
  * from the leases of all processes.
  *
  * Invariants
- * 1. A process takes only slots that are in no other lease, so that all leases together never exceed the smallest concurrency of their
- *    processes. After a process with a smaller concurrency has joined, no lease grows until enough slots were returned
+ * 1. A process takes only slots that are in no other lease, so all leases together do not exceed the smallest concurrency of their
+ *    processes. They exceed it only after a process with a smaller concurrency has joined; then no lease grows until enough slots were
+ *    returned
  * 2. A process with demand gets at least one slot if there are enough; otherwise the slots rotate
  * 3. The last free slot is reserved for a process without slots. So a process that starts, or takes over from a killed process, can send
  *    requests before the lease of the killed process expires
@@ -23,7 +24,7 @@ export interface Lease {
   readonly slots: number
   /** How many slots the process could use. */
   readonly wanted: number
-  /** Time for which the process has had at least one slot, or has had none, in ms. */
+  /** How long the process has had slots without a break or, if it has none, has waited for one, in ms. */
   readonly turn: number
   /** Time since the lease was renewed, in ms. */
   readonly age: number
@@ -55,7 +56,7 @@ const byTurn = (one: Lease, other: Lease): number =>
   (isWaiting(one) ? other.turn - one.turn : one.turn - other.turn) ||
   (one.process < other.process ? -1 : 1)
 
-/** Gives slots one at a time, in turn, to the processes that want more. A process gets its second slot only if one slot then stays free. */
+/** Gives slots one at a time, in turn, to the processes that want more. A second or further slot is given only if one slot then stays free. */
 const divide = (slots: number, inOrder: ReadonlyArray<Lease>): ReadonlyMap<string, number> => {
   const goals = new Map(inOrder.map(({ process }) => [process, 0]))
   let left = slots

@@ -3,8 +3,8 @@
  * server's clock, never on record timestamps.
  *
  * Invariants
- * 1. The watermark is not later than the server's clock at the first request, as far as the `Date` header, our clock and the
- *    earlier samples show   (I6)
+ * 1. The estimate is rather too early than too late: it is the server's time minus the resolution of `Date` and the duration of the request,
+ *    and if the `Date` header contradicts our clock, the earlier of the two times counts   (I6)
  *
  * Gotchas
  * - If the watermark is too early, some records are read again; if it is too late, changes are lost. If the difference between the
@@ -33,7 +33,10 @@ const resolution = 1_000
 const maxSkew = 30_000
 const maxSamples = 9
 
-/** With this many samples, two wrong ones do not change the median. With fewer, a median that puts the server's clock ahead is not used. */
+/**
+ * With this many samples, two wrong ones do not change the median. With fewer, a median that puts the server's clock more than `maxSkew`
+ * ahead is replaced by 0.
+ */
 const minTrustedSamples = 5
 
 /** Median of the samples of server clock − our clock, in ms; null before the first sample. */
@@ -61,11 +64,10 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 }
 
 /**
- * Server time (ms) up to which every change of a stream is published or pending; null until the backfill is complete. The result never
- * decreases: after a rewind, or with a longer overlap, polls only repeat reads of a time that was already complete. It subtracts the
- * stream's own `overlap`, which starts at the configured minimum and grows with the delays that were observed. A poll subtracts at least
- * the minimum that is configured now. If that minimum was raised later, the poll reads further back than it must, but the result need not
- * move back.
+ * Server time (ms) up to which every change of a stream is published or pending: the previous watermark minus the stream's `overlap`. Null
+ * until the backfill is complete. The result never decreases (`reportedTo`): after a rewind, or when the overlap grows, polls only read
+ * again what was complete before. A minimum overlap that is raised in the configuration makes polls read further back, but does not change
+ * the result.
  */
 export const completeTo = (stream: {
   readonly phase: "starting" | "backfilling" | "live"

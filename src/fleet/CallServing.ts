@@ -20,8 +20,8 @@ const checkInterval = "500 millis"
 const beatInterval = "2 seconds"
 /** Maximum number of scopes whose calls are claimed at the same time. */
 const claims = 4
-/** How long a reply is tried to be stored during an outage of the store. The caller waits no longer either. */
-const longestAnswer = "1 minute"
+/** For how long storing a reply is retried during an outage of the store. The caller does not wait longer either. */
+const longestReplyRetry = "1 minute"
 /** How long the handover of a scope waits for the replies of interrupted calls. */
 const longestHandover = "1 second"
 
@@ -34,7 +34,7 @@ interface Served {
 interface Running {
   readonly served: Served
   readonly execution: Fiber.Fiber<string>
-  answering: Fiber.Fiber<void> | null
+  replying: Fiber.Fiber<void> | null
 }
 
 const withoutValue = (_tag: End) => JSON.stringify({ _tag })
@@ -56,9 +56,9 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
     const running = new Map<string, Running>()
     const isServing = yield* Latch.make(false)
 
-    const answer = (id: string, reply: string) =>
+    const storeReply = (id: string, reply: string) =>
       retryWhileStoreUnavailable(queue.answer(id, reply)).pipe(
-        Effect.timeout(longestAnswer),
+        Effect.timeout(longestReplyRetry),
         Effect.catch((error) =>
           Effect.annotateLogs(Effect.logWarning("the reply to a command from another process was not stored"), {
             why: error.message
@@ -76,11 +76,11 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
 
     const start = Effect.fnUntraced(function*(current: Served, call: ClaimedCall) {
       const execution = yield* Effect.forkIn(execute(current, call), current.executions)
-      const one: Running = { served: current, execution, answering: null }
+      const one: Running = { served: current, execution, replying: null }
       running.set(call.id, one)
-      one.answering = yield* Fiber.await(execution).pipe(
+      one.replying = yield* Fiber.await(execution).pipe(
         Effect.flatMap((exit) => replyOf(call.method, exit)),
-        Effect.flatMap((reply) => answer(call.id, reply)),
+        Effect.flatMap((reply) => storeReply(call.id, reply)),
         Effect.ensuring(Effect.sync(() => running.delete(call.id))),
         Effect.forkIn(scope)
       )
@@ -91,7 +91,7 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
       const current = served.get(name)
       yield* Effect.forEach(
         calls,
-        (call) => current === undefined ? answer(call.id, withoutValue("Unexecuted")) : start(current, call),
+        (call) => current === undefined ? storeReply(call.id, withoutValue("Unexecuted")) : start(current, call),
         { discard: true }
       )
     })
@@ -126,8 +126,8 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
       if (served.get(name) === current) served.delete(name)
       if (served.size === 0) isServing.closeUnsafe()
       yield* Scope.close(current.executions, Exit.void)
-      const answering = [...running.values()].flatMap((one) => one.served === current ? one.answering ?? [] : [])
-      yield* Effect.timeoutOption(Fiber.awaitAll(answering), longestHandover)
+      const replying = [...running.values()].flatMap((one) => one.served === current ? one.replying ?? [] : [])
+      yield* Effect.timeoutOption(Fiber.awaitAll(replying), longestHandover)
     })
 
     return {

@@ -22,9 +22,9 @@ import { type CallError, type Calls, type Method, notTaken, type Unanswered, una
 const lookInterval = "250 millis"
 /** If no process serves a scope for this long, the caller gets an error. A scope that moves is served again sooner. */
 const patience = Duration.seconds(10)
-/** A process that misses several heartbeats has ended or is frozen. Also the longest wait for a store that does not answer. */
+/** A process that misses several heartbeats has ended or is frozen. Also the longest wait for a store that does not respond. */
 const longestSilence = Duration.toMillis("15 seconds")
-/** After a longer time without an answer of the store, the heartbeats of that time may be missing. */
+/** If the store did not respond for longer than this, heartbeats of that time may be missing. */
 const outage = Duration.toMillis("5 seconds")
 const longestWithdrawal = "2 seconds"
 

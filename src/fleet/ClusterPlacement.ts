@@ -31,14 +31,14 @@ const timing = {
   /** Longer times delay the takeover from a dead process; shorter ones take the shards of a process that is only slow. */
   shardLockExpiration: "5 seconds",
   shardLockRefreshInterval: "1500 millis",
-  /** Until a process notices that another one left. */
+  /** How soon a process notices that another one left. */
   refreshAssignmentsInterval: "250 millis",
   runnerJoinDebounce: "500 millis",
   /** No messages are polled: this is the pause after a failed attempt to take shards, ten seconds by default. */
   entityMessagePollInterval: "250 millis"
 } as const
 
-/** Until a process that got no shard is ready nevertheless: more processes than shards stand by. */
+/** After this time, a process that got no shard is ready nevertheless: if there are more processes than shards, some stand by. */
 const longestJoin = "10 seconds"
 
 /** `process`: unique in the fleet. */

@@ -31,7 +31,7 @@ interface Entry {
  */
 export class PlacementEngine extends Context.Service<PlacementEngine, {
   readonly attach: (register: RegisterSingleton) => Effect.Effect<void, never, Scope.Scope>
-  /** Opened by the engine once this process has its share. It stays open. */
+  /** Opened by the engine once this process has its share of the work: only then is the process ready. It stays open. */
   readonly joined: Latch.Latch
 }>()("rollcall/fleet/PlacementEngine") {}
 

@@ -90,7 +90,7 @@ const makeScene = Effect.gen(function*() {
           derivedProcessing: null,
           minOverlap: overlapMin,
           confirmInterval: overlapMin,
-          guard: Guard.thresholds,
+          guard: Guard.defaultThresholds,
           owner
         })
       }).pipe(Effect.provide(Scripted.layer(api)))

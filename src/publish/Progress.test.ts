@@ -98,7 +98,7 @@ describe("progress", () => {
         derivedProcessing: null,
         minOverlap: minutes(5),
         confirmInterval: minutes(10),
-        guard: Guard.thresholds
+        guard: Guard.defaultThresholds
       }
       const commit = yield* begin()
       yield* commit(tags, 1, 100 * hour)

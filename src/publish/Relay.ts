@@ -47,8 +47,8 @@ export interface RelayStatus extends Condition {
 export interface RelayOptions {
   readonly progressEvery?: Duration.Input
   /**
-   * Whether a relay that was replaced takes ownership again, if it is still placed here after `delays.replaced`. In that case, the
-   * process that replaced it had been frozen before it took ownership, or does not belong to the fleet.
+   * Whether a relay that was replaced takes ownership again, if it is still placed here after `delays.replaced`. Then the other process was
+   * wrong to take over: it had been frozen just before, or it is not part of the fleet.
    */
   readonly retakes: boolean
 }
@@ -56,8 +56,8 @@ export interface RelayOptions {
 export class Relay extends Context.Service<Relay, {
   readonly status: Effect.Effect<RelayStatus>
   /**
-   * Returns when the events up to `position` and the streams' progress at the call are in the sink, or when the relay has
-   * stopped, or has been waiting for the sink or the store for longer than `patience`. Without `patience`, that wait is unlimited.
+   * Returns once the sink has the events up to `position` and a progress report that was read after this call. Returns earlier if the relay
+   * has stopped, or if the sink or the store has been unavailable for longer than `patience`; by default, that wait is unlimited.
    */
   readonly awaitPosition: (position: number, patience?: Duration.Input) => Effect.Effect<RelayStatus>
 }>()("rollcall/publish/Relay") {
@@ -84,9 +84,9 @@ interface NextBatch {
   readonly more: boolean
 }
 
-/** The status, and the number of calls of `awaitPosition` whose progress report is in the sink. */
+/** The status, and how many of the progress requests (calls of `awaitPosition`) are fulfilled: their report is in the sink. */
 interface InternalStatus extends RelayStatus {
-  readonly answered: number
+  readonly fulfilledRequests: number
 }
 
 const publicStatus = ({ position, progressPosition, reason, state }: InternalStatus): RelayStatus => ({
@@ -172,20 +172,20 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     progressPosition: 0,
     state: "standby",
     reason: null,
-    answered: 0
+    fulfilledRequests: 0
   })
   let failures = 0
   /** The state that was last logged, if it is still the current one. */
   let logged: RelayStatus["state"] | null = null
   /** Completed when a caller of `awaitPosition` waits for the progress to be published. */
   let progressRequested = Deferred.makeUnsafe<void>()
-  /** How many callers have requested progress so far, and how many of these requests the next progress report answers. */
+  /** How many callers have requested progress so far, and how many of these requests the next progress report fulfills. */
   let requests = 0
-  let answering = 0
+  let requestsInReport = 0
 
   const markPublished = Effect.fnUntraced(function*(position: number, newProgressPosition?: number) {
     failures = 0
-    const { answered, progressPosition } = yield* SubscriptionRef.get(status)
+    const { fulfilledRequests, progressPosition } = yield* SubscriptionRef.get(status)
     if (logged !== null) yield* Effect.logInfo("publishing again")
     logged = null
     yield* SubscriptionRef.set(status, {
@@ -193,7 +193,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
       progressPosition: newProgressPosition ?? progressPosition,
       state: "running",
       reason: null,
-      answered: newProgressPosition === undefined ? answered : answering
+      fulfilledRequests: newProgressPosition === undefined ? fulfilledRequests : requestsInReport
     })
   })
 
@@ -214,9 +214,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   let readRows = batchLimits.rows
 
   /**
-   * Reads the next events after `from` and the checkpoint behind them; silent rows are skipped (see `Store.readLog`). The
-   * chains are read after the rows, including the chain of the last row. If another copy of the store replaced this one
-   * between the two reads, everything is read once more.
+   * Reads the next events after `from` and the checkpoint after them; silent rows are skipped (see `Store.readLog`). The chains are read
+   * with a second query. If the chain of the last row differs there, another copy of the store replaced this one in between, and everything
+   * is read once more.
    */
   const readNextBatch = (from: Checkpoint, isAgain = false): Effect.Effect<NextBatch, RelayError> =>
     Effect.gen(function*() {
@@ -268,7 +268,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     while (true) {
       if (Deferred.isDoneUnsafe(progressRequested)) {
         progressRequested = Deferred.makeUnsafe()
-        answering = requests
+        requestsInReport = requests
         progress.checkNow()
       }
       const { position } = last
@@ -346,11 +346,11 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
       yield* Deferred.succeed(progressRequested, undefined)
       const longest = Duration.toMillis(Duration.fromInputUnsafe(patience))
       return yield* SubscriptionRef.changes(status).pipe(
-        Stream.filterEffect(({ answered, progressPosition, reason, state }) =>
+        Stream.filterEffect(({ fulfilledRequests, progressPosition, reason, state }) =>
           Effect.map(
             Clock.currentTimeMillis,
             (now) =>
-              (answered >= request && progressPosition >= position) || state === "stopped" ||
+              (fulfilledRequests >= request && progressPosition >= position) || state === "stopped" ||
               (state === "waiting" && reason !== null && now - reason.since >= longest)
           )
         ),

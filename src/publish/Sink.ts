@@ -20,7 +20,7 @@ export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable"
   cause: Schema.Defect(),
   /** A more specific instruction for the hint, if the cause is known. */
   advice: Schema.optionalKey(Schema.String),
-  /** The unavailable service, if it is not Kafka itself; starts a sentence. */
+  /** The unavailable server if it is not Kafka, as the beginning of a sentence. */
   service: Schema.optionalKey(Schema.String)
 }) {
   readonly retryable = true

@@ -3,7 +3,7 @@
  *
  * Gotchas
  * - Once a connection exists, its failure does not prove that the write had no effect, because the request may have arrived. A status
- *   does not prove it either: a gateway may answer 409 after the API has performed the write.
+ *   does not prove it either: a gateway may respond with 409 after the API has performed the write.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

@@ -22,7 +22,7 @@ export interface BudgetOptions {
 export interface AccountBudget {
   /** How many requests of this process may be in flight. A further request may start only while fewer are in flight. */
   readonly slots: () => number
-  /** Whether a request that has a slot may be sent now. True if the request ends before the slot can belong to another process. */
+  /** Whether a request that has a slot may be sent now: it must end before the slot can belong to another process. */
   readonly isValid: () => boolean
   /** Reports how many requests are in flight and how many wait for a slot, whenever one of the numbers changes. */
   readonly report: (inFlight: number, waiting: number) => void

@@ -2,7 +2,7 @@
  * Sends one attempt of a write and calls its hooks.
  *
  * Invariants
- * 1. After `before` succeeded, the attempt gets a response, or `onNoEffect` runs, or the outcome of the attempt is unknown
+ * 1. If `before` succeeded and the attempt then certainly had no effect, `onNoEffect` runs before the attempt ends
  * 2. No request is sent later than `maxSendDelay` after `before` started: a process that was frozen in between must not
  *    send a write that another process may have taken over   (X16)
  *

@@ -4,8 +4,8 @@
  *
  * Invariants
  * 1. All processes together never have more requests in flight than the account's concurrency, even if some are killed, frozen or cut off
- *    from the database. A request starts only if it must end before the lease expires
- * 2. If the database answers, a pause that one process reports reaches the others within a second. Pauses are never shortened   (R1)
+ *    from the database. A request starts only if its timeout ends before the lease expires
+ * 2. While the database responds, a pause that one process reports reaches the others within a second. Pauses are never shortened   (R1)
  * 3. The number of statements does not depend on the number of requests: there is one every `interval` while there is demand, and none
  *    without demand
  *
@@ -13,6 +13,9 @@
  * A lease expires by the clock of the database. This process measures the duration of a lease from the moment before it sent the
  * statement, so here the lease never expires later than in the database. The elapsed time is the larger of two clocks' times: the
  * monotonic clock stops while the machine is suspended, and the wall clock may be set back   (W4).
+ *
+ * A lease lasts for the time limit of a request (`timeout`, a minute by default), plus `startWindow` and `margin`: 75 seconds. The slots of a
+ * process that was killed stay taken until then (0075).
  *
  * Gotchas
  * - A lease shrinks in two steps, because requests may start while a statement is on its way: first this process stops using the slots,
@@ -28,20 +31,20 @@ import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import { type LeaseAnswer, type LeaseClaim, RequestLeases } from "../store/RequestLeases.ts"
+import { type LeaseClaim, type LeaseResult, RequestLeases } from "../store/RequestLeases.ts"
 import { millisOf } from "./MonotonicClock.ts"
 import { type AccountBudget, type BudgetOptions, RequestBudget } from "./RequestBudget.ts"
 
-/** How long after the last answered statement requests may still start. */
+/** How long requests may still start after the last statement to which the database responded. */
 const startWindow = Duration.seconds(10)
-/** Tolerance: a request may end this much later than its timeout, or the database's clock may be this much too fast. */
+/** Tolerance for a request that ends later than its timeout, and for a clock of the database that is too fast. */
 const margin = Duration.seconds(5)
 /** Time between two statements, in ms. The short one applies if this process needs more slots or can return some. */
 const interval = 500
 const shortInterval = 250
 /** How long unused slots are kept while no other process needs them, in ms, because a stream's next page follows soon. */
 const linger = 2_000
-/** If requests wait this long and the process has no slot, a warning is logged, in ms. */
+/** A warning is logged if requests have waited this long and the process has no slot, in ms. */
 const longWait = 10_000
 /** How long a process that stops waits for the store to take back its slots. */
 const returnTimeout = "1 second"
@@ -68,13 +71,13 @@ const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: numb
   let peak = 0
   let reported = { wanted: 0, at: -Infinity }
   let claimedAt = -Infinity
-  /** The lease in the last answer. `goal`: the slots that this process should keep. `from`: when the statement was sent. */
+  /** The lease in the last result. `goal`: the slots that this process should keep. `from`: when the statement was sent. */
   let lease = { slots: 0, goal: 0, left: 0, from: times(), isContended: false }
   /** The end of the pause that this process observed, and the end that it has reported to the others. */
   let pausedUntil = -Infinity
   let sharedUntil = -Infinity
   let isIdle = true
-  /** When demand without any slot started; Infinity if there is no such demand, null if the warning is already logged. */
+  /** Since when there is demand and no slot; Infinity if there is no demand or a slot, null if the warning is already logged. */
   let emptySince: number | null = Infinity
 
   const leaseLeft = () => {
@@ -130,7 +133,7 @@ const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: numb
      */
     claim: (
       isLast: boolean
-    ): { readonly claim: LeaseClaim; readonly answered: (answer: LeaseAnswer) => Effect.Effect<void> } | null => {
+    ): { readonly claim: LeaseClaim; readonly onResult: (result: LeaseResult) => Effect.Effect<void> } | null => {
       const from = times()
       const [at] = from
       claimedAt = at
@@ -145,7 +148,7 @@ const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: numb
       const until = pausedUntil
       return {
         claim: { account, duration, concurrency, wanted, keep, pause: Duration.millis(pause) },
-        answered: ({ goal, isContended, left, pauseLeft, slots }) =>
+        onResult: ({ goal, isContended, left, pauseLeft, slots }) =>
           Effect.suspend(() => {
             lease = { slots, goal, isContended, left: Duration.toMillis(left), from }
             sharedUntil = until
@@ -187,13 +190,13 @@ const make = Effect.gen(function*() {
     if (claims.length === 0) return false
     // After a failure, even a defect of the driver, the leases expire when they would have anyway, and the next statement repeats the
     // claims.
-    const answers = yield* leases.claim(claims.map(({ claim }) => claim)).pipe(
+    const results = yield* leases.claim(claims.map(({ claim }) => claim)).pipe(
       Effect.orElseSucceed(() => null),
       Effect.catchDefect(() => Effect.succeed(null))
     )
-    for (const { answered, claim } of claims) {
-      const answer = answers?.get(claim.account)
-      if (answer !== undefined) yield* answered(answer)
+    for (const { claim, onResult } of claims) {
+      const result = results?.get(claim.account)
+      if (result !== undefined) yield* onResult(result)
     }
     yield* Metric.update(slotsGauge, accounts.reduce((sum, { slots }) => sum + slots(), 0))
     return true

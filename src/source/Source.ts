@@ -9,7 +9,7 @@
  * Gotchas
  * - Records are returned as valid JSON that is not parsed. Capture reads what it needs, so one bad record never fails a page.
  * - If a page is too large, it and all later pages of the list are requested with fewer rows (S1).
- * - Every request was already retried if that could help; an error of this port ends the run or the write.
+ * - This port retries requests as often as that can help. So callers do not retry: an error ends their run or their write.
  */
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
@@ -23,7 +23,7 @@ import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes
 import type { StreamModel } from "../domain/Model.ts"
 import type { RawRow } from "../domain/RawRow.ts"
 
-/** Order of service within an account, most urgent first; `write` is for requests of plugins. */
+/** The priorities of an account's requests, most urgent first; `write` is for requests of plugins. */
 export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "backfill"
 
 // ---- lists --------------------------------------------------------------------------------------------------------
@@ -76,7 +76,7 @@ export type ReadData<R extends ReadName> = (typeof readSchemas)[R]["Type"]
 
 /**
  * Additional input for checking a body before it is sent: the form that `read` returned for the same staffing entity, or the skill's
- * scale, if the caller knows it. Without a scale, only the API checks the value, and it may answer `Rejected`.
+ * scale, if the caller knows it. Without a scale, only the API checks the value; the error is then `Rejected`.
  */
 type WriteCheckContext<W extends WriteName> = W extends "createEmployee" ? { readonly form: EmployeeForm }
   : W extends "rateSkill" | "expectSkill" ? { readonly scale?: ProficiencyScale }
@@ -148,7 +148,7 @@ export class Inactive extends Schema.TaggedError<Inactive>()("Inactive", errorFi
   readonly hint =
     "the customer's connection is broken, switched off or unknown; check the integration id and reconnect the integration."
 }
-/** The API rejected our request. For a request with a cursor this means that the cursor expired. */
+/** The API rejected our request. For a request with a cursor this usually means that the cursor expired. */
 export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", errorFields) {
   readonly retryable = false
   readonly hint =

@@ -16,10 +16,10 @@ import { cursorParameter, pageSizeLimits } from "../api/Lists.ts"
 import { type ReadName, readSchemas } from "../api/Reads.ts"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
 import * as AccountClient from "./AccountClient.ts"
+import * as AccountStatus from "./AccountStatus.ts"
 import * as ApiRequest from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
 import * as Failures from "./Failures.ts"
-import * as PausedAccounts from "./PausedAccounts.ts"
 import type { RequestBudget } from "./RequestBudget.ts"
 import * as SendAttempt from "./SendAttempt.ts"
 import {
@@ -154,12 +154,12 @@ const make = Effect.fnUntraced(function*(options: Options) {
   })
 
   return Context.make(Source, { page, read, write }).pipe(
-    Context.add(PausedAccounts.PausedAccounts, PausedAccounts.make(clients))
+    Context.add(AccountStatus.AccountStatus, AccountStatus.make(clients))
   )
 })
 
 /** `Source` over HTTP. Requires an `HttpClient` that does not follow redirects. */
 export const layer = (
   options: Options
-): Layer.Layer<Source | PausedAccounts.PausedAccounts, never, HttpClient.HttpClient | RequestBudget> =>
+): Layer.Layer<Source | AccountStatus.AccountStatus, never, HttpClient.HttpClient | RequestBudget> =>
   Layer.effectContext(make(options))

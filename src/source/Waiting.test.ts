@@ -17,7 +17,7 @@ import {
   success,
   withReplies
 } from "../../test/support/source/Replies.ts"
-import { PausedAccounts } from "./PausedAccounts.ts"
+import { AccountStatus } from "./AccountStatus.ts"
 import { Source } from "./Source.ts"
 
 describe("retries", () => {
@@ -87,7 +87,7 @@ describe("rate limits", () => {
   it.effect("an account that waits is named with the time until which it waits, and no other account (R1)", () => {
     const { layer } = withReplies(limited({ "retry-after": "90" }), success)
     return Effect.gen(function*() {
-      const [paused, source] = [yield* PausedAccounts, yield* Source]
+      const [paused, source] = [yield* AccountStatus, yield* Source]
       assert.isNull(yield* paused.remark)
       const fiber = yield* Effect.forkChild(source.page(request))
       yield* macrotask

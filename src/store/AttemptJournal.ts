@@ -54,7 +54,7 @@ export interface Intent extends StepKey {
    * may be sent. While the outcome of that step is unknown, the outcome of this request is treated as unknown too.
    */
   readonly sameRequestPrefix?: string
-  /** With `sameRequestPrefix`: true if an operator's answer for the other request applies to this one too. */
+  /** With `sameRequestPrefix`: true if an outcome that an operator reported for the other request applies to this one too. */
   readonly isSameRequest?: boolean
   /** How an attempt proceeds if the step was started and has no result. `deadLetter` if absent. */
   readonly onUnknown?: "repeat" | "verify" | "deadLetter"
@@ -67,8 +67,8 @@ export type BeginResult =
   | { readonly _tag: "Done"; readonly result: Json }
   /** An earlier attempt started the step, and its outcome is unknown. */
   | { readonly _tag: "Unknown"; readonly begunAt: number }
-  /** An operator answered for a request with different content, and it is unclear whether this request is the same. It was not sent. */
-  | { readonly _tag: "Unclear" }
+  /** An operator reported the outcome of a request with different content. This request was not sent, and needs a report of its own. */
+  | { readonly _tag: "NeedsReport" }
   /** The writes of all plugins are stopped. */
   | { readonly _tag: "Stopped" }
   /** The target integration is no longer configured. */
@@ -86,8 +86,8 @@ export interface AttemptJournal {
   /** The result of a step, if it has one. */
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
   /**
-   * The refusal that `begin` would return now; null if it would start the step, unless the hour's budget is used up. Does not start
-   * the step, but like `begin` records that an operator's answer applies to this request or blocks it.
+   * Why `begin` would not start the step now; null if it would start it, or if only the hour's budget is used up. Does not start the step.
+   * Like `begin`, saves whether an outcome that an operator reported for another request applies to this request or blocks it.
    */
   readonly checkBegin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginRefusal | null, StoreError>
   /** Commits the intent, together with the expectations of the write. */

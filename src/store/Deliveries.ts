@@ -76,8 +76,8 @@ export const failureReasons = [
 export type FailureReason = (typeof failureReasons)[number]
 
 /**
- * If a delivery was running each of this many times that its process ended, it runs alone the next time. If the process then ends once
- * more, the delivery is the cause.
+ * A delivery that was running this many times when its process ended runs in isolation from then on: no other delivery runs beside it. If
+ * the process ends once more, the delivery is the cause.
  */
 export const isolateAfterCrashes = 3
 
@@ -283,7 +283,7 @@ export type AttemptOutcome =
 
 /** A step without a result, or with an operator's result that no handler has received yet. */
 export interface UnresolvedStep {
-  /** Identifies the step in its present state: the name changes if the step is sent or answered again. */
+  /** Identifies the step in its present state: the name changes if the step is sent again, or its outcome reported again. */
   readonly name: string
   readonly step: string
   /** Null if the step is not a write. */
@@ -293,21 +293,24 @@ export interface UnresolvedStep {
   readonly begunAt: number
   /** The delivery whose attempt started the step. It may be settled already. */
   readonly delivery: number
-  /** `unsent`: see `Unclear` of `BeginRefusal`. `running`: the attempt that started the step is running. `answered`: an operator gave the result. */
+  /**
+   * `unsent`: see `NeedsReport` of `BeginRefusal`. `running`: the attempt that started the step is running. `answered`: an operator reported
+   * the result, and no handler has received it.
+   */
   readonly state: "unknown" | "unsent" | "running" | "answered"
   /** The first record that showed the write while its outcome was unknown. */
   readonly shownBy: { readonly model: Model; readonly id: string; readonly at: number } | null
 }
 
-/** An operator's answer for a step with an unknown outcome. */
+/** The outcome that an operator reports for a step of unknown outcome. */
 export type Resolution =
   /** `created`: ids of the records that the write created. */
   | { readonly _tag: "Happened"; readonly result: Json; readonly created: Readonly<Partial<Record<Model, string>>> }
   | { readonly _tag: "DidNotHappen" }
 
 export type ResolveResult =
-  /** `left`: how many unresolved steps of the delivery still have no answer. The delivery is retried once there are none. */
-  | { readonly _tag: "Answered"; readonly left: number }
+  /** `left`: how many steps of the delivery are still unresolved. The dead letter is redriven once there are none. */
+  | { readonly _tag: "Resolved"; readonly left: number }
   /** The delivery is not, or no longer, a dead letter. */
   | { readonly _tag: "NotDeadLetter" }
   /** The delivery has no (or no longer an) unresolved step with this name. */
@@ -451,7 +454,7 @@ export class Deliveries extends Context.Service<
     readonly deadLetterDetail: (id: number) => Effect.Effect<DeadLetterDetail | null, StoreError>
     /**
      * Makes dead letters due at `dueAt`, with the full number of attempts. `fresh`: as in `NewDelivery`. `died`: when each of them
-     * died, by id; a dead letter that died at another time is skipped. Returns how many became due.
+     * died, by id; one that died at another time, because it was redriven and failed again, is skipped. Returns how many became due.
      */
     readonly redrive: (
       ids: ReadonlyArray<number>,
@@ -473,7 +476,7 @@ export class Deliveries extends Context.Service<
       delivery: number,
       dedupKeys: ReadonlyArray<string>
     ) => Effect.Effect<ReadonlyArray<UnresolvedStep>, StoreError>
-    /** Answers the unresolved step with this name. If it was the last one, the dead letter is retried from `dueAt`. */
+    /** Resolves the step with this name. If it was the last unresolved one, the dead letter is redriven, due at `dueAt`. */
     readonly resolve: (
       delivery: number,
       dedupKeys: ReadonlyArray<string>,

@@ -24,7 +24,7 @@ export interface LeaseClaim {
   readonly pause: Duration.Duration
 }
 
-export interface LeaseAnswer extends Share {
+export interface LeaseResult extends Share {
   /** How long the lease lasts. */
   readonly left: Duration.Duration
   /** How long the pause of the account lasts. */
@@ -33,8 +33,8 @@ export interface LeaseAnswer extends Share {
 
 export class RequestLeases extends Context.Service<RequestLeases, {
   /**
-   * Reports demand and pauses of this process, and renews its leases. Returns the answer for each account. A lease without slots and
+   * Reports demand and pauses of this process, and renews its leases. Returns the result for each account. A lease without slots and
    * demand is removed. While nothing changes this is one statement, otherwise one transaction.
    */
-  readonly claim: (claims: ReadonlyArray<LeaseClaim>) => Effect.Effect<ReadonlyMap<string, LeaseAnswer>, StoreError>
+  readonly claim: (claims: ReadonlyArray<LeaseClaim>) => Effect.Effect<ReadonlyMap<string, LeaseResult>, StoreError>
 }>()("rollcall/store/RequestLeases") {}

@@ -17,7 +17,7 @@ export interface IntegrationState {
   /** `<tool>:<identifier>` */
   readonly id: string
   readonly account: string
-  /** `auto`: all models that the integration's tool is not known to lack. */
+  /** `auto`: all models except those that the API's catalog lists as unsupported by the integration's tool. */
   readonly models: "auto" | ReadonlyArray<Model>
   /** Time between two polls of a stream, in ms. */
   readonly interval: number
@@ -76,7 +76,7 @@ export interface Run {
   readonly pages: number
   /** Our clock, in ms. */
   readonly startedAt: number
-  /** Server time (ms) that becomes the stream's watermark when the poll's last page is committed; null before the first page. */
+  /** Server time (ms) of the first response; it becomes the stream's watermark when a poll ends. Null before the first page. */
   readonly watermark: number | null
   readonly rowCounts: RowCounts
   /** Events that the run has published so far; absent = none. */

@@ -147,11 +147,11 @@ export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | 
 export type { FoundEvents, FoundRow, LogFilter, LogQuery, LogSearch, StoredRow } from "./LogQueries.ts"
 
 /**
- * Name of the reader after whose position publishing starts. The position is the start of the generation (0 in the first generation), or
- * a later one if retention had deleted events before a sink was configured.
+ * Name of a reader that never reads: publishing starts after its position. That is the start of the generation (0 in the first one), or a
+ * later position if retention had deleted events before a sink was configured.
  */
 export const publishingStart = "publishing"
-/** Name of the reader up to whose position all events are in the sink, and of the ownership scope of the process that publishes. */
+/** Name of the reader that publishes: all events up to its position are in the sink. Also the name of the publisher's ownership scope. */
 export const relayReader = "relay"
 
 /** The part of the log that can be read. */
@@ -459,7 +459,7 @@ export class Store extends Context.Service<Store, {
     isWanted: (row: StoredRow) => boolean
   ) => Operation<ReadonlyArray<FoundRow>>
   /** Deletes the quarantined rows of an integration that contain the text, or cannot be decrypted; returns how many. */
-  readonly dropQuarantinedMentions: (owner: Owner, integration: string, text: string) => Operation<number>
+  readonly dropQuarantinedCopies: (owner: Owner, integration: string, text: string) => Operation<number>
 
   // plugin writes
   /** Writes that a polled model can show and that two sweeps did not find, the newest first (L2). */
@@ -528,7 +528,7 @@ export class Store extends Context.Service<Store, {
 
   // readers of the log
   readonly readerPosition: (reader: string) => Operation<number>
-  /** `published`: where the events up to `position` are, of which the last is the newest that was published. */
+  /** `published`: where the events of the batch that ends at `position` are in the sink; null or absent if that is not known. */
   readonly saveReaderPosition: (
     owner: Owner,
     reader: string,

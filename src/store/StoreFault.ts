@@ -15,16 +15,16 @@ interface FaultTraits {
   readonly description: string
   readonly remedy: string
   /** The event that proves that the fault is over: any response, or only a successful write. */
-  readonly endedBy: "answer" | "write"
+  readonly endedBy: "response" | "write"
   /** True if the fault often passes while the statement is retried, so that it is reported as an outage only if it lasts. */
   readonly transient: boolean
   /** The fault is over only if it has not occurred for this long, in ms: some statements may work while others fail. */
   readonly settle: number
 }
 
-const answer = { endedBy: "answer", transient: false, settle: 10_000 } as const
+const response = { endedBy: "response", transient: false, settle: 10_000 } as const
 const write = { endedBy: "write", transient: false, settle: 10_000 } as const
-const transient = { endedBy: "answer", transient: true, settle: 0 } as const
+const transient = { endedBy: "response", transient: true, settle: 0 } as const
 
 const traitsByKind = {
   unreachable: {
@@ -33,7 +33,7 @@ const traitsByKind = {
     remedy: "check that it runs, that host and port are correct, and that this machine may connect to them"
   },
   unopenable: {
-    ...answer,
+    ...response,
     description: "the database file cannot be opened",
     remedy: "check that its directory exists, and that this user may read and write both"
   },
@@ -62,50 +62,50 @@ const traitsByKind = {
       + "`rollcall store adopt`, and start it again"
   },
   slow: {
-    ...answer,
+    ...response,
     settle: 60_000,
     description: "the database answers some statements too late",
     remedy: "check the server's load, and what its sessions wait for (pg_stat_activity)"
   },
   poolExhausted: {
-    ...answer,
+    ...response,
     description: "all connections that Rollcall may open to the database are in use",
     remedy: "statements take too long: check the server's load and what its sessions wait for (pg_stat_activity)"
   },
   tooManyClients: {
-    ...answer,
+    ...response,
     description: "the database server has no free connection",
     remedy: "end other clients, or raise max_connections or the limit of the role or database; Rollcall uses up to 10"
   },
   login: {
-    ...answer,
+    ...response,
     description: "the database refuses the login",
     remedy:
       "check the user and the password, and in pg_hba.conf whether this machine may connect (also without TLS, if sslmode is "
       + "not set) and whether a client certificate is required (sslcert, sslkey)"
   },
-  missing: { ...answer, description: "the database does not exist", remedy: "create it, or configure another one" },
+  missing: { ...response, description: "the database does not exist", remedy: "create it, or configure another one" },
   encryption: {
-    ...answer,
+    ...response,
     description: "an encrypted connection to the database could not be established",
     remedy:
       "check that the server supports TLS, and that its certificate is valid, names the host of the address, and is signed "
       + "by a certificate in the file of sslrootcert (without it, by one that Node.js trusts or in NODE_EXTRA_CA_CERTS)"
   },
   pooled: {
-    ...answer,
+    ...response,
     description: "a connection pooler shares the sessions of this database between clients",
     remedy: "configure the address of the server itself, or of a pool in session mode"
   },
   settingsDropped: {
-    ...answer,
+    ...response,
     description:
       "a connection pooler drops the settings of Rollcall's sessions, so they do not reach the database server",
     remedy:
       "configure the address of the server itself, or set them for Rollcall's role (docs/configuration.md, PgBouncer)"
   },
   denied: {
-    ...answer,
+    ...response,
     description: "the database denies a permission",
     remedy: "give the user all rights on the schema or file again, like its owner"
   },
@@ -133,9 +133,13 @@ const traitsByKind = {
     description: "another process holds a lock on the database",
     remedy: "find the process, such as a shell, a backup or a second Rollcall, and let it finish or end it"
   },
-  exceeded: { ...answer, description: "the database server lacks memory or another resource", remedy: "check its log" },
+  exceeded: {
+    ...response,
+    description: "the database server lacks memory or another resource",
+    remedy: "check its log"
+  },
   refused: {
-    ...answer,
+    ...response,
     description: "the database refused a statement",
     remedy: "check the database's log; if it does not show a cause that you can fix, please report this"
   }

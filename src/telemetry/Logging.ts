@@ -3,7 +3,7 @@
  *
  * Gotchas
  * - Control and format characters of names are escaped in both formats; a message is one line, a stack may be several.
- * - Only the message of an expected failure is logged. A stack is logged only for a defect; in JSON, the stack is one field.
+ * - An expected failure is logged with its message only; a defect also with its stack, which is one field in JSON.
  * - Node prints its own warnings on several lines. The layer replaces this output, so that each warning is one ordinary log line.
  */
 import * as Cause from "effect/Cause"

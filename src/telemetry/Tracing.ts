@@ -154,8 +154,8 @@ export const inSpanOrTrace = (name: SpanName, attributes: Attributes): Wrap => (
   )
 
 /**
- * Runs an effect that handles events in a span that continues their trace. Events of several traces get a trace of their own, with links
- * to these; events without a trace get none. `traceparents`: one for each event, as stored.
+ * Runs the handling of events in a span that continues the trace of the events. If the events have several traces, the span begins a new
+ * trace, with links to these; if they have none, there is no span. `traceparents`: one for each event, as stored.
  */
 export const inTraceOf =
   (traceparents: ReadonlyArray<string | null>, name: SpanName, attributes: Attributes): Wrap => (effect) =>
@@ -167,11 +167,11 @@ export const inTraceOf =
         : within(tracing.tracer, { name, attributes, parent: null, links: [first, ...others] })(effect)
     })
 
-/** The different spans that these texts name. */
+/** The distinct spans that these `traceparent` values name. */
 const contextsOf = (traceparents: ReadonlyArray<string | null>): ReadonlyArray<SpanContext> =>
   [...new Set(traceparents)].flatMap((text) => parseTraceparent(text) ?? [])
 
-/** Runs an effect that handles events of several traces as one, with a span in each of these. `attributes`: for the number of its events. */
+/** Runs the handling of a batch of events, with one span in each of their traces. `attributes`: of a span, by the number of its events. */
 export const inEachTraceOf =
   (traceparents: ReadonlyArray<string | null>, name: SpanName, attributes: (events: number) => Attributes): Wrap =>
   (effect) =>
@@ -200,7 +200,7 @@ export const note = (attributes: () => Attributes): Effect.Effect<void> =>
     for (const [key, value] of Object.entries(attributes())) span.attribute(key, value)
   })
 
-/** Runs another effect in the span that is the current one now, even if it has ended by then. */
+/** Captures the current span. The returned function runs an effect in it, even if the span has ended by then. */
 export const resume: Effect.Effect<Wrap> = Effect.map(
   CurrentSpan,
   (span): Wrap => (effect) => span === null ? effect : Effect.provideService(effect, CurrentSpan, span)

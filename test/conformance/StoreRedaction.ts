@@ -140,7 +140,7 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
         const { inTags, owner, store } = yield* begin
         yield* inTags((tx) => tx.quarantine([unreadable("h", 1), unreadable("i", 2)]))
         yield* store.transact(owner, skills, (tx) => tx.quarantine([unreadable("h", 1)]))
-        assert.strictEqual(yield* store.dropQuarantinedMentions(owner, tags.integration, `{"at":1}`), 1)
+        assert.strictEqual(yield* store.dropQuarantinedCopies(owner, tags.integration, `{"at":1}`), 1)
         assert.deepStrictEqual((yield* inTags((tx) => tx.quarantined(null, 9))).map(({ hash }) => hash), ["i"])
         assert.deepStrictEqual((yield* store.counts).map(({ quarantined }) => quarantined), [1, 1])
       })

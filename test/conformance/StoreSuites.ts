@@ -14,11 +14,11 @@ import type { Store, StoreError } from "../../src/store/Store.ts"
 import type * as Server from "../integration/postgres/Server.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
-import { answerSuite } from "./DeliveryAnswers.ts"
 import { circuitSuite } from "./DeliveryCircuits.ts"
 import { deliveryCrashSuite } from "./DeliveryCrashes.ts"
 import { forgetSuite } from "./DeliveryForget.ts"
 import { journalSuite } from "./DeliveryJournal.ts"
+import { reportSuite } from "./DeliveryReports.ts"
 import { storeSuite } from "./Store.ts"
 import { auditSuite } from "./StoreAudit.ts"
 import { derivedSuite } from "./StoreDerived.ts"
@@ -56,7 +56,7 @@ export const suites = (name: string, store: Layer.Layer<Store | Deliveries, Stor
   deliveryCrashSuite(name, layer)
   circuitSuite(name, layer)
   journalSuite(name, layer)
-  answerSuite(name, layer)
+  reportSuite(name, layer)
   forgetSuite(name, layer)
 }
 

@@ -41,7 +41,7 @@ type Step = typeof Step.Type
 
 const quietly = Effect.ignore
 /** Thresholds so low that five records can form a wave. */
-const guard: Guard.Thresholds = { ...Guard.thresholds, smallCount: 3, scopeCount: 2 }
+const guard: Guard.Thresholds = { ...Guard.defaultThresholds, smallCount: 3, scopeCount: 2 }
 
 const apply = Effect.fnUntraced(function*(rig: Rig, step: Step, memory: Map<string, Row>) {
   const { api } = rig

@@ -7,8 +7,10 @@
  * 2. Deletes, restores and changes to or from null are only staged here, never published   (D19)
  *
  * Gotchas
+ * - A record whose row has the same bytes as the stored one is counted and marked as seen, and nothing else. So a page of such rows commits
+ *   the run's progress and these marks, and appends no event.
  * - If a page contains different copies of one record, the record is disputed and a refetch decides (P3). Until then the record
- *   stays in its hold, so that an old copy cannot remove a delete from a hold that an operator rejected (D17).
+ *   stays in its hold. Otherwise an old copy of a deleted record could take it out of a hold that an operator rejected (D17).
  * - If a model's processing changed, a record is first hashed with the older processing. If that hash equals the stored one, the
  *   record did not change. Otherwise the stored content is hashed with the new processing before the comparison (S3, V1, V2).
  */
@@ -265,9 +267,9 @@ const polledTo = ({ lastPoll, watermark }: StreamState): number =>
   (lastPoll?.mustRepeat === true ? watermark : lastPoll?.watermark) ?? -Infinity
 
 /**
- * The delay of a change that became visible only now: from the change to the start of the last complete poll, ms (W3). Empty if there
- * is none, or if the observation does not show it: a change of nested content does not move `changed_at` (W13), a change from before
- * the backfill is not late, and a pending change was already seen.
+ * How late a change became visible, in ms: from its `changed_at` to the start of the last complete poll, which should have returned it (W3).
+ * Empty if the change is not late, or if `changed_at` does not show it: a change of nested content does not move `changed_at` (W13), a change
+ * from before the backfill is not late, and a pending change was observed before.
  */
 const lagOf = (
   { meaning, observed: { changedAtMs, id } }: ClassifiedRow,
@@ -335,7 +337,7 @@ const outcomeOf = (
         const next = { ...observed, content, canonicalHash: canonicalHash(shape, content) }
         return { ...held, count: "changed", write: write(change, next) }
       }
-      // the scope hold was released silently, and the path has its published value again
+      // a scope hold was approved silently, and now the path has its published value again
       if (changes.length === 0) return { count: "equivalent", write: write({ kind: "same" }) }
       return { count: "changed", write: write(change) }
     }
@@ -349,7 +351,7 @@ const outcomeOf = (
       return pending("disputed", observed.deleted ? "flagged" : null, row?.hold ?? null)
     case "StillPending": {
       const { origin, runId } = context
-      // a staged delete is updated too: the service may have erased fields of the tombstone since then (D11)
+      // a staged delete is updated too: the API may have erased fields of the tombstone since then (D11)
       const newest = isOlder(observed.changedAtMs, parseTime(row!.changedAt))
         ? {}
         : newestOf(observed, context.processing)

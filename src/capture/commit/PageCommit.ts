@@ -8,7 +8,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { mentionsForgotten, nothingRemoved, removalOf } from "../../domain/Forgotten.ts"
+import { containsForgottenId, nothingRemoved, removalOf } from "../../domain/Forgotten.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { updateReportedTo } from "../../domain/Watermark.ts"
@@ -72,7 +72,7 @@ export interface CommittedPage extends PageCounts {
   readonly state: StreamState
 }
 
-/** True if so many rows are unreadable that the run is aborted, because it would read only a part of the list (S2). */
+/** True if so many rows are unreadable that the run must not count as a read of the whole list. It is then aborted (S2). */
 const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quarantined >= 10 && quarantined > read / 5
 
 /** Records checked per page. A check takes as long as the canonical form and its hash. */
@@ -108,19 +108,19 @@ export const commitPage = Effect.fnUntraced(function*(
     const { rows, unreadable } = removal === nothingRemoved
       ? prepared
       : prepare(processing, page.results, now, removal)
-    return { rows, unreadable: unreadable.filter(({ content }) => !mentionsForgotten(content, forgotten)) }
+    return { rows, unreadable: unreadable.filter(({ content }) => !containsForgottenId(content, forgotten)) }
   })
-  const reported = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
+  const updated = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
   const afterRows = (before: StreamState, rows: Pick<IngestResult, "lag"> & PageCounts): StreamState => {
     const lastRunId = Math.max(before.lastRunId, run.id)
     const read = { ...before, lastRunId, overlap: widenOverlap(before, rows.lag, stream.settings.interval) }
     return page.after?.(read, rows) ?? read
   }
-  /** Commits an empty page without a look at the store; null if the stream is not quiet, or `known` is not its state. */
+  /** Commits an empty page by one statement, without reading the store; null if the stream is not quiet, or `known` is not its state. */
   const commitQuietly = Effect.fnUntraced(function*(known: StreamState) {
-    const before = reported(known)
+    const before = updated(known)
     const { entry, state } = endRun(afterRows(before, nothingIngested), { kind: "poll", before })
-    // earlier pages of the poll had changes
+    // earlier pages of the poll had changes, so the run must be recorded
     if (entry !== null) return null
     const isReplaced = yield* (yield* Store).replaceQuietState(stream.owner, known, state)
     return isReplaced
@@ -134,7 +134,7 @@ export const commitPage = Effect.fnUntraced(function*(
       : null
   })
   const commit = Effect.fnUntraced(function*(tx: StreamTx) {
-    const stored = reported(tx.state)
+    const stored = updated(tx.state)
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch)
     const ingested = yield* ingest(tx, yield* preparedIn(tx), context)

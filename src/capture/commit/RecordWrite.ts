@@ -33,7 +33,7 @@ export type RecordChange =
   | { readonly kind: "created"; readonly old: boolean }
   | { readonly kind: "unseen"; readonly old: boolean }
   | { readonly kind: "updated"; readonly before: JsonObject; readonly changes: ReadonlyArray<PathChange> }
-  /** `erased`: the service erased the record's content. */
+  /** `erased`: the API erased the record's content. */
   | {
     readonly kind: "deleted"
     readonly reason: DeleteReason

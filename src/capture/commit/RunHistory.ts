@@ -2,11 +2,11 @@
  * The history of a stream's runs: which runs get an entry, and what is in it.
  *
  * Invariants
- * 1. Polls that found nothing new get no entry: the stream's state counts them, and the next entry takes the count   (I9)
- * 2. Failures in a row are one entry, whose count and end move on
+ * 1. Polls that found nothing new get no entry: the stream's state counts them, and the next entry contains the count   (I9)
+ * 2. Failures in a row are one entry, whose count and end are updated
  *
  * Gotchas
- * - A poll that the end of the process interrupts is in no entry: its state is in memory only, and the next poll reads the same changes.
+ * - A poll that is interrupted when the process ends gets no entry: its state is in memory only, and the next poll reads the same changes.
  */
 import type { Model } from "../../domain/Model.ts"
 import type { EndedRun, PublishedCounts, RowCounts, Run, StreamState } from "../../store/State.ts"
@@ -116,7 +116,7 @@ export const endRun = (
     outcome: repeats ? "repeated" : "complete",
     reason: ended.possibleGap ?? null
   }
-  // sweeps of a list that only comes whole take the place of polls
+  // for a list that the API only returns as a whole, sweeps take the place of polls
   const isPoll = kind === "poll" || state.lastPoll?.id === run.id
   return isPoll && !repeats && foundNothing(ended, before[last]) ? withoutEntry(next, result) : withEntry(next, result)
 }
@@ -126,8 +126,8 @@ export const replaceRun = (state: StreamState, run: Run, now: number): Ended =>
   withEntry(state, { ...resultOf(run, now), outcome: "replaced", reason: null })
 
 /**
- * Ends a run with a failure. `state`: after the failure; `run`: as far as it came; null if it did not start, or if another step failed,
- * which `kind` names.
+ * Ends a run with a failure. `state`: after the failure. `run`: the run with its latest counts; null if it did not start, or if another step
+ * failed, which `kind` names.
  */
 export const failRun = (
   state: StreamState,

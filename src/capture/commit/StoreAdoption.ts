@@ -165,7 +165,7 @@ const adoptStream = Effect.fnUntraced(
 /** The current processing of a stream's records; null to publish the content as stored. */
 export type ProcessingOf = (stream: StreamKey) => Processing | null
 
-/** Raises every owned stream that has an older generation to `generation`. */
+/** Raises the generation of every owned stream to `generation`, unless it already is that high. */
 export const finish = Effect.fn("StoreAdoption.finish")(function*(
   { ownerOf, owns }: Ownership,
   generation: number,

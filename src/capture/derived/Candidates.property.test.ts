@@ -144,7 +144,14 @@ describe("candidates of random application histories", () => {
         }),
         {
           derivedProcessing: Processing.defaultProcessing("ats.candidate"),
-          guard: { ...Guard.thresholds, smallCount: 1000, count: 1000, share: 1, smallShare: 1, scopeCount: 1000 }
+          guard: {
+            ...Guard.defaultThresholds,
+            smallCount: 1000,
+            count: 1000,
+            share: 1,
+            smallShare: 1,
+            scopeCount: 1000
+          }
         }
       ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
     { arbitrary: { runs: runs(30), size: 40 } }

@@ -18,7 +18,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
-import { embeddingModels, type ForgettableRecord, type Forgotten, mentionOf, repeats } from "../../domain/Forgotten.ts"
+import { embeddingModels, type ForgettableRecord, type Forgotten, idAsJson, repeats } from "../../domain/Forgotten.ts"
 import { derivedFrom, type Model, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
@@ -30,7 +30,7 @@ import { type FoundRow, Store, type StoreError } from "../../store/Store.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
 import { Capture } from "../schedule/Capture.ts"
 import { unlessErased } from "../Stream.ts"
-import { deleteRecord, removeCopies, type Streams } from "./Mentions.ts"
+import { deleteRecord, removeCopies, type Streams } from "./RecordRemoval.ts"
 
 /** The effects of forgetting a record, as counts per place. */
 export interface Plan {
@@ -126,7 +126,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
   const findCopies = Effect.fnUntraced(function*(record: ForgettableRecord, embedding: ReadonlyArray<StreamKey>) {
     const found = yield* store.findRows(
       embedding,
-      mentionOf(record.id),
+      idAsJson(record.id),
       ({ changes, content, model }) => repeats(model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
     )
     const readable = found.filter(({ unreadable }) => unreadable !== true)
@@ -143,7 +143,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
   /** Rows of the record itself. Some may be kept for a delivery although retention has deleted later rows. */
   const findOwn = (record: ForgettableRecord, own: StreamKey) =>
     Effect.map(
-      store.findRows([own], mentionOf(record.id), ({ id }) => id === record.id),
+      store.findRows([own], idAsJson(record.id), ({ id }) => id === record.id),
       (rows) => rows.filter(({ id }) => id === record.id)
     )
 
@@ -239,8 +239,8 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
       yield* purge(deliveries.purgeForgotten(own, [record.id], { found, own: true }))
     }
-    yield* purge(deliveries.purgeResults(record.integration, mentionOf(record.id)))
-    yield* store.dropQuarantinedMentions(capture.ownerOf(record.integration), record.integration, mentionOf(record.id))
+    yield* purge(deliveries.purgeResults(record.integration, idAsJson(record.id)))
+    yield* store.dropQuarantinedCopies(capture.ownerOf(record.integration), record.integration, idAsJson(record.id))
     if (unreadable.length > 0) {
       yield* Effect.logWarning("rows cannot be decrypted, so they may still repeat the forgotten record").pipe(
         Effect.annotateLogs({

@@ -3,7 +3,8 @@
  * thresholds, and rows of approved holds. Each row is published, or put into the hold that still covers it.
  *
  * Invariants
- * 1. Changes staged by an unfinished run stay pending until a run of the same kind is complete   (X17, D21)
+ * 1. Changes staged by an unfinished run stay pending until a run of the same kind is complete   (X17, D21). A refresh or refetch counts as a
+ *    poll, and any complete run releases a confirmed absence (`Verdict.ts`)
  * 2. A hold ends because an operator decides, because its records are observed with their published content again, or because a
  *    complete sweep finds it below the thresholds. A hold never ends because of its age   (D17, C8)
  *
@@ -78,8 +79,8 @@ export const releaseRows = Effect.fnUntraced(function*(
 })
 
 /**
- * Releases holds that are now below the thresholds, then cancels holds without rows, and returns the canceled holds. A released row
- * may join another hold that has no other rows.
+ * Releases holds that are now below the thresholds, then cancels holds without rows, and returns the canceled holds. This order matters: a
+ * released row may move into a hold that had no rows.
  */
 const endHolds = Effect.fnUntraced(function*(
   tx: StreamTx,

@@ -6,9 +6,10 @@
  * 1. No change of a wave is published before the whole wave is counted   (D19)
  *
  * Gotchas
- * - Rows that are already held, and absences that are not confirmed yet, are counted together with the staged rows, so that a
- *   wave that arrives in parts is judged as one. A confirmed absence is released by the next complete poll or sweep,
- *   whichever ends first (D2).
+ * - A wave that arrives in parts is judged as one: the staged rows are counted together with the rows of the open hold, the changes that
+ *   were published within the guard's window and, for deletes, the records that one confirmation has found absent. Scope changes are
+ *   counted for each run alone.
+ * - A confirmed absence is released by the next complete poll or sweep, whichever ends first (D2).
  */
 import * as Effect from "effect/Effect"
 import { diff } from "../../domain/Diff.ts"
@@ -115,7 +116,7 @@ export const evaluateGuard = Effect.fnUntraced(function*(
     const open = openOf(wave)
     const waiting = tally[wave] + (open === undefined ? 0 : yield* tx.holdSize(open.id)) +
       (wave === "deletes" ? absences : 0)
-    // Held deletes may be released with this run, so these records are not counted as live when restores are judged.
+    // Restores are compared with the records that are live after this run, which may publish the staged and held deletes.
     const records = live + (wave === "deletes" ? recent.deletes : waiting - tally.deletes - deletesHeld)
     const reason = Guard.holdReason(guard, wave, recent[wave] + waiting, records)
     if (reason === null) return null

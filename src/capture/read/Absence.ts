@@ -53,7 +53,7 @@ export const confirmMissing = Effect.fnUntraced(function*(
     const due = missing.filter((id) => isDue(stream, rows.get(id), now))
     if (due.length > 0 && isSweepOnly(stream)) yield* countAbsent(stream, due, run.id)
     else if (due.length > 0) {
-      const answered = yield* Effect.as(confirmAbsent(stream, run, due), true).pipe(
+      const isComplete = yield* Effect.as(confirmAbsent(stream, run, due), true).pipe(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
           (error) =>
@@ -64,7 +64,7 @@ export const confirmMissing = Effect.fnUntraced(function*(
               )
         )
       )
-      if (!answered) return true
+      if (!isComplete) return true
     }
     after = missing.at(-1)!
     // Yield only after at least one request: if a poll were always due, the sweep would otherwise never end.
@@ -86,7 +86,7 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
     Effect.fnUntraced(function*(rows) {
       const now = yield* Clock.currentTimeMillis
       const due = rows.filter((row) => isDue(stream, row, now)).map((row) => row.id)
-      // No run is open. A sweep could be far away, so the changes that the response shows are staged for the end of the next poll.
+      // The next sweep may be hours away. With the kind `poll`, the next poll releases the changes that the response shows.
       if (due.length > 0) yield* confirmAbsent(stream, { id: runId, kind: "poll" }, due)
     })
   )
@@ -96,7 +96,7 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
 const confirmationsNeeded = 2
 
 /**
- * True if the record must be refetched. A delete that an operator rejected is not confirmed again until the record is observed
+ * True if the record's next confirmation is due. A delete that an operator rejected is not confirmed again until the record is observed
  * (D17). If `confirmedAt` is in the future, our clock was set back, and the confirmation is due at once.
  */
 const isDue = ({ confirmInterval }: Stream, row: Pending | undefined, now: number): boolean => {
@@ -144,8 +144,9 @@ const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArr
 
 /**
  * Adds `absent` rows, or counts this confirmation in existing ones. Only records that are still live are marked, because a record may
- * have been forgotten since the request. A row that is already staged or held as deleted is not replaced; a held row is marked as
- * observed again (C8). `confirmations`: 0 if this confirmation was inconclusive, else 1.
+ * have been forgotten since the request. A row that is already staged or held as deleted is not replaced. A held row gets the id of this
+ * run, because a sweep releases only rows that it found again (C8). `confirmations`: 0 if this confirmation was inconclusive, or if the
+ * records cannot be queried by id, else 1.
  */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,

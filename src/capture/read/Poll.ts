@@ -5,13 +5,15 @@
  *
  * Invariants
  * 1. A poll moves the watermark only in the transaction of its last page, only forward, and only by the server's clock   (I6).
- *    For sweeps, see `Sweep.ts`
+ *    For sweeps, see `Sweep.ts`; for rewinds, which move it back, see `StreamCommands.ts`
  * 2. Two complete polls cover every change: if a shifting page hides a record from one poll, the next poll finds the record   (P1, W6)
  * 3. If a record is on two pages of a poll, the list moved while it was read, and the poll may have skipped another record. Such a poll
  *    does not move the watermark, so the next poll reads the same changes again. Two such polls in a row are enough: the second one moves
  *    the watermark   (P1, W6)
  *
  * Gotchas
+ * - If a poll ends early, because the API fails, the list has a loop or too many rows are unreadable (S2), the watermark does not move, and
+ *   the committed pages stay.
  * - The watermark comes from the `Date` of the *first* response. The next poll finds changes that are made while this poll reads its
  *   pages (W1).
  */
@@ -31,7 +33,7 @@ import { clearFailure, RunAborted } from "../schedule/StreamLifecycle.ts"
 import { annotate, type RunError, spanAttributes, type Stream } from "../Stream.ts"
 import { countPage, newRun, readPages } from "./Pages.ts"
 import { resolveDisputes } from "./Refetch.ts"
-import { isCoveredByPolls, markLive } from "./SweepPasses.ts"
+import { markLive, pollCompletesBackfill } from "./SweepPasses.ts"
 
 const maxRestarts = 2
 
@@ -100,7 +102,7 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamSta
         previousWatermark: state.watermark,
         watermark: Math.max(state.watermark ?? watermark, watermark)
       }
-      return isCoveredByPolls(latest, state) ? markLive(moved) : moved
+      return pollCompletesBackfill(latest, state) ? markLive(moved) : moved
     }
     const committed = yield* commitPage(stream, {
       results: page.results,

@@ -27,7 +27,7 @@ import { annotate, isSweepOnly, type RunError, spanAttributes, type Stream, tran
 import { confirmMissing } from "./Absence.ts"
 import { countPage, newRun, readPages } from "./Pages.ts"
 import { resolveDisputes } from "./Refetch.ts"
-import { addPage, continuePasses, isCoveredByPoll, markLive } from "./SweepPasses.ts"
+import { addPage, continuePasses, markLive, sweepCompletesBackfill } from "./SweepPasses.ts"
 
 /**
  * Starts or resumes the stream's sweep, which is one pass over its list. `shouldYield` is evaluated between pages: if it is true, the
@@ -204,7 +204,7 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
         ...hasMissed ? { pollsReturn: "nothing" } : {}
       }
       const read = isSweepOnly(stream) ? advanceWatermark(swept, ended) : swept
-      return isCoveredByPoll(run, state) ? markLive(read) : read
+      return sweepCompletesBackfill(run, state) ? markLive(read) : read
     }
   })
   const { mustRepeat, possibleGap } = state.lastSweep ?? run

@@ -6,10 +6,9 @@
  * have happened.
  *
  * Invariants
- * 1. A backfill reads its list in passes until one of these is true for a pass: it has no possible gap; it is the second pass that a
- *    single process read without a long pause; it is the fourth or a later pass, and a single process read the whole list. The backfill
- *    is complete after the first complete poll that started after the last pass, or after the second one if the first may have skipped
- *    records too   (P9, W6)
+ * 1. A backfill reads its list in passes. The last one is the first pass without a possible gap, the second pass that a single process read
+ *    without a long pause, or the first pass from the fourth on that a single process read. The first complete poll that started after the
+ *    last pass then completes the backfill, or the second one if the first may have skipped records too   (P9, W6)
  * 2. If the confirmation of missing records (`Absence.ts`) finds more records than the pass contained, the pass is repeated, up to the
  *    fourth pass
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
@@ -17,7 +16,7 @@
  * Gotchas
  * - A possible gap is not noticed if a record disappears, or moves with a `changed_at` from before the sweep.
  * - A list of one page has no point at which a record could be skipped. It may still hide records.
- * - A sweep that starts again at the first page, because its cursor expired, is counted as one pass.
+ * - If the cursor of a sweep expires, the sweep starts again at its first page. That is not a further pass.
  */
 import * as Duration from "effect/Duration"
 import { parseTime } from "../../domain/Watermark.ts"
@@ -35,7 +34,7 @@ const severity: Record<NonNullable<Run["possibleGap"]>, number> = { change: 1, p
 const worse = (a: Run["possibleGap"], b: Run["possibleGap"]): Run["possibleGap"] =>
   a === undefined || b === undefined ? a ?? b : severity[a] < severity[b] ? b : a
 
-/** Compares the scope too: each scope counts its epochs from 1, and the scope of a stream may differ in another version. */
+/** Compares the scope too, because each scope counts its epochs from 1, and another version may divide the streams into other scopes. */
 const isSameOwner = (a: Run["lastPageOwner"], b: Owner): boolean => a?.scope === b.scope && a.epoch === b.epoch
 
 /** The possible gap between the previous page and this one. */
@@ -97,8 +96,8 @@ export const markHiddenRecords = (run: Run): Run => {
 }
 
 /**
- * Makes a stream live after its backfill. The caller checks first with `isCoveredByPoll` or `isCoveredByPolls` that polls have returned
- * the records that changed and moved past the cursor.
+ * Makes a stream live after its backfill. The caller checks first, with `sweepCompletesBackfill` or `pollCompletesBackfill`, that polls have
+ * returned the records that changed and moved past the cursor.
  */
 export const markLive = (state: StreamState): StreamState =>
   state.backfilledAt === null || state.sweep?.backfill === true ? state : { ...state, phase: "live" }
@@ -107,14 +106,17 @@ export const markLive = (state: StreamState): StreamState =>
 const startedAfter = ({ id }: Pick<Run, "id">, { newestRunAtLastPage = 0 }: Run): boolean => id > newestRunAtLastPage
 
 /**
- * True if the list of the sweep has one page, or if a poll that started after the sweep's last page was read is complete and has no
- * possible gap. In a poll with a possible gap, a record may have moved past the cursor, as in the sweep.
+ * True if the end of this sweep completes the backfill: its list has one page, or a poll that started after the sweep's last page was read
+ * is complete and has no possible gap. In a poll with a possible gap, a record may have moved past the cursor, as in the sweep.
  */
-export const isCoveredByPoll = (sweep: Run, { lastPoll }: StreamState): boolean =>
+export const sweepCompletesBackfill = (sweep: Run, { lastPoll }: StreamState): boolean =>
   sweep.pages === 1 || (lastPoll !== null && lastPoll.possibleGap === undefined && startedAfter(lastPoll, sweep))
 
-/** True if a poll that just ended completes the backfill: it has no possible gap, or it is the second poll after the backfill   (W6). */
-export const isCoveredByPolls = (latest: Run, { lastPoll, lastSweep }: StreamState): boolean =>
+/**
+ * True if the end of this poll completes the backfill: it has no possible gap, or it is the second poll after the last pass   (W6). Also true
+ * if the last sweep was not a backfill.
+ */
+export const pollCompletesBackfill = (latest: Run, { lastPoll, lastSweep }: StreamState): boolean =>
   latest.possibleGap === undefined || lastSweep?.backfill !== true ||
   (lastPoll !== null && startedAfter(lastPoll, lastSweep))
 

@@ -4,7 +4,7 @@
  *
  * Invariants
  * 1. The progress of a stream is committed together with the rows, so a new process continues where the last one stopped   (I2, X1)
- * 2. Only the owner of the streams rewrites   (I10)
+ * 2. Only the owner of the streams rewrites their content   (I10)
  *
  * Gotchas
  * - The newest rows are rewritten first: readers may not have read them yet, and the latest row of a record is kept as long as the record

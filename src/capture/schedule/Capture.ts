@@ -39,7 +39,7 @@ export interface CaptureOptions {
   /** Minimum overlap of polls, which read from the previous watermark minus the overlap. */
   readonly minOverlap: Duration.Duration
   readonly confirmInterval: Duration.Duration
-  /** Thresholds above which changes are held. Default: `Guard.thresholds`. */
+  /** Thresholds above which changes are held. `Guard.defaultThresholds` by default. */
   readonly guard?: Guard.Thresholds
   /** Used at start-up to finish an interrupted adoption, and to redact content that was stored before a rule was added. */
   readonly processingOf?: StoreAdoption.ProcessingOf
@@ -108,9 +108,9 @@ export class Capture extends Context.Service<
 
 const approvedPage = 100
 /**
- * A process that was frozen is fenced before it notices that its shards have moved, and releases them soon afterwards. If a shard is not
- * released within this time, the wrong process has taken it over: one that was frozen before the takeover, or one that is not part of the
- * fleet.
+ * A process that was frozen while its shards moved is fenced first, and releases them soon afterwards. If it does not release a shard within
+ * this time, the shard has not moved, and the other process was wrong to take it: that process had been frozen just before, or it is not
+ * part of the fleet.
  */
 const releasePatience = "10 seconds"
 
@@ -177,7 +177,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
       derivedProcessing,
       minOverlap: options.minOverlap,
       confirmInterval: options.confirmInterval,
-      guard: options.guard ?? Guard.thresholds,
+      guard: options.guard ?? Guard.defaultThresholds,
       owner: ownerOf(integration)
     }, failureLog)
     workers.set(streamName(worker.key), worker)

@@ -53,7 +53,7 @@ const isUnsupported = (tool: Tool, model: StreamModel): boolean => {
   return covered.length > 0 && covered.every(({ coverage_status }) => coverage_status === "UNSUPPORTED")
 }
 
-/** All models that the integration's tool is not known to lack. */
+/** All models except those that the catalog lists as unsupported by the integration's tool. */
 export const supportedModels = (integration: string, catalog: ToolCatalog): ReadonlyArray<StreamModel> => {
   const id = toolOf(integration)
   const tools = categories.map((category) => catalog[category]?.find((tool) => tool.id === id))

@@ -33,7 +33,7 @@ import { afterFailure, backoffUntil } from "./StreamLifecycle.ts"
 export interface StreamWorker extends Stream, StepInput {
   /** Shared by all streams of the process. */
   readonly failureLog: FailureLog
-  /** The run of the step in progress, as far as it came; null if it did not start one. */
+  /** The run of the step in progress, with its latest counts; null if the step has not started a run. */
   run: Run | null
   readonly lock: Semaphore.Semaphore
   /** Opened to wake the loop after an operator's command or decision; closed when the loop starts its next step. */
@@ -100,7 +100,7 @@ const stateOf = Effect.fnUntraced(function*({ key }: Stream) {
     (yield* Effect.die(new Error(`stream ${streamName(key)} is not in the store although this process reads it`)))
 })
 
-/** The run that failed; null if it had ended, so that a later part of the step failed, or had not begun. */
+/** The run that failed; null if no run had begun, or if the run had ended and a later part of the step failed. */
 const unended = ({ run }: StreamWorker, { lastPoll, lastSweep }: StreamState): Run | null =>
   run === null || run.id === lastPoll?.id || run.id === lastSweep?.id ? null : run
 

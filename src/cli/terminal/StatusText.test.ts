@@ -34,7 +34,7 @@ const stream = (integration: string, model: Stream["model"], part: Partial<Strea
 
 const inactive = (minute: number) => ({
   reason: "inactive",
-  message: "the connection is broken (reconnect it at the service)",
+  message: "the connection is broken (reconnect it at the provider)",
   since: `2026-03-01T12:0${minute}:30.000Z`
 })
 
@@ -118,7 +118,7 @@ describe("status", () => {
     assert.deepStrictEqual(lines.slice(0, 2), [
       "ready, 4 streams",
       "  lever:acme (all 3 models): blocked (inactive) since 2026-03-01 12:03Z: the connection " +
-      "is broken (reconnect it at the service)"
+      "is broken (reconnect it at the provider)"
     ])
     const rows = lines.filter((line) => line.startsWith("lever:acme"))
     assert.strictEqual(rows.length, 1)

@@ -3,8 +3,9 @@
  * then applies to exactly these letters.
  *
  * Invariants
- * 1. A letter that is not in the plan, or that has died again since, is not touched
- * 2. If a redrive is interrupted, the letters that it has not reached stay dead; another plan counts them
+ * 1. A dead letter that is not in the plan, or that was redriven and failed again since, is left unchanged. So a repeated or concurrent
+ *    redrive does nothing (`DeadLetterTable.ts`)
+ * 2. If a redrive is interrupted, the dead letters that it has not reached stay dead letters; another plan counts them
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -29,7 +30,7 @@ export interface Filter extends Omit<DeadLetterQuery, "after" | "limit"> {
   readonly ids?: ReadonlyArray<number> | undefined
 }
 
-/** The number of letters of one handler that died for one reason. */
+/** How many dead letters one handler has for one reason. */
 export interface Share extends HandlerName {
   readonly reason: Failure["reason"]
   readonly count: number
@@ -41,13 +42,15 @@ export interface Plan {
   readonly count: number
   /** Deliveries that wait behind these letters. */
   readonly parked: number
-  /** Letters that died because the outcome of a write or step is unknown. Most of them die again if they are redriven unresolved. */
+  /** How many of them have a write or step of unknown outcome. If they are redriven unresolved, most become dead letters again. */
   readonly unknown: number
   readonly shares: ReadonlyArray<Share>
 }
 
 /** Some of the requested ids are not dead letters, or do not match the filter. */
-export class UnknownLetters extends Schema.TaggedError<UnknownLetters>()("UnknownLetters", { message: Schema.String }) {
+export class DeadLettersNotFound
+  extends Schema.TaggedError<DeadLettersNotFound>()("DeadLettersNotFound", { message: Schema.String })
+{
   readonly hint =
     "`rollcall deadletters list` and GET /v1/deadletters list the dead letters; redriven and discarded ones are gone"
 }
@@ -99,12 +102,12 @@ const planOf = (letters: ReadonlyArray<DeadLetter>): Plan => ({
 /** Counts the dead letters that match a filter. */
 export const plan = Effect.fn("DeadLetters.plan")(function*(
   filter: Filter
-): Effect.fn.Return<Plan, UnknownLetters | StoreError, Deliveries> {
+): Effect.fn.Return<Plan, DeadLettersNotFound | StoreError, Deliveries> {
   const letters = yield* lettersOf(filter)
   const found = new Set(letters.map(({ id }) => id))
   const unknown = (filter.ids ?? []).filter((id) => !found.has(id))
   if (unknown.length > 0) {
-    return yield* new UnknownLetters({ message: `no dead letter matches ${unknown.join(", ")}` })
+    return yield* new DeadLettersNotFound({ message: `no dead letter matches ${unknown.join(", ")}` })
   }
   return planOf(letters)
 })
@@ -197,7 +200,7 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   return { count, ids: letters.map(({ id }) => id), from, to: dueAt(Math.max(0, parts.length - 1)) }
 })
 
-/** How far deliveries are that were redriven. */
+/** How many of these redriven deliveries are done, are open, and are dead letters again. */
 export const progress = Effect.fn("DeadLetters.progress")(function*(
   ids: ReadonlyArray<number>
 ): Effect.fn.Return<{ readonly done: number; readonly open: number; readonly dead: number }, StoreError, Deliveries> {

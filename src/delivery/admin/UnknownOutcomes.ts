@@ -8,7 +8,7 @@
  *
  * Gotchas
  * - Only the handler knows the result schema of a step that is not a write, so a reported result is stored without a check. If it
- *   does not match the schema, the delivery dies again, and the operator can correct the result.
+ *   does not match the schema, the delivery becomes a dead letter again, and the operator can correct the result.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -171,7 +171,7 @@ export interface Resolved {
   readonly left: number
 }
 
-/** Stores the outcome that an operator reports for the unresolved step with this name. */
+/** Stores the outcome that an operator reports for the unresolved step with this name. If it was the last one, redrives the dead letter. */
 export const resolve = Effect.fn("UnknownOutcomes.resolve")(function*(
   id: number,
   name: string,
@@ -205,7 +205,7 @@ export const resolve = Effect.fn("UnknownOutcomes.resolve")(function*(
     ].filter((part) => part !== "").join(" ")
   }
   const resolved = yield* deliveries.resolve(id, dedupKeysFor(letter), name, resolution, now, action)
-  if (resolved._tag !== "Answered") return yield* new OutcomeRejected(rejections[resolved._tag])
+  if (resolved._tag !== "Resolved") return yield* new OutcomeRejected(rejections[resolved._tag])
   yield* Effect.annotateLogs(Effect.logInfo("operator acted"), {
     command: action.command,
     target: action.target,

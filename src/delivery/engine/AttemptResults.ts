@@ -1,10 +1,13 @@
-/** Turns the end of an attempt into its outcome and metrics, notes it for the circuit, and switches off a plugin that keeps ending the process. */
+/**
+ * Records how an attempt ended: its outcome, its metrics and its result for the handler's circuit. Switches off a plugin whose deliveries
+ * keep ending the process.
+ */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type { Deliveries, Failure } from "../../store/Deliveries.ts"
 import type * as Attempt from "../handler/Attempt.ts"
 import type { EndedJobs } from "./EndedJobs.ts"
-import { deliveriesCounter, type HandlerQueue, type HeldJob } from "./HandlerQueue.ts"
+import { deliveriesCounter, type HandlerQueue, type OwnedJob } from "./HandlerQueue.ts"
 import { outcomeOf } from "./Retry.ts"
 
 /** A plugin is switched off when this many of its deliveries are dead letters because the process ended while they ran. */
@@ -19,7 +22,7 @@ export const make = (
   deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch">,
   { finishJob, releaseQueue }: Pick<EndedJobs, "finishJob" | "releaseQueue">
 ) => {
-  const succeed = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: HeldJob, now: number) {
+  const succeed = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: OwnedJob, now: number) {
     const { events, members } = job
     handlerQueue.breaker.noteResult(null, now)
     yield* Metric.update(handlerQueue.metrics.settled, members.length)
@@ -63,7 +66,7 @@ export const make = (
 
   const fail = Effect.fnUntraced(function*(
     handlerQueue: HandlerQueue,
-    job: HeldJob,
+    job: OwnedJob,
     attempt: Attempt.Attempt,
     startedAt: number,
     failure: Failure,

@@ -3,17 +3,17 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HandlerCircuit from "../../domain/HandlerCircuit.ts"
 import type { ClaimResult } from "../../store/Deliveries.ts"
-import type { EndedJobs, HeldOutcome } from "./EndedJobs.ts"
+import type { EndedJobs, OwnedOutcome } from "./EndedJobs.ts"
 import type { HandlerQueue } from "./HandlerQueue.ts"
 
 export const make = (queues: ReadonlyMap<number, HandlerQueue>, { all, releaseQueue }: EndedJobs) =>
   /** Takes the circuits of the store, after it has settled these outcomes. */
   Effect.fnUntraced(function*(
-    settled: ReadonlyArray<HeldOutcome>,
+    settled: ReadonlyArray<OwnedOutcome>,
     circuits: ClaimResult["circuits"]
   ) {
     const now = yield* Clock.currentTimeMillis
-    const unsettled = all().filter(({ hold }) => hold.state !== "dropped")
+    const unsettled = all().filter(({ owned }) => owned.state !== "dropped")
     for (const [key, handlerQueue] of queues) {
       const { breaker, handler, plugin } = handlerQueue
       const own = unsettled.flatMap(({ outcome: { result } }) => result?.handler === key ? [result.failed] : [])

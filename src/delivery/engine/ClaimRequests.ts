@@ -7,7 +7,7 @@ import type { HandlerQueue } from "./HandlerQueue.ts"
 import { maxDueAhead } from "./Retry.ts"
 
 /** Maximum number of deliveries, queued or running, that a handler has claimed at once. */
-export const maxHeldPerHandler = 256
+export const maxClaimedPerHandler = 256
 
 /** The plugins and integrations in which no deliveries start. */
 export interface Disabled {
@@ -36,7 +36,7 @@ export const claimRequestsOf = (
   [...queues].flatMap((handlerQueue): ReadonlyArray<ClaimRequest> => {
     const { concurrency, batchWindow, handler, inFlight, key, plugin } = handlerQueue
     const size = handler.activation._tag === "Batch" ? handler.activation.size : null
-    const most = (size === null ? Math.max(maxHeldPerHandler, concurrency) : concurrency) - inFlight
+    const most = (size === null ? Math.max(maxClaimedPerHandler, concurrency) : concurrency) - inFlight
     if (most <= 0 || isSwitchedOff(disabled.off, plugin.name, null)) return []
     return [{
       handler: key,

@@ -9,7 +9,7 @@
  * - The engine takes ownership of a scope when the scope is placed here. An engine that was replaced in all its shards must not take
  *   over again by a retry.
  * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else. When a shard moves to another
- *   process, its attempts have less time: see `Places`.
+ *   process, its attempts have less time: see `PlacedScopes`.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -32,7 +32,7 @@ import { Fenced, type Owner, Store, StoreError } from "../../store/Store.ts"
 import * as IntegrationAccounts from "../handler/IntegrationAccounts.ts"
 import * as Dispatching from "./Dispatching.ts"
 import * as EventCache from "./EventCache.ts"
-import * as Places from "./Places.ts"
+import * as PlacedScopes from "./PlacedScopes.ts"
 import * as Watchdog from "./Watchdog.ts"
 import * as Worker from "./Worker.ts"
 
@@ -116,7 +116,7 @@ const make = Effect.fnUntraced(function*(
   const ifShard = (act: (shard: number) => void) => (scope: string) => {
     if (scope !== dispatchScope) act(shardOfScope(scope))
   }
-  const places = Places.make({
+  const places = PlacedScopes.make({
     begin: ifShard(worker.leave),
     interrupt: ifShard(worker.evict),
     drop: ifShard(worker.drop)
@@ -135,7 +135,7 @@ const make = Effect.fnUntraced(function*(
   const withHandlerDetails = (condition: Condition): DeliveryStatus => ({
     ...condition,
     dispatches: dispatching !== null,
-    shards: worker.holds("held").length,
+    shards: worker.shards("owned").length,
     handlers: worker.status().map(({ key, ...handler }) => ({ ...handler, position: positionOf(key) })),
     unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
   })
@@ -204,7 +204,7 @@ const make = Effect.fnUntraced(function*(
   }
 
   /** Takes ownership of the scopes that have been placed here. */
-  const takePlaces = Effect.gen(function*() {
+  const takePlacedScopes = Effect.gen(function*() {
     yield* places.take(store.takeOwnerships)
     const owner = places.ownerOf(dispatchScope)
     if (owner === null) dispatching = null
@@ -214,12 +214,14 @@ const make = Effect.fnUntraced(function*(
       for (const subscription of dispatching?.subscriptions ?? []) worker.subscribe(subscription)
     }
     const taken = deliveryScopes.flatMap((scope) => {
-      const owner = worker.isHeld(shardOfScope(scope)) ? null : places.ownerOf(scope)
+      const owner = worker.ownsShard(shardOfScope(scope)) ? null : places.ownerOf(scope)
       return owner === null ? [] : [owner]
     })
     if (taken.length === 0) return
     const lost = yield* deliveries.takeShards(taken)
-    for (const owner of taken) if (!lost.includes(owner) && places.ownerOf(owner.scope) === owner) worker.hold(owner)
+    for (const owner of taken) {
+      if (!lost.includes(owner) && places.ownerOf(owner.scope) === owner) worker.addShard(owner)
+    }
     yield* lose(lost)
   })
 
@@ -227,7 +229,7 @@ const make = Effect.fnUntraced(function*(
   const letGo = Effect.gen(function*() {
     const ended = worker.outcomes("leaving")
     if (ended.length > 0) {
-      const owners = worker.holds("leaving").map(({ owner }) => owner)
+      const owners = worker.shards("leaving").map(({ owner }) => owner)
       const { circuits, lost } = yield* deliveries.settleAndClaim(owners, ended.map(({ outcome }) => outcome), [])
       worker.settled(ended)
       yield* worker.updateCircuits(ended, circuits)
@@ -264,7 +266,7 @@ const make = Effect.fnUntraced(function*(
         return (yield* asDispatcher(owner, dispatching.step)) ?? false
       }
       const now = yield* Clock.monotonicTimeNanos
-      if (worker.holds("held").length > 0 && Number(now) - statesReadAt >= pollMillis * 1e6) {
+      if (worker.shards("owned").length > 0 && Number(now) - statesReadAt >= pollMillis * 1e6) {
         states = yield* deliveries.handlers
         statesReadAt = Number(now)
         subscribe(states)
@@ -275,7 +277,7 @@ const make = Effect.fnUntraced(function*(
     /** True if the last claim failed and may have been committed nevertheless. */
     let isClaimUncertain = false
     const releaseLostClaims = Effect.gen(function*() {
-      const owners = [...worker.holds("held"), ...worker.holds("leaving")].map(({ owner }) => owner)
+      const owners = [...worker.shards("owned"), ...worker.shards("leaving")].map(({ owner }) => owner)
       if (owners.length > 0) worker.releaseUnknown(yield* deliveries.running(owners))
       isClaimUncertain = false
     })
@@ -288,11 +290,11 @@ const make = Effect.fnUntraced(function*(
       const unavailable = yield* services.accounts.unavailable
       const now = yield* Clock.currentTimeMillis
       if (unavailable.removed.size > 0) worker.releaseDisabled(off, unavailable)
-      const outcomes = worker.outcomes("held")
-      const holds = worker.holds("held")
-      const plan = draining.isOpen() || !isReady || holds.length === 0 ? null : worker.planClaim(now, off, unavailable)
-      const result = holds.length === 0 ? nothing : yield* deliveries.settleAndClaim(
-        holds.map(({ owner }) => owner),
+      const outcomes = worker.outcomes("owned")
+      const owned = worker.shards("owned")
+      const plan = draining.isOpen() || !isReady || owned.length === 0 ? null : worker.planClaim(now, off, unavailable)
+      const result = owned.length === 0 ? nothing : yield* deliveries.settleAndClaim(
+        owned.map(({ owner }) => owner),
         outcomes.map(({ outcome }) => outcome),
         plan?.requests ?? []
       ).pipe(Effect.tapError(() => Effect.sync(() => isClaimUncertain = true)))
@@ -305,7 +307,7 @@ const make = Effect.fnUntraced(function*(
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
-      const polls = places.hasLostSome() || (dispatching === null && holds.length > 0)
+      const polls = places.hasLostSome() || (dispatching === null && owned.length > 0)
       const pollAt = polls ? now + pollMillis : Infinity
       return Math.min(next ?? Infinity, worker.wakeAt(now), dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
     })
@@ -336,7 +338,7 @@ const make = Effect.fnUntraced(function*(
 
     while (!draining.isOpen()) {
       yield* retryAndReport(Effect.gen(function*() {
-        yield* takePlaces
+        yield* takePlacedScopes
         const more = yield* dispatch
         const wakeAt = yield* settleAndStart(more)
         yield* more ? Effect.yieldNow : awaitWork(wakeAt)

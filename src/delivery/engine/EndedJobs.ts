@@ -3,11 +3,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { AttemptOutcome, Claimed } from "../../store/Deliveries.ts"
-import type { HandlerQueue, HeldJob } from "./HandlerQueue.ts"
-import type { ShardHold } from "./ShardHold.ts"
+import type { HandlerQueue, OwnedJob } from "./HandlerQueue.ts"
+import type { OwnedShard } from "./OwnedShards.ts"
 
-export interface HeldOutcome {
-  readonly hold: ShardHold
+export interface OwnedOutcome {
+  readonly owned: OwnedShard
   readonly outcome: AttemptOutcome
 }
 
@@ -17,21 +17,21 @@ export const released = (members: ReadonlyArray<Claimed>): AttemptOutcome => ({
 })
 
 export const make = () => {
-  let outcomes: Array<HeldOutcome> = []
+  let outcomes: Array<OwnedOutcome> = []
   let some = Deferred.makeUnsafe<void>()
 
-  const push = (hold: ShardHold, outcome: AttemptOutcome) => {
-    outcomes.push({ hold, outcome })
+  const push = (owned: OwnedShard, outcome: AttemptOutcome) => {
+    outcomes.push({ owned, outcome })
     Deferred.doneUnsafe(some, Exit.void)
   }
-  const finishJob = (handlerQueue: HandlerQueue, { hold }: HeldJob, outcome: AttemptOutcome) => {
+  const finishJob = (handlerQueue: HandlerQueue, { owned }: OwnedJob, outcome: AttemptOutcome) => {
     handlerQueue.inFlight--
-    hold.jobs--
-    push(hold, outcome)
+    owned.jobs--
+    push(owned, outcome)
   }
-  const release = (handlerQueue: HandlerQueue, job: HeldJob) => finishJob(handlerQueue, job, released(job.members))
-  /** Releases the queued jobs for which this holds. */
-  const releaseQueued = (handlerQueue: HandlerQueue, isReleased: (job: HeldJob) => boolean) => {
+  const release = (handlerQueue: HandlerQueue, job: OwnedJob) => finishJob(handlerQueue, job, released(job.members))
+  /** Releases the queued jobs for which this is true. */
+  const releaseQueued = (handlerQueue: HandlerQueue, isReleased: (job: OwnedJob) => boolean) => {
     for (const job of handlerQueue.queued.splice(0)) {
       if (isReleased(job)) release(handlerQueue, job)
       else handlerQueue.queued.push(job)
@@ -46,8 +46,8 @@ export const make = () => {
     releaseQueued,
     releaseQueue,
     /** Outcomes that `settled` has not removed yet, oldest first. */
-    all: (): ReadonlyArray<HeldOutcome> => outcomes,
-    settled: (settled: ReadonlyArray<HeldOutcome>) => {
+    all: (): ReadonlyArray<OwnedOutcome> => outcomes,
+    settled: (settled: ReadonlyArray<OwnedOutcome>) => {
       const done = new Set(settled)
       outcomes = outcomes.filter((outcome) => !done.has(outcome))
       if (outcomes.length === 0) some = Deferred.makeUnsafe()

@@ -2,7 +2,7 @@
 import * as Metric from "effect/Metric"
 import type * as Job from "../handler/Job.ts"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { ShardHold } from "./ShardHold.ts"
+import type { OwnedShard } from "./OwnedShards.ts"
 import type { Subscription } from "./Subscription.ts"
 
 const defaultConcurrency = 4
@@ -16,14 +16,14 @@ const delayHistogram = Metric.histogram("rollcall_delivery_delay_seconds", {
   boundaries: [0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 7200]
 })
 
-export interface HeldJob extends Job.Job {
-  readonly hold: ShardHold
+export interface OwnedJob extends Job.Job {
+  readonly owned: OwnedShard
 }
 
 export interface HandlerQueue extends Subscription {
   readonly concurrency: number
   readonly breaker: CircuitBreaker.CircuitBreaker
-  readonly queued: Array<HeldJob>
+  readonly queued: Array<OwnedJob>
   runners: number
   /** Jobs that have no outcome yet, queued or running. */
   inFlight: number

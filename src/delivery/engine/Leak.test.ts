@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Sample, span, suspects } from "./Leak.ts"
+import { comparedCollections, type Sample, suspects } from "./Leak.ts"
 
 const limit = 1_000_000_000
 const megabyte = 1_000_000
@@ -12,7 +12,7 @@ const grown = (
 ): ReadonlyArray<Sample> => {
   const attempts = new Map<string, number>()
   let heap = from
-  return Array.from({ length: span }, (_, step) => {
+  return Array.from({ length: comparedCollections }, (_, step) => {
     const attempted = attemptsIn(step)
     for (const [name, count] of Object.entries(attempted)) attempts.set(name, (attempts.get(name) ?? 0) + count)
     heap += growth(attempted, step)

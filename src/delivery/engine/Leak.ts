@@ -15,13 +15,13 @@ export interface Sample {
 }
 
 /** Full collections that are compared. As the heap fills up they become rarer, until it is full. */
-export const span = 5
+export const comparedCollections = 5
 /** Share of the largest possible heap below which growth is not reported. */
-const roomy = 0.5
+const minHeapShare = 0.5
 /** Share of the steps that must rise if memory grows, and share of the rising steps in which a suspect must have run. */
-const mostly = 0.8
+const minShare = 0.8
 /** Below this correlation the attempts of a handler do not explain the growth. */
-const related = 0.3
+const minCorrelation = 0.3
 
 interface Step {
   readonly growth: number
@@ -31,7 +31,7 @@ interface Step {
 const mean = (values: ReadonlyArray<number>): number => values.reduce((sum, value) => sum + value, 0) / values.length
 
 /** Squared correlation of growth and attempts: 0 if unrelated, 1 if they match exactly. */
-const relation = (steps: ReadonlyArray<Step>, handler: string): number => {
+const correlationOf = (steps: ReadonlyArray<Step>, handler: string): number => {
   const growths = steps.map(({ growth }) => growth)
   const counts = steps.map(({ attempts }) => attempts(handler))
   const [meanGrowth, meanCount] = [mean(growths), mean(counts)]
@@ -47,9 +47,9 @@ const relation = (steps: ReadonlyArray<Step>, handler: string): number => {
 
 /** Null if memory does not grow; empty if it grows, but not because of a handler. `limit`: the largest possible heap, bytes. */
 export const suspects = (samples: ReadonlyArray<Sample>, limit: number): ReadonlyArray<string> | null => {
-  const latest = samples.slice(-span)
+  const latest = samples.slice(-comparedCollections)
   const newest = latest.at(-1)
-  if (newest === undefined || latest.length < span || newest.heap < roomy * limit) return null
+  if (newest === undefined || latest.length < comparedCollections || newest.heap < minHeapShare * limit) return null
   const steps = latest.slice(1).map(({ attempts, heap }, index): Step => {
     const before = latest[index]!
     return {
@@ -58,11 +58,11 @@ export const suspects = (samples: ReadonlyArray<Sample>, limit: number): Readonl
     }
   })
   const rising = steps.filter(({ growth }) => growth > 0)
-  if (rising.length < mostly * steps.length) return null
+  if (rising.length < minShare * steps.length) return null
   const present = [...newest.attempts.keys()].filter((handler) =>
-    rising.filter(({ attempts }) => attempts(handler) > 0).length >= mostly * rising.length
+    rising.filter(({ attempts }) => attempts(handler) > 0).length >= minShare * rising.length
   )
-  const relations = new Map(present.map((handler) => [handler, relation(steps, handler)]))
-  const closest = Math.max(0, ...relations.values())
-  return closest < related ? present : present.filter((handler) => relations.get(handler)! >= closest / 2)
+  const correlations = new Map(present.map((handler) => [handler, correlationOf(steps, handler)]))
+  const closest = Math.max(0, ...correlations.values())
+  return closest < minCorrelation ? present : present.filter((handler) => correlations.get(handler)! >= closest / 2)
 }

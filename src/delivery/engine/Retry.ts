@@ -1,6 +1,10 @@
 /**
  * Decides what happens after a failed attempt: retry, split the batch, or dead letter. Pure.
  *
+ * Details
+ * `RateLimited` is retried without limit. `Permanent`, `LoopDetected` and `ProcessEnded` are never retried. Any other failure is retried
+ * until the attempts are used up: 8 by default.
+ *
  * Invariants
  * 1. A delivery becomes a dead letter only because of its own failure: a batch of several is halved first   (L7)
  * 2. A rate limit does not use up an attempt

@@ -62,17 +62,17 @@ const causeOf = ({ handler, plugin }: AttemptLabel, kind: UncaughtKind, error: u
 
 /**
  * Runs the effect so that its uncaught errors are traced back to it. The first of them becomes its failure: the effect is
- * interrupted once `answered` returns.
+ * interrupted once `writesDone` returns: when every write that the attempt has sent has its response.
  */
 export const containUncaught =
-  (label: AttemptLabel, answered: Effect.Effect<void> = Effect.void) =>
+  (label: AttemptLabel, writesDone: Effect.Effect<void> = Effect.void) =>
   <E, R>(effect: Effect.Effect<void, E, R>): Effect.Effect<void, E, R> =>
     Effect.flatMap(Effect.context<R>(), (context) =>
       Effect.callback<void, E>((resume) => {
         let failure: Cause.Cause<unknown> | null = null
         let fiber: Fiber.Fiber<void, E> | null = null
         const run = Effect.runForkWith(context)
-        const end = Effect.andThen(answered, Effect.sync(() => fiber?.interruptUnsafe()))
+        const end = Effect.andThen(writesDone, Effect.sync(() => fiber?.interruptUnsafe()))
         const own: WatchedAttempt = {
           ...label,
           fail: (cause) => {

@@ -11,7 +11,7 @@ import * as Queue from "effect/Queue"
 import * as Scheduler from "effect/Scheduler"
 import { constants, PerformanceObserver } from "node:perf_hooks"
 import { getHeapStatistics } from "node:v8"
-import { type Sample, span, suspects } from "./Leak.ts"
+import { comparedCollections, type Sample, suspects } from "./Leak.ts"
 
 export interface Watched {
   readonly plugin: string
@@ -74,7 +74,7 @@ const watchMemory = (
         if (!list.getEntries().some(isFull)) return
         const heap = process.memoryUsage().heapUsed
         samples.push({ heap, attempts: new Map(attempts) })
-        if (samples.length > span) samples.shift()
+        if (samples.length > comparedCollections) samples.shift()
         const names = suspects(samples, getHeapStatistics().heap_size_limit)
         if (names === null || performance.now() < silentUntil) return
         silentUntil = performance.now() + reportIntervalMillis

@@ -35,16 +35,16 @@ import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
 import * as Job from "../handler/Job.ts"
 import * as AttemptResults from "./AttemptResults.ts"
 import * as Circuits from "./Circuits.ts"
-import { claimRequestsOf, excludedIntegrations, maxHeldPerHandler } from "./ClaimRequests.ts"
+import { claimRequestsOf, excludedIntegrations, maxClaimedPerHandler } from "./ClaimRequests.ts"
 import * as Configurations from "./Configurations.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
 import * as EndedJobs from "./EndedJobs.ts"
-import type { HeldOutcome } from "./EndedJobs.ts"
+import type { OwnedOutcome } from "./EndedJobs.ts"
 import type { EventCache } from "./EventCache.ts"
 import * as HandlerQueue from "./HandlerQueue.ts"
-import type { HeldJob } from "./HandlerQueue.ts"
-import type { ShardHold } from "./ShardHold.ts"
-import * as ShardHolds from "./ShardHold.ts"
+import type { OwnedJob } from "./HandlerQueue.ts"
+import type { OwnedShard } from "./OwnedShards.ts"
+import * as OwnedShards from "./OwnedShards.ts"
 import type { Subscription } from "./Subscription.ts"
 import { containUncaught } from "./UncaughtErrors.ts"
 import type { Watchdog } from "./Watchdog.ts"
@@ -55,8 +55,8 @@ interface ClaimPlan {
   readonly requests: ReadonlyArray<ClaimRequest>
 }
 
-interface HeldClaim {
-  readonly hold: ShardHold
+interface OwnedClaim {
+  readonly owned: OwnedShard
   readonly claim: Claimed
 }
 
@@ -70,7 +70,7 @@ export const make = (
   const subscribe = (subscription: Subscription) => {
     if (!queues.has(subscription.key)) queues.set(subscription.key, HandlerQueue.make(subscription))
   }
-  const holds = ShardHolds.make()
+  const shards = OwnedShards.make()
   const ended = EndedJobs.make()
   const { push, release, releaseQueue, releaseQueued } = ended
   const { configurationFor, unconfigured } = Configurations.make()
@@ -78,9 +78,9 @@ export const make = (
   const isolation = CrashIsolation.make()
   let draining = false
   let ownsAll = false
-  const runningAttempts = new Map<Attempt.Attempt, ShardHold>()
-  /** The claimed deliveries that the store has not settled yet, each with the hold under which it was claimed. */
-  const known = new Map<number, ShardHold>()
+  const runningAttempts = new Map<Attempt.Attempt, OwnedShard>()
+  /** The claimed deliveries that the store has not settled yet, each with the shard for which it was claimed. */
+  const known = new Map<number, OwnedShard>()
 
   const isFree = () => [...queues.values()].every(({ inFlight }) => inFlight === 0)
 
@@ -88,29 +88,29 @@ export const make = (
 
   const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
 
-  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue.HandlerQueue, job: HeldJob) {
-    const { hold } = job
+  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue.HandlerQueue, job: OwnedJob) {
+    const { owned } = job
     const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
-    const attempt = Job.attemptOf(handlerQueue, job, hold.owner, services.journal)
+    const attempt = Job.attemptOf(handlerQueue, job, owned.owner, services.journal)
     if (crashes > isolateAfterCrashes) {
       return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
     }
     const configuration = yield* configurationFor(handlerQueue, integration)
-    if (configuration._tag === "Failure" || hold.state !== "held") return release(handlerQueue, job)
+    if (configuration._tag === "Failure" || owned.state !== "owned") return release(handlerQueue, job)
     const { handler, plugin } = handlerQueue
-    runningAttempts.set(attempt, hold)
+    runningAttempts.set(attempt, owned)
     if (draining) attempt.timer.abandonWaits()
     const timeout = Job.timeoutOf(handler)
     const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
       Job.inDeliverySpan(handlerQueue, job),
-      containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.allAnswered),
+      containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.writesDone),
       watchdog.watched({ plugin: plugin.name, handler: handler.name }),
       // all other deliveries wait for an isolated one, so its waits end at its time-out
       crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
         Effect.andThen(Effect.delay(Effect.sync(attempt.timer.abandonWaits), timeout), Effect.never)
       ),
-      Effect.raceFirst(Effect.andThen(Deferred.await(hold.evicted), Effect.interrupt)),
+      Effect.raceFirst(Effect.andThen(Deferred.await(owned.evicted), Effect.interrupt)),
       Effect.interruptible,
       Effect.exit
     )
@@ -119,7 +119,7 @@ export const make = (
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(handlerQueue, job, now)
     if (attempt.timer.hasAbandoned()) {
-      if (draining || hold.state !== "held") return release(handlerQueue, job)
+      if (draining || owned.state !== "owned") return release(handlerQueue, job)
       return yield* fail(
         handlerQueue,
         job,
@@ -129,7 +129,7 @@ export const make = (
         CrashIsolation.limits.cooldown
       )
     }
-    if ((stopping || hold.isEvicted) && Cause.hasInterruptsOnly(exit.cause)) return release(handlerQueue, job)
+    if ((stopping || owned.isEvicted) && Cause.hasInterruptsOnly(exit.cause)) return release(handlerQueue, job)
     yield* fail(
       handlerQueue,
       job,
@@ -151,36 +151,36 @@ export const make = (
 
   // ---- claims
 
-  const jobsOf = (claimed: ReadonlyArray<HeldClaim>, events: ReadonlyMap<number, PublishedEvent>) => {
-    const jobs: Array<HeldJob> = []
+  const jobsOf = (claimed: ReadonlyArray<OwnedClaim>, events: ReadonlyMap<number, PublishedEvent>) => {
+    const jobs: Array<OwnedJob> = []
     for (const own of Map.groupBy(claimed, ({ claim: { batch, id } }) => batch ?? id).values()) {
       const [first, ...others] = own.map(({ claim }) => claim)
-      const hold = own[0]?.hold
-      if (first === undefined || hold === undefined) continue
+      const owned = own[0]?.owned
+      if (first === undefined || owned === undefined) continue
       const members = [first, ...others] as const
       const found = members.flatMap(({ subject }) => {
         const event = subject._tag === "Event" ? events.get(subject.position) : undefined
         return event === undefined ? [] : [event]
       })
-      jobs.push({ members, events: found, hold })
+      jobs.push({ members, events: found, owned })
     }
     return jobs
   }
 
   /** Settles deliveries whose record or integration has been erased: there is no event to deliver. */
   const dropErased = (
-    claimed: ReadonlyArray<HeldClaim>,
+    claimed: ReadonlyArray<OwnedClaim>,
     events: ReadonlyMap<number, PublishedEvent>,
     unavailable: UnavailableIntegrations
   ) =>
-    claimed.filter(({ claim: { id, integration, subject }, hold }) => {
+    claimed.filter(({ claim: { id, integration, subject }, owned }) => {
       const exists = !unavailable.erased.has(integration) && (subject._tag === "Tick" || events.has(subject.position))
-      if (!exists) push(hold, { _tag: "Settled", deliveries: [id] })
+      if (!exists) push(owned, { _tag: "Settled", deliveries: [id] })
       return exists
     })
 
-  const releaseClaims = (claimed: ReadonlyArray<HeldClaim>) => {
-    for (const { claim, hold } of claimed) push(hold, EndedJobs.released([claim]))
+  const releaseClaims = (claimed: ReadonlyArray<OwnedClaim>) => {
+    for (const { claim, owned } of claimed) push(owned, EndedJobs.released([claim]))
   }
 
   const start = Effect.fnUntraced(function*(
@@ -188,15 +188,15 @@ export const make = (
     unavailable: UnavailableIntegrations
   ): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
-    const held = claimed.flatMap((claim): ReadonlyArray<HeldClaim> => {
-      const hold = holds.of(claim.integration)
+    const ownClaims = claimed.flatMap((claim): ReadonlyArray<OwnedClaim> => {
+      const owned = shards.of(claim.integration)
       // if the shard has moved in the meantime, its next owner makes the delivery due again
-      return hold === undefined ? [] : [{ claim, hold }]
+      return owned === undefined ? [] : [{ claim, owned }]
     })
-    for (const { claim, hold } of held) known.set(claim.id, hold)
+    for (const { claim, owned } of ownClaims) known.set(claim.id, owned)
     const positions = new Set(claimed.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
-    const events = yield* Effect.tapError(eventCache.load(positions), () => Effect.sync(() => releaseClaims(held)))
-    const remaining = dropErased(held, events, unavailable)
+    const events = yield* Effect.tapError(eventCache.load(positions), () => Effect.sync(() => releaseClaims(ownClaims)))
+    const remaining = dropErased(ownClaims, events, unavailable)
     const now = yield* Clock.currentTimeMillis
     for (const [key, own] of Map.groupBy(remaining, ({ claim }) => claim.handler)) {
       const handlerQueue = queues.get(key)
@@ -206,10 +206,10 @@ export const make = (
         releaseClaims(own)
         continue
       }
-      for (const { hold } of jobs) hold.jobs++
+      for (const { owned } of jobs) owned.jobs++
       handlerQueue.inFlight += jobs.length
       handlerQueue.queued.push(...jobs)
-      releaseQueued(handlerQueue, ({ hold }) => hold.state !== "held")
+      releaseQueued(handlerQueue, ({ owned }) => owned.state !== "owned")
       const runners = Math.min(handlerQueue.concurrency - handlerQueue.runners, handlerQueue.queued.length)
       for (let index = 0; index < runners; index++) {
         handlerQueue.runners++
@@ -231,7 +231,7 @@ export const make = (
   /** Plans the next claim. While an isolated delivery waits for the others to end, nothing is claimed and all queues are released. */
   const planClaim = (now: number, off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations): ClaimPlan => {
     const ownedAll = ownsAll
-    ownsAll = holds.all("held").length === deliveryScopes.length
+    ownsAll = shards.all("owned").length === deliveryScopes.length
     // other processes count queued deliveries as running
     if (ownedAll && !ownsAll) { for (const handlerQueue of queues.values()) releaseQueue(handlerQueue) }
     const mode = isolation.nextMode(now, isFree())
@@ -255,9 +255,9 @@ export const make = (
 
   /** Gives up a shard that another process has taken over: its attempts end, and nothing is settled. */
   const drop = (shard: number) => {
-    const hold = holds.drop(shard)
-    if (hold === undefined) return
-    for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.hold === hold)
+    const owned = shards.drop(shard)
+    if (owned === undefined) return
+    for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.owned === owned)
   }
 
   return {
@@ -266,46 +266,46 @@ export const make = (
     onClaimed,
     releaseDisabled,
     start,
-    hold: holds.add,
-    holds: (state: ShardHold["state"]) => holds.all(state),
+    addShard: shards.add,
+    shards: (state: OwnedShard["state"]) => shards.all(state),
     drop,
     /** Starts nothing more of the shard, so that it can move. Its running attempts continue, unless they wait for a request slot. */
     leave: (shard: number) => {
-      const hold = holds.leave(shard)
-      if (hold === undefined) return
-      for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.hold === hold)
-      for (const [{ timer }, of] of runningAttempts) if (of === hold) timer.abandonWaits()
+      const owned = shards.leave(shard)
+      if (owned === undefined) return
+      for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.owned === owned)
+      for (const [{ timer }, of] of runningAttempts) if (of === owned) timer.abandonWaits()
     },
     /** Interrupts the running attempts of the shard; they are released. */
-    evict: holds.evict,
+    evict: shards.evict,
     /** True if no attempt of the shard is running, and all outcomes are settled. */
     hasLeft: (shard: number): boolean => {
-      const hold = holds.get(shard)
-      return hold === undefined || (hold.jobs === 0 && ended.all().every((outcome) => outcome.hold !== hold))
+      const owned = shards.get(shard)
+      return owned === undefined || (owned.jobs === 0 && ended.all().every((outcome) => outcome.owned !== owned))
     },
-    isHeld: (shard: number): boolean => holds.get(shard) !== undefined,
+    ownsShard: (shard: number): boolean => shards.get(shard) !== undefined,
     /**
      * The outcomes of shards in this state that `settled` has not removed yet, oldest first. Those of dropped shards are not settled in
      * the store, but the end of a job leaves room for another.
      */
-    outcomes: (state: ShardHold["state"]): ReadonlyArray<HeldOutcome> =>
-      ended.all().filter(({ hold }) => hold.state === state),
+    outcomes: (state: OwnedShard["state"]): ReadonlyArray<OwnedOutcome> =>
+      ended.all().filter(({ owned }) => owned.state === state),
     updateCircuits: Circuits.make(queues, ended),
-    settled: (outcomes: ReadonlyArray<HeldOutcome>) => {
+    settled: (outcomes: ReadonlyArray<OwnedOutcome>) => {
       ended.settled(outcomes)
-      for (const { hold, outcome } of outcomes) {
-        for (const id of outcome.deliveries) if (known.get(id) === hold) known.delete(id)
+      for (const { owned, outcome } of outcomes) {
+        for (const id of outcome.deliveries) if (known.get(id) === owned) known.delete(id)
       }
     },
     /** Releases deliveries that are running in the store, but were never started here: the response of their claim was lost. */
     releaseUnknown: (running: ReadonlyArray<RunningDelivery>) => {
       for (const { id, shard } of running) {
-        const hold = holds.get(shard)
-        if (hold !== undefined && known.get(id) !== hold) push(hold, { _tag: "Released", deliveries: [id] })
+        const owned = shards.get(shard)
+        if (owned !== undefined && known.get(id) !== owned) push(owned, { _tag: "Released", deliveries: [id] })
       }
     },
     /** Returns once there are outcomes and no further one follows immediately, so that one commit settles many. */
-    awaitEnd: Effect.suspend(() => ended.awaitSome(maxHeldPerHandler * queues.size)),
+    awaitEnd: Effect.suspend(() => ended.awaitSome(maxClaimedPerHandler * queues.size)),
     isIdle: () => ended.all().length === 0 && isFree(),
     /** When isolation changes. */
     wakeAt: isolation.wakeAt,

@@ -56,8 +56,8 @@ export const unresolved = (what: string): Permanent =>
     refusal: "OutcomeUnknown"
   })
 
-/** It is unclear whether an operator's answer for a similar write also applies to this one: an operator decides. */
-export const answerUnclear = (write: string): Permanent =>
+/** An operator has reported the outcome of a write with different content, and must report one for this write too. */
+export const reportNeeded = (write: string): Permanent =>
   new Permanent({
     message:
       `${write} was not sent: an operator reported that the same write with different content happened. Resolve this write too`,

@@ -17,8 +17,8 @@ const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 export const make = () => {
   const idle = Latch.makeUnsafe(true)
   const stopping = Latch.makeUnsafe(false)
-  const allAnswered = Latch.makeUnsafe(true)
-  let unanswered = 0
+  const writesDone = Latch.makeUnsafe(true)
+  let openWrites = 0
   let waiting = 0
   let since = 0
   let waited = 0
@@ -59,22 +59,22 @@ export const make = () => {
 
   return {
     whilePaused,
-    /** Runs a wait with the timer paused. Fails once `abandonWaits` was called and every sent write has its response. */
+    /** Runs a wait with the timer paused. Fails once `abandonWaits` was called and every write that was sent has its response. */
     waiting: (wait: Effect.Effect<void>): Effect.Effect<void, SlotWaitAborted> =>
       whilePaused(() =>
-        Effect.raceFirst(Effect.andThen(Effect.andThen(stopping.await, allAnswered.await), abort), wait)
+        Effect.raceFirst(Effect.andThen(Effect.andThen(stopping.await, writesDone.await), abort), wait)
       ),
     /**
      * Call this with 1 when a write is sent, and with -1 when it has its response. No wait is abandoned in between, because that could
      * interrupt the write.
      */
     trackSent: (by: 1 | -1) => {
-      unanswered += by
-      if (unanswered === 0) allAnswered.openUnsafe()
-      else allAnswered.closeUnsafe()
+      openWrites += by
+      if (openWrites === 0) writesDone.openUnsafe()
+      else writesDone.closeUnsafe()
     },
-    /** Returns once every sent write has its response. */
-    allAnswered: allAnswered.await,
+    /** Returns once every write that was sent has its response. */
+    writesDone: writesDone.await,
     /** Never succeeds. Fails with the result of `late` once `duration` has passed, not counting waits. */
     limit: <E>(duration: Duration.Duration, late: () => E): Effect.Effect<never, E> =>
       Effect.gen(function*() {

@@ -30,7 +30,7 @@ import * as WriteVerification from "./WriteVerification.ts"
 
 /** The services that a write needs. */
 export interface Services extends WriteVerification.Services {
-  /** Locks for `replacePackages`, by integration. `begin` notices attempts in other processes. */
+  /** Locks for `replacePackages` among the attempts of this process, by integration. Against other processes, `begin` is refused as `Busy`. */
   readonly packageLocks: Map<string, Semaphore.Semaphore>
 }
 
@@ -99,6 +99,7 @@ export const make = (services: Services, attempt: Attempt) => {
   const isSameRequest = ({ keepForever, dedupKeys: [dedupKey], step }: StepKey, requestIdentity: string): boolean => {
     const isInNamedStep = !step.startsWith(requestIdentity)
     const isOncePerRecord = keepForever
+    // see `dedupKeysOf`
     const isOncePerEvent = dedupKey.startsWith("e")
     return isInNamedStep && isForOneRecord && (isOncePerRecord || isOncePerEvent)
   }
@@ -274,8 +275,8 @@ export const make = (services: Services, attempt: Attempt) => {
       }
       case "Unknown":
         return yield* resolveUnknown(key, wanted, refusal.begunAt)
-      case "Unclear":
-        return yield* ErrorMapping.answerUnclear(wanted.write)
+      case "NeedsReport":
+        return yield* ErrorMapping.reportNeeded(wanted.write)
     }
   })
 
@@ -293,14 +294,14 @@ export const make = (services: Services, attempt: Attempt) => {
     const verification = yield* WriteVerification.verifyWrite(services, wanted, begunAt)
     yield* attempt.recordRequest(`check whether ${write} took effect`, integration, "done")
     switch (verification._tag) {
-      case "CannotTell":
+      case "Undetermined":
         return yield* ErrorMapping.unresolved(write)
       case "NotYet":
         return yield* new RateLimited({ retryAfter: verification.retryAfter })
       case "NotDone":
         return yield* perform(key, wanted, true)
       case "Done": {
-        // this attempt has to start the write before it may store the result
+        // only the attempt that started a write last can store its result, so this attempt starts the write without sending it
         const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
         if (outcome._tag === "Begun") {
           yield* stored(

@@ -41,7 +41,7 @@ export type Verification<W extends WriteName> =
   | { readonly _tag: "Done"; readonly data: WriteData<W> }
   | { readonly _tag: "NotDone" }
   | { readonly _tag: "NotYet"; readonly retryAfter: Duration.Duration }
-  | { readonly _tag: "CannotTell" }
+  | { readonly _tag: "Undetermined" }
 
 /** How long the API may take to show the effect of a write. */
 export const settlingMillis = Duration.toMillis("5 minutes")
@@ -50,7 +50,7 @@ const limits = { applications: 50, pages: 40 }
 /** Clocks differ, so the search for a new application starts this long before the write was sent. */
 const clockSkewMillis = Duration.toMillis("10 minutes")
 
-type Verdict = "yes" | "no" | "unknown"
+type Evidence = "yes" | "no" | "unknown"
 
 interface Listed {
   /** Null if the list has too many pages. */
@@ -88,13 +88,13 @@ const applications = Effect.fnUntraced(function*(
 
 type Application = typeof Application.Type
 
-const verdictOf = (
+const evidenceOf = (
   applications: ReadonlyArray<Application> | null,
-  judge: (all: ReadonlyArray<Application>) => Verdict
+  judge: (all: ReadonlyArray<Application>) => Evidence
 ) => applications === null ? "unknown" : judge(applications)
 
 /** All applications that show the candidate must have, or lack, the tag, because a single copy may be outdated. */
-const tagged = (candidate: string, tag: string) => (all: ReadonlyArray<Application>): Verdict => {
+const tagged = (candidate: string, tag: string) => (all: ReadonlyArray<Application>): Evidence => {
   const copies = all.flatMap((application) => application.candidate?.id === candidate ? [application.candidate] : [])
   const [first, ...others] = copies.map(({ tags }) => tags?.some(({ name }) => name === tag) === true)
   return first === undefined || others.some((other) => other !== first) ? "unknown" : first ? "yes" : "no"
@@ -104,7 +104,7 @@ const sameTime = (a: string | null | undefined, b: string): boolean =>
   typeof a === "string" && Date.parse(a) === Date.parse(b)
 
 /** Compares the requested title and times with those that the API shows; "unknown" if none was requested. */
-const interviewMatches = (wanted: UpdateInterview) => (all: ReadonlyArray<Application>): Verdict => {
+const interviewMatches = (wanted: UpdateInterview) => (all: ReadonlyArray<Application>): Evidence => {
   const interview = all.flatMap(({ interviews }) => interviews ?? []).find(({ id }) => id === wanted.interview_id)
   const { end_time, start_time, title } = wanted
   if (interview === undefined || (title ?? start_time ?? end_time ?? null) === null) return "unknown"
@@ -129,7 +129,7 @@ const inspect = Effect.fnUntraced(function*(
   services: Services,
   wanted: RequestedWrite<WriteName>,
   begunAt: number
-): Effect.fn.Return<{ readonly found: Verdict; readonly data: unknown }, HandlerError> {
+): Effect.fn.Return<{ readonly found: Evidence; readonly data: unknown }, HandlerError> {
   const { body, integration, params, write } = wanted
   const from = (filter: Partial<Pick<PageRequest, "ids" | "updatedAfter">>) =>
     applications(services, integration, { ids: null, updatedAfter: null, ...filter })
@@ -143,14 +143,14 @@ const inspect = Effect.fnUntraced(function*(
       )
       if (ids.length === 0) return { found: "unknown", data: null }
       const { name } = (body as TagCandidate).tag
-      const found = verdictOf((yield* from({ ids })).found, tagged(candidate_id, name))
+      const found = evidenceOf((yield* from({ ids })).found, tagged(candidate_id, name))
       if (found === "unknown" || write === "addTag") return { found, data: {} }
       return { found: found === "yes" ? "no" : "yes", data: {} }
     }
     case "updateInterview": {
       const { application_id } = params as { readonly application_id: string }
       return {
-        found: verdictOf((yield* from({ ids: [application_id] })).found, interviewMatches(body as UpdateInterview)),
+        found: evidenceOf((yield* from({ ids: [application_id] })).found, interviewMatches(body as UpdateInterview)),
         data: {}
       }
     }
@@ -177,10 +177,10 @@ export const verifyWrite = Effect.fn("Plugin.verifyWrite")(function*<W extends W
   begunAt: number
 ): Effect.fn.Return<Verification<W>, HandlerError> {
   const { data, found } = yield* inspect(services, wanted, begunAt)
-  if (found === "unknown") return { _tag: "CannotTell" }
+  if (found === "unknown") return { _tag: "Undetermined" }
   // `inspect` returns the data of this write
   if (found === "yes") return { _tag: "Done", data: data as WriteData<W> }
   const left = begunAt + settlingMillis - (yield* Clock.currentTimeMillis)
   if (left > 0) return { _tag: "NotYet", retryAfter: Duration.millis(left) }
-  return { _tag: writes[wanted.write].resendPolicy === "find" ? "CannotTell" : "NotDone" }
+  return { _tag: writes[wanted.write].resendPolicy === "find" ? "Undetermined" : "NotDone" }
 })

@@ -121,7 +121,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
       DeadLetters.plan(filterOf(payload)).pipe(
         Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
         Effect.catchTags({
-          UnknownLetters: ({ hint, message }) => new NotFound({ detail: `${message}: ${hint}` }),
+          DeadLettersNotFound: ({ hint, message }) => new NotFound({ detail: `${message}: ${hint}` }),
           StoreError: toStoreUnavailable
         })
       ))

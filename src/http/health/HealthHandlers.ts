@@ -8,6 +8,12 @@
  * Gotchas
  * - Each process reports its own readiness: streams that another process reads do not affect it.
  * - A blocked stream is treated as started, because the broken connection of one customer must not fail a rollout.
+ *
+ * Details
+ * A process is ready if its store responds, if each of its streams has had a first response of the API (or is blocked or paused), if it has its
+ * share of the fleet's work, and if the relay and the plugins' engine neither wait nor are stopped. `serverDependencies` in
+ * `app/Composition.ts` lists the last three. If one of these is no longer true, the process is unready again; a failing stream does not
+ * make it unready.
  */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
@@ -22,13 +28,13 @@ import { outageText, type Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 
-/** A dependency of readiness, or a part of the process that only has remarks. */
+/** A part of the process that `/health/ready` lists: it may make the process unready, or only add a remark. */
 export interface Dependency {
   readonly name: string
-  /** Why the dependency is not ready; null if it is ready. Absent if readiness does not depend on it. */
+  /** Why this part makes the process unready; null if it does not. Absent if it never does. */
   readonly problem?: Effect.Effect<string | null>
   /**
-   * A remark for people while the dependency is ready; null if there is none. `overview`: the last overview that was read; null if none
+   * A remark for operators while there is no problem; null if there is none. `overview`: the last overview that was read; null if none
    * was read yet.
    */
   readonly remark?: (overview: Overview | null) => Effect.Effect<string | null>

@@ -25,9 +25,9 @@ const nextProbe: Readonly<Record<string, string>> = {
   key: "Rollcall tries again every 5 minutes; check the key of the account.",
   permission: "Rollcall tries again every 15 minutes; enable the model in the scope configuration of the account.",
   unsupported: "Rollcall tries again daily; the integration does not have this model, so there may be nothing to do.",
-  not_ready: "The service is still setting the integration up; Rollcall tries again at each poll.",
-  inactive: "Rollcall tries again by itself; check the connection at the service.",
-  unreadable: "Rollcall tries again every 15 minutes; report it to the service. No change is lost."
+  not_ready: "The API is still setting the integration up; Rollcall tries again at each poll.",
+  inactive: "Rollcall tries again by itself; check the connection with the provider of the API.",
+  unreadable: "Rollcall tries again every 15 minutes; report it to the provider of the API. No change is lost."
 }
 
 const sentenceOf = (stream: StreamView, { state, target_seconds }: StreamRow): string => {

@@ -50,7 +50,7 @@ const CheckpointRecord = Schema.fromJsonString(
   })
 )
 
-/** Of more text than this the places are left out: the message must fit into the smallest record batch that a broker accepts. */
+/** If the places need more text than this, they are left out: the message must fit into the smallest record batch that a broker accepts. */
 const longestCheckpoint = 8_000
 
 const TopicCheckpoint = Schema.Struct({

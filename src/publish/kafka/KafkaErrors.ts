@@ -104,7 +104,7 @@ const chainOf = (error: unknown, depth = 0): ReadonlyArray<ErrorLike> => {
 /** The name of the broker's error. */
 const typeOf = ({ apiId, type }: ErrorLike): unknown => type ?? apiId
 
-/** A broker's answer in the handshake; which one depends on the version of TLS and on what is wrong. */
+/** The alerts with which a broker ends the TLS handshake; they depend on the version of TLS and on the mistake. */
 const rejectsCertificate = /ALERT_(BAD_CERTIFICATE|CERTIFICATE_|UNSUPPORTED_CERTIFICATE|UNKNOWN_CA)/
 
 const adviceFor = ({ code, name }: ErrorLike): string | undefined =>

@@ -43,7 +43,7 @@ export interface KafkaSession {
   readonly send: (messages: ReadonlyArray<KafkaMessage>) => Effect.Effect<void, SinkError>
   /**
    * Sends messages to event topics, then the new topic checkpoints, then `last`. Without transactions this order ensures
-   * that a checkpoint is never durable before its events. Returns where the events are; a broker may not tell it of all of them.
+   * that a checkpoint is never durable before its events. Returns where the events are, as far as the broker reports it.
    */
   readonly sendEvents: (
     messages: ReadonlyArray<KafkaMessage>,
@@ -76,7 +76,7 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
       if (usedPartitions(topic) < partitions) unusedPartitions.set(topic, { partitions, warned: false })
     }
     const producer = yield* Effect.interruptible(client.producer(transactionalId, usedPartitions))
-    /** When the ends of all topics were last compared; first by `open`. Monotonic ns. */
+    /** When the ends of all topics were last compared, in monotonic ns. `open` compares them first. */
     let endsCheckedAt = yield* Clock.monotonicTimeNanos
 
     const warnUnusedPartitions = Effect.suspend(() =>
@@ -106,7 +106,7 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
         })
       )
 
-    /** Topics without published events are not checked, nor is the progress topic, because progress is published again. */
+    /** Skips topics without published events, and the progress topic, because progress is published again anyway. */
     const checkTopics = (names: ReadonlyArray<string>, depth?: TopicIntegrity.CheckDepth) =>
       failOn(TopicIntegrity.findLostTopic(client, checkpoints, names, depth))
 

@@ -2,7 +2,7 @@
  * Creates missing topics, checks existing ones, and returns what a producer must know about each.
  *
  * Gotchas
- * - kafkajs takes over a minute to answer about a topic that does not exist, so topics are listed first.
+ * - kafkajs takes over a minute to report that a topic does not exist, so topics are listed first.
  * - If the principal may not read a topic's configuration, the broker's default batch limit is assumed.
  */
 import * as Effect from "effect/Effect"

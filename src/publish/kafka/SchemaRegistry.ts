@@ -10,7 +10,7 @@
  * - Schemas are registered as draft 7: Apicurio Registry cannot compare two schemas of draft 2020-12. Ours use only keywords that
  *   both drafts have.
  * - A registry that was emptied gives the same schema another id, and may give the old id to another schema. A schema is therefore
- *   registered again from time to time, which is safe: a registry answers with the id that it already has.
+ *   registered again from time to time, which is safe: a registry returns the id that the schema already has.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -56,7 +56,7 @@ const compatibility =
 const Registered = Schema.Struct({ id: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 31 - 1 })) })
 const Compatibility = Schema.Struct({ is_compatible: Schema.Boolean })
 
-/** How long an id is used before the registry is asked for it again (ms). */
+/** How long an id is used before its schema is registered again (ms). */
 const idLifetime = Duration.toMillis("1 hour")
 
 /** A schema of draft 2020-12 as one of draft 7. */
@@ -139,7 +139,7 @@ export const fromOptions = (options: RegistryOptions): SchemaRegistry => {
   const { check, register, subjects } = make(options)
   const ids = new Map<string, { readonly id: number; readonly usableUntil: number }>()
 
-  /** If the registry does not answer with an id, the known ones are used for as long again. */
+  /** If the registry returns no id, the known ids are used for another `idLifetime`. */
   const renew = Effect.fnUntraced(function*(topic: TopicSchema, known: number, usableUntil: number) {
     const id = yield* register(topic).pipe(
       Effect.tapError(({ message }) => Effect.logWarning(`could not compare a schema with the registry: ${message}`)),

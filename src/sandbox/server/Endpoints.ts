@@ -18,7 +18,7 @@ export interface Endpoint {
   /** Null if the endpoint belongs to the account and takes no integration. */
   readonly category: ToolCategory | null
   readonly permission: Permission | null
-  /** The service forwards the request to the connected system while the caller waits; such requests share a concurrency limit. */
+  /** The API forwards the request to the connected system while the caller waits; such requests share a concurrency limit. */
   readonly live: boolean
 }
 

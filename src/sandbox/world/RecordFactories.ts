@@ -8,7 +8,7 @@ import type { SeededRandom } from "./SeededRandom.ts"
 
 const day = 86_400_000
 
-/** When a record was created, and when the service last saw a change, in ms. */
+/** When a record was created, and when the API last noticed a change, in ms. */
 export interface Moment {
   readonly createdAt: number
   readonly changedAt: number

@@ -70,7 +70,7 @@ export interface Row {
 }
 
 export interface NewRecord {
-  /** Set only if the client chooses the id; by default the service does. */
+  /** Set only if the client chooses the id; by default the API does. */
   readonly id?: string
   readonly fields?: Fields | undefined
   readonly one?: Record<string, Row | null> | undefined
@@ -127,7 +127,7 @@ export class Records {
     return random.pickWhere(this.rows(model), (row) => isLive(row) && fits(row)) ?? null
   }
 
-  /** The service's id of the nth record or option of a kind. */
+  /** The API's id of the nth record or option of a kind. */
   id(kind: string, serial: number): string {
     return idOf(this.#seed, this.integration, kind, serial)
   }

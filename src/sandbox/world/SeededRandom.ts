@@ -93,7 +93,7 @@ const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 const suffixes = alphabet.length ** 6
 const stride = 1_000_000_007
 
-/** The service's id of the record with this serial: 24 characters of base58. */
+/** The API's id of the record with this serial: 24 characters of base58. */
 export const idOf = (seed: number, integration: string, model: string, serial: number): string => {
   const space = serial % 10 === 0 ? "" : serial % 5 === 0 ? integration : `${integration}/${model}`
   const random = new SeededRandom(hash(`${seed}/${space}/${serial}`))

@@ -42,8 +42,8 @@ export const makeTakeover = (sql: SqlClient, process: string, generation: () => 
       Effect.map((rows) =>
         new Map(rows.map(({ epoch, scope }): [string, Owner] => [scope, { scope, epoch: Number(epoch) }]))
       ),
-      // in a transaction for two reasons: a bare statement that arrives late, after its retry, would fence the claim that succeeded;
-      // and the commit must be counted, so that a copy without it is recognized as an older copy and not as a takeover
+      // In a transaction for two reasons. A statement without one may arrive after its own retry, and would fence the owner that the retry
+      // returned. And only a counted commit shows that a database without it is an older copy; otherwise it would look like a takeover.
       sql.withTransaction,
       withRetry("takeOwnership")
     )

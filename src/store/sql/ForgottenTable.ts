@@ -1,5 +1,5 @@
 /**
- * The table of forgotten records, and the search for every row that mentions one.
+ * The table of forgotten records, and the search for every row that contains the id of one.
  *
  * Invariants
  * 1. A record is added under the lock of its integration's streams: a transaction that would store the record has either ended or sees
@@ -73,7 +73,7 @@ interface QuarantinedPlace {
 
 type Operations = Pick<
   Store["Service"],
-  "forgotten" | "requestForgetting" | "endForgetting" | "allowForgotten" | "findRows" | "dropQuarantinedMentions"
+  "forgotten" | "requestForgetting" | "endForgetting" | "allowForgotten" | "findRows" | "dropQuarantinedCopies"
 >
 
 export const make = (
@@ -157,7 +157,7 @@ export const make = (
       }
       return found
     }, Effect.provideService(AllowLongStatement, true)),
-    dropQuarantinedMentions: Effect.fnUntraced(function*(owner, integration, text) {
+    dropQuarantinedCopies: Effect.fnUntraced(function*(owner, integration, text) {
       yield* fence(owner)
       let dropped = 0
       for (let after: QuarantinedPlace | undefined = { stream: 0, hash: "" }; after !== undefined;) {

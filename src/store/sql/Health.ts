@@ -1,5 +1,5 @@
 /**
- * Keeps track of whether a store answers, and of the start and the cause of an outage. It observes every statement of an
+ * Keeps track of whether a store responds, and of the start and the cause of an outage. It observes every statement of an
  * adapter, so an outage is logged once, however many callers it affects.
  *
  * Invariants
@@ -8,7 +8,7 @@
  *
  * Gotchas
  * - A connection that breaks and is replaced at once is not an outage. A fault that may pass during retries is an outage only if it lasts.
- * - Conflicts and rejected values prove that the store answers.
+ * - Conflicts and rejected values prove that the store responds.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -17,13 +17,13 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { Outage } from "../Store.ts"
 import { type FaultKind, faultOf, StoreFault, traitsOf } from "../StoreFault.ts"
 
-/** A statement without an answer for this long is an outage, in ms. */
+/** A statement without a response for this long is an outage, in ms. */
 const silenceLimit = 5_000
 /** A transient fault is an outage once it has lasted this long, in ms. It is shorter than all retries of `withRetry` together. */
 const transientGrace = 2_000
 /** A transient fault is over once it has not occurred for this long, in ms. It is longer than one wait for a lock. */
 const transientMemory = 30_000
-/** A statement that times out while others are answered is an outage only if the previous such timeout was within this time, in ms. */
+/** A statement that times out while others get responses is an outage only if the previous such timeout was within this time, in ms. */
 const slowWindow = 120_000
 
 /** Durations are measured with the monotonic clock, which is never set. */
@@ -48,7 +48,7 @@ interface OutageState {
 }
 
 export class Health extends Context.Service<Health, {
-  /** Observes one statement. `mayBeLong`: it may legitimately take minutes, so a missing answer is not a sign of an outage. */
+  /** Observes one statement. `mayBeLong`: it may legitimately take minutes, so a missing response is not a sign of an outage. */
   readonly observe: <A>(
     statement: Effect.Effect<A, SqlError>,
     mayBeLong?: boolean
@@ -57,18 +57,18 @@ export class Health extends Context.Service<Health, {
   readonly failed: (error: SqlError) => Effect.Effect<void>
   /** Records that a transaction with changes was committed. */
   readonly wrote: Effect.Effect<void>
-  /** The current outage; null if the store answers. */
+  /** The current outage; null if the store responds. */
   readonly outage: Effect.Effect<Outage | null>
-  /** Checks once a second for statements without an answer; never ends. */
+  /** Checks once a second for statements without a response; never ends. */
   readonly watch: Effect.Effect<never>
 }>()("rollcall/store/Health") {}
 
 /** `store` is the store's name for people. */
 export const make = (store: string): Health["Service"] => {
   const running = new Set<Running>()
-  let answeredAt = -Infinity
+  let respondedAt = -Infinity
   let outage: OutageState | null = null
-  /** When a statement last timed out although the store answered other statements. */
+  /** When a statement last timed out although the store responded to others. */
   let lateAt = -Infinity
   /** Transient faults by kind: when the fault started, and when it last occurred. */
   const transientFaults = new Map<FaultKind, { readonly since: number; readonly last: number }>()
@@ -94,7 +94,7 @@ export const make = (store: string): Health["Service"] => {
     })
 
   /**
-   * A statement timed out although others were answered: perhaps its session had been dead for a long time, or perhaps the statement
+   * A statement timed out although others got responses: perhaps its session had been dead for a long time, or perhaps the statement
    * always takes too long. Only a repeated timeout is an outage.
    */
   const recordSlow = (begunAt: number, now: number) => {
@@ -104,7 +104,7 @@ export const make = (store: string): Health["Service"] => {
   }
 
   const recordFault = (fault: StoreFault, begunAt: number, now: number) => {
-    if (fault.kind === "silent") return begunAt < answeredAt ? recordSlow(begunAt, now) : begin(fault, begunAt, now)
+    if (fault.kind === "silent") return begunAt < respondedAt ? recordSlow(begunAt, now) : begin(fault, begunAt, now)
     if (!traitsOf(fault.kind).transient) return begin(fault, now, now)
     const before = transientFaults.get(fault.kind)
     const since = before === undefined || now - before.last > transientMemory ? now : before.since
@@ -115,13 +115,13 @@ export const make = (store: string): Health["Service"] => {
   const isOver = ({ lastSeen, written }: OutageState, now: number): boolean =>
     [...lastSeen].every(([kind, last]) => {
       const { endedBy, settle } = traitsOf(kind)
-      return now - last >= settle && (endedBy === "answer" || written)
+      return now - last >= settle && (endedBy === "response" || written)
     })
 
   const succeed = (now: number, written: boolean) => {
-    answeredAt = now
+    respondedAt = now
     for (const kind of transientFaults.keys()) {
-      if (written || traitsOf(kind).endedBy === "answer") transientFaults.delete(kind)
+      if (written || traitsOf(kind).endedBy === "response") transientFaults.delete(kind)
     }
     if (outage === null) return Effect.void
     outage.written ||= written
@@ -134,7 +134,7 @@ export const make = (store: string): Health["Service"] => {
   const silentSince = (): number | null => {
     let oldest = Infinity
     for (const { begunAt } of running) oldest = Math.min(oldest, begunAt)
-    return oldest === Infinity ? null : Math.max(oldest, answeredAt)
+    return oldest === Infinity ? null : Math.max(oldest, respondedAt)
   }
 
   const currentOutage = (now: number): Pick<OutageState, "fault" | "since"> | null => {

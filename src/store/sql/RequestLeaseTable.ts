@@ -7,8 +7,8 @@
  * 2. A lease is valid until it has expired, even if its process has died
  *
  * Gotchas
- * - The commits are not counted: if a failover loses one, no record is lost, and the process must not take the new primary for an
- *   older copy (see `CommitTracker`).
+ * - `CommitTracker` does not count these commits: a failover that loses one loses no record, so the new primary must not be treated as an
+ *   older copy.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import { type Lease, share, silentAfter } from "../../domain/RequestShare.ts"
 import { Processes } from "../Processes.ts"
-import { type LeaseAnswer, type LeaseClaim, RequestLeases } from "../RequestLeases.ts"
+import { type LeaseClaim, type LeaseResult, RequestLeases } from "../RequestLeases.ts"
 import { CountedCommit } from "./Connection.ts"
 import * as DatabaseTime from "./DatabaseTime.ts"
 import { Observed } from "./Health.ts"
@@ -40,7 +40,7 @@ interface AccountState {
 
 const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
   const time = DatabaseTime.make(sql)
-  /** Whether the last transaction is known to be committed. One whose commit got no answer may still change the rows that are read. */
+  /** False after a transaction that failed: its commit may still take effect, and change the rows that were read. */
   let isSettled = true
   const millis = (duration: Duration.Duration) => Math.ceil(Duration.toMillis(duration))
 
@@ -61,12 +61,12 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
     }
   })
 
-  /** The result of a claim. `isWritten`: whether the rows already have it. */
+  /** The result of a claim. `isWritten`: the stored rows already contain it. */
   const decide = (claim: LeaseClaim, { leases, paused }: AccountState) => {
     const { concurrency, keep, wanted } = claim
     const row = leases.find(({ process }) => process === self)
     const kept = Math.min(keep, row?.slots ?? 0)
-    // a lease that became empty waits from now on
+    // getting the first slot and losing the last one each start a new turn
     const turn = row !== undefined && (row.slots === 0) === (kept === 0) ? row.turn : 0
     const own = { process: self, concurrency, wanted, turn, age: 0, slots: kept }
     const next = share(own, leases.filter((lease) => lease !== row))
@@ -75,12 +75,12 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
     const isWritten = pause <= paused && (row === undefined
       ? !isNeeded
       : row.slots === next.slots && row.wanted === wanted && row.concurrency === concurrency && row.age < renewAfter)
-    const answer: LeaseAnswer = {
+    const result: LeaseResult = {
       ...next,
       left: Duration.millis(next.slots === 0 ? 0 : row?.lasts ?? 0),
       pauseLeft: Duration.millis(Math.max(paused, pause))
     }
-    return { isNeeded, isWritten, answer, turn: kept === 0 && next.slots > 0 ? 0 : turn }
+    return { isNeeded, isWritten, result, turn: kept === 0 && next.slots > 0 ? 0 : turn }
   }
 
   const lock = Effect.fnUntraced(function*({ account, pause }: LeaseClaim) {
@@ -94,19 +94,19 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
 
   const write = Effect.fnUntraced(function*(claim: LeaseClaim, state: AccountState) {
     const { account, concurrency, wanted } = claim
-    const { answer, isNeeded, turn } = decide(claim, state)
+    const { result, isNeeded, turn } = decide(claim, state)
     const now = yield* time
-    const lasts = answer.slots === 0 ? silentAfter : millis(claim.duration)
+    const lasts = result.slots === 0 ? silentAfter : millis(claim.duration)
     yield* sql`
       DELETE FROM request_leases WHERE account = ${account} AND (process = ${self} OR expires_at <= ${now})`
-    if (!isNeeded) return answer
+    if (!isNeeded) return result
     yield* sql`
       INSERT INTO request_leases (account, process, concurrency, slots, wanted, turn_at, renewed_at, expires_at)
-      VALUES (${account}, ${self}, ${concurrency}, ${answer.slots}, ${wanted}, ${now} - ${
+      VALUES (${account}, ${self}, ${concurrency}, ${result.slots}, ${wanted}, ${now} - ${
       sql.literal(String(turn))
     }, ${now},
         ${now} + ${sql.literal(String(lasts))})`
-    return { ...answer, left: Duration.millis(answer.slots === 0 ? 0 : lasts) }
+    return { ...result, left: Duration.millis(result.slots === 0 ? 0 : lasts) }
   })
 
   return {
@@ -115,21 +115,21 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
         const accounts = claims.map(({ account }) => account).sort()
         const seen = yield* read(accounts)
         const decisions = claims.map((claim) => ({ claim, ...decide(claim, seen(claim.account)) }))
-        const answers = new Map(decisions.map(({ answer, claim }) => [claim.account, answer]))
-        if (isSettled && decisions.every(({ isWritten }) => isWritten)) return answers
+        const results = new Map(decisions.map(({ result, claim }) => [claim.account, result]))
+        if (isSettled && decisions.every(({ isWritten }) => isWritten)) return results
         isSettled = false
         yield* Effect.gen(function*() {
           const inOrder = claims.toSorted((one, other) => one.account < other.account ? -1 : 1)
           for (const claim of inOrder) yield* lock(claim)
           const current = yield* read(accounts)
-          for (const claim of inOrder) answers.set(claim.account, yield* write(claim, current(claim.account)))
+          for (const claim of inOrder) results.set(claim.account, yield* write(claim, current(claim.account)))
         }).pipe(sql.withTransaction)
         isSettled = true
-        return answers
+        return results
       }).pipe(
         withRetry("claimRequests"),
         Effect.provideService(CountedCommit, false),
-        // a process that gets no answer stops sending requests; nothing else waits for these statements
+        // a process that gets no response stops sending requests; nothing else waits for these statements
         Effect.provideService(Observed, false)
       )
   }

@@ -340,12 +340,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    if (forgotten.size >= 0) return prepared\n"
   ]),
   mutant("forgotten-pending", "pending changes of a forgotten record are dropped", [
-    "capture/forget/Mentions.ts",
+    "capture/forget/RecordRemoval.ts",
     "        yield* tx.dropPending([id])\n",
     ""
   ]),
   mutant("forgotten-unpublished", "the delete of a forgotten record is published", [
-    "capture/forget/Mentions.ts",
+    "capture/forget/RecordRemoval.ts",
     "  events: [deletedEvent(tx, head, now)],\n  erased: true,\n",
     "  events: [],\n  erased: true,\n"
   ]),
@@ -361,7 +361,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("forgotten-results", "results of other records' steps that contain a forgotten record are emptied", [
     "capture/forget/Forgetting.ts",
-    "    yield* purge(deliveries.purgeResults(record.integration, mentionOf(record.id)))\n",
+    "    yield* purge(deliveries.purgeResults(record.integration, idAsJson(record.id)))\n",
     ""
   ]),
   mutant("forgetting-abandoned", "an interrupted forgetting is resumed at the next start", [

@@ -401,7 +401,7 @@ export class Process {
       findRows: (...args) => this.whileAlive(store.findRows(...args)),
       requestForgetting: (owner, record, action) =>
         this.#changing("erasing", record, store.requestForgetting(owner, record, action)),
-      dropQuarantinedMentions: (...args) => this.#withFailures(store.dropQuarantinedMentions(...args)),
+      dropQuarantinedCopies: (...args) => this.#withFailures(store.dropQuarantinedCopies(...args)),
       endForgetting: (owner, record, at) => this.#changing("forgotten", record, store.endForgetting(owner, record, at)),
       allowForgotten: (owner, record, action) =>
         this.#changing("allowed", record, store.allowForgotten(owner, record, action)),

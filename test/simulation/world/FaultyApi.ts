@@ -101,7 +101,7 @@ const appliesToIds: Partial<Record<FaultKind, boolean>> = {
   filterEmpty: false,
   // A request for an id that returned an old copy could not be corrected by any other request.
   stale: false,
-  // A response for ids omits rows only because of the service's own limits: see idsFew.
+  // A response for ids omits rows only because of the API's own limits: see idsFew.
   dropped: false
 }
 

@@ -274,7 +274,7 @@ export class World {
         const hidden = step.mutation === "fieldOn" ? null : names[Math.floor(step.value * names.length)] ?? null
         if (hidden === table.hiddenField) return false
         table.hiddenField = hidden
-        // whether the service dates such a change is unknown, so both happen
+        // whether the API dates such a change is unknown, so both happen
         const announced = step.recordPick < 0.5
         return each([...table.rows], (row) => {
           if (announced) this.#touch(table, row, at, now)

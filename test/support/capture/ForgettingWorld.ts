@@ -67,7 +67,14 @@ export const offer = ({ offers }: World, id: string, name: string, at: number) =
   })
 
 /** Thresholds that nothing exceeds. */
-const nothingHeld = { ...Guard.thresholds, smallCount: 1000, count: 1000, share: 1, smallShare: 1, scopeCount: 1000 }
+const nothingHeld = {
+  ...Guard.defaultThresholds,
+  smallCount: 1000,
+  count: 1000,
+  share: 1,
+  smallShare: 1,
+  scopeCount: 1000
+}
 
 export const startProcess = Effect.gen(function*() {
   const scope = yield* Scope.fork(yield* Effect.scope)

@@ -111,7 +111,7 @@ const makeRig = Effect.fnUntraced(function*(
     derivedProcessing,
     minOverlap: Duration.minutes(5),
     confirmInterval,
-    guard: options.guard ?? Guard.thresholds,
+    guard: options.guard ?? Guard.defaultThresholds,
     owner: yield* store.takeOwnership("capture")
   }
   const events = store.readLog({ after: 0, limit: 10_000 })
@@ -158,7 +158,7 @@ const makeRig = Effect.fnUntraced(function*(
       }
       yield* sql.withTransaction(expectations.expect(own, expectationsOf(name, params, body)))
       return {
-        answered: (created = {}) => sql.withTransaction(expectations.answered(write, created)),
+        answered: (created = {}) => sql.withTransaction(expectations.tookEffect(write, created)),
         refused: sql.withTransaction(expectations.withdraw(write))
       }
     })

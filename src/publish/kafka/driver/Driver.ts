@@ -60,7 +60,7 @@ export type Login =
     readonly password: string
   }
   | { readonly mechanism: "oauthbearer"; readonly logIn: (exchange: Exchange) => Promise<void> }
-/** Sends the client's message of RFC 7628 to the broker, and returns the answer. */
+/** Sends the client's message of RFC 7628 to the broker, and returns the response. */
 export type Exchange = (message: Buffer) => Promise<Buffer>
 
 /** How a driver reaches the brokers. */

@@ -3,11 +3,11 @@
  * fraction of the time.
  *
  * Invariants
- * 1. A batch that is sent again because its answer was lost has the same sequence numbers, so the broker appends it once
+ * 1. A batch that is sent again because its response was lost has the same sequence numbers, so the broker appends it once
  *
  * Gotchas
  * - Without `producerId: -1n`, a process that starts again with the same transactional id is fenced.
- * - `timeout` is the broker's time to answer a send, and also how long a transaction may stay open.
+ * - `timeout` is the broker's time to respond to a send, and also how long a transaction may stay open.
  * - From version 4 on, the request AddPartitionsToTxn is for brokers, and needs the permission of one. The library would use it.
  * - The library may emit two errors of one connection, and removes its listener with the first. An error event without a listener ends
  *   the process.

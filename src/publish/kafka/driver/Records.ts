@@ -2,8 +2,8 @@
  * Records of Kafka's protocol (magic 2), written into one buffer without intermediate copies, for both drivers.
  *
  * Gotchas
- * - A length prefix has the length of the number in it. Each is written with the likely length first, and what follows is moved if
- *   that was wrong, which is rare.
+ * - A greater number needs a longer length prefix. Space for the likely prefix is left first. In the rare case that the prefix is longer or
+ *   shorter, the bytes after it are moved.
  */
 import type { HeaderTemplate } from "../HeaderTemplate.ts"
 import { sizeOf } from "../KafkaMessage.ts"
@@ -30,7 +30,7 @@ const putLength = (target: Target, length: number): void => {
   target.bytes[target.at++] = rest
 }
 
-/** Writes what `put` writes, with its length before it. `likely`: about how many bytes that is. */
+/** Runs `put`, and writes the number of bytes that it wrote before them. `likely`: about how many bytes that will be. */
 const putSized = (target: Target, likely: number, put: () => void): void => {
   const start = target.at
   const reserved = prefixBytes(likely)

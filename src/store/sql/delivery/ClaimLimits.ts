@@ -14,12 +14,12 @@ import type { Integer } from "../Rows.ts"
 
 export type Shards = ReadonlyArray<number>
 
-/** When to look again if other processes use up the handler's concurrency, or try it, in ms. */
+/** Time until the next look while other processes use up the handler's concurrency, or run its trial, in ms. */
 export const pollMillis = 250
-/** When to look again whether an attempt in another process has closed an open circuit, in ms. */
+/** Time until the next look whether an attempt in another process has closed an open circuit, in ms. */
 const circuitPollMillis = 1_000
 
-/** Whether no other process owns shards. */
+/** Whether these are all shards, so that no other process owns any. */
 export const areAll = (shards: Shards): boolean => shards.length === deliveryScopes.length
 
 /** The due deliveries of a handler in one shard; times are the database's clock, in ms. */

@@ -4,6 +4,8 @@
  * Invariants
  * 1. No command changes a claimed delivery
  * 2. A command's audit entry is committed together with its effect   (I2)
+ * 3. A dead letter is redriven or discarded once, even if the command is sent twice: both change only deliveries that are dead and, for a
+ *    plan, that died at the time in the plan. The lock of deliveries is held
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -266,8 +268,8 @@ export const make = (
     },
     /** A step of an open transaction: adds the action to the audit log, and wakes `awaitCommand` after the commit. */
     record,
-    /** A step of an open transaction: retries the delivery from `dueAt` if it is dead. */
-    retry: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), unblock)
+    /** A step of an open transaction: redrives the delivery, due at `dueAt`, if it is a dead letter. */
+    redriveOne: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), unblock)
   }
 }
 

@@ -9,7 +9,8 @@
  * - A step of half a batch may be in the journal of the whole batch, so a step is searched for under all its keys.
  * - The delivery that started a step may be settled long before other deliveries look for the step: a replay, or the other half of
  *   a batch.
- * - `ResolutionTable` has the operators' answers for steps without a result.
+ * - `ResolutionTable` stores the outcomes that operators report for steps without a result. Such a result has the `answer_state` 1 until a
+ *   handler has received it, then 2.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -40,7 +41,7 @@ export const make = (
   sql: SqlClient,
   cipher: ContentCipher,
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">,
-  expectations: Pick<ExpectationTable, "expect" | "answered" | "withdraw">
+  expectations: Pick<ExpectationTable, "expect" | "tookEffect" | "withdraw">
 ) => {
   const locks = Locks.make(sql)
   const members = BatchTable.make(sql)
@@ -107,28 +108,28 @@ export const make = (
   )
 
   /**
-   * Applies if an operator has answered that the same request with different content happened, and no handler has received that answer.
-   * This request receives it, or is blocked until an operator has answered for it too.
+   * Applies if an operator has reported that a request with the same target and different content happened, and no handler has received
+   * that result. This request receives it, or is blocked until an operator has reported its outcome too.
    */
   const resolvedElsewhere = Effect.fnUntraced(function*(intent: Intent, prefix: string, now: number) {
     const { handler, dedupKeys, isSameRequest } = intent
-    const [answer] = yield* Effect.flatMap(
+    const [reported] = yield* Effect.flatMap(
       sql<{ dedup_key: string; step: string; result: string | null; delivery: Integer }>`
       SELECT dedup_key, step, result, delivery FROM journal
       WHERE handler = ${handler} AND dedup_key IN ${sql.in(dedupKeys)} AND answer_state = 1
         AND substr(step, 1, length(${prefix})) = ${prefix} ORDER BY begun_at, step`,
       opened(({ step }) => stepPlace(handler, step))
     )
-    if (answer === undefined) return null
-    const { dedup_key, delivery, step } = answer
+    if (reported === undefined) return null
+    const { dedup_key, delivery, step } = reported
     yield* sql`
       UPDATE journal SET answer_state = 2 WHERE handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
-    const result = isSameRequest === true ? answer.result ?? "null" : null
+    const result = isSameRequest === true ? reported.result ?? "null" : null
     // no attempt has this claim, so only an operator can complete the step
     yield* sql`INSERT INTO journal ${
       sql.insert(fromStep({ delivery: Number(delivery), claim: unsent }, intent, { begunAt: now, result }))
     }`
-    return result === null ? { _tag: "Unclear" } as const : { _tag: "Done", result } as const
+    return result === null ? { _tag: "NeedsReport" } as const : { _tag: "Done", result } as const
   })
 
   /** Another running attempt started to replace the packages of the integration, and its request has no response yet. */
@@ -167,8 +168,8 @@ export const make = (
           SELECT begun_at FROM journal WHERE handler = ${handler} AND dedup_key IN ${sql.in(dedupKeys)} AND done = 0
             AND substr(step, 1, length(${sameRequestPrefix})) = ${sameRequestPrefix} AND NOT (${by(fence)})`
         if (other !== undefined) return refused({ _tag: "Unknown", begunAt: Number(other.begun_at) })
-        const answered = yield* resolvedElsewhere(intent, sameRequestPrefix, yield* Clock.currentTimeMillis)
-        if (answered !== null) return refused(answered)
+        const resolved = yield* resolvedElsewhere(intent, sameRequestPrefix, yield* Clock.currentTimeMillis)
+        if (resolved !== null) return refused(resolved)
       }
       if (write !== null) {
         const [stopped] = yield* sql`SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''`
@@ -230,7 +231,7 @@ export const make = (
       } AND done = 0 AND ${by(fence)}
         RETURNING dedup_key, write_name`
       for (const { dedup_key, write_name } of finished) {
-        if (write_name !== null) yield* expectations.answered(writeIdOf(key, dedup_key), created)
+        if (write_name !== null) yield* expectations.tookEffect(writeIdOf(key, dedup_key), created)
       }
       if (finished.length > 0) return
       const begunAt = yield* Clock.currentTimeMillis

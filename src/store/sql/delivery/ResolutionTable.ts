@@ -1,15 +1,15 @@
 /**
- * Journal steps with an unknown outcome, and the operators' answers for them.
+ * Journal steps with an unknown outcome, and the outcomes that operators report for them.
  *
  * Invariants
- * 1. An answer applies only to the state of the step that the operator saw. It is refused if the step was sent again, answered or
+ * 1. A report applies only to the state of the step that the operator saw. It is refused if the step was sent again, resolved or
  *    finished since, or if its attempt is running
- * 2. The answer, the change of the write's expectations, the dead letter's next attempt and the audit entry are committed in one
+ * 2. The reported outcome, the change of the write's expectations, the redrive of the dead letter and the audit entry are committed in one
  *    transaction   (I2)
  *
  * Gotchas
  * - A step that runs once per record may have been started by a delivery that has been settled or discarded since.
- * - If the API's response arrives after the operator's answer, the answer stays: `finish` does not overwrite a result.
+ * - If the API's response arrives after the operator's report, the reported result stays: `finish` does not overwrite a result.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -68,12 +68,12 @@ const toUnresolvedStep = (row: UnresolvedRow): UnresolvedStep => ({
 export const make = (
   sql: SqlClient,
   cipher: ContentCipher,
-  { retry, record }: Pick<DeadLetterTable, "retry" | "record">,
-  expectations: Pick<ExpectationTable, "answered" | "withdraw">
+  { record, redriveOne }: Pick<DeadLetterTable, "record" | "redriveOne">,
+  expectations: Pick<ExpectationTable, "tookEffect" | "withdraw">
 ) => {
   const locks = Locks.make(sql)
 
-  /** Leaves out steps that an attempt repeats without an operator's answer. */
+  /** Leaves out steps that an attempt repeats without an operator's report. */
   const unresolved = (delivery: number, dedupKeys: ReadonlyArray<string>) =>
     sql<UnresolvedRow>`
       SELECT j.handler, j.dedup_key, j.step, j.write_name, j.integration, j.params, j.delivery, j.claim, j.begun_at,
@@ -107,15 +107,15 @@ export const make = (
       if (resolution._tag === "Happened") {
         const sealed = cipher.seal(stepPlace(Number(handler), step), resolution.result)
         yield* sql`UPDATE journal SET done = 1, result = ${sealed}, answer_state = 1 WHERE ${isStep}`
-        yield* expectations.answered(write, resolution.created)
+        yield* expectations.tookEffect(write, resolution.created)
       } else {
         yield* sql`DELETE FROM journal WHERE ${isStep}`
         yield* expectations.withdraw(write)
       }
       const left = rows.filter((one) => one !== row && Number(one.done) === 0).length
-      if (left === 0) yield* retry(delivery, dueAt)
+      if (left === 0) yield* redriveOne(delivery, dueAt)
       yield* record(action)
-      return { _tag: "Answered", left } as const
+      return { _tag: "Resolved", left } as const
     }).pipe(locks.deliveries, withRetry("resolve"), Effect.map((result): ResolveResult => result))
 
   return { unresolvedSteps, resolve }

@@ -2,7 +2,7 @@
  * The table of expectations: plugin writes that records are still expected to show.
  *
  * Invariants
- * 1. `expect`, `answered` and `withdraw` run in the caller's transaction: an expectation is committed together with the intent of
+ * 1. `expect`, `tookEffect` and `withdraw` run in the caller's transaction: an expectation is committed together with the intent of
  *    its write, before the write is sent   (E2)
  *
  * Gotchas
@@ -97,10 +97,10 @@ export const make = (sql: SqlClient) => {
   }, toStoreError("expect"))
 
   /**
-   * The write took effect; `created`: ids of the records that it created. A new tag of a candidate may not appear in any poll, so
+   * Call when the write took effect. `created`: ids of the records that it created. A new tag of a candidate may not appear in any poll, so
    * the records that show the candidate become stale   (N1).
    */
-  const answered = Effect.fnUntraced(function*(write: string, created: Readonly<Partial<Record<Model, string>>>) {
+  const tookEffect = Effect.fnUntraced(function*(write: string, created: Readonly<Partial<Record<Model, string>>>) {
     const rows = yield* sql<{ id: number; stream: number; model: Model; key: string }>`
       SELECT e.id, e.stream, s.model, e.key FROM expectations e JOIN streams s ON s.key = e.stream
       WHERE e.write = ${write} ORDER BY e.id`
@@ -120,7 +120,7 @@ export const make = (sql: SqlClient) => {
           ON CONFLICT (stream, id) DO UPDATE SET requested = 0`
       }
     }
-  }, toStoreError("answered"))
+  }, toStoreError("tookEffect"))
 
   /** The write had no effect: no record will show it. */
   const withdraw = (write: string) =>
@@ -133,7 +133,7 @@ export const make = (sql: SqlClient) => {
       Effect.map(Arr.map(unconfirmedWrites.fromRow))
     )
 
-  return { expect, answered, withdraw, unconfirmed }
+  return { expect, tookEffect, withdraw, unconfirmed }
 }
 
 export type ExpectationTable = ReturnType<typeof make>

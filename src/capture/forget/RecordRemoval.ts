@@ -51,7 +51,7 @@ const contextOf = (tx: StreamTx, streams: Streams, now: number): PageContext => 
   stream: tx.state as PageContext["stream"],
   processing: streams.processing(tx.state.model),
   derivedProcessing: streams.derivedProcessing(tx.state),
-  guard: Guard.thresholds,
+  guard: Guard.defaultThresholds,
   runId: tx.state.lastRunId,
   origin: "refresh",
   backfill: false,

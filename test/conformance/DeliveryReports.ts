@@ -1,4 +1,4 @@
-/** Tests for steps with an unknown outcome and operators' answers that every store must pass; needs a new store for each test. */
+/** Tests for steps with an unknown outcome and operators' reports that every store must pass; needs a new store for each test. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -51,7 +51,7 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
   yield* die(claimed)
   const openSteps = (id = claimed.id) => deliveries.unresolvedSteps(id, dedupKeys)
   const name = Effect.map(openSteps(), ([step]) => step?.name ?? "")
-  const answer = (resolution: Resolution, name: string, id = claimed.id) =>
+  const report = (resolution: Resolution, name: string, id = claimed.id) =>
     deliveries.resolve(id, dedupKeys, name, resolution, 0, operatorAction)
   const again = Effect.fnUntraced(function*(more: Partial<Intent> = {}) {
     const [claimed] = yield* claim
@@ -66,18 +66,18 @@ const unresolved = Effect.fnUntraced(function*(more: Partial<Intent> = {}, detai
     inApplications((tx) =>
       Effect.flatMap(tx.openExpectations(["job:j"]), Effect.forEach((one) => tx.recordMatch(one, id)))
     )
-  return { ...rig, claimed, fence, intent, die, openSteps, name, answer, again, expected, recordMatch }
+  return { ...rig, claimed, fence, intent, die, openSteps, name, report, again, expected, recordMatch }
 })
 
-export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
-  describe(`answers for steps of unknown outcome in a store (${name})`, () => {
+export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
+  describe(`reports for steps of unknown outcome in a store (${name})`, () => {
     const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries>) =>
       it.effect(title, () => Effect.provide(body, layer))
 
     test(
-      "an unresolved step shows the write and its target until it has an answer (L5)",
+      "an unresolved step shows the write and its target until its outcome is reported (L5)",
       Effect.gen(function*() {
-        const { again, answer, claimed, name, openSteps, store } = yield* unresolved()
+        const { again, report, claimed, name, openSteps, store } = yield* unresolved()
         const [step] = yield* openSteps()
         assert.deepStrictEqual(step, {
           name: step?.name ?? "",
@@ -89,7 +89,7 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
           state: "unknown",
           shownBy: null
         })
-        assert.deepStrictEqual(yield* answer(happened(), yield* name), { _tag: "Answered", left: 0 })
+        assert.deepStrictEqual(yield* report(happened(), yield* name), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual((yield* again()).outcome, { _tag: "Done", result: '{"id":"x"}' })
         assert.deepStrictEqual(yield* openSteps(), [])
         const [entry, ...others] = yield* store.auditLog(9)
@@ -101,49 +101,49 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     test(
       "a step that did not happen can begin again, and the dead letter is retried at once (L5)",
       Effect.gen(function*() {
-        const { again, answer, deliveries, name } = yield* unresolved()
-        assert.deepStrictEqual(yield* answer(didNot, yield* name), { _tag: "Answered", left: 0 })
+        const { again, report, deliveries, name } = yield* unresolved()
+        assert.deepStrictEqual(yield* report(didNot, yield* name), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual(yield* deliveries.deadLetters({ limit: 9 }), [])
         assert.strictEqual((yield* again()).outcome._tag, "Begun")
       })
     )
 
     test(
-      "a second operator's answer changes nothing (L5)",
+      "a second operator's report changes nothing (L5)",
       Effect.gen(function*() {
-        const { again, answer, name, store } = yield* unresolved()
+        const { again, report, name, store } = yield* unresolved()
         const stepName = yield* name
-        const both = yield* Effect.all([answer(happened("x"), stepName), answer(didNot, stepName)], {
+        const both = yield* Effect.all([report(happened("x"), stepName), report(didNot, stepName)], {
           concurrency: "unbounded"
         })
-        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Answered", "NotDeadLetter"])
-        assert.strictEqual((yield* again()).outcome._tag, both[0]._tag === "Answered" ? "Done" : "Begun")
+        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Resolved", "NotDeadLetter"])
+        assert.strictEqual((yield* again()).outcome._tag, both[0]._tag === "Resolved" ? "Done" : "Begun")
         assert.lengthOf(yield* store.auditLog(9), 1)
       })
     )
 
     test(
-      "an answer is rejected for a step that was sent again since, and while an attempt is running (L5, X16)",
+      "a report is rejected for a step that was sent again since, and while an attempt is running (L5, X16)",
       Effect.gen(function*() {
-        const { answer, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
+        const { report, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
         const stepName = yield* name
         yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, operatorAction)
-        assert.deepStrictEqual(yield* answer(happened(), stepName), { _tag: "NotDeadLetter" })
+        assert.deepStrictEqual(yield* report(happened(), stepName), { _tag: "NotDeadLetter" })
         const [again] = yield* claim
         if (again === undefined) return assert.fail("nothing claimed")
-        assert.deepStrictEqual(yield* answer(happened(), stepName), { _tag: "NotDeadLetter" })
+        assert.deepStrictEqual(yield* report(happened(), stepName), { _tag: "NotDeadLetter" })
         yield* deliveries.begin(fenceOf(owners, again), { ...intent, allowRepeat: true })
         yield* die(again)
-        assert.deepStrictEqual(yield* answer(happened(), stepName), { _tag: "Outdated" })
+        assert.deepStrictEqual(yield* report(happened(), stepName), { _tag: "Outdated" })
         assert.deepStrictEqual((yield* openSteps()).map(({ state }) => state), ["unknown"])
       })
     )
 
     test(
-      "a step once per record can be answered through any dead letter of the record, but not while it is running (L5)",
+      "a step once per record can be resolved through any dead letter of the record, but not while it is running (L5)",
       Effect.gen(function*() {
         const permanent = { dedupKeys: [`r:${integration}/ats.tag/a`], keepForever: true } as const
-        const { answer, claim, claimed, deliveries, die, dispatch, intent, made, openSteps, owner, owners } =
+        const { report, claim, claimed, deliveries, die, dispatch, intent, made, openSteps, owner, owners } =
           yield* unresolved(
             permanent,
             {
@@ -162,18 +162,18 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         yield* deliveries.begin(fenceOf(owners, third), { ...intent, allowRepeat: true })
         const [running] = yield* openSteps(second.id)
         assert.strictEqual(running?.state, "running")
-        assert.deepStrictEqual(yield* answer(didNot, running?.name ?? "", second.id), { _tag: "Running" })
+        assert.deepStrictEqual(yield* report(didNot, running?.name ?? "", second.id), { _tag: "Running" })
         yield* die(third)
         const [after] = yield* openSteps(second.id)
-        assert.deepStrictEqual(yield* answer(happened(), after?.name ?? "", second.id), { _tag: "Answered", left: 0 })
+        assert.deepStrictEqual(yield* report(happened(), after?.name ?? "", second.id), { _tag: "Resolved", left: 0 })
         assert.deepStrictEqual((yield* deliveries.deadLetters({ limit: 9 })).map(({ id }) => id), [third.id])
       })
     )
 
     test(
-      "a dead letter with several unresolved steps is retried after the last answer; earlier answers can be corrected (L5)",
+      "a dead letter with several unresolved steps is redriven after the last report; earlier reports can be corrected (L5)",
       Effect.gen(function*() {
-        const { answer, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
+        const { report, claim, claimed, deliveries, die, intent, name, openSteps, owners } = yield* unresolved()
         yield* deliveries.redrive([claimed.id], { dueAt: 0, fresh: null }, operatorAction)
         const [again] = yield* claim
         if (again === undefined) return assert.fail("nothing claimed")
@@ -186,13 +186,13 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
           openSteps(),
           (steps) => steps.find(({ step }) => step === "s/write:a")?.name ?? ""
         )
-        assert.deepStrictEqual(yield* answer(happened("x"), stepName), { _tag: "Answered", left: 1 })
-        assert.deepStrictEqual(yield* answer(happened("y"), stepName), { _tag: "Outdated" })
+        assert.deepStrictEqual(yield* report(happened("x"), stepName), { _tag: "Resolved", left: 1 })
+        assert.deepStrictEqual(yield* report(happened("y"), stepName), { _tag: "Outdated" })
         const corrected = yield* Effect.map(openSteps(), (steps) => steps.find(({ state }) => state === "answered"))
-        assert.deepStrictEqual(yield* answer(happened("y"), corrected?.name ?? ""), { _tag: "Answered", left: 1 })
+        assert.deepStrictEqual(yield* report(happened("y"), corrected?.name ?? ""), { _tag: "Resolved", left: 1 })
         assert.strictEqual(yield* deliveries.result(intent), '{"id":"y"}')
         const other = yield* Effect.map(openSteps(), (steps) => steps.find(({ state }) => state === "unknown"))
-        assert.deepStrictEqual(yield* answer(didNot, other?.name ?? ""), { _tag: "Answered", left: 0 })
+        assert.deepStrictEqual(yield* report(didNot, other?.name ?? ""), { _tag: "Resolved", left: 0 })
         assert.notStrictEqual(yield* name, stepName)
       })
     )
@@ -201,8 +201,8 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       test(
         `a late result is saved unless an operator gave one: ${resolution._tag} (X16)`,
         Effect.gen(function*() {
-          const { answer, deliveries, fence, intent, name } = yield* unresolved()
-          yield* answer(resolution, yield* name)
+          const { report, deliveries, fence, intent, name } = yield* unresolved()
+          yield* report(resolution, yield* name)
           yield* deliveries.finish(fence, intent, '{"id":"late"}')
           const kept = resolution._tag === "Happened" ? '{"id":"operator"}' : '{"id":"late"}'
           assert.strictEqual(yield* deliveries.result(intent), kept)
@@ -210,28 +210,28 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       )
 
       test(
-        `a request with different content than an answered one needs one more answer: ${resolution._tag} (L5)`,
+        `a request with different content than a resolved one needs a report of its own: ${resolution._tag} (L5)`,
         Effect.gen(function*() {
-          const { again, answer, die, name, openSteps } = yield* unresolved()
-          yield* answer(happened(), yield* name)
+          const { again, report, die, name, openSteps } = yield* unresolved()
+          yield* report(happened(), yield* name)
           const second = yield* again({ step: "s/write:b" })
-          assert.strictEqual(second.outcome._tag, "Unclear")
+          assert.strictEqual(second.outcome._tag, "NeedsReport")
           yield* die(second.claimed)
           const [unsent, ...others] = yield* openSteps()
           assert.deepStrictEqual([unsent?.state, unsent?.step, others], ["unsent", "s/write:b", []])
-          assert.deepStrictEqual(yield* answer(resolution, unsent?.name ?? ""), { _tag: "Answered", left: 0 })
+          assert.deepStrictEqual(yield* report(resolution, unsent?.name ?? ""), { _tag: "Resolved", left: 0 })
           const third = yield* again({ step: "s/write:b" })
           assert.strictEqual(third.outcome._tag, resolution._tag === "Happened" ? "Done" : "Begun")
         })
       )
 
       test(
-        `the expectations of a write follow the answer: ${resolution._tag} (E2)`,
+        `the expectations of a write follow the report: ${resolution._tag} (E2)`,
         Effect.gen(function*() {
-          const { answer, expected, name } = yield* unresolved()
+          const { report, expected, name } = yield* unresolved()
           assert.deepStrictEqual((yield* expected).map(({ key }) => key), ["job:j"])
           const created = resolution._tag === "Happened" ? { created: { "ats.application": "new" } as const } : {}
-          yield* answer({ ...resolution, ...created }, yield* name)
+          yield* report({ ...resolution, ...created }, yield* name)
           assert.deepStrictEqual(
             (yield* expected).map(({ key }) => key),
             resolution._tag === "Happened" ? ["id:new"] : []
@@ -241,10 +241,10 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     }
 
     test(
-      "a request that repeats an answered one gets its result permanently, and the next request is a new one (L5)",
+      "a request that repeats a resolved one gets its result permanently, and the next request is a new one (L5)",
       Effect.gen(function*() {
-        const { again, answer, deliveries, intent, name } = yield* unresolved()
-        yield* answer(happened(), yield* name)
+        const { again, report, deliveries, intent, name } = yield* unresolved()
+        yield* report(happened(), yield* name)
         const { fence, outcome } = yield* again({ step: "s/write:b", isSameRequest: true })
         assert.strictEqual(outcome._tag, "Done")
         const begin = (step: string) =>
@@ -254,10 +254,10 @@ export const answerSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     )
 
     test(
-      "an answer that the same request has received is not given to another request (L5)",
+      "a reported result that the same request has received is not given to another request (L5)",
       Effect.gen(function*() {
-        const { again, answer, deliveries, intent, name } = yield* unresolved()
-        yield* answer(happened(), yield* name)
+        const { again, report, deliveries, intent, name } = yield* unresolved()
+        yield* report(happened(), yield* name)
         const { fence, outcome } = yield* again()
         assert.strictEqual(outcome._tag, "Done")
         const other = yield* deliveries.begin(fence, { ...intent, step: "s/write:b", isSameRequest: true })

@@ -1,16 +1,16 @@
-/** The accounts of this process: their requests, and the accounts that send none because a response of the API requested a pause. */
+/** The accounts of this process, for operators: how many requests each has in flight, and until when the API has paused it. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { SlotUsage } from "./RequestScheduler.ts"
 
-export class PausedAccounts extends Context.Service<PausedAccounts, {
+export class AccountStatus extends Context.Service<AccountStatus, {
   /** Text for operators: the paused accounts and the end of each pause; null if no account is paused. */
   readonly remark: Effect.Effect<string | null>
   /** Null if the account is not configured. */
   readonly usageOf: (account: string) => Effect.Effect<AccountUsage | null>
-}>()("rollcall/source/PausedAccounts") {}
+}>()("rollcall/source/AccountStatus") {}
 
 interface Client {
   readonly pauseLeft: Effect.Effect<Duration.Duration>
@@ -22,7 +22,7 @@ export interface AccountUsage extends SlotUsage {
   readonly pauseLeft: Duration.Duration
 }
 
-export const make = (clients: ReadonlyMap<string, Client>): PausedAccounts["Service"] => ({
+export const make = (clients: ReadonlyMap<string, Client>): AccountStatus["Service"] => ({
   remark: Effect.gen(function*() {
     const now = yield* Clock.currentTimeMillis
     const remarks: Array<string> = []

@@ -2,8 +2,8 @@
  * The ownership scopes of deliveries that the placement has put into this process. The engine takes new ones together, in one transaction.
  *
  * Gotchas
- * - A process that froze before it took a scope takes the scope when it wakes, even if the scope is now placed in another process. So a
- *   scope that was lost although it is still placed here is taken again after `retakeAfterMillis`. A process that has lost all its shards
+ * - A process that was frozen just before it took a scope takes it when it resumes, even if the scope is now placed in another process. The
+ *   process where the scope is placed therefore takes a lost scope again after `retakeAfterMillis`. A process that has lost all its shards
  *   takes none again: without a common placement, two processes would take the shards from each other forever.
  */
 import * as Arr from "effect/Array"
@@ -29,8 +29,8 @@ const evictionTime = "400 millis"
 
 const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
-/** One stay of a scope in this process. */
-export interface Place {
+/** A scope that is placed in this process, from its arrival until it has left. If it comes back, it is another `PlacedScope`. */
+export interface PlacedScope {
   readonly scope: string
   /** Null if the scope is not taken yet. */
   owner: Owner | null
@@ -42,7 +42,7 @@ export interface Place {
   lostAt: number
 }
 
-/** The engine's part when a scope moves away. It then calls `leave`, or the move continues without it after a time limit. */
+/** The steps of the engine when a scope moves away. Afterwards it calls `leave`; after a time limit the move continues without that. */
 export interface Mover {
   /** Starts nothing more for the scope. */
   readonly begin: (scope: string) => void
@@ -52,17 +52,17 @@ export interface Mover {
 }
 
 export const make = (mover: Mover) => {
-  const places = new Map<string, Place>()
+  const places = new Map<string, PlacedScope>()
   const changed = Latch.makeUnsafe(false)
   let isClosed = false
 
-  const leave = (place: Place) => {
+  const leave = (place: PlacedScope) => {
     if (places.get(place.scope) === place) places.delete(place.scope)
     Deferred.doneUnsafe(place.gone, Exit.void)
   }
 
   /** Runs when the scope moves. Returns once the attempts of the scope have ended, or when their time is up. */
-  const moveAway = Effect.fnUntraced(function*(place: Place) {
+  const moveAway = Effect.fnUntraced(function*(place: PlacedScope) {
     // a transaction that took the scope later would take it from the next owner
     if (place.taking !== null) yield* Deferred.await(place.taking)
     if (isClosed || place.state === "lost" || place.owner === null) return leave(place)
@@ -83,7 +83,14 @@ export const make = (mover: Mover) => {
 
   const stay = (scope: string): Effect.Effect<never> =>
     Effect.suspend(() => {
-      const place: Place = { scope, owner: null, state: "here", gone: Deferred.makeUnsafe(), taking: null, lostAt: 0 }
+      const place: PlacedScope = {
+        scope,
+        owner: null,
+        state: "here",
+        gone: Deferred.makeUnsafe(),
+        taking: null,
+        lostAt: 0
+      }
       places.set(scope, place)
       changed.openUnsafe()
       // in a fiber of its own, because a finalizer cannot be interrupted, and so has no time limits
@@ -103,7 +110,7 @@ export const make = (mover: Mover) => {
         Placement,
         (placement) => Effect.forEach(scopes, (scope) => placement.singleton(scope, stay(scope)), { discard: true })
       ),
-    all: (): ReadonlyArray<Place> => [...places.values()],
+    all: (): ReadonlyArray<PlacedScope> => [...places.values()],
     /** Takes the scopes that have come since the last call. */
     take: (takeOwnerships: Store["Service"]["takeOwnerships"]): Effect.Effect<void, StoreError> =>
       Effect.flatMap(monotonicMillis, (now) => {
@@ -153,4 +160,4 @@ export const make = (mover: Mover) => {
   }
 }
 
-export type Places = ReturnType<typeof make>
+export type PlacedScopes = ReturnType<typeof make>

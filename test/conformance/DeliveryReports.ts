@@ -116,7 +116,7 @@ export const reportSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
         const both = yield* Effect.all([report(happened("x"), stepName), report(didNot, stepName)], {
           concurrency: "unbounded"
         })
-        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["Resolved", "NotDeadLetter"])
+        assert.deepStrictEqual(both.map(({ _tag }) => _tag).sort(), ["NotDeadLetter", "Resolved"])
         assert.strictEqual((yield* again()).outcome._tag, both[0]._tag === "Resolved" ? "Done" : "Begun")
         assert.lengthOf(yield* store.auditLog(9), 1)
       })

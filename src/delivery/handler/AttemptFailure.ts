@@ -2,7 +2,8 @@
  * Turns the failure of an attempt into the reason and message that are stored and shown.
  *
  * Gotchas
- * - The message of an unexpected error is left out, because it may contain values, such as personal data   (I11).
+ * - The message of an unexpected error may contain values, such as personal data. Only parts are kept that the JavaScript engine wrote and
+ *   that contain none   (I11).
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
@@ -14,15 +15,32 @@ export class TimedOut {
   readonly _tag = "TimedOut"
 }
 
-/** Keeps the messages of `TypeError` and `ReferenceError`: the JavaScript engine names properties in them, not values. */
+/**
+ * The beginnings of the engine's messages that contain expressions of the handler's code. Many other messages contain values: `Cannot read
+ * properties of undefined` continues with the name of the property, which may be a value such as an address.
+ */
+const engineMessages = [
+  /^(?:\(intermediate value\)|[\w$.?[\]])+ is not (?:a function|a constructor|iterable|defined)\b/,
+  /^Cannot (?:read|set) properties of (?:undefined|null)\b/,
+  /^Cannot convert undefined or null to object$/
+]
+
+const engineMessageOf = ({ message }: Error): string | undefined =>
+  engineMessages.map((pattern) => pattern.exec(message)?.[0]).find((found) => found !== undefined)
+
+/** The place in the code where the error was made: `file:line:column`. The stack begins with the message, which is left out. */
+const placeOf = ({ message, stack = "" }: Error): string | undefined =>
+  /^ +at .*?([^\s(/]+:\d+:\d+)\)?$/m.exec(stack.replace(message, () => ""))?.[1]
+
 const describeDefect = (defect: unknown): string => {
   if (!(defect instanceof Error)) return "the handler threw a value that is not an Error"
   if (defect instanceof Uncaught) {
     return defect.cause === undefined ? defect.message : `${defect.message}: ${describeDefect(defect.cause)}`
   }
-  const message = defect instanceof TypeError || defect instanceof ReferenceError ? `: ${defect.message}` : ""
-  const place = /\(?([^\s(/]+:\d+:\d+)\)?$/m.exec(defect.stack ?? "")?.[1]
-  return `${defect.name}${message}${place === undefined ? "" : ` at ${place}`}`
+  const isOfEngine = defect instanceof TypeError || defect instanceof ReferenceError
+  const message = isOfEngine ? engineMessageOf(defect) : undefined
+  const place = placeOf(defect)
+  return `${defect.name}${message === undefined ? "" : `: ${message}`}${place === undefined ? "" : ` at ${place}`}`
 }
 
 const failure = (reason: Failure["reason"], message: string, at: number): Failure => ({

@@ -1,0 +1,73 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Cause from "effect/Cause"
+import * as Duration from "effect/Duration"
+import { failureOf } from "./AttemptFailure.ts"
+
+const email: string = "jane@example.com"
+const missing: any = undefined
+const job: any = { name: "Jane" }
+
+/** The message that is stored for an attempt whose handler ran this code. */
+const messageOf = (code: () => unknown): string => {
+  try {
+    code()
+  } catch (error) {
+    return failureOf(Cause.die(error), Duration.seconds(30), 0).message
+  }
+  throw new Error("the code threw nothing")
+}
+
+describe("the message of a thrown error", () => {
+  for (
+    const [message, code] of [
+      ["TypeError: job.map is not a function", () => job.map()],
+      ["TypeError: job[email] is not a function", () => job[email]()],
+      ["TypeError: job is not iterable", () => [...job]],
+      ["TypeError: job.Person is not a constructor", () => new job.Person()],
+      ["TypeError: Cannot read properties of undefined", () => missing.manager],
+      ["TypeError: Cannot set properties of undefined", () => (missing.manager = job)],
+      ["TypeError: Cannot convert undefined or null to object", () => Object.keys(missing)],
+      ["ReferenceError: applicant is not defined", () => new Function("return applicant")()]
+    ] as const
+  ) {
+    it(`shows the expression of the code: ${message}`, () => {
+      assert.match(messageOf(code), new RegExp(`^${message.replace(/[[\].]/g, "\\$&")} at \\S+:\\d+:\\d+$`))
+    })
+  }
+
+  for (
+    const [name, code] of Object.entries<() => unknown>({
+      "the name of a property that is read": () => missing[email],
+      "the name of a property that is set": () => (missing[email] = 1),
+      "the name of a new property of a string": () => (job.name[email] = 1),
+      "the operands of in": () => email in job.name,
+      "an argument of a function of Node.js": () => Buffer.alloc(email as never),
+      "the name of a property that is defined": () => Object.defineProperty(Object.freeze({}), email, { value: 1 }),
+      "an address that is not a URL": () => new Request(email),
+      "the message of another error": () => {
+        throw new Error(`${email} is not a function`)
+      },
+      "a message of its own": () => {
+        throw new TypeError(`no manager for ${email}`)
+      },
+      "a message that ends like a place in the code": () => {
+        throw new Error(`no room for ${email} at\n    at ${email}:10:30`)
+      }
+    })
+  ) {
+    it(`does not show values, such as ${name} (I11)`, () => {
+      const message = messageOf(code)
+      assert.notInclude(message, "Jane")
+      assert.notInclude(message, "jane")
+      assert.match(message, /^\w*Error.* at \S+:\d+:\d+$/)
+    })
+  }
+
+  it("does not show a time of the message as the place in the code (I11)", () => {
+    const error = new Error("the interview cannot start at 2026-03-01T10:20:30")
+    assert.match(
+      failureOf(Cause.die(error), Duration.seconds(30), 0).message,
+      /^Error at AttemptFailure\.test\.ts:\d+:\d+$/
+    )
+  })
+})

@@ -20,10 +20,33 @@ const filesIn = (page: string): ReadonlyArray<string> => {
   return [...sources, ...links]
 }
 
+/** The names under which links reach the headings of a page. */
+const anchorsIn = (page: string): ReadonlySet<string> => {
+  const text = readFileSync(join(root, page), "utf8").replaceAll(/^```[^]*?^```/gm, "")
+  const names = [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = ""]) =>
+    heading.toLowerCase().replaceAll(/[^\p{L}\p{N}\s_-]/gu, "").replaceAll(" ", "-")
+  )
+  return new Set(names)
+}
+
+/** Links of a page to headings, of the same page or of another one. */
+const headingsIn = (page: string) =>
+  [...readFileSync(join(root, page), "utf8").matchAll(/\]\((?!\w+:)([^)#\s]*)#([^)\s]+)\)/g)]
+    .map(([, path = "", anchor = ""]) => ({ target: path === "" ? page : join(dirname(page), path), anchor }))
+    .filter(({ target }) => target.endsWith(".md"))
+
 describe("documentation", () => {
   it("names only existing files", () => {
     const missing = pages.flatMap((page) =>
       filesIn(page).filter((path) => !existsSync(join(root, path))).map((path) => `${page}: ${path}`)
+    )
+    assert.deepStrictEqual(missing, [])
+  })
+
+  it("links only to headings that exist", () => {
+    const missing = pages.flatMap((page) =>
+      headingsIn(page).filter(({ anchor, target }) => !anchorsIn(target).has(anchor))
+        .map(({ anchor, target }) => `${page}: ${target}#${anchor}`)
     )
     assert.deepStrictEqual(missing, [])
   })

@@ -1,7 +1,6 @@
 /** `rollcall deadletters list | show | plan | redrive | discard | resolve`. */
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -12,20 +11,12 @@ import { failureReasons } from "../store/Deliveries.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
-import { given, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
+import { given, instantFlag, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
 import { CommandError, print, printProgress } from "./Process.ts"
 import { awaitRedriven, progressOf } from "./RedriveWait.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
 import { formatPlural } from "./terminal/Tables.ts"
 import { checkWaitFlags, waitFlags } from "./Waiting.ts"
-
-const instantFlag = (name: string, description: string) =>
-  Flag.Date(name).pipe(
-    Flag.withDescription(`${description}, such as 2026-03-01T12:00:00Z`),
-    Flag.withMetavar("instant"),
-    Flag.map(DateTime.fromDateUnsafe),
-    Flag.optional
-  )
 
 const query = {
   plugin: textFlag("plugin", "Only dead letters of this plugin", "name"),
@@ -35,8 +26,8 @@ const query = {
     Flag.withDescription("Only dead letters with this failure reason"),
     Flag.optional
   ),
-  since: instantFlag("since", "Only deliveries that failed at or after this time"),
-  until: instantFlag("until", "Only deliveries that failed before this time")
+  since: Flag.optional(instantFlag("since", "Only deliveries that failed at or after this time")),
+  until: Flag.optional(instantFlag("until", "Only deliveries that failed before this time"))
 }
 
 const filter = {

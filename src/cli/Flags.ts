@@ -1,8 +1,9 @@
 /** Flags and arguments that several commands share. */
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import type * as Option from "effect/Option"
+import * as Option from "effect/Option"
 import { defaultFile } from "../config/RawConfig.ts"
+import { parseInstant } from "../domain/Watermark.ts"
 
 /** A flag that is off unless it is given. */
 export const switchFlag = (name: string, description: string) =>
@@ -11,6 +12,17 @@ export const switchFlag = (name: string, description: string) =>
 /** An optional flag with a value. */
 export const textFlag = (name: string, description: string, metavar: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.withMetavar(metavar), Flag.optional)
+
+/** A flag with a time, in ms. */
+export const instantFlag = (name: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.filterMap(
+      (text) => Option.fromNullOr(parseInstant(text)),
+      (text) => `"${text}" is not a time with a zone; write it like 2026-03-01T12:00:00Z`
+    ),
+    Flag.withDescription(`${description}, such as 2026-03-01T12:00:00Z`),
+    Flag.withMetavar("instant")
+  )
 
 /** The path of the file that configures the running process. */
 export const config = textFlag(

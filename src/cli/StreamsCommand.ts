@@ -1,14 +1,13 @@
 /** `rollcall streams …`: shows the streams of the running process and sends commands to them. */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
-import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Model } from "../domain/Model.ts"
 import type { AuditView, StreamView } from "../http/streams/StreamApi.ts"
 import { oneLine, paint } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
+import { instantFlag } from "./Flags.ts"
 import { CommandError, printProgress } from "./Process.ts"
 import { awaitCommand, type WaitedCommand } from "./StreamWait.ts"
 import { formatCount, streamTable, table } from "./terminal/Tables.ts"
@@ -110,11 +109,7 @@ const rewind = clientCommand("rewind", {
   description: "Read a stream's changes again from a point in time; changes that are already published cause no event",
   flags: {
     stream,
-    to: Flag.Date("to").pipe(
-      Flag.withDescription("API server time from which changes are read again, such as 2026-03-01T12:00:00Z"),
-      Flag.withMetavar("instant"),
-      Flag.map(DateTime.fromDateUnsafe)
-    )
+    to: instantFlag("to", "API server time from which changes are read again")
   },
   request: (client, { stream, to }) => client.streamCommands.rewind({ params: stream, payload: { to } }),
   text: (view) => streamTable([view])

@@ -43,6 +43,10 @@ describe("a duration", () => {
       assert.strictEqual(Duration.toMillis(retryBase), 200)
       assert.deepStrictEqual(Option.map(parseShortDuration("200 milliseconds"), Duration.toMillis), Option.some(200))
       assert.strictEqual(Schema.decodeUnknownSync(SpreadDuration)("200 milliseconds"), "200 milliseconds")
+      assert.strictEqual(Schema.decodeUnknownSync(SpreadDuration)("0 seconds"), "0 seconds")
+      for (const text of ["-5 minutes", "-Infinity", "Infinity", "soon"]) {
+        assert.throws(() => Schema.decodeUnknownSync(SpreadDuration)(text), /write a number and a unit/, text)
+      }
     }))
 
   it("of milliseconds is accepted wherever a plugin names a duration", () => {

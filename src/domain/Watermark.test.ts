@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { estimateWatermark, parseTime } from "./Watermark.ts"
+import { estimateWatermark, parseInstant, parseTime } from "./Watermark.ts"
 
 const noon = Date.parse("2026-03-01T12:00:00Z")
 const answer = (serverTime: number | null, requestedAt = noon, duration = 200) => ({
@@ -92,5 +92,37 @@ describe("Watermark", () => {
       assert.strictEqual(parseTime(text), Date.parse("2026-03-29T01:30:00Z"), text)
     }
     for (const none of [null, undefined, 17, "", "soon"]) assert.isNull(parseTime(none))
+  })
+
+  it("a time that a caller wrote has a zone and a day that exists, so that it is the same time on every machine", () => {
+    const [time, millis] = [Date.parse("2026-03-29T01:30:00Z"), Date.parse("2026-03-29T01:30:00.123Z")]
+    for (
+      const text of ["2026-03-29T01:30:00Z", "2026-03-29t01:30z", "2026-03-29T03:30:00+02:00", "2026-03-28T20:30-05:00"]
+    ) {
+      assert.strictEqual(parseInstant(text), time, text)
+    }
+    assert.strictEqual(parseInstant("2026-03-29T01:30:00.123456789Z"), millis)
+    assert.strictEqual(parseInstant("9999-12-31T23:59:59Z"), Date.parse("9999-12-31T23:59:59Z"))
+    const others = [
+      "",
+      "1",
+      "2026",
+      "March 7",
+      "12/13/2026",
+      "2026-03-29",
+      "2026-03-29T01:30:00",
+      "2026-03-29 01:30:00Z"
+    ]
+    for (
+      const text of [
+        ...others,
+        "2026-02-30T00:00:00Z",
+        "2026-13-01T00:00:00Z",
+        "2026-03-29T25:00:00Z",
+        "+275760-09-13T00:00:00Z"
+      ]
+    ) {
+      assert.isNull(parseInstant(text), text)
+    }
   })
 })

@@ -11,6 +11,8 @@
  *   server's `Date` and our clock is not the known offset, the earlier of the two estimates is used (W4, W5, W10).
  */
 
+import { isDay } from "../api/Fields.ts"
+
 /** Times of a run's first response, in ms. */
 export interface ClockSample {
   /** The `Date` header, null if missing or unreadable. */
@@ -94,6 +96,18 @@ const zoned = (text: string): string => {
 
 /** Formats a time in ms as RFC 3339 text in UTC. */
 export const formatTime = (millis: number): string => new Date(millis).toISOString()
+
+const instant = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/iu
+
+/**
+ * Parses a time that a caller wrote to ms. Null if it has no zone, because it would be another time on each machine, or if its day does
+ * not exist.
+ */
+export const parseInstant = (text: string): number | null => {
+  const [, day] = instant.exec(text) ?? []
+  const time = Date.parse(text)
+  return isDay(day) && !Number.isNaN(time) ? time : null
+}
 
 /** Parses a record's timestamp in any ISO form to ms; null if it is missing or not a time (W7, W9). */
 export const parseTime = (value: unknown): number | null => {

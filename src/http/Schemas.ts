@@ -2,7 +2,7 @@
 import * as Schema from "effect/Schema"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { modelNames } from "../domain/Model.ts"
-import { formatTime } from "../domain/Watermark.ts"
+import { formatTime, parseInstant } from "../domain/Watermark.ts"
 
 export const Model = Schema.Literals(modelNames)
 export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
@@ -22,16 +22,14 @@ export const oneOrMore = <S extends Schema.Codec<string, string>>(item: S) =>
     })
   )
 
-const rfc3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|[+-]\d{2}:\d{2})$/iu
-
-/** A time in a query, as ms. */
+/** A time in a request, as ms. */
 export const Time = Schema.String.check(
-  Schema.makeFilter((text: string) => rfc3339.test(text) && !Number.isNaN(Date.parse(text)), {
+  Schema.makeFilter((text: string) => parseInstant(text) !== null, {
     expected: "a time such as 2026-03-01T12:00:00Z (in a URL, a + is written %2B)"
   })
 ).pipe(
   Schema.decodeTo(Schema.Finite, {
-    decode: SchemaGetter.transform((text: string) => Date.parse(text)),
+    decode: SchemaGetter.transform((text: string) => parseInstant(text) ?? Number.NaN),
     encode: SchemaGetter.transform(formatTime)
   })
 )

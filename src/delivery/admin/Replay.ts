@@ -9,6 +9,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
+import { parseInstant } from "../../domain/Watermark.ts"
 import { Deliveries, type NewDelivery } from "../../store/Deliveries.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { deliveriesOf } from "../engine/Dispatcher.ts"
@@ -28,10 +29,8 @@ const pageSize = 500
 
 const malformed = (message: string, hint: string) => new PluginRequestError({ reason: "malformed", message, hint })
 
-const instantOf = (text: string): number | null =>
-  /^\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d))?$/.test(text) && !Number.isNaN(Date.parse(text))
-    ? Date.parse(text)
-    : null
+/** A time, or a day, which begins at midnight UTC. */
+const timeOf = (text: string): number | null => parseInstant(text) ?? parseInstant(`${text}T00:00:00Z`)
 
 /** The first position whose event was detected at or after `at`; the position after the newest one if there is none. */
 const positionAt = Effect.fnUntraced(function*(at: number, { newest, oldest }: { oldest: number; newest: number }) {
@@ -70,7 +69,7 @@ export const resolveRange = Effect.fnUntraced(function*(
       }
       return { position: position.position, exact: true }
     }
-    const at = instantOf(text)
+    const at = timeOf(text)
     if (at === null) {
       return yield* malformed(`"${text}" is neither a position nor a time`, "write a time such as 2026-03-01T12:00:00Z")
     }

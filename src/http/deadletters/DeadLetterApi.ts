@@ -1,4 +1,5 @@
 /** The contract of the operating API for dead letters: their details, and how to redrive, discard and resolve them. */
+import * as Duration from "effect/Duration"
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as OpenApi from "effect/http-api/OpenApi"
@@ -8,7 +9,7 @@ import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
 import { parseDuration } from "../../domain/DurationText.ts"
 import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "../Problem.ts"
-import { DurationText, Instant, Limit, Model, page, PositiveInt } from "../Schemas.ts"
+import { DurationText, Instant, Limit, Model, page, PositiveInt, Time } from "../Schemas.ts"
 
 export const DeadLetterView = Schema.Struct({
   id: Schema.Number,
@@ -148,8 +149,8 @@ const QueryFields = {
   handler: Schema.optionalKey(Schema.String),
   integration: Schema.optionalKey(Schema.String),
   reason: Schema.optionalKey(failureFields.reason),
-  since: Schema.optionalKey(Schema.DateTimeUtcFromString),
-  until: Schema.optionalKey(Schema.DateTimeUtcFromString)
+  since: Schema.optionalKey(Time),
+  until: Schema.optionalKey(Time)
 }
 
 const FilterFields = {
@@ -222,7 +223,10 @@ export const ResolveView = Schema.Struct({
 })
 
 export const SpreadDuration = DurationText.check(
-  Schema.makeFilter((text) => Option.isSome(parseDuration(text)) || "write a number and a unit, such as 10 minutes")
+  Schema.makeFilter((text) =>
+    Option.exists(parseDuration(text), (over) => Duration.isFinite(over) && Duration.toMillis(over) >= 0) ||
+    "write a number and a unit, such as 10 minutes"
+  )
 )
 
 export const deadLetters = HttpApiGroup.make("deadletters").add(

@@ -1,5 +1,4 @@
 /** Handlers for dead letters: list and show them, redrive or discard them by plan, and resolve unknown outcomes. */
-import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { writes } from "../../api/Writes.ts"
@@ -79,22 +78,13 @@ const notFound = (id: number) =>
     detail: `dead letter ${id} does not exist: \`rollcall deadletters list\` or GET /v1/deadletters lists them`
   })
 
-/** Converts the times of the query to milliseconds. */
-const filterOf = <F extends { readonly since?: DateTime.Utc; readonly until?: DateTime.Utc }>(
-  { since, until, ...filter }: F
-) => ({
-  ...filter,
-  since: since && DateTime.toEpochMillis(since),
-  until: until && DateTime.toEpochMillis(until)
-})
-
 export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
   handlers
     .handle("list", ({ query: { limit = defaultLimit, ...query } }) =>
       Effect.gen(function*() {
         const { identity } = yield* Store
         const { deadLetters } = yield* Deliveries
-        const letters = yield* deadLetters({ ...filterOf(query), limit })
+        const letters = yield* deadLetters({ ...query, limit })
         return pageOf(letters.map((letter) => viewOf(identity, letter)), limit)
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("show", ({ params: { id } }) =>
@@ -118,7 +108,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         }
       }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
     .handle("plan", ({ payload }) =>
-      DeadLetters.plan(filterOf(payload)).pipe(
+      DeadLetters.plan(payload).pipe(
         Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
         Effect.catchTags({
           DeadLettersNotFound: ({ hint, message }) => new NotFound({ detail: `${message}: ${hint}` }),
@@ -126,7 +116,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
         })
       ))
     .handle("redrive", ({ payload: { fresh = false, over = "0 seconds", plan, ...filter } }) =>
-      DeadLetters.redrive(filterOf(filter), plan, {
+      DeadLetters.redrive(filter, plan, {
         over: toDuration(over as DurationInput),
         fresh
       }).pipe(
@@ -140,7 +130,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
     .handle("progress", ({ payload: { ids } }) =>
       Effect.catchTag(DeadLetters.progress(ids), "StoreError", toStoreUnavailable))
     .handle("discard", ({ payload: { plan, ...filter } }) =>
-      DeadLetters.discard(filterOf(filter), plan).pipe(
+      DeadLetters.discard(filter, plan).pipe(
         Effect.map((count) => ({ count })),
         Effect.catchTags({ PlanOutdated: toConflict, StoreError: toStoreUnavailable })
       ))

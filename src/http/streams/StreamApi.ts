@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { streamCommands } from "../../capture/schedule/StreamCommands.ts"
 import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { callProblems, Conflict, NotFound, SourceUnavailable, StoreUnavailable } from "../Problem.ts"
-import { Instant, Limit, Model, oneOrMore, page } from "../Schemas.ts"
+import { Instant, Limit, Model, oneOrMore, page, Time } from "../Schemas.ts"
 
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
@@ -129,7 +129,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
   ),
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
     params: { integration: Schema.String, model: Model },
-    payload: Schema.Struct({ to: Schema.DateTimeUtcFromString }),
+    payload: Schema.Struct({ to: Time }),
     success: CommandView,
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(

@@ -1,6 +1,5 @@
 /** Handlers for streams: their state, and commands. Refusals become problem responses. */
 import * as Clock from "effect/Clock"
-import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
@@ -93,8 +92,7 @@ const streams = HttpApiBuilder.group(Api, "streams", (handlers) =>
 const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
   handlers
     .handle("command", ({ params: { command, ...key } }) => runCommand(key, { kind: command }))
-    .handle("rewind", ({ params, payload }) =>
-      runCommand(params, { kind: "rewind", to: DateTime.toEpochMillis(payload.to) }))
+    .handle("rewind", ({ params, payload }) => runCommand(params, { kind: "rewind", to: payload.to }))
     .handle("audit", ({ params }) =>
       Effect.gen(function*() {
         const { audit } = yield* Commands
@@ -102,8 +100,7 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
         const at = yield* Clock.currentTimeMillis
         const report = yield* audit(params).pipe(
           Effect.catchTags({
-            UnknownStream: () =>
-              notFound(params),
+            UnknownStream: () => notFound(params),
             CallError: toCallProblem,
             StoreError: toStoreUnavailable,
             SourceError: toSourceUnavailable,

@@ -62,15 +62,29 @@ describe("usage", () => {
   })
 
   for (
-    const args of [["strat"], ["start", "--twice"], ["sandbox", "--port", "x"], ["sandbox", "--port", "70000"], [
-      "sandbox",
-      "--speed",
-      "-1"
-    ], [
-      "demo",
-      "--for",
-      "soon"
-    ]]
+    const args of [
+      ["strat"],
+      ["start", "--twice"],
+      ["sandbox", "--port", "x"],
+      ["sandbox", "--port", "70000"],
+      [
+        "sandbox",
+        "--speed",
+        "-1"
+      ],
+      [
+        "demo",
+        "--for",
+        "soon"
+      ],
+      ["streams", "rewind", "greenhouse:acme/ats.tag", "--to", "2026-03-01T12:00:00"],
+      [
+        "deadletters",
+        "discard",
+        "--until",
+        "March 7"
+      ]
+    ]
   ) {
     it(`\`${args.join(" ")}\` is wrong usage: exit code 2, reported on standard error`, async () => {
       const { code, stderr } = await (args[0] === "strat" ? run : runCommand)(args)

@@ -203,7 +203,9 @@ describe("GET /v1/deadletters", () => {
       ) {
         assert.strictEqual(yield* of(none), 0, none)
       }
-      assert.strictEqual((yield* ask("/v1/deadletters?since=lately")).status, 400)
+      for (const time of ["lately", "1", "2026-03-01T12:00:00"]) {
+        assert.strictEqual((yield* ask(`/v1/deadletters?since=${time}`)).status, 400, time)
+      }
       const story = yield* ask(`/v1/deadletters/${first}`)
       assert.strictEqual(story.body.failed_attempts.length, 1)
       assert.deepStrictEqual(

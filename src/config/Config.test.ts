@@ -91,6 +91,8 @@ describe("Config", () => {
     ["ROLLCALL_API_URL", "ftp://api.example.com/v1", /not an http or https URL/, /https:/],
     ["ROLLCALL_API_URL", "https://api.example.com/v2", /does not end in \/v1/, /\/v1/],
     ["ROLLCALL_API_URL", "https://me:pw@api.example.com/v1", /contains a user name/, /\/v1/],
+    ["ROLLCALL_API_URL", "https://api.example.com/v1?", /contains a user name/, /\/v1/],
+    ["ROLLCALL_API_URL", "https://api.example.com/v1#", /contains a user name/, /\/v1/],
     ["ROLLCALL_API_KEY", "", /is not set/, /API key/],
     ["ROLLCALL_CURSOR_PARAMETER", "page token", /cannot be the name of the cursor/, /letters/],
     ["ROLLCALL_CURSOR_PARAMETER", "ids", /cannot be the name of the cursor/, /another list parameter/],

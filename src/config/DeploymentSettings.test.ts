@@ -59,6 +59,11 @@ describe("the settings of the operating API", () => {
       const same = { ROLLCALL_HTTP_TOKEN: long, ROLLCALL_HTTP_READ_TOKEN: long }
       assert.deepStrictEqual(yield* faultsOf(same), ["ROLLCALL_HTTP_READ_TOKEN is the same as ROLLCALL_HTTP_TOKEN"])
       assert.match((yield* faultsOf({ ROLLCALL_HTTP_TOKEN: "two words" }))[0] ?? "", /white space/)
+      for (const token of ["…", "schlüssel", "two\u200bwords"]) {
+        const [fault = ""] = yield* faultsOf({ ROLLCALL_HTTP_TOKEN: token })
+        assert.match(fault, /^ROLLCALL_HTTP_TOKEN contains white space or characters outside ASCII/)
+        assert.notInclude(fault, token)
+      }
       const { readToken, token } = yield* httpOf({ ...same, ROLLCALL_HTTP_READ_TOKEN: other })
       assert.deepStrictEqual([token, readToken].map((one) => one?.initial.map(Redacted.value)), [[long], [other]])
     }))
@@ -174,6 +179,16 @@ describe("the settings of the operating API", () => {
         Result.succeed(long)
       )
       assert.isTrue(Result.isFailure(yield* tokenOf({})))
+    }))
+
+  it.effect("a command does not send a token that a header cannot carry, and names its variable without quoting it (I11)", () =>
+    Effect.gen(function*() {
+      for (const name of ["ROLLCALL_HTTP_TOKEN", "ROLLCALL_HTTP_READ_TOKEN"]) {
+        const result = Config.checkHttpClient(yield* load({ ...open, [name]: `${long}…` }))
+        const faults = Result.isFailure(result) ? result.failure.faults : []
+        assert.deepStrictEqual(faults.map(({ where }) => where), [name])
+        assert.notInclude(JSON.stringify(faults), long)
+      }
     }))
 
   it.effect("a token's file has the token and the previous one, and commands send the first (I11)", () =>

@@ -59,6 +59,13 @@ const linesOf = (secret: Redacted.Redacted): ReadonlyArray<Redacted.Redacted> =>
     Redacted.make(line)
   )
 
+/** Some clients send other characters as UTF-8 and some as Latin-1, and Node.js refuses to send some of them at all. */
+const isSendable = (token: string): boolean => /^[!-~]+$/.test(token)
+const notSendable = {
+  message: "contains white space or characters outside ASCII, which an HTTP header cannot carry",
+  hint: "Make one with: openssl rand -hex 32"
+}
+
 /** Why tokens cannot be used, as a clause whose subject is their variable; null if they can. */
 const tokenFault = (tokens: ReadonlyArray<Redacted.Redacted>, host: string) => {
   const texts = tokens.map(Redacted.value)
@@ -68,12 +75,7 @@ const tokenFault = (tokens: ReadonlyArray<Redacted.Redacted>, host: string) => {
       hint: "Write the token in the first line and, while clients still send it, the previous token in the second"
     }
   }
-  if (texts.some((text) => /\s/.test(text))) {
-    return {
-      message: "contains white space, which an HTTP header cannot carry",
-      hint: "Make one with: openssl rand -hex 32"
-    }
-  }
+  if (!texts.every(isSendable)) return notSendable
   if (isLoopback(host) || texts.every(({ length }) => length >= minTokenLength)) return null
   return {
     message: `is shorter than ${minTokenLength} characters, but the operating API listens on ${
@@ -232,6 +234,10 @@ export const parseHttpClient = (section: ConfigValue, allowPlaintext: ReadonlySe
   const address = parseAddress(own)
   const secret = own.token.secret() ?? own.readToken.secret()
   const token = secret === undefined ? null : linesOf(secret.initial)[0] ?? null
+  if (token !== null && !isSendable(Redacted.value(token))) {
+    const value = own.token.isSet ? own.token : own.readToken
+    value.fault(notSendable.message, "Set it to the token of that process")
+  }
   if (token === null && !own.token.isSet && !isLoopback(address.host)) {
     section.variable("ROLLCALL_HTTP_TOKEN").fault(
       `is not set, but the operating API at ${display(address.host)} requires it`,

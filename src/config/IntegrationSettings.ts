@@ -29,7 +29,7 @@ const parseUrl = (value: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConne
   const parsed = URL.parse(text)
   if (parsed === null || (parsed.protocol !== "http:" && parsed.protocol !== "https:")) {
     value.fault("is not an http or https URL", hint)
-  } else if (parsed.username !== "" || parsed.password !== "" || parsed.search !== "" || parsed.hash !== "") {
+  } else if (parsed.username !== "" || parsed.password !== "" || /[?#]/.test(text)) {
     value.fault("contains a user name, a password, `?` or `#`", hint)
   } else if (!/\/v1\/?$/.test(parsed.pathname)) {
     value.fault("does not end in /v1", hint)

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { json, switchFlag } from "./Flags.ts"
 import { CommandError, print, withTerminalErrors } from "./Process.ts"
-import { addEffect, effectOf, effectRange, readProject, requireRightEffect } from "./Project.ts"
+import { addEffect, effectOf, effectRange, isClone, readProject, requireRightEffect } from "./Project.ts"
 
 /** The folder `templates` is next to `src/` in a clone, and next to `dist/` in the package. */
 const template = (name: string): string =>
@@ -39,7 +39,7 @@ const createPlugin = (name: string, effect: boolean) => {
     })
   }
   const project = readProject()
-  const inClone = project.name === "rollcall"
+  const inClone = isClone(project)
   const addsEffect = !inClone && effectOf(project) === null
   if (!inClone) requireRightEffect(project)
   const adaptTemplate = (text: string) =>

@@ -13,7 +13,7 @@ import { CommandError } from "./Process.ts"
 type Dependencies = Readonly<Record<string, string>>
 
 export interface Project {
-  readonly name?: unknown
+  readonly imports?: Readonly<Record<string, unknown>>
   readonly type?: unknown
   readonly dependencies?: Dependencies
   readonly devDependencies?: Dependencies
@@ -22,8 +22,32 @@ export interface Project {
 
 const file = "package.json"
 
+const isProject = (value: unknown): value is Project =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Null if the text is not a JSON object. Like npm, it accepts a byte order mark. */
+const parse = (text: string): Project | null => {
+  try {
+    const value: unknown = JSON.parse(text.replace(/^\uFEFF/, ""))
+    return isProject(value) ? value : null
+  } catch {
+    return null
+  }
+}
+
 /** The package.json of the working directory; an empty object if there is none. */
-export const readProject = (): Project => existsSync(file) ? JSON.parse(readFileSync(file, "utf8")) : {}
+export const readProject = (): Project => {
+  if (!existsSync(file)) return {}
+  const project = parse(readFileSync(file, "utf8"))
+  if (project !== null) return project
+  throw new CommandError({
+    message: `${file} is not a JSON object; nothing was changed`,
+    hint: "Correct the file, or run the command in the folder of your project."
+  })
+}
+
+/** Whether the project is a clone of Rollcall: only its package.json has these imports. */
+export const isClone = ({ imports }: Project): boolean => imports?.["#plugin"] !== undefined
 
 /** The versions of Effect that Rollcall works with: `~4.1.0`. */
 export const effectRange = (): string => {

@@ -460,6 +460,17 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual([rated.transition, rated.kind], [{ name: "rated", from: null, to: "good" }, "updated"])
   })
 
+  it("refuses a fault of a call that does not exist, and a value that is not a plugin, because test runners do not compile", () => {
+    const misspelled = { faults: [{ on: "addTags", fail: "Transient" }] } as unknown as Testing.Setup
+    assert.throws(
+      () => Testing.make(welcome, misspelled),
+      `"addTags" is not a call that can fail: did you mean "addTag"?`
+    )
+    for (const value of [undefined, null, {}, () => welcome]) {
+      assert.throws(() => Testing.make(value as unknown as typeof welcome), /this is not a plugin: pass the result of/)
+    }
+  })
+
   it("names a missing configuration value", async () => {
     const error: unknown = await Testing.make(welcome.with({ values: {} })).deliver(hired).catch((error) => error)
     assert.match(String(error), /HRIS/)

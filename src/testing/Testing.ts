@@ -8,9 +8,12 @@
  * ```
  */
 import * as Effect from "effect/Effect"
+import { readNames } from "../api/Reads.ts"
+import { writeNames } from "../api/Writes.ts"
+import { closestName } from "../domain/ClosestName.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AnyEvent, RecordOf } from "../plugin/Event.ts"
-import type { Plugin } from "../plugin/Plugin.ts"
+import { isPlugin, type Plugin } from "../plugin/Plugin.ts"
 import * as DeliveryLoop from "./DeliveryLoop.ts"
 import * as Fixtures from "./Fixtures.ts"
 import type { Request } from "./Http.ts"
@@ -98,11 +101,26 @@ const stepsOf = (
 /** Limit that stops `crashes` for a handler that never ends. */
 const maxCrashPoints = 10_000
 
-/** Makes a test environment for a plugin. Configure the plugin with `plugin.with({ values: … })`. */
-export const make = <C>(plugin: Plugin<C>, setup: Setup = {}): Testing => {
+/** The calls of which a test can set a fault. */
+const calls: ReadonlyArray<string> = [...writeNames, ...readNames, "live"]
+
+/** Reports mistakes that the compiler finds, because a test runner runs tests without compiling them. */
+const check = (plugin: unknown, { faults = [] }: Setup): void => {
+  if (!isPlugin(plugin)) {
+    throw new Error("this is not a plugin: pass the result of `Plugin.make(…)`; if it is a function, call it")
+  }
   if (plugin.issues.length > 0) {
     throw new Error(plugin.issues.map(({ hint, message }) => `${message}. ${hint}.`).join("\n"))
   }
+  const unknown = faults.find(({ on }) => !calls.includes(on))?.on
+  if (unknown !== undefined) {
+    throw new Error(`"${unknown}" is not a call that can fail: did you mean "${closestName(unknown, calls)}"?`)
+  }
+}
+
+/** Makes a test environment for a plugin. Configure the plugin with `plugin.with({ values: … })`. */
+export const make = <C>(plugin: Plugin<C>, setup: Setup = {}): Testing => {
+  check(plugin, setup)
   const environment = new TestEnvironment(setup)
 
   type Deliver = (context: DeliveryLoop.DeliveryContext) => Effect.Effect<void>

@@ -322,6 +322,22 @@ describe("Config from a file", () => {
       }))
   }
 
+  it.effect("a promise or a map is a fault, because its settings, such as rules of redaction, would have no effect", () =>
+    Effect.gen(function*() {
+      const variables = { ROLLCALL_API_URL: eu.url, ROLLCALL_API_KEY: "s3cret-key" }
+      const models = { "ats.application": { redact: { "/candidate/first_name": "drop" } } }
+      const cases = [
+        [Promise.resolve({ models }), fileName, "is not a plain object (Promise)"],
+        [{ models: new Map(Object.entries(models)) }, `${fileName}, models`, "is not a plain object (Map)"]
+      ] as const
+      for (const [value, where, message] of cases) {
+        const result = yield* both(value, variables)
+        const faults = Result.isFailure(result) ? result.failure.faults : []
+        assert.deepStrictEqual(faults.map((fault) => [fault.where, fault.message]), [[where, message]])
+      }
+      assert.isTrue(Result.isSuccess(yield* both(Object.assign(Object.create(null), { models }), variables)))
+    }))
+
   it.effect("settings are not reported as missing if the file cannot be loaded", () =>
     Effect.gen(function*() {
       const fault = { where: fileName, message: "cannot be loaded", hint: "Correct it" }

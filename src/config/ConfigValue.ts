@@ -35,8 +35,14 @@ const inFile: PathFormat = (where, key) => {
 }
 const inVariable: PathFormat = (where) => where
 
+/** Null for an object that a literal makes. The properties of another one, such as a promise or a map, are not its settings. */
+const classOf = (value: object): string | null =>
+  [Object.prototype, null].includes(Object.getPrototypeOf(value))
+    ? null
+    : Object.prototype.toString.call(value).slice(8, -1)
+
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+  typeof value === "object" && value !== null && classOf(value) === null
 
 const kindOf = (value: unknown): string =>
   value === null
@@ -44,7 +50,7 @@ const kindOf = (value: unknown): string =>
     : Array.isArray(value)
     ? "a list"
     : typeof value === "object"
-    ? "an object"
+    ? isRecord(value) ? "an object" : `not a plain object (${classOf(value)})`
     : `a ${typeof value}`
 
 /** The texts that a message about a value could quote, up to a depth: a request may nest lists deeper than any valid value does. */

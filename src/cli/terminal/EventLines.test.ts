@@ -96,6 +96,8 @@ describe("Screen", () => {
     assert.isNull(lagOf(event({ origin: "backfill" })))
     assert.isNull(lagOf(event({ changed_at: null })))
     assert.isNull(lagOf(event({ changed_at: "2026-01-01T00:00:00.000Z" })))
+    assert.closeTo(lagOf(event({ changed_at: "2026-01-01T12:00:00+02" })) ?? NaN, 1.2, 0.001)
+    assert.isNull(lagOf(event({ changed_at: "soon" })))
   })
 
   it("progress shows records, rate and time left, and ends when every record is read", () => {

@@ -3,6 +3,7 @@
  * Returns text and prints nothing. The text has colors if standard output shows them.
  */
 import type { WriteName } from "../../api/Writes.ts"
+import { parseTime } from "../../domain/Watermark.ts"
 import type { EventData } from "../../publish/EventSchema.ts"
 import type { WriteRequest } from "../../source/Source.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
@@ -86,13 +87,15 @@ const describeEvent = (event: EventView): string => {
 }
 
 /**
- * Seconds from the change to its detection. Null for an event of a backfill, and if `changed_at` is missing or is the same as before the
- * change.
+ * Seconds from the change to its detection. Null for an event of a backfill, and if `changed_at` is missing, is not a time, or is the same
+ * as before the change.
  */
-export const lagOf = (event: EventView): number | null =>
-  event.changed_at === null || event.origin === "backfill" || event.changed_at === valueAt(event.before, "changed_at")
+export const lagOf = ({ before, changed_at, detected_at, origin }: EventView): number | null => {
+  const time = parseTime(changed_at)
+  return time === null || origin === "backfill" || changed_at === valueAt(before, "changed_at")
     ? null
-    : Math.max(0, Date.parse(event.detected_at) - Date.parse(event.changed_at)) / 1000
+    : Math.max(0, Date.parse(detected_at) - time) / 1000
+}
 
 const kinds = { created: "green", updated: "yellow", deleted: "red" } as const
 

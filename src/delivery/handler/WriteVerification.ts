@@ -15,6 +15,7 @@ import * as Schema from "effect/Schema"
 import { Application } from "../../api/Records.ts"
 import type { CreateApplication, TagCandidate, UpdateInterview } from "../../api/Recruiting.ts"
 import { type WriteBody, type WriteData, type WriteName, type WriteParams, writes } from "../../api/Writes.ts"
+import { parseTime } from "../../domain/Watermark.ts"
 import type { WriteOptions } from "../../plugin/Capabilities.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { Page, PageRequest, Source } from "../../source/Source.ts"
@@ -100,8 +101,10 @@ const tagged = (candidate: string, tag: string) => (all: ReadonlyArray<Applicati
   return first === undefined || others.some((other) => other !== first) ? "unknown" : first ? "yes" : "no"
 }
 
-const sameTime = (a: string | null | undefined, b: string): boolean =>
-  typeof a === "string" && Date.parse(a) === Date.parse(b)
+const sameTime = (a: string | null | undefined, b: string): boolean => {
+  const time = parseTime(a)
+  return time !== null && time === parseTime(b)
+}
 
 /** Compares the requested title and times with those that the API shows; "unknown" if none was requested. */
 const interviewMatches = (wanted: UpdateInterview) => (all: ReadonlyArray<Application>): Evidence => {
@@ -117,7 +120,7 @@ const interviewMatches = (wanted: UpdateInterview) => (all: ReadonlyArray<Applic
 const isApplicationOf =
   (job: string, { candidate }: CreateApplication, since: number) => (application: Application): boolean =>
     application.job_id === job &&
-    (application.remote_created_at == null || Date.parse(application.remote_created_at) >= since) &&
+    (application.remote_created_at == null || (parseTime(application.remote_created_at) ?? -Infinity) >= since) &&
     application.candidate?.first_name === candidate.first_name &&
     application.candidate?.last_name === candidate.last_name &&
     application.candidate?.email_addresses?.some(

@@ -6,6 +6,7 @@
  */
 import { formatPosition, type Json, type LogEntry, type LogIdentity, sequenceOf } from "../../domain/ChangeEvent.ts"
 import type { Model } from "../../domain/Model.ts"
+import { parseTime } from "../../domain/Watermark.ts"
 import { type JsonSchema, recordSchemaOf } from "../RecordSchema.ts"
 
 /** Create, update, delete, or read (`r`): the record existed before Rollcall first read it. */
@@ -15,10 +16,7 @@ const operationOf = ({ kind, origin }: LogEntry): "c" | "u" | "d" | "r" =>
 /** The version of this form. */
 const formVersion = "1"
 
-const timeOf = ({ changedAt, detectedAt }: LogEntry): number => {
-  const time = Date.parse(changedAt ?? "")
-  return Number.isNaN(time) ? detectedAt : time
-}
+const timeOf = ({ changedAt, detectedAt }: LogEntry): number => parseTime(changedAt) ?? detectedAt
 
 const sourceOf = (identity: LogIdentity, entry: LogEntry) => ({
   version: formVersion,

@@ -103,13 +103,25 @@ export const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError
 const { exit } = process
 
 /** If the reader of the output has closed the pipe (`rollcall tail | head`), the process exits with success. */
-const exitOnBrokenPipe = (error: NodeJS.ErrnoException): void => {
-  if (error.code !== "EPIPE") throw error
-  exit.call(process, 0)
+const exitWithoutOutput = ({ code = "unknown cause" }: NodeJS.ErrnoException): void => {
+  if (code !== "EPIPE") {
+    printError(`rollcall: the output cannot be written (${code})\n  Check the disk that it is written to.`)
+  }
+  exit.call(process, code === "EPIPE" ? 0 : 1)
 }
+
+/**
+ * A message that cannot be written is lost. The service continues if the disk of its log is full, and finishes its work on Ctrl-C, which ends
+ * the reader of its log first (`rollcall start 2>&1 | tee log`).
+ */
+const ignoreLostMessage = (): void => undefined
 
 /** Runs the whole program and exits. Effect makes no spans of its own; `telemetry/Tracing.ts` makes those that are exported. */
 export const runMain = async <A>(program: Effect.Effect<A, CommandFailed | CliError.CliError>): Promise<never> => {
-  process.stdout.on("error", exitOnBrokenPipe)
-  return process.exit(exitCode(await Effect.runPromiseExit(Effect.withTracerEnabled(program, false))))
+  process.stdout.on("error", exitWithoutOutput)
+  process.stderr.on("error", ignoreLostMessage)
+  const code = exitCode(await Effect.runPromiseExit(Effect.withTracerEnabled(program, false)))
+  // an error of the last write is reported after this turn
+  await new Promise((resolve) => setImmediate(resolve))
+  return process.exit(code)
 }

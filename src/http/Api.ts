@@ -132,6 +132,8 @@ export const Api = HttpApi.make("rollcall")
   .add(fleet)
   .add(overviewEndpoints)
   .add(health)
+  // a misspelled filter would otherwise select everything, and a misspelled `dryRun` would write
+  .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error" })
   .middleware(RequestValidation)
   .middleware(UnknownParameters)
   .middleware(ReadAudit)

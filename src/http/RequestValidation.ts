@@ -1,9 +1,12 @@
 /** Answers requests that do not match the contract. */
 import * as Effect from "effect/Effect"
+import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import type * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaIssue from "effect/SchemaIssue"
+import { closestName } from "../domain/ClosestName.ts"
 import { InternalError, RequestMalformed } from "./Problem.ts"
 
 /** The middleware of the API that adds these answers. */
@@ -13,14 +16,22 @@ export class RequestValidation
   })
 {}
 
-const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+const unknownProperty = "unknown property"
+/** Longest name that is quoted in full, because the name of an unknown property may be a value in the wrong place. */
+const longestName = 40
+
+const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1({
+  leafHook: (issue) => issue._tag === "UnexpectedKey" ? unknownProperty : SchemaIssue.defaultLeafHook(issue)
+})
 
 /** The common names of the parts of a request. */
 const partNames: Readonly<Record<string, string>> = { params: "path", payload: "body" }
 
 const keyOf = (segment: PropertyKey | { readonly key: PropertyKey }): string | number => {
   const key = typeof segment === "object" ? segment.key : segment
-  return typeof key === "number" ? key : String(key)
+  if (typeof key === "number") return key
+  const name = String(key)
+  return name.length > longestName ? `${name.slice(0, longestName)}…` : name
 }
 
 const pathText = (keys: ReadonlyArray<string | number>): string => keys.length === 0 ? "" : `, ${keys.join(".")}`
@@ -29,9 +40,25 @@ const pathText = (keys: ReadonlyArray<string | number>): string => keys.length =
 export const issuesOf = (error: Schema.SchemaError) =>
   formatIssues(error.issue).issues.map(({ message, path = [] }) => ({ keys: path.map(keyOf), message }))
 
+/** The names of the properties that the body of a request may have. */
+const propertiesOf = ({ payload }: Pick<HttpApiEndpoint.Top, "payload">): ReadonlyArray<string> =>
+  [...payload.values()].flatMap(({ schemas }) => schemas).flatMap(({ ast }) =>
+    SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+  )
+
+/** The closest property to the first unknown one; null if there is no unknown one. */
+const hintOf = (faults: ReturnType<typeof issuesOf>, endpoint: Pick<HttpApiEndpoint.Top, "payload">): string | null => {
+  const unknown = faults.find(({ message }) => message === unknownProperty)?.keys.at(-1)
+  const known = propertiesOf(endpoint)
+  return unknown === undefined || known.length === 0
+    ? null
+    : `did you mean \`${closestName(String(unknown), known)}\`? The properties are ${known.join(", ")}`
+}
+
 export const layer = HttpApiMiddleware.layerSchemaErrorTransform(
   RequestValidation,
-  ({ cause, kind }, { endpoint: { method, path } }) => {
+  ({ cause, kind }, { endpoint }) => {
+    const { method, path } = endpoint
     const part = kind.toLowerCase()
     const faults = issuesOf(cause)
     // never quotes the value that was sent
@@ -48,7 +75,7 @@ export const layer = HttpApiMiddleware.layerSchemaErrorTransform(
     return Effect.fail(
       new RequestMalformed({
         detail,
-        hint: `correct the request; GET /docs describes ${method} ${path}`,
+        hint: hintOf(faults, endpoint) ?? `correct the request; GET /docs describes ${method} ${path}`,
         errors: faults.map(({ keys, message }) => ({ path: [part, ...keys], message }))
       })
     )

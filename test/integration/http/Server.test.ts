@@ -503,6 +503,25 @@ describe("the overview", () => {
       assert.deepStrictEqual([filter.detail, filter.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
     }).pipe(using()))
 
+  it.live("an unknown property of a body is refused, because a misspelled filter would select everything (I11)", () =>
+    Effect.gen(function*() {
+      const refused = yield* post("/v1/deadletters/plan", { plugn: "a-value" })
+      assert.deepStrictEqual([refused.status, refused.body.detail, refused.body.hint], [
+        400,
+        "in the body, plugn: unknown property",
+        "did you mean `plugin`? The properties are plugin, handler, integration, reason, since, until, ids"
+      ])
+      assert.notInclude(JSON.stringify(refused.body), "a-value")
+      const replay = yield* post("/v1/plugins/p/replay", { handler: "h", dryrun: true })
+      assert.match(replay.body.hint, /^did you mean `dryRun`\?/)
+      const long = yield* post("/v1/deadletters/plan", { ["k".repeat(10_000)]: 1 })
+      assert.strictEqual(long.status, 400)
+      assert.isBelow(JSON.stringify(long.body).length, 500)
+      for (const body of [{}, { plugin: "p", ids: [] }]) {
+        assert.strictEqual((yield* post("/v1/deadletters/plan", body)).status, 200)
+      }
+    }).pipe(using()))
+
   it.live("a body that is not JSON is a 415 problem with a hint", () =>
     Effect.gen(function*() {
       const { url } = yield* Server.Server

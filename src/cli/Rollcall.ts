@@ -6,8 +6,10 @@
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as CliConfig from "effect/cli/CliConfig"
+import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
+import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { version } from "../http/Version.ts"
 import { deadLetters } from "./DeadLettersCommand.ts"
@@ -52,9 +54,20 @@ const commands = Command.make("rollcall").pipe(
   ])
 )
 
+/** Shows wrong usage, with the help of its command, on standard error: a program may read standard output. */
+const presenter: CliOutput.Presenter = {
+  present: (event) => {
+    const shown = CliOutput.defaultPresenter.present(event)
+    return event._tag === "InvalidInvocation"
+      ? Effect.provideService(shown, Console.Console, { ...console, log: console.error })
+      : shown
+  }
+}
+
 /** Runs the command that these arguments name. */
 export const rollcall = (args: ReadonlyArray<string>) =>
   Command.runWith(commands, { version })(args).pipe(
     Effect.provide(NodeServices.layer),
+    Effect.provide(CliOutput.layerPresenter(presenter)),
     Effect.provide(CliConfig.layer({ builtIns: [GlobalFlag.Help, GlobalFlag.Version, GlobalFlag.Completions] }))
   )

@@ -2,7 +2,6 @@
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { modelNames } from "../domain/Model.ts"
@@ -16,8 +15,7 @@ export const schema = Command.make("schema", {
 }, ({ config, json }) =>
   Effect.gen(function*() {
     const { asyncApiOf } = yield* Effect.promise(() => import("../publish/AsyncApi.ts"))
-    const checked = Config.check(yield* loadRawConfig(config))
-    const kafka = Result.isSuccess(checked) ? checked.success.kafka : null
+    const kafka = yield* Effect.fromResult(Config.checkKafka(yield* loadRawConfig(config)))
     const { format, state, topic } = kafka ??
       { format: "cloudevents", state: false, topic: "rollcall.{model}" } as const
     const registered = kafka !== null && kafka.schemaRegistry !== null

@@ -107,6 +107,10 @@ export const check = (input: RawConfig): Result.Result<Settings, ConfigFaults> =
 export const checkHttpClient = (input: RawConfig): Result.Result<ReturnType<typeof parseHttpClient>, ConfigFaults> =>
   toResult(evaluate(input, ({ allowPlaintext, http }) => parseHttpClient(http, parseAllowPlaintext(allowPlaintext))))
 
+/** The settings of Kafka; null without brokers. Pure. */
+export const checkKafka = (input: RawConfig): Result.Result<ReturnType<typeof parseKafka>, ConfigFaults> =>
+  toResult(evaluate(input, ({ allowPlaintext, kafka }) => parseKafka(kafka, parseAllowPlaintext(allowPlaintext))))
+
 /** The log settings. Faults are ignored here because `check` reports them, and the logger must exist to print them. */
 export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, ({ log }) => parseLog(log)).value
 

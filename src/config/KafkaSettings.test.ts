@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
-import { check } from "./Config.ts"
+import { check, checkKafka } from "./Config.ts"
 import { secret } from "./ConfigFile.ts"
 import { type RawConfig, type SecretValue } from "./RawConfig.ts"
 
@@ -35,6 +35,17 @@ const login = { mechanism: "scram-sha-512", username: "u", password: secret("KAF
 const endpoint = { mechanism: "oauthbearer", clientId: "c", clientSecret: secret("KAFKA_SASL_CLIENT_SECRET") }
 
 describe("the settings of Kafka", () => {
+  it("are checked alone for `schema`, so that it prints the configured topics even if no account is configured", () => {
+    const alone = (kafka: unknown) =>
+      checkKafka({ variables: {}, secrets, faults: [], file: { name: "rollcall.config.ts", value: { kafka } } })
+    assert.strictEqual(
+      Result.getOrThrow(alone({ brokers: ["localhost:9092"], topic: "hr.{model}" }))?.topic,
+      "hr.{model}"
+    )
+    assert.isNull(Result.getOrThrow(alone(undefined)))
+    assert.isTrue(Result.isFailure(alone({ brokers: ["localhost:9092"], topic: "hr.{modl}" })))
+  })
+
   for (const brokers of [["kafka-1.example.com:9092"], ["localhost:9092", "10.0.0.7:9092"], ["[fe80::1]:9092"]]) {
     it(`plaintext to ${brokers.join(", ")} is a fault that names the setting which allows it`, () => {
       const [fault, ...others] = faultsOf({ brokers })

@@ -87,8 +87,8 @@ describe("usage", () => {
     ]
   ) {
     it(`\`${args.join(" ")}\` is wrong usage: exit code 2, reported on standard error`, async () => {
-      const { code, stderr } = await (args[0] === "strat" ? run : runCommand)(args)
-      assert.strictEqual(code, 2)
+      const { code, stderr, stdout } = await (args[0] === "strat" ? run : runCommand)(args)
+      assert.deepStrictEqual([code, stdout], [2, ""])
       assert.isNotEmpty(stderr)
       assert.notMatch(stderr, /^ +at /m)
     })

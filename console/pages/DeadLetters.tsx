@@ -83,7 +83,7 @@ const Planned = ({ after, command, filter, label }: {
         const startedAt = Date.now()
         const result = await post<{ count: number } | RedriveView>(`/v1/deadletters/${command}`, body)
         const { count } = result
-        if ("ids" in result) redriven.value = { ...result, startedAt }
+        if ("ranges" in result) redriven.value = { ...result, startedAt }
         return `${plural(count, "dead letter")} ${sends ? "sent again" : "discarded"}`
       }}
       after={after}

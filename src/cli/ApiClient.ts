@@ -26,9 +26,12 @@ import type { EventData } from "../publish/EventSchema.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
 import type { EventView } from "./terminal/EventLines.ts"
 
-/** The process does not answer, refused the request, or is not Rollcall. */
+/**
+ * The process does not answer, refused the request, or is not Rollcall. `interrupted`: the connection ended after the request was sent, so
+ * the process may have carried it out.
+ */
 export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiClientError", {
-  reason: Schema.Literals(["unreachable", "unresponsive", "foreign", "refused", "invalid"]),
+  reason: Schema.Literals(["unreachable", "unresponsive", "interrupted", "foreign", "refused", "invalid"]),
   message: Schema.String,
   hint: Schema.String
 }) {}
@@ -70,7 +73,7 @@ const refusal = Effect.fnUntraced(function*(response: HttpClientResponse) {
 })
 
 /** The code of the innermost error in a chain of causes. */
-const codeOf = (error: unknown): string => {
+export const codeOf = (error: unknown): string => {
   if (typeof error !== "object" || error === null) return ""
   const own = "code" in error && typeof error.code === "string" ? error.code : ""
   const inner = "reason" in error ? codeOf(error.reason) : "cause" in error ? codeOf(error.cause) : ""
@@ -131,6 +134,11 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     message: `the process at ${shown} accepts connections but does not answer`,
     hint: "the process is suspended or overloaded: resume it or wait, or restart it"
   })
+  const interrupted = new ApiClientError({
+    reason: "interrupted",
+    message: `the connection to the process at ${shown} ended before it answered`,
+    hint: "the process may have been restarted; the request may have been carried out, in whole or in part"
+  })
   const notRollcall = new ApiClientError({
     reason: "foreign",
     message: `the server at ${shown} is not Rollcall`,
@@ -148,7 +156,9 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     )),
     HttpClient.transform((response, request) =>
       response.pipe(
-        Effect.mapError((error) => explainTls(url, error) ?? unreachable),
+        Effect.mapError((error) =>
+          explainTls(url, error) ?? (/^(ECONNRESET|EPIPE)$/.test(codeOf(error)) ? interrupted : unreachable)
+        ),
         Effect.filterOrElse(
           ({ status }) => status === 200 || (status === 503 && request.url.endsWith("/health/ready")),
           refusal

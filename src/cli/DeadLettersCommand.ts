@@ -6,14 +6,15 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { DiscardView, ProgressView, RedriveView } from "../http/deadletters/DeadLetterApi.ts"
+import type { DeliveryProgress } from "../domain/DeliveryProgress.ts"
+import type { DiscardView, RedriveView } from "../http/deadletters/DeadLetterApi.ts"
 import { failureReasons } from "../store/Deliveries.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
+import { awaitSent, verifySent } from "./DeliveryWait.ts"
 import { given, instantFlag, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
-import { CommandError, print, printProgress } from "./Process.ts"
-import { awaitRedriven, progressOf } from "./RedriveWait.ts"
+import { CommandError, print } from "./Process.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
 import { formatPlural } from "./terminal/Tables.ts"
 import { checkWaitFlags, waitFlags } from "./Waiting.ts"
@@ -138,7 +139,7 @@ const planCommand = clientCommand("plan", {
 
 interface Redriven extends RedriveView {
   /** With --wait. */
-  readonly progress?: ProgressView
+  readonly progress?: DeliveryProgress
 }
 
 const redrivenText = ({ count, from, progress, to }: Redriven): string =>
@@ -183,22 +184,11 @@ const redrive = clientCommand("redrive", {
     const payload = { ...given(filter), plan: planned, fresh, ...given(spread) }
     const redriven: Redriven = yield* client.deadletters.redrive({ payload })
     if (!wait.wait) return redriven
-    const read = progressOf(redriven.ids, (ids) => client.deadletters.progress({ payload: { ids } }))
-    const show = json ? () => Effect.void : printProgress
-    const progress = yield* Effect.ensuring(
-      awaitRedriven(redriven, { read, show, timeout: wait.timeout }),
-      show("")
-    )
-    return { ...redriven, progress }
+    const sent = { kind: "redrive", ranges: redriven.ranges, dueAt: Date.parse(redriven.to) } as const
+    return { ...redriven, progress: yield* awaitSent(client, sent, { json, timeout: wait.timeout }) }
   }),
   ...orNoneMatched(redrivenText),
-  verify: (result) =>
-    result?.progress === undefined || result.progress.dead === 0 ? Effect.void : Effect.fail(
-      new CommandError({
-        message: `${formatPlural(result.progress.dead, "delivery", "deliveries")} failed again`,
-        hint: "`rollcall deadletters list` shows why."
-      })
-    )
+  verify: (result) => verifySent(result?.progress, "failed again")
 })
 
 const discard = clientCommand("discard", {

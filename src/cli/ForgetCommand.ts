@@ -1,15 +1,20 @@
 /** `rollcall forget`: removes a record for good, lists the forgotten records, and allows a record to be stored again. */
 import * as Argument from "effect/cli/Argument"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import { forgettableModels, type ForgettableRecord } from "../domain/Forgotten.ts"
 import type { ForgetPlanView, ForgottenView } from "../http/forget/ForgetApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
+import { type ApiClient, ApiClientError } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { switchFlag, textFlag, yes } from "./Flags.ts"
-import { CommandError, print } from "./Process.ts"
+import { awaitForgotten } from "./ForgetWait.ts"
+import { CommandError, print, printProgress } from "./Process.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./terminal/Tables.ts"
+import { checkWaitFlags, waitFlags, type WaitInput, withElapsed } from "./Waiting.ts"
 
 const form = "<integration>/<model>/<id>, such as greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ"
 
@@ -84,12 +89,49 @@ const resultText = (result: Result): string => {
   }
 }
 
+const isInterrupted = (error: Error) => error instanceof ApiClientError && error.reason === "interrupted"
+const isRefused = (error: Error) => error instanceof ApiClientError && error.reason === "refused"
+
+const maybeSaved = new CommandError({
+  message: "the connection to the process ended before it answered; it may have saved the request",
+  hint: "`rollcall forget --list` shows whether it has: the removal then continues. Otherwise run the command again."
+})
+const notSaved = new CommandError({
+  message: "the connection to the process ended before it saved the request; nothing was changed",
+  hint: "Run the command again."
+})
+
+/** Sends the request, and with `--wait` waits until the removal is complete. `searchSeconds`: see `awaitForgotten`. */
+const forgetRecord = Effect.fnUntraced(function*(
+  client: ApiClient,
+  { plan, record }: { readonly record: ForgettableRecord; readonly plan: string },
+  { json, searchSeconds, timeout, wait }: WaitInput & {
+    readonly json: boolean
+    readonly searchSeconds: number | null
+  }
+) {
+  const show = json ? () => Effect.void : printProgress
+  /** Null: the connection ended, and the process may have saved the request. */
+  const sent = yield* withElapsed(client.forget.forget({ payload: { ...record, plan } }), show, searchSeconds).pipe(
+    Effect.catchIf(isInterrupted, () => wait ? Effect.succeed(null) : Effect.fail(maybeSaved))
+  )
+  if (sent !== null && (!wait || sent.state === "forgotten")) return sent
+  const read = client.forget.progress({ payload: record }).pipe(
+    Effect.mapError((error) => sent === null && isRefused(error) ? notSaved : error)
+  )
+  return yield* Effect.ensuring(awaitForgotten(searchSeconds, { read, show, timeout }), show(""))
+})
+
 export const forget = clientCommand("forget", {
   description: "Remove a person's record for good: it is not stored again until it is allowed",
   examples: [
     {
       command: "rollcall forget greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ",
       description: "Show what would be removed, and ask for confirmation"
+    },
+    {
+      command: "rollcall forget greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ --plan 5c1f0a9e2b7d4e63 --wait",
+      description: "Forget it as planned, show the progress, and return when the removal is complete"
     },
     { command: "rollcall forget --list", description: "List the forgotten records" }
   ],
@@ -102,15 +144,20 @@ export const forget = clientCommand("forget", {
       "Plan that the command printed for this record; the command then does not ask for confirmation",
       "plan"
     ),
+    wait: waitFlags,
     yes
   },
-  request: Effect.fnUntraced(function*(client, { allow, list, plan, record, yes }, { json }) {
-    if (list && (allow || Option.isSome(record) || Option.isSome(plan)) || allow && Option.isSome(plan)) {
+  request: Effect.fnUntraced(function*(client, { allow, list, plan, record, wait, yes }, { json }) {
+    if (
+      list && (allow || Option.isSome(record) || Option.isSome(plan)) || allow && Option.isSome(plan) ||
+      wait.wait && (list || allow)
+    ) {
       return yield* new CommandError({
         message: "these arguments cannot be combined",
-        hint: "Pass --list alone, --allow with a record, or --plan with a record."
+        hint: "Pass --list alone, --allow with a record, or --plan or --wait with a record to forget."
       })
     }
+    yield* checkWaitFlags(wait)
     if (list) return { _tag: "list", items: (yield* client.forget.list()).items } as Result
     if (Option.isNone(record)) {
       return yield* new CommandError({ message: "no record is named", hint: `Write ${form}, or pass --list.` })
@@ -118,8 +165,11 @@ export const forget = clientCommand("forget", {
     const payload = yield* parse(record.value)
     if (allow) return yield* Effect.as(client.forget.allow({ payload }), { _tag: "allowed" } as Result)
     let confirmed = Option.getOrNull(plan)
+    let searchSeconds: number | null = null
     if (confirmed === null) {
-      const planned = yield* client.forget.plan({ payload })
+      const show = json ? () => Effect.void : printProgress
+      const [search, planned] = yield* Effect.timed(withElapsed(client.forget.plan({ payload }), show))
+      searchSeconds = Duration.toSeconds(search)
       if (!json) yield* print(planText(planned))
       yield* confirm({
         yes,
@@ -129,7 +179,11 @@ export const forget = clientCommand("forget", {
       })
       confirmed = planned.plan
     }
-    const forgotten = yield* client.forget.forget({ payload: { ...payload, plan: confirmed } })
+    const forgotten = yield* forgetRecord(client, { record: payload, plan: confirmed }, {
+      ...wait,
+      json,
+      searchSeconds
+    })
     return { _tag: "forgotten", record: forgotten } as Result
   }),
   json: (result) =>

@@ -2,15 +2,18 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import { ApiClientError } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
+import { awaitSent, verifySent } from "./DeliveryWait.ts"
 import { dev } from "./dev/DevCommand.ts"
 import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./Flags.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
-import { printProgress } from "./Process.ts"
-import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
-import { withElapsed } from "./Waiting.ts"
+import { CommandError, printProgress } from "./Process.ts"
+import { pluginListText, pluginText, type Replayed, replayText } from "./terminal/PluginText.ts"
+import { checkWaitFlags, waitFlags, withElapsed } from "./Waiting.ts"
 
 const plugin = nameArgument("plugin", "Name of the plugin, as `rollcall plugins list` shows it")
 
@@ -48,6 +51,15 @@ const writesCommand = (name: string, command: "stop" | "resume", description: st
     text: ({ writes }) => `the writes of all plugins are ${writes === "on" ? "resumed" : "stopped"}`
   })
 
+/** Explains that the connection ended while deliveries were made, and how to continue. */
+const explainInterruptedReplay = (plugin: string, fresh: boolean) => (error: Error) =>
+  !(error instanceof ApiClientError) || error.reason !== "interrupted" ? error : new CommandError({
+    message: `${error.message}; some of the deliveries may have been made`,
+    hint: fresh
+      ? `Those are delivered. \`rollcall plugins show ${plugin}\` shows what waits: a second replay with --fresh would do their steps again.`
+      : "Those are delivered. Run the command again: it makes all of the deliveries, and steps that are done are not repeated."
+  })
+
 const replay = clientCommand("replay", {
   description: "Deliver a range of the event log to one handler again, or show what that would do",
   examples: [
@@ -56,8 +68,8 @@ const replay = clientCommand("replay", {
       description: "Show what the replay would write"
     },
     {
-      command: "rollcall plugins replay stage-tags ats.application.stage_changed --from 2026-03-01T00:00:00Z",
-      description: "Replay; steps that are already done are not repeated"
+      command: "rollcall plugins replay stage-tags ats.application.stage_changed --from 2026-03-01T00:00:00Z --wait",
+      description: "Replay, and show the progress; steps that are already done are not repeated"
     }
   ],
   flags: {
@@ -89,9 +101,17 @@ const replay = clientCommand("replay", {
         "record; asks for confirmation"
     ),
     limit: withFallback(Flag.Int("limit"), "With --dry-run: maximum number of deliveries to try", 100),
+    wait: waitFlags,
     yes
   },
-  request: Effect.fnUntraced(function*(client, { dryRun, fresh, handler, limit, plugin, range, yes }, { json }) {
+  request: Effect.fnUntraced(function*(client, { dryRun, fresh, handler, limit, plugin, range, wait, yes }, { json }) {
+    yield* checkWaitFlags(wait)
+    if (dryRun && wait.wait) {
+      return yield* new CommandError({
+        message: "--wait has no effect with --dry-run",
+        hint: "Leave out --wait: a dry run returns when it is done."
+      })
+    }
     if (fresh && !dryRun) {
       yield* confirm({
         yes,
@@ -102,9 +122,15 @@ const replay = clientCommand("replay", {
     }
     const payload = { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
     const show = json ? () => Effect.void : printProgress
-    return yield* withElapsed(client.plugins.replay({ params: { plugin }, payload }), show)
+    const replayed: Replayed = yield* withElapsed(client.plugins.replay({ params: { plugin }, payload }), show).pipe(
+      Effect.mapError(explainInterruptedReplay(plugin, fresh))
+    )
+    if (!wait.wait) return replayed
+    const sent = { kind: "replay", ranges: replayed.ranges, dueAt: yield* Clock.currentTimeMillis } as const
+    return { ...replayed, progress: yield* awaitSent(client, sent, { json, timeout: wait.timeout }) }
   }),
-  text: replayText
+  text: replayText,
+  verify: ({ progress }) => verifySent(progress, "failed")
 })
 
 export const plugins = Command.make("plugins").pipe(

@@ -25,10 +25,13 @@ export const waitFlags = {
   )
 }
 
+export interface WaitInput {
+  readonly wait: boolean
+  readonly timeout: Option.Option<Duration.Duration>
+}
+
 /** Fails if `--timeout` is given without `--wait`. */
-export const checkWaitFlags = (
-  { timeout, wait }: { readonly wait: boolean; readonly timeout: Option.Option<Duration.Duration> }
-) =>
+export const checkWaitFlags = ({ timeout, wait }: WaitInput) =>
   Option.isSome(timeout) && !wait
     ? Effect.fail(new CommandError({ message: "--timeout has no effect without --wait", hint: "Add --wait." }))
     : Effect.void
@@ -53,6 +56,7 @@ export interface Work<V> {
 const interval = "1 second"
 /** How many reads may fail in a row because the process is restarted. */
 const patience = 60
+const passing: ReadonlySet<ApiClientError["reason"]> = new Set(["unreachable", "unresponsive", "interrupted"])
 
 /** Returns the state in which the work is done. */
 export const waitFor = <V, E extends Error>(
@@ -61,8 +65,7 @@ export const waitFor = <V, E extends Error>(
 ): Effect.Effect<V, E | CommandError> => {
   let unanswered = 0
   const mayReturn = (error: E): boolean =>
-    error instanceof ApiClientError && (error.reason === "unreachable" || error.reason === "unresponsive") &&
-    ++unanswered < patience
+    error instanceof ApiClientError && passing.has(error.reason) && ++unanswered < patience
   const once = read.pipe(
     Effect.tap(() => Effect.sync(() => unanswered = 0)),
     Effect.asSome,

@@ -90,6 +90,7 @@ const operations: Readonly<Record<string, { readonly summary: string; readonly d
   "forget.list": { summary: "List the forgotten records" },
   "forget.forget": { summary: "Forget a record" },
   "forget.plan": { summary: "Count what forgetting a record would remove" },
+  "forget.progress": { summary: "Get how far forgetting a record is" },
   "forget.allow": { summary: "Let runs store a forgotten record again" },
   "audit.list": { summary: "List the commands of operators" },
   "audit.reads": { summary: "List who read records" },

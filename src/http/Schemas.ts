@@ -53,3 +53,10 @@ export const pageOf = <A extends { readonly id: number }>(items: ReadonlyArray<A
   items,
   next: items.length < limit ? null : String(items.at(-1)?.id)
 })
+
+/** Ids of deliveries. */
+export const IdRanges = Schema.Array(
+  Schema.Struct({ first: Schema.Int, last: Schema.Int }).check(
+    Schema.makeFilter(({ first, last }) => first <= last || "`last` must not be before `first`")
+  )
+)

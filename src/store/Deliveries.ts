@@ -17,6 +17,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
+import type { DeliveryProgress, IdRange } from "../domain/DeliveryProgress.ts"
 import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import type { AttemptJournal } from "./AttemptJournal.ts"
@@ -467,10 +468,8 @@ export class Deliveries extends Context.Service<
       action: OperatorAction,
       died?: ReadonlyMap<number, number>
     ) => Effect.Effect<number, StoreError>
-    /** How many of these deliveries are open, which includes those that wait for their time, and how many are dead. The others are settled. */
-    readonly progressOf: (
-      ids: ReadonlyArray<number>
-    ) => Effect.Effect<{ readonly open: number; readonly dead: number }, StoreError>
+    /** How many of these deliveries are settled, open, and dead. */
+    readonly progressOf: (ranges: ReadonlyArray<IdRange>) => Effect.Effect<DeliveryProgress, StoreError>
     /** Unresolved steps with these keys that block an attempt at this dead letter, oldest first. Steps that may be repeated block none. */
     readonly unresolvedSteps: (
       delivery: number,
@@ -485,8 +484,11 @@ export class Deliveries extends Context.Service<
       dueAt: number,
       action: OperatorAction
     ) => Effect.Effect<ResolveResult, StoreError>
-    /** Adds deliveries again, after those that already have the same ordering key. */
-    readonly replay: (deliveries: ReadonlyArray<NewDelivery>, action: OperatorAction) => Effect.Effect<void, StoreError>
+    /** Adds deliveries again, after those that already have the same ordering key. Returns their ids. */
+    readonly replay: (
+      deliveries: ReadonlyArray<NewDelivery>,
+      action: OperatorAction
+    ) => Effect.Effect<ReadonlyArray<number>, StoreError>
     /**
      * Removes what is left of these records from before their last delete: content and changes in the log, waiting deliveries, dead
      * letters, and journals. `found`: further log rows of these records. `own`: false if the records only repeat a forgotten record.

@@ -378,6 +378,14 @@ export interface ForgottenRecord {
   /** Our clock, in ms. */
   readonly requestedAt: number
   readonly doneAt: number | null
+  /** How far the removal is; null before it has found the records to change, and after it is complete. */
+  readonly progress: ForgettingProgress | null
+}
+
+export interface ForgettingProgress {
+  /** Records that have been changed: the record itself, and those that repeat it. */
+  readonly done: number
+  readonly total: number
 }
 
 // ---- operators ----------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ import type {
   AuditEntry,
   EndedRun,
   EventPlace,
+  ForgettingProgress,
   ForgottenRecord,
   Head,
   HistorySample,
@@ -445,6 +446,12 @@ export class Store extends Context.Service<Store, {
   readonly forgotten: Operation<ReadonlyArray<ForgottenRecord>>
   /** Commits the request, together with the operator's action: from now on no transaction stores the record. */
   readonly requestForgetting: (owner: Owner, record: ForgottenRecord, action: OperatorAction) => Operation<void>
+  /** Saves how far the removal of the record is. */
+  readonly noteForgetting: (
+    owner: Owner,
+    record: ForgettableRecord,
+    progress: ForgettingProgress
+  ) => Operation<void>
   /** Marks the record as forgotten: all of its data is deleted. `at`: our clock, in ms. */
   readonly endForgetting: (owner: Owner, record: ForgettableRecord, at: number) => Operation<void>
   /** Allows transactions to store the record again, together with the operator's action. */

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
+import { rangesOf } from "../../src/domain/DeliveryProgress.ts"
 import { Deliveries, deliveryReader, type Tick, type TickSchedule } from "../../src/store/Deliveries.ts"
 import type { IntegrationState } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
@@ -114,8 +115,9 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
           `${whole}.0.r${a1?.id}`
         ])
         yield* settle(again.claimed)
-        yield* deliveries.replay([made("c", 3)], operatorAction)
+        const ids = yield* deliveries.replay([made("c", 3)], operatorAction)
         const third = yield* claim(9)
+        assert.deepStrictEqual(third.claimed.map(({ id }) => id), ids)
         assert.deepStrictEqual(third.names, [`${other}.r${c3?.id}.r${third.claimed[0]?.id}`])
       })
     )
@@ -384,15 +386,19 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const { claim, deliveries, owners } = yield* setup(["a", "b", "c"])
         const [first, second, third] = (yield* claim).map(({ id }) => id)
         if (first === undefined || second === undefined || third === undefined) return assert.fail("nothing is due")
-        const all = [first, second, third]
-        assert.deepStrictEqual(yield* deliveries.progressOf(all), { open: 3, dead: 0 })
+        const all = rangesOf([first, second, third])
+        assert.deepStrictEqual(yield* deliveries.progressOf(all), { done: 0, open: 3, dead: 0 })
         const settle = { _tag: "Settled", deliveries: [first] } as const
         const die = { _tag: "Dead", deliveries: [second, third], attempts: 1, failedAttempt } as const
         yield* deliveries.settleAndClaim(owners, [settle, die], [])
-        assert.deepStrictEqual(yield* deliveries.progressOf(all), { open: 0, dead: 2 })
+        assert.deepStrictEqual(yield* deliveries.progressOf(all), { done: 1, open: 0, dead: 2 })
         yield* deliveries.redrive([second], { dueAt: 0, fresh: null }, operatorAction)
-        assert.deepStrictEqual(yield* deliveries.progressOf(all), { open: 1, dead: 1 })
-        assert.deepStrictEqual(yield* deliveries.progressOf([]), { open: 0, dead: 0 })
+        assert.deepStrictEqual(yield* deliveries.progressOf(all), { done: 1, open: 1, dead: 1 })
+        const apart = [first, third].map((id) => ({ first: id, last: id }))
+        assert.deepStrictEqual(yield* deliveries.progressOf(apart), { done: 1, open: 0, dead: 1 })
+        const many = Array.from({ length: 2_000 }, (_, index) => ({ first: third + index, last: third + index }))
+        assert.deepStrictEqual(yield* deliveries.progressOf(many), { done: 1_999, open: 0, dead: 1 })
+        assert.deepStrictEqual(yield* deliveries.progressOf([]), { done: 0, open: 0, dead: 0 })
       })
     )
 

@@ -45,7 +45,7 @@ const plan = {
   copies: [{ model: "ats.application", records: 1, ids: ["a"] }],
   unreadable: [{ model: "ats.application", id: "b", position: null }]
 } as const
-const forgotten = { ...record, state: "erasing", requestedAt: 7, doneAt: null } as const
+const forgotten = { ...record, state: "erasing", requestedAt: 7, doneAt: null, progress: null } as const
 const report = {
   read: 3,
   pending: { held: 2 },

@@ -89,7 +89,8 @@ const Forgotten: Schema.Codec<ForgottenRecord> = Schema.Struct({
   id: Schema.String,
   state: Schema.Literals(["erasing", "forgotten"]),
   requestedAt: Schema.Number,
-  doneAt: Schema.NullOr(Schema.Number)
+  doneAt: Schema.NullOr(Schema.Number),
+  progress: Schema.NullOr(Schema.Struct({ done: Schema.Number, total: Schema.Number }))
 })
 
 // ---- methods ------------------------------------------------------------------------------------------------------

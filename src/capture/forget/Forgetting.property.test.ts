@@ -74,7 +74,7 @@ const run = Effect.fnUntraced(function*(world: World, process: Process, step: St
       else {
         // the process ends right after the request is committed
         const store = yield* Store
-        const requested = { ...record, state: "erasing", requestedAt: now, doneAt: null } as const
+        const requested = { ...record, state: "erasing", requestedAt: now, doneAt: null, progress: null } as const
         yield* store.requestForgetting(process.capture.ownerOf(integration), requested, {
           at: now,
           command: "forget",

@@ -142,7 +142,7 @@ describe("forgetting a candidate", () => {
       const at = later(3)
       yield* store.requestForgetting(
         first.capture.ownerOf(integration),
-        { ...ann, state: "erasing", requestedAt: at, doneAt: null },
+        { ...ann, state: "erasing", requestedAt: at, doneAt: null, progress: null },
         { at, command: "forget", target: "", detail: "" }
       )
       assert.strictEqual(yield* reasonOf(first.plan(ann)), "known")

@@ -218,6 +218,11 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       if ((yield* one) > 0) incomplete.push(one)
     })
     const { copies, unreadable } = yield* findCopies(record, embedding)
+    const total = copies.reduce((sum, { ids }) => sum + ids.length, own === undefined ? 0 : 1)
+    let done = 0
+    const note = (changed: number) =>
+      Effect.suspend(() => store.noteForgetting(streams.owner, record, { done: done += changed, total }))
+    yield* note(0)
     for (const { ids, key, rows } of copies) {
       const logged = new Set(rows.flatMap(({ id, position }) => position === null ? [] : [id]))
       for (let from = 0; from < ids.length; from += chunk) {
@@ -230,6 +235,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
         yield* purge(
           deliveries.purgeForgotten(key, published, { found: rowsIn(rows, new Set(published)), own: false })
         )
+        yield* note(some.length)
       }
     }
     if (own !== undefined) {
@@ -238,6 +244,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       )
       const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
       yield* purge(deliveries.purgeForgotten(own, [record.id], { found, own: true }))
+      yield* note(1)
     }
     yield* purge(deliveries.purgeResults(record.integration, idAsJson(record.id)))
     yield* store.dropQuarantinedCopies(capture.ownerOf(record.integration), record.integration, idAsJson(record.id))
@@ -303,7 +310,7 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
       })
     }
     const now = yield* Clock.currentTimeMillis
-    const requested: ForgottenRecord = { ...record, state: "erasing", requestedAt: now, doneAt: null }
+    const requested: ForgottenRecord = { ...record, state: "erasing", requestedAt: now, doneAt: null, progress: null }
     const done = yield* Deferred.make<void>()
     // the request may be committed although its response was lost
     const removeIfCommitted = Effect.flatMap(

@@ -29,8 +29,13 @@ describe("forgetting a tag", () => {
         }
         const store = yield* Store
         const sizes: Array<number> = []
+        const noted: Array<string> = []
         const process = yield* Effect.provideService(startProcess, Store, {
           ...store,
+          noteForgetting: (owner, record, progress) => {
+            noted.push(`${progress.done} of ${progress.total}`)
+            return store.noteForgetting(owner, record, progress)
+          },
           transact: (owner, key, use) =>
             store.transact(owner, key, (tx) =>
               use({
@@ -59,6 +64,7 @@ describe("forgetting a tag", () => {
         })
         assert.strictEqual(world.inFiles(tag.name), 0)
         assert.isAtMost(Math.max(...sizes), 25)
+        assert.deepStrictEqual(noted, [0, 25, 50, 60, 85, 110, 120].map((done) => `${done} of ${2 * count}`))
         const last = new Map((yield* entries).map((entry) => [entry.id, entry]))
         for (let index = 0; index < count; index++) {
           const { after, kind } = last.get(`c-p${index}`) ?? assert.fail(`no candidate ${index}`)

@@ -28,7 +28,7 @@ const requestOnly = Effect.fnUntraced(function*(process: Effect.Success<typeof s
   const at = later(3)
   yield* store.requestForgetting(
     process.capture.ownerOf(integration),
-    { ...ann, state: "erasing", requestedAt: at, doneAt: null },
+    { ...ann, state: "erasing", requestedAt: at, doneAt: null, progress: null },
     { at, command: "forget", target: "", detail: "" }
   )
   yield* process.stop
@@ -113,7 +113,7 @@ describe("forgetting a person", () => {
       const application = { integration, model: "ats.application", id: "a-ann" } as const
       yield* store.requestForgetting(
         process.capture.ownerOf(integration),
-        { ...application, state: "erasing", requestedAt: later(3), doneAt: null },
+        { ...application, state: "erasing", requestedAt: later(3), doneAt: null, progress: null },
         { at: later(3), command: "forget", target: "", detail: "" }
       )
       yield* forgetNow(process, ann)

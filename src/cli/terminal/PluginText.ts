@@ -1,5 +1,6 @@
 /** The terminal output for plugins, dry runs and dead letters. Pure. */
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import type { DeliveryProgress } from "../../domain/DeliveryProgress.ts"
 import type {
   DeadLetterDetailView,
   DeadLetterView,
@@ -74,10 +75,20 @@ const dryRunResultText = (
     ...(failure === null ? requests.length === 0 ? ["  would write nothing"] : [] : [failureText(failure)])
   ].join("\n")
 
-export const replayText = (replay: ReplayView): string => {
-  const { deliveries, dry_run, from, handler, omitted, plugin, results, to } = replay
+export interface Replayed extends ReplayView {
+  /** With --wait. */
+  readonly progress?: DeliveryProgress
+}
+
+export const replayText = (replay: Replayed): string => {
+  const { deliveries, dry_run, from, handler, omitted, plugin, progress, results, to } = replay
   const where = oneLine(`${plugin}/${handler}, positions ${from} to ${to}`)
-  if (!dry_run) return `${formatPlural(deliveries, "delivery", "deliveries")} made for ${where}`
+  if (!dry_run) {
+    const made = `${formatPlural(deliveries, "delivery", "deliveries")} made for ${where}`
+    return progress === undefined
+      ? made
+      : `${made}: ${formatCount(progress.done)} done, ${formatCount(progress.dead)} failed`
+  }
   const writes = results.reduce((sum, { requests }) => sum + requests.length, 0)
   const failing = results.filter(({ failure }) => failure !== null).length
   return [

@@ -31,18 +31,23 @@ export const formatSeconds = (value: number): string => {
     : `${Math.floor(whole / unit)} ${large} ${Math.floor(whole % unit / rest)} ${small}`
 }
 
-/** `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left` */
+/**
+ * `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left`. `secondsLeft`: by default by the rate so far; null while it is
+ * unknown.
+ */
 export const progressLine = (
   name: string,
   done: number,
   total: number,
   elapsedSeconds: number,
-  things = "records"
+  { secondsLeft, things = "records" }: { readonly things?: string; readonly secondsLeft?: number | null } = {}
 ): string => {
   const share = total === 0 ? 1 : Math.min(1, done / total)
   const full = Math.round(share * 24)
   const rate = elapsedSeconds === 0 ? 0 : done / elapsedSeconds
-  const left = share === 1 ? "done" : rate === 0 ? "starting" : `${formatSeconds((total - done) / rate)} left`
+  const byRate = rate === 0 ? null : (total - done) / rate
+  const seconds = secondsLeft === undefined ? byRate : secondsLeft
+  const left = share === 1 ? "done" : seconds === null ? "starting" : `${formatSeconds(seconds)} left`
   return [
     name,
     paint("green", "█".repeat(full)) + paint("gray", "░".repeat(24 - full)),

@@ -14,6 +14,7 @@ import { toMillis } from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { createHash } from "node:crypto"
+import { type IdRange, rangesOf } from "../../domain/DeliveryProgress.ts"
 import {
   type DeadLetter,
   type DeadLetterQuery,
@@ -144,8 +145,8 @@ const logCommand = (
 
 export interface Redriven {
   readonly count: number
-  /** The deliveries that are tried again. */
-  readonly ids: ReadonlyArray<number>
+  /** The ids of the deliveries that are tried again. */
+  readonly ranges: ReadonlyArray<IdRange>
   /** When the first and the last delivery are tried again, our clock, in ms. */
   readonly from: number
   readonly to: number
@@ -197,16 +198,7 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
     })
   }
   yield* logCommand("deadletters.redrive", filter, found, { fresh })
-  return { count, ids: letters.map(({ id }) => id), from, to: dueAt(Math.max(0, parts.length - 1)) }
-})
-
-/** How many of these redriven deliveries are done, are open, and are dead letters again. */
-export const progress = Effect.fn("DeadLetters.progress")(function*(
-  ids: ReadonlyArray<number>
-): Effect.fn.Return<{ readonly done: number; readonly open: number; readonly dead: number }, StoreError, Deliveries> {
-  const unique = [...new Set(ids)]
-  const { dead, open } = yield* (yield* Deliveries).progressOf(unique)
-  return { done: unique.length - open - dead, open, dead }
+  return { count, ranges: rangesOf(letters.map(({ id }) => id)), from, to: dueAt(Math.max(0, parts.length - 1)) }
 })
 
 /** Discards the planned letters for good; the deliveries parked behind them continue. Returns the number of discarded letters. */

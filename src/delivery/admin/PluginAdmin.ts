@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import type { IdRange } from "../../domain/DeliveryProgress.ts"
 import { failureReasons, type HandlerName, type Switch } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { DeliveryStatus } from "../engine/DeliveryEngine.ts"
@@ -88,11 +89,16 @@ export interface ReplayRequest extends HandlerName {
   readonly integration?: string | undefined
 }
 
-export interface ReplayResult {
+export interface SelectedRange {
   readonly deliveries: number
   /** The first and the last position of the range. */
   readonly from: number
   readonly to: number
+}
+
+export interface ReplayResult extends SelectedRange {
+  /** The ids of the deliveries that were made. */
+  readonly ranges: ReadonlyArray<IdRange>
 }
 
 /** Why a delivery failed. */
@@ -128,7 +134,7 @@ export const DryRunDelivery = Schema.Struct({
 })
 export type DryRunDelivery = typeof DryRunDelivery.Type
 
-export interface DryRunResult extends ReplayResult {
+export interface DryRunResult extends SelectedRange {
   readonly results: ReadonlyArray<DryRunDelivery>
   /** Deliveries that were not tried, because they exceed the limit. */
   readonly omitted: number

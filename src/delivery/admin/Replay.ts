@@ -9,6 +9,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { parsePosition } from "../../domain/ChangeEvent.ts"
+import { rangesOf } from "../../domain/DeliveryProgress.ts"
 import { parseInstant } from "../../domain/Watermark.ts"
 import { Deliveries, type NewDelivery } from "../../store/Deliveries.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
@@ -141,11 +142,11 @@ export const replay = Effect.fn("Replay.replay")(function*(
       fresh ? ", fresh" : ""
     }`
   }
-  let count = 0
+  const ids: Array<number> = []
   const create = Effect.fnUntraced(function*(some: ReadonlyArray<NewDelivery>) {
     if (some.length === 0) return
-    count += some.length
-    yield* deliveries.replay(some.map((one) => ({ ...one, fresh: fresh ? `replay-${at}` : null })), action)
+    const made = some.map((one) => ({ ...one, fresh: fresh ? `replay-${at}` : null }))
+    for (const id of yield* deliveries.replay(made, action)) ids.push(id)
   })
   yield* subscription.handler.activation._tag === "Tick"
     ? create(integrations.map((integration) => tickOf(subscription, range, integration, at)))
@@ -155,6 +156,6 @@ export const replay = Effect.fn("Replay.replay")(function*(
       integrations,
       (found) => create(found.flatMap(({ entry, event }) => deliveriesOf([subscription], entry, event, at)))
     )
-  yield* Effect.annotateLogs(Effect.logInfo("operator acted"), { ...action, deliveries: count })
-  return { ...range, deliveries: count }
+  yield* Effect.annotateLogs(Effect.logInfo("operator acted"), { ...action, deliveries: ids.length })
+  return { ...range, deliveries: ids.length, ranges: rangesOf(ids) }
 })

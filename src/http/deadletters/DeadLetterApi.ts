@@ -6,10 +6,11 @@ import * as OpenApi from "effect/http-api/OpenApi"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
+import { rangesPerRequest } from "../../domain/DeliveryProgress.ts"
 import { parseDuration } from "../../domain/DurationText.ts"
 import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, ResolutionMalformed, StoreUnavailable } from "../Problem.ts"
-import { DurationText, Instant, Limit, Model, page, PositiveInt, Time } from "../Schemas.ts"
+import { DurationText, IdRanges, Instant, Limit, Model, page, PositiveInt, Time } from "../Schemas.ts"
 
 export const DeadLetterView = Schema.Struct({
   id: Schema.Number,
@@ -199,8 +200,8 @@ export type PlanView = typeof PlanView.Type
 
 export const RedriveView = Schema.Struct({
   count: Schema.Number,
-  ids: Schema.Array(Schema.Number).annotate({
-    description: "The deliveries that are tried again; `POST /v1/deadletters/progress` tells how far they are"
+  ranges: IdRanges.annotate({
+    description: "Ids of the deliveries that are tried again; `POST /v1/deadletters/progress` tells how far they are"
   }),
   from: Schema.String,
   to: Schema.String
@@ -209,7 +210,7 @@ export type RedriveView = typeof RedriveView.Type
 export const ProgressView = Schema.Struct({
   done: Schema.Number.annotate({ description: "Settled: their handlers are done with them" }),
   open: Schema.Number.annotate({ description: "They wait for their time, or for an earlier delivery, or run" }),
-  dead: Schema.Number.annotate({ description: "Dead letters again" })
+  dead: Schema.Number.annotate({ description: "Dead letters, for a redrive: again" })
 })
 export type ProgressView = typeof ProgressView.Type
 export const DiscardView = Schema.Struct({ count: Schema.Number })
@@ -271,14 +272,15 @@ export const deadLetters = HttpApiGroup.make("deadletters").add(
       "make a new plan."
   ),
   HttpApiEndpoint.post("progress", "/v1/deadletters/progress", {
-    payload: Schema.Struct({ ids: Schema.Array(Schema.Int).check(Schema.isMaxLength(1000)) }).annotate({
-      examples: [{ ids: [17, 18] }]
+    payload: Schema.Struct({ ranges: IdRanges.check(Schema.isMaxLength(rangesPerRequest)) }).annotate({
+      examples: [{ ranges: [{ first: 17, last: 18 }] }]
     }),
     success: ProgressView,
     error: StoreUnavailable
   }).annotate(
     OpenApi.Description,
-    "Counts how many of these deliveries, at most a thousand, are done, open, or dead letters again. Changes nothing."
+    "Counts how many deliveries of a redrive or a replay are done, open, or dead letters. `ranges`: at most a thousand " +
+      "of those that `POST /v1/deadletters/redrive` or `POST /v1/plugins/{plugin}/replay` returned. Changes nothing."
   ),
   HttpApiEndpoint.post("discard", "/v1/deadletters/discard", {
     payload: Schema.Struct(PlannedFields),

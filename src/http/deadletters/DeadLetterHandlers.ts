@@ -127,8 +127,11 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
           StoreError: toStoreUnavailable
         })
       ))
-    .handle("progress", ({ payload: { ids } }) =>
-      Effect.catchTag(DeadLetters.progress(ids), "StoreError", toStoreUnavailable))
+    .handle("progress", ({ payload: { ranges } }) =>
+      Effect.flatMap(Deliveries, ({ progressOf }) =>
+        progressOf(ranges)).pipe(
+          Effect.catchTag("StoreError", toStoreUnavailable)
+        ))
     .handle("discard", ({ payload: { plan, ...filter } }) =>
       DeadLetters.discard(filter, plan).pipe(
         Effect.map((count) => ({ count })),

@@ -62,13 +62,19 @@ export const ForgottenView = Schema.Struct({
   /** `erasing`: some of its data may be left, for example while a handler that has the record is running. */
   state: Schema.Literals(["erasing", "forgotten"]),
   requested_at: Schema.String,
-  done_at: Instant
+  done_at: Instant,
+  /**
+   * How many records the removal has changed: the record itself, and those that repeat it. Null before it has found them, and after it is
+   * complete. Once `done` is `total`, it waits for handlers that have the record in memory.
+   */
+  progress: Schema.NullOr(Schema.Struct({ done: Schema.Number, total: Schema.Number }))
 }).annotate({
   examples: [{
     ...example,
     state: "forgotten",
     requested_at: "2026-03-01T12:00:00.000Z",
-    done_at: "2026-03-01T12:00:02.000Z"
+    done_at: "2026-03-01T12:00:02.000Z",
+    progress: null
   }]
 })
 export type ForgottenView = typeof ForgottenView.Type
@@ -103,6 +109,14 @@ export const forget = HttpApiGroup.make("forget").add(
     OpenApi.Description,
     "Forgets a record: removes it from the store, and its content from the records that repeat it, and never stores " +
       "it again. The removal continues in the background, even after a restart. 409 if the counts have changed since the plan."
+  ),
+  HttpApiEndpoint.post("progress", "/v1/forget/progress", {
+    payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),
+    success: ForgottenView,
+    error: [NotFound, StoreUnavailable]
+  }).annotate(ShowsRecords, true).annotate(
+    OpenApi.Description,
+    "Shows how far the removal of a record is. Changes nothing. 404 if the record is neither forgotten nor being forgotten."
   ),
   HttpApiEndpoint.post("allow", "/v1/forget/allow", {
     payload: Schema.Struct(RecordFields).annotate({ examples: [example] }),

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { Commands } from "../../capture/command/Commands.ts"
 import type { ForgettingRefused } from "../../capture/forget/Forgetting.ts"
+import type { ForgettableRecord } from "../../domain/Forgotten.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { ForgottenRecord } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
@@ -13,13 +14,21 @@ import { formatTimeOrNull } from "../Schemas.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { ForgottenView } from "./ForgetApi.ts"
 
-const viewOf = ({ doneAt, id, integration, model, requestedAt, state }: ForgottenRecord): ForgottenView => ({
+const viewOf = ({ doneAt, id, integration, model, progress, requestedAt, state }: ForgottenRecord): ForgottenView => ({
   integration,
   model,
   id,
   state,
   requested_at: formatTime(requestedAt),
-  done_at: formatTimeOrNull(doneAt)
+  done_at: formatTimeOrNull(doneAt),
+  progress
+})
+
+const isSame = (one: ForgottenRecord, { id, integration, model }: ForgettableRecord): boolean =>
+  one.integration === integration && one.model === model && one.id === id
+
+const notForgotten = new NotFound({
+  detail: "this record is neither forgotten nor being forgotten: `rollcall forget --list` shows all forgotten records"
 })
 
 const problems = {
@@ -50,6 +59,13 @@ export const layer = HttpApiBuilder.group(Api, "forget", (handlers) =>
         forget(record, plan)).pipe(
           Effect.map(viewOf),
           Effect.catchTags(problems)
+        ))
+    .handle("progress", ({ payload }) =>
+      Effect.flatMap(Store, ({ forgotten }) =>
+        forgotten).pipe(
+          Effect.map((records) => records.find((one) => isSame(one, payload))),
+          Effect.flatMap((found) => found === undefined ? Effect.fail(notForgotten) : Effect.succeed(viewOf(found))),
+          Effect.catchTag("StoreError", toStoreUnavailable)
         ))
     .handle("allow", ({ payload }) =>
       Effect.flatMap(Commands, ({ allow }) =>

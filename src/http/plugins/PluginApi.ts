@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { DryRunDelivery, PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { ShowsRecords } from "../audit/ReadAudit.ts"
 import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "../Problem.ts"
-import { Model } from "../Schemas.ts"
+import { IdRanges, Model } from "../Schemas.ts"
 
 export const PluginList = Schema.Struct({
   items: Schema.Array(PluginView),
@@ -75,6 +75,9 @@ export const ReplayView = Schema.Struct({
   handler: Schema.String,
   /** Number of deliveries that were made or, in a dry run, would be made. */
   deliveries: Schema.Number,
+  ranges: IdRanges.annotate({
+    description: "Ids of the deliveries that were made; `POST /v1/deadletters/progress` tells how far they are"
+  }),
   from: Schema.String,
   to: Schema.String,
   /** Dry runs only. */
@@ -87,6 +90,7 @@ export const ReplayView = Schema.Struct({
     plugin: "stage-tags",
     handler: "ats.application.stage_changed",
     deliveries: 1,
+    ranges: [],
     from: "k3v9-1-10400",
     to: "k3v9-1-10482",
     results: [{

@@ -95,14 +95,15 @@ export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
           const plugins = yield* PluginAdmin
           const { identity } = yield* Store
           const request = { ...params, ...range, fresh }
-          const { from, to, deliveries, ...outcome } = dryRun
-            ? yield* plugins.dryRun({ ...request, limit })
+          const { from, to, deliveries, ranges, ...outcome } = dryRun
+            ? { ...(yield* plugins.dryRun({ ...request, limit })), ranges: [] }
             : { ...(yield* plugins.replay(request)), results: [], omitted: 0 }
           return {
             dry_run: dryRun,
             plugin: params.plugin,
             handler: range.handler,
             deliveries,
+            ranges,
             from: formatPosition(identity, from),
             to: formatPosition(identity, to),
             results: outcome.results.map((one) => ({ ...one, position: formatPosition(identity, one.position) })),

@@ -14,7 +14,7 @@ import type { ForgottenRecord } from "../State.ts"
 import type { FoundRow, Store } from "../Store.ts"
 import * as AuditTable from "./AuditTable.ts"
 import { placeOf } from "./Checksum.ts"
-import { codec, type Row } from "./Columns.ts"
+import { codec, json, type Row } from "./Columns.ts"
 import { type ContentCipher, pendingPlace, quarantinePlace } from "./ContentCipher.ts"
 import type * as Fencing from "./Fencing.ts"
 import * as Locks from "./Locks.ts"
@@ -28,7 +28,8 @@ const records = codec<ForgottenRecord>({
   id: "id",
   state: "state",
   requestedAt: "requested_at",
-  doneAt: "done_at"
+  doneAt: "done_at",
+  progress: json("progress")
 })
 
 /** Positions per statement of the search, so that other statements wait only briefly. */
@@ -73,7 +74,13 @@ interface QuarantinedPlace {
 
 type Operations = Pick<
   Store["Service"],
-  "forgotten" | "requestForgetting" | "endForgetting" | "allowForgotten" | "findRows" | "dropQuarantinedCopies"
+  | "forgotten"
+  | "requestForgetting"
+  | "noteForgetting"
+  | "endForgetting"
+  | "allowForgotten"
+  | "findRows"
+  | "dropQuarantinedCopies"
 >
 
 export const make = (
@@ -111,9 +118,16 @@ export const make = (
         ON CONFLICT (integration, model, id) DO NOTHING`
       yield* AuditTable.make(sql).record(action)
     }, sql.withTransaction),
+    noteForgetting: (owner, record, progress) =>
+      fence(owner).pipe(
+        Effect.andThen(sql`UPDATE forgotten SET progress = ${JSON.stringify(progress)} WHERE ${isRecord(record)}`),
+        sql.withTransaction
+      ),
     endForgetting: (owner, record, at) =>
       fence(owner).pipe(
-        Effect.andThen(sql`UPDATE forgotten SET state = 'forgotten', done_at = ${at} WHERE ${isRecord(record)}`),
+        Effect.andThen(
+          sql`UPDATE forgotten SET state = 'forgotten', done_at = ${at}, progress = NULL WHERE ${isRecord(record)}`
+        ),
         sql.withTransaction
       ),
     allowForgotten: Effect.fnUntraced(function*(owner, record, action) {

@@ -32,6 +32,7 @@ import { handlerCircuits } from "./migrations/0019_handler_circuits.ts"
 import { eventTraces } from "./migrations/0020_event_traces.ts"
 import { publications } from "./migrations/0021_publications.ts"
 import { runs } from "./migrations/0022_runs.ts"
+import { forgettingProgress } from "./migrations/0023_forgetting_progress.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -58,7 +59,8 @@ export const migrations = {
   "0019_handler_circuits": handlerCircuits,
   "0020_event_traces": eventTraces,
   "0021_publications": publications,
-  "0022_runs": runs
+  "0022_runs": runs,
+  "0023_forgetting_progress": forgettingProgress
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -161,7 +161,17 @@ describe("the help", () => {
     const helps = {
       plugins: ["new", "list", "show", "on", "off", "stop-writes", "resume-writes", "replay"],
       deadletters: ["list", "show", "plan", "redrive", "discard", "resolve"],
-      "plugins replay": ["--from", "--to", "--integration", "--dry-run", "--fresh", "--limit", "Replay; steps"],
+      "plugins replay": [
+        "--from",
+        "--to",
+        "--integration",
+        "--dry-run",
+        "--fresh",
+        "--limit",
+        "--wait",
+        "--timeout",
+        "Replay, and show"
+      ],
       "deadletters redrive": ["--plan", "--over", "--fresh", "--id", "--yes", "--reason", "Send many again, spread"]
     }
     await Promise.all(

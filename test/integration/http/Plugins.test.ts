@@ -2,7 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import { type AddressInfo, createServer } from "node:net"
 import * as PluginAdmin from "../../../src/delivery/admin/PluginAdmin.ts"
+import { sizeOf } from "../../../src/domain/DeliveryProgress.ts"
 import * as Server from "../../../src/http/Server.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
@@ -334,6 +337,31 @@ describe("a replay", () => {
     }).pipe(using({ plugins: [picky(done)] }))
   })
 
+  it.live("names its deliveries, so that they can be counted until none is open; a dry run makes none", () =>
+    Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      for (const id of ["a", "b", "bad"]) yield* write(id, "{}")
+      yield* delivered
+      const replay = { handler: "ats.tag.created" }
+      const dry = yield* post("/v1/plugins/picky/replay", { ...replay, dryRun: true })
+      assert.deepStrictEqual([dry.body.deliveries, dry.body.ranges], [3, []])
+      yield* post("/v1/plugins/picky/off")
+      const { body: { ranges } } = yield* post("/v1/plugins/picky/replay", replay)
+      assert.strictEqual(sizeOf(ranges), 3)
+      const progress = () => Effect.map(post("/v1/deadletters/progress", { ranges }), ({ body }) => body)
+      assert.deepStrictEqual(yield* progress(), { done: 0, open: 3, dead: 0 })
+      yield* post("/v1/plugins/picky/on")
+      // the replay of `bad` waits behind its dead letter
+      yield* Effect.repeat(progress(), { until: ({ open }) => open === 1, schedule: Schedule.spaced("20 millis") })
+      const letters = (yield* ask("/v1/deadletters")).body.items.map(({ id }: { id: number }) => id)
+      const { plan } = (yield* post("/v1/deadletters/plan", { ids: letters })).body
+      yield* post("/v1/deadletters/discard", { ids: letters, plan })
+      yield* Effect.repeat(progress(), { until: ({ open }) => open === 0, schedule: Schedule.spaced("20 millis") })
+      assert.deepStrictEqual(yield* progress(), { done: 2, open: 0, dead: 1 })
+      const wrong = yield* post("/v1/deadletters/progress", { ranges: [{ first: 2, last: 1 }] })
+      assert.strictEqual(wrong.status, 400)
+    }).pipe(using({ plugins: [picky()] })))
+
   it.live("refuses a range that is not in this log, and says which range is", () =>
     Effect.gen(function*() {
       yield* stream({ phase: "live" })
@@ -363,6 +391,57 @@ describe("a replay", () => {
       assert.deepStrictEqual((yield* refusal({ integration: "l:x" })).slice(0, 2), [404, "not-found"])
       assert.strictEqual((yield* post("/v1/plugins/picky/replay", {})).status, 400)
     }).pipe(using({ plugins: [picky()] })))
+})
+
+describe("rollcall plugins replay", () => {
+  const replay = ["plugins", "replay", "picky", "ats.tag.created"]
+  const rollcall = (url: string, ...args: ReadonlyArray<string>) =>
+    Effect.promise(() => runCommand([...replay, ...args], { ROLLCALL_HTTP_PORT: new URL(url).port }))
+
+  it.live("--wait returns when all deliveries are done, with exit code 1 if one failed", () => {
+    const broken = { is: false }
+    return Effect.gen(function*() {
+      yield* stream({ phase: "live" })
+      for (const id of ["a", "bad"]) yield* write(id, "{}")
+      yield* delivered
+      const { url } = yield* Server.Server
+      const good = yield* rollcall(url, "--wait", "--json")
+      const { progress, ranges } = JSON.parse(good.stdout)
+      assert.deepStrictEqual([good.code, progress, sizeOf(ranges)], [0, { done: 2, open: 0, dead: 0 }, 2])
+      broken.is = true
+      const failing = yield* rollcall(url, "--wait")
+      assert.strictEqual(failing.code, 1)
+      assert.match(failing.stdout, /^2 deliveries made for picky\/ats.tag.created, .*: 1 done, 1 failed\n$/)
+      assert.match(failing.stderr, /1 delivery failed\n.*rollcall deadletters list/)
+      yield* post("/v1/plugins/picky/off")
+      const late = yield* rollcall(url, "--wait", "--timeout", "1 second")
+      assert.strictEqual(late.code, 1)
+      assert.match(late.stderr, /the replay of 2 deliveries was not done within 1s\n.*It continues/)
+      for (const flags of [["--timeout", "1 second"], ["--wait", "--dry-run"]]) {
+        const refused = yield* rollcall(url, ...flags)
+        assert.deepStrictEqual([refused.code, /has no effect/.test(refused.stderr)], [1, true])
+      }
+    }).pipe(using({ plugins: [picky([], broken)] }))
+  })
+
+  it.live("says that some deliveries may have been made if the connection ends before the answer", () =>
+    Effect.gen(function*() {
+      const server = createServer((socket) => socket.once("data", () => socket.destroy()))
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+        () => Effect.sync(() => server.close())
+      )
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const plain = yield* rollcall(url, "--wait")
+      assert.strictEqual(plain.code, 1)
+      assert.match(
+        plain.stderr,
+        /the connection to the process at .* ended .*; some of the deliveries may have been made/
+      )
+      assert.include(plain.stderr, "Run the command again")
+      const fresh = yield* rollcall(url, "--fresh", "--yes")
+      assert.match(fresh.stderr, /`rollcall plugins show picky` shows what waits/)
+    }).pipe(Effect.scoped))
 })
 
 describe("rollcall plugins, rollcall deadletters", () => {

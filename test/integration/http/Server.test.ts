@@ -424,6 +424,7 @@ describe("the overview", () => {
         "/v1/deadletters/{id}/resolve",
         "/v1/forget",
         "/v1/forget/plan",
+        "/v1/forget/progress",
         "/v1/forget/allow",
         "/v1/audit",
         "/v1/audit/reads",

@@ -402,6 +402,7 @@ export class Process {
       requestForgetting: (owner, record, action) =>
         this.#changing("erasing", record, store.requestForgetting(owner, record, action)),
       dropQuarantinedCopies: (...args) => this.#withFailures(store.dropQuarantinedCopies(...args)),
+      noteForgetting: (...args) => this.whileAlive(store.noteForgetting(...args)),
       endForgetting: (owner, record, at) => this.#changing("forgotten", record, store.endForgetting(owner, record, at)),
       allowForgotten: (owner, record, action) =>
         this.#changing("allowed", record, store.allowForgotten(owner, record, action)),

@@ -24,7 +24,8 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "DROP TABLE handler_circuits",
   "ALTER TABLE events DROP COLUMN traceparent",
   "DROP TABLE publications",
-  "DROP TABLE runs"
+  "DROP TABLE runs",
+  "ALTER TABLE forgotten DROP COLUMN progress"
 ]
 
 /** The number of a migration that no version has. */

@@ -13,6 +13,7 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
 import type { Kind } from "../../../domain/ChangeEvent.ts"
+import { sizeOf } from "../../../domain/DeliveryProgress.ts"
 import type { Model } from "../../../domain/Model.ts"
 import { type Backlog, type DeadLetter, dedupKeysOf, type Deliveries, type Switch } from "../../Deliveries.ts"
 import type { OperatorAction } from "../../State.ts"
@@ -50,6 +51,9 @@ const toDeadLetter = (row: DeadRow): DeadLetter => ({
   failure: toFailure(row.failure ?? "null"),
   parked: Number(row.parked)
 })
+
+/** SQLite limits how deep a condition is nested. */
+const rangesPerStatement = 100
 
 /** Means "all" in the key of a switch. */
 const all = ""
@@ -151,18 +155,18 @@ export const make = (
   )
 
   const progressOf: Deliveries["Service"]["progressOf"] = Effect.fnUntraced(
-    function*(ids) {
+    function*(ranges) {
       let [open, dead] = [0, 0]
-      for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
+      for (const some of Arr.chunksOf(ranges, rangesPerStatement)) {
         const rows = yield* sql<{ is_dead: Integer; count: Integer }>`
           SELECT CASE WHEN state = 'dead' THEN 1 ELSE 0 END AS is_dead, count(*) AS count FROM deliveries
-          WHERE id IN ${sql.in(some)} GROUP BY 1`
+          WHERE ${sql.or(some.map(({ first, last }) => sql`id BETWEEN ${first} AND ${last}`))} GROUP BY 1`
         for (const { count, is_dead } of rows) {
           if (Number(is_dead) === 1) dead += Number(count)
           else open += Number(count)
         }
       }
-      return { open, dead }
+      return { done: sizeOf(ranges) - open - dead, open, dead }
     },
     withRetry("progressOf")
   )
@@ -219,7 +223,7 @@ export const make = (
       )).pipe(withRetry("discard"))
 
   const replay: Deliveries["Service"]["replay"] = (deliveries, action) =>
-    insert(deliveries).pipe(Effect.andThen(record(action)), Effect.asVoid, locks.deliveries, withRetry("replay"))
+    insert(deliveries).pipe(Effect.tap(record(action)), locks.deliveries, withRetry("replay"))
 
   // ---- switches
 

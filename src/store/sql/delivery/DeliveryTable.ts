@@ -102,7 +102,7 @@ export const make = (
       : deliveries.filter(({ subject }) => subject._tag === "Tick" || !emptied.has(subject.position))
   })
 
-  /** Inside a transaction: adds deliveries, in their order. */
+  /** Inside a transaction: adds deliveries, in their order, and returns their ids. */
   const insert = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
     const deliveries = yield* withoutEmptied(all)
     const { ahead, now } = yield* DatabaseTime.read(sql)
@@ -122,7 +122,12 @@ export const make = (
         if (blocking.includes(state)) blocked.add(delivery.orderingKey)
       }
     }
-    for (const some of Arr.chunksOf(rows, rowsPerStatement)) yield* sql`INSERT INTO deliveries ${insertion(sql, some)}`
+    const ids: Array<number> = []
+    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+      const added = yield* sql<{ id: Integer }>`INSERT INTO deliveries ${insertion(sql, some)} RETURNING id`
+      for (const { id } of added) ids.push(Number(id))
+    }
+    return ids
   })
 
   // ---- dispatching

@@ -5,21 +5,20 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { TestClock } from "effect/testing"
 import { stripVTControlCharacters } from "node:util"
-import type { ProgressView } from "../http/deadletters/DeadLetterApi.ts"
-import { awaitRedriven, progressOf } from "./RedriveWait.ts"
+import { type DeliveryProgress, rangesOf } from "../domain/DeliveryProgress.ts"
+import { awaitDeliveries, progressOf, type SentDeliveries } from "./DeliveryWait.ts"
 import { withElapsed } from "./Waiting.ts"
 
-const sent = (count: number, seconds: number) => ({
-  count,
-  ids: Array.from({ length: count }, (_, index) => index + 1),
-  from: new Date(0).toISOString(),
-  to: new Date(seconds * 1_000).toISOString()
+const sent = (count: number, seconds: number, kind: SentDeliveries["kind"] = "redrive"): SentDeliveries => ({
+  kind,
+  ranges: [{ first: 1, last: count }],
+  dueAt: seconds * 1_000
 })
 
 /** Waits for deliveries that are as far as these numbers, one per second. The last one stays. */
 const waiting = (
-  redriven: ReturnType<typeof sent>,
-  states: ReadonlyArray<ProgressView>,
+  deliveries: SentDeliveries,
+  states: ReadonlyArray<DeliveryProgress>,
   timeout = Option.none<Duration.Duration>()
 ) =>
   Effect.gen(function*() {
@@ -27,7 +26,7 @@ const waiting = (
     let reads = 0
     const read = Effect.sync(() => states[Math.min(reads++, states.length - 1)]!)
     const show = (text: string) => Effect.sync(() => void shown.push(stripVTControlCharacters(text)))
-    const fiber = yield* Effect.forkChild(Effect.result(awaitRedriven(redriven, { read, show, timeout })), {
+    const fiber = yield* Effect.forkChild(Effect.result(awaitDeliveries(deliveries, { read, show, timeout })), {
       startImmediately: true
     })
     yield* TestClock.adjust("1 minute")
@@ -48,10 +47,20 @@ describe("a redrive with --wait", () => {
       assert.match(shown[1] ?? "", /^redrive .* 50 % {2}2 of 4 deliveries {2}2\/s {2}1 s left, 1 failed again$/)
     }))
 
-  it.effect("shows when the last delivery is due if they are spread", () =>
+  it.effect("shows at least the time until the last delivery is due if they are spread", () =>
     Effect.gen(function*() {
       const { shown } = yield* waiting(sent(2, 600), [{ done: 1, open: 1, dead: 0 }, { done: 2, open: 0, dead: 0 }])
-      assert.match(shown[0] ?? "", /; the last is due in 10 min 0 s$/)
+      assert.match(shown[0] ?? "", / {2}10 min 0 s left$/)
+    }))
+
+  it.effect("names the command, and counts the failures of a replay as such", () =>
+    Effect.gen(function*() {
+      const { shown } = yield* waiting(sent(4, 0, "replay"), [
+        { done: 0, open: 4, dead: 0 },
+        { done: 1, open: 2, dead: 1 },
+        { done: 3, open: 0, dead: 1 }
+      ])
+      assert.match(shown[1] ?? "", /^replay .* 2 of 4 deliveries .* left, 1 failed$/)
     }))
 
   it.effect("fails after the timeout, and says that the deliveries continue", () =>
@@ -66,12 +75,13 @@ describe("a redrive with --wait", () => {
       assert.include(String(error !== null && "hint" in error ? error.hint : ""), "It continues")
     }))
 
-  it.effect("asks for a thousand deliveries at a time, and adds up", () =>
+  it.effect("asks for a thousand ranges at a time, and adds up", () =>
     Effect.gen(function*() {
       const sizes: Array<number> = []
-      const all = yield* progressOf(sent(2_300, 0).ids, (ids) => {
-        sizes.push(ids.length)
-        return Effect.succeed({ done: ids.length - 2, open: 1, dead: 1 })
+      const ranges = rangesOf(Array.from({ length: 2_300 }, (_, index) => 2 * index))
+      const all = yield* progressOf(ranges, (some) => {
+        sizes.push(some.length)
+        return Effect.succeed({ done: some.length - 2, open: 1, dead: 1 })
       })
       assert.deepStrictEqual([sizes, all], [[1_000, 1_000, 300], { done: 2_294, open: 3, dead: 3 }])
     }))

@@ -1,0 +1,76 @@
+/** Waits until the deliveries of a redrive or a replay are done, and counts them. */
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import {
+  type DeliveryProgress,
+  type IdRange,
+  requestsOf,
+  secondsLeft,
+  sizeOf,
+  sumOf
+} from "../domain/DeliveryProgress.ts"
+import type { ApiClient } from "./ApiClient.ts"
+import { CommandError, printProgress } from "./Process.ts"
+import { formatPlural, progressLine } from "./terminal/Tables.ts"
+import { waitFor, type WaitInput, type WaitOptions } from "./Waiting.ts"
+
+/** The sum over all of these deliveries; `count` returns it for the ranges of one request. */
+export const progressOf = <E>(
+  ranges: ReadonlyArray<IdRange>,
+  count: (ranges: ReadonlyArray<IdRange>) => Effect.Effect<DeliveryProgress, E>
+): Effect.Effect<DeliveryProgress, E> => Effect.map(Effect.forEach(requestsOf(ranges), count), sumOf)
+
+export interface SentDeliveries {
+  readonly kind: "redrive" | "replay"
+  readonly ranges: ReadonlyArray<IdRange>
+  /** When the last of them is due, our clock, in ms. */
+  readonly dueAt: number
+}
+
+/** Returns how many are done and how many are dead letters. */
+export const awaitDeliveries = <E extends Error>(
+  { dueAt, kind, ranges }: SentDeliveries,
+  options: WaitOptions<DeliveryProgress, E>
+): Effect.Effect<DeliveryProgress, E | CommandError> =>
+  Effect.gen(function*() {
+    const startedAt = yield* Clock.currentTimeMillis
+    const count = sizeOf(ranges)
+    const failed = kind === "redrive" ? "failed again" : "failed"
+    return yield* waitFor({
+      subject: `the ${kind} of ${formatPlural(count, "delivery", "deliveries")}`,
+      hint:
+        "It continues in the running process: `rollcall status` shows what waits, and `rollcall deadletters list` what failed.",
+      judge: (progress) =>
+        Effect.map(Clock.currentTimeMillis, (now) => {
+          const { dead, done, open } = progress
+          if (open === 0) return null
+          const elapsed = (now - startedAt) / 1_000
+          const due = (dueAt - now) / 1_000
+          const line = progressLine(kind, done + dead, count, elapsed, {
+            things: "deliveries",
+            secondsLeft: secondsLeft(progress, { elapsed, due })
+          })
+          return dead === 0 ? line : `${line}, ${dead} ${failed}`
+        })
+    }, options)
+  })
+
+/** Counts the deliveries once a second, by requests to the running process, and shows the progress unless the output is JSON. */
+export const awaitSent = (
+  client: ApiClient,
+  sent: SentDeliveries,
+  { json, timeout }: Pick<WaitInput, "timeout"> & { readonly json: boolean }
+) => {
+  const read = progressOf(sent.ranges, (ranges) => client.deadletters.progress({ payload: { ranges } }))
+  const show = json ? () => Effect.void : printProgress
+  return Effect.ensuring(awaitDeliveries(sent, { read, show, timeout }), show(""))
+}
+
+/** Fails if deliveries are dead letters. */
+export const verifySent = (progress: DeliveryProgress | undefined, how: string) =>
+  progress === undefined || progress.dead === 0 ? Effect.void : Effect.fail(
+    new CommandError({
+      message: `${formatPlural(progress.dead, "delivery", "deliveries")} ${how}`,
+      hint: "`rollcall deadletters list` shows why."
+    })
+  )

@@ -31,7 +31,7 @@ const maxInProgress = 4
 const retries = { times: 3, schedule: Schedule.jittered(Schedule.exponential("500 millis")) }
 
 /** The address without its query, which may contain a key. */
-const placeOf = (url: string): string => {
+export const placeOf = (url: string): string => {
   const { origin, pathname } = new URL(url)
   return `${origin}${pathname}`
 }

@@ -37,6 +37,7 @@ import { checkAddress, type OwnProcess } from "./AddressCheck.ts"
 import { accountErrors, checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 import { checkFleet } from "./FleetChecks.ts"
 import * as PluginChecks from "./PluginChecks.ts"
+import { checkTelemetry } from "./TelemetryChecks.ts"
 
 /** The configuration to check, with the integrations in which each plugin is on. */
 interface DoctorInput extends Config.Settings {
@@ -250,7 +251,8 @@ const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyAr
   ...Object.entries(input.accounts).map(([name, { url }]) => checkAccountAndIntegrations(input, name, url)),
   checkStoreAndAddress(input),
   ...(input.store._tag === "Sqlite" ? checkFile(input.store.file) : []),
-  ...(input.kafka === null ? [] : [checkKafka(input, input.kafka)])
+  ...(input.kafka === null ? [] : [checkKafka(input, input.kafka)]),
+  checkTelemetry(input.telemetry)
 ]
 
 const colors = { ok: "green", warning: "yellow", problem: "red" } as const

@@ -17,9 +17,10 @@ import { createServer } from "node:http"
 import type { Commands } from "../capture/command/Commands.ts"
 import type { PluginAdmin as PluginControl } from "../delivery/admin/PluginAdmin.ts"
 import { display } from "../domain/Quote.ts"
+import type { BudgetUsage } from "../source/RequestBudget.ts"
 import type { Deliveries } from "../store/Deliveries.ts"
 import type { Processes } from "../store/Processes.ts"
-import type { Store } from "../store/Store.ts"
+import type { Store, StoreError } from "../store/Store.ts"
 import type { StoredSessions } from "../store/StoredSessions.ts"
 import * as AccessControl from "./access/AccessControl.ts"
 import type { AllowedHost, Reachability } from "./access/RequestOrigin.ts"
@@ -58,7 +59,6 @@ import * as RouteNotFound from "./RouteNotFound.ts"
 import * as SchemaHandlers from "./schemas/SchemaHandlers.ts"
 import * as SessionHandlers from "./sessions/SessionHandlers.ts"
 import { OverviewCache } from "./status/OverviewCache.ts"
-import type { AccountUsage } from "./streams/StreamDetail.ts"
 import * as StreamHandlers from "./streams/StreamHandlers.ts"
 import * as TlsFiles from "./tls/TlsFiles.ts"
 import * as UnknownParameters from "./UnknownParameters.ts"
@@ -77,8 +77,8 @@ export interface ServerOptions extends TokenSources {
   readonly storeFolder: string | null
   /** Whether this process adds samples to the history. */
   readonly samples: boolean
-  /** The requests of this process to an account; null if it does not use the account. */
-  readonly usageOf: (account: string) => Effect.Effect<AccountUsage | null>
+  /** The requests of all processes to an account; null if this process does not know the account. */
+  readonly usageOf: (account: string) => Effect.Effect<BudgetUsage | null, StoreError>
   /** Further dependencies of readiness, in addition to the store and the streams. */
   readonly dependencies: ReadonlyArray<HealthHandlers.Dependency>
   /** Override `Limits.defaults`. */

@@ -1,25 +1,21 @@
-/** The accounts of this process, for operators: how many requests each has in flight, and until when the API has paused it. */
+/** The accounts of this process, for operators: the request budget of each, and until when the API has paused it. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import type { SlotUsage } from "./RequestScheduler.ts"
+import type { StoreError } from "../store/StoreError.ts"
+import type { BudgetUsage } from "./RequestBudget.ts"
 
 export class AccountStatus extends Context.Service<AccountStatus, {
   /** Text for operators: the paused accounts and the end of each pause; null if no account is paused. */
   readonly remark: Effect.Effect<string | null>
   /** Null if the account is not configured. */
-  readonly usageOf: (account: string) => Effect.Effect<AccountUsage | null>
+  readonly usageOf: (account: string) => Effect.Effect<BudgetUsage | null, StoreError>
 }>()("rollcall/source/AccountStatus") {}
 
 interface Client {
   readonly pauseLeft: Effect.Effect<Duration.Duration>
-  readonly usage: Effect.Effect<SlotUsage>
-}
-
-export interface AccountUsage extends SlotUsage {
-  /** How long the account sends no request; zero = it is not paused. */
-  readonly pauseLeft: Duration.Duration
+  readonly usage: Effect.Effect<BudgetUsage, StoreError>
 }
 
 export const make = (clients: ReadonlyMap<string, Client>): AccountStatus["Service"] => ({
@@ -36,8 +32,5 @@ export const make = (clients: ReadonlyMap<string, Client>): AccountStatus["Servi
     }
     return remarks.length === 0 ? null : remarks.join("; ")
   }),
-  usageOf: Effect.fnUntraced(function*(account) {
-    const client = clients.get(account)
-    return client === undefined ? null : { ...yield* client.usage, pauseLeft: yield* client.pauseLeft }
-  })
+  usageOf: (account) => clients.get(account)?.usage ?? Effect.succeed(null)
 })

@@ -38,6 +38,22 @@ const sentAt = (of: RequestScheduler.RequestScheduler, integration = "a:1") =>
   Clock.currentTimeMillis.pipe(of.run(integration, "poll"), Effect.forkChild({ startImmediately: true }))
 
 describe("RequestScheduler", () => {
+  it.effect("shows the requests in flight, those that also wait, and the pause of a process that has the whole budget", () =>
+    Effect.gen(function*() {
+      const requests = yield* scheduler(2)
+      const { request } = harness(requests)
+      for (const name of ["a", "b", "c"]) yield* request(name, "poll")
+      assert.deepStrictEqual(yield* requests.usage, {
+        limit: 2,
+        taken: 2,
+        wanted: 3,
+        processes: null,
+        pauseLeft: Duration.zero
+      })
+      yield* requests.pause(Duration.seconds(20))
+      assert.strictEqual(Duration.toMillis((yield* requests.usage).pauseLeft), 20_000)
+    }))
+
   it.effect("serves the most urgent priority first, whatever the order of arrival", () =>
     Effect.gen(function*() {
       const { endAll, request, started } = harness(yield* scheduler())

@@ -25,8 +25,9 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Random from "effect/Random"
 import type * as Scope from "effect/Scope"
+import type { StoreError } from "../store/StoreError.ts"
 import { millisOf } from "./MonotonicClock.ts"
-import { RequestBudget } from "./RequestBudget.ts"
+import { type BudgetUsage, RequestBudget } from "./RequestBudget.ts"
 import { type Priority, SlotWait, type SlotWaitAborted } from "./Source.ts"
 
 export interface RequestScheduler {
@@ -42,7 +43,8 @@ export interface RequestScheduler {
   readonly obstacle: Effect.Effect<"paused" | "expired" | null>
   /** How long the pause still lasts; zero if there is no pause. */
   readonly pauseLeft: Effect.Effect<Duration.Duration>
-  readonly usage: Effect.Effect<SlotUsage>
+  /** The budget of the account, of all processes that share it. */
+  readonly usage: Effect.Effect<BudgetUsage, StoreError>
   /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
   readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
   /**
@@ -50,15 +52,6 @@ export interface RequestScheduler {
    * pause doubles with every such response in a row, from `retryBase` up to a minute, with a jitter of 20 %.
    */
   readonly onRateLimited: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
-}
-
-/** The requests of this process to one account. */
-export interface SlotUsage {
-  readonly inFlight: number
-  /** Requests that wait for a slot. */
-  readonly waiting: number
-  /** How many requests may be in flight now. */
-  readonly limit: number
 }
 
 export interface RequestSchedulerOptions {
@@ -294,11 +287,14 @@ export const make = Effect.fnUntraced(function*(
     updateLiveLimit,
     obstacle: Effect.sync(() => pauseLeft() > 0 ? "paused" : budget.isValid() ? null : "expired"),
     pauseLeft: Effect.sync(() => Duration.millis(Math.max(0, pauseLeft()))),
-    usage: Effect.sync(() => ({
-      inFlight: slotsInUse,
-      waiting,
-      limit: Math.min(Math.floor(limit), budget.slots())
-    })),
+    usage: Effect.map(budget.usage, (shared) =>
+      shared ?? {
+        limit: Math.floor(limit),
+        taken: slotsInUse,
+        wanted: slotsInUse + waiting,
+        processes: null,
+        pauseLeft: Duration.millis(Math.max(0, pauseLeft()))
+      }),
     pause,
     onRateLimited
   }

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { TestClock } from "effect/testing"
@@ -47,6 +48,32 @@ describe("the request budget that processes share", () => {
       yield* (yield* fleet.start("b", 4)).demand(8)
       yield* TestClock.adjust("3 seconds")
       assert.strictEqual(fleet.mostInFlight(from), 3)
+    }))
+
+  it.effect("every process shows the slots of all processes, also one without requests and those of one that is frozen", () =>
+    Effect.gen(function*() {
+      const fleet = yield* Fleet.make(12)
+      const [busy, other, idle] = [yield* fleet.start("a", 8), yield* fleet.start("b", 8), yield* fleet.start("c", 8)]
+      const unused = { limit: 8, taken: 0, wanted: 0, processes: 0, pauseLeft: Duration.zero }
+      assert.deepStrictEqual(yield* idle.scheduler.usage, unused)
+      yield* busy.demand(20)
+      yield* other.demand(20)
+      yield* TestClock.adjust("10 seconds")
+      const usage = yield* idle.scheduler.usage
+      assert.deepInclude(usage, { limit: 8, wanted: 16, processes: 2 })
+      assert.isTrue(fleet.inFlight() <= usage.taken && usage.taken <= 8 && usage.taken > 4, String(usage.taken))
+      assert.deepStrictEqual(yield* busy.scheduler.usage, usage)
+      yield* busy.freeze
+      yield* other.demand(0)
+      yield* TestClock.adjust("12 seconds")
+      assert.deepInclude(yield* idle.scheduler.usage, { wanted: 8, processes: 1 })
+      fleet.refuse(30_000)
+      yield* other.demand(1)
+      yield* TestClock.adjust("5 seconds")
+      assert.isAbove(Duration.toMillis((yield* idle.scheduler.usage).pauseLeft), 20_000)
+      yield* other.demand(0)
+      yield* TestClock.adjust("3 minutes")
+      assert.deepStrictEqual(yield* idle.scheduler.usage, unused)
     }))
 
   it.effect("statements are sent every half a second, whatever the number of requests", () =>

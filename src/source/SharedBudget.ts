@@ -58,7 +58,12 @@ const slotsGauge = Metric.gauge("rollcall_api_slots", {
 const slotsFor = (requests: number, concurrency: number): number => Math.max(0, Math.min(concurrency, 2 * requests - 1))
 
 /** `wake` requests that the next statement is sent no later than a time (ms of the monotonic clock). */
-const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: number) => void) => {
+const makeAccount = (
+  options: BudgetOptions,
+  clock: Clock.Clock,
+  wake: (at: number) => void,
+  { leasesOf }: Pick<RequestLeases["Service"], "leasesOf">
+) => {
   const { account, concurrency, timeout } = options
   const duration = Duration.sum(timeout, Duration.sum(startWindow, margin))
   const longestRequest = Duration.toMillis(Duration.sum(timeout, margin))
@@ -120,7 +125,14 @@ const makeAccount = (options: BudgetOptions, clock: Clock.Clock, wake: (at: numb
     pause: (left) => {
       pausedUntil = Math.max(pausedUntil, now() + Duration.toMillis(left))
       wake(claimedAt + shortInterval)
-    }
+    },
+    usage: Effect.map(leasesOf(account), ({ leases, pauseLeft }) => ({
+      limit: Math.min(concurrency, ...leases.map((lease) => lease.concurrency)),
+      taken: leases.reduce((sum, lease) => sum + lease.slots, 0),
+      wanted: leases.reduce((sum, lease) => sum + lease.wanted, 0),
+      processes: leases.length,
+      pauseLeft
+    }))
   }
 
   return {
@@ -214,7 +226,7 @@ const make = Effect.gen(function*() {
   return RequestBudget.of({
     open: (options) =>
       Effect.sync(() => {
-        const account = makeAccount(options, clock, wake)
+        const account = makeAccount(options, clock, wake, leases)
         accounts.push(account)
         return account.budget
       })

@@ -78,7 +78,8 @@ describe("a list request", () => {
           slots: () => hasSlots ? 1 : 0,
           isValid: () => hasSlots,
           report: () => {},
-          pause: () => {}
+          pause: () => {},
+          usage: Effect.succeed(null)
         })
       }
     })

@@ -7,7 +7,7 @@
 import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
-import type { Share } from "../domain/RequestShare.ts"
+import type { Lease, Share } from "../domain/RequestShare.ts"
 import type { StoreError } from "./Store.ts"
 
 export interface LeaseClaim {
@@ -31,10 +31,18 @@ export interface LeaseResult extends Share {
   readonly pauseLeft: Duration.Duration
 }
 
+/** The leases of an account that have not expired, of all processes. */
+export interface AccountLeases {
+  readonly leases: ReadonlyArray<Pick<Lease, "concurrency" | "slots" | "wanted">>
+  readonly pauseLeft: Duration.Duration
+}
+
 export class RequestLeases extends Context.Service<RequestLeases, {
   /**
    * Reports demand and pauses of this process, and renews its leases. Returns the result for each account. A lease without slots and
    * demand is removed. While nothing changes this is one statement, otherwise one transaction.
    */
   readonly claim: (claims: ReadonlyArray<LeaseClaim>) => Effect.Effect<ReadonlyMap<string, LeaseResult>, StoreError>
+  /** Reads the leases of an account and its pause. */
+  readonly leasesOf: (account: string) => Effect.Effect<AccountLeases, StoreError>
 }>()("rollcall/store/RequestLeases") {}

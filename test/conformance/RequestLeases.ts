@@ -33,10 +33,15 @@ export const requestLeaseSuite = (name: string, place: Place) =>
       const layer = RequestLeaseTable.layer.pipe(Layer.provideMerge(SqlStore.layer), Layer.provideMerge(client))
       const context = yield* Layer.build(Layer.fresh(layer))
       const sql = Context.get(context, SqlClient)
-      const { claim } = Context.get(context, RequestLeases)
+      const { claim, leasesOf } = Context.get(context, RequestLeases)
       return {
         sql,
         claims: claim,
+        leasesOf: Effect.map(leasesOf("default"), ({ leases, pauseLeft }) => ({
+          leases: leases.map(({ concurrency, slots, wanted }) => `${slots} of ${concurrency}, wants ${wanted}`)
+            .toSorted(),
+          pauseLeft: Duration.toMillis(pauseLeft)
+        })),
         claim: (claimed: LeaseClaim) => Effect.map(claim([claimed]), (answers) => answers.get(claimed.account)!),
         /** Lets the database's time pass for all that was written. */
         forward: (millis: number) =>
@@ -183,6 +188,23 @@ export const requestLeaseSuite = (name: string, place: Place) =>
           yield* one!.forward(20_000)
           assert.strictEqual(yield* pauseLeft(one!, "0 seconds"), 0)
           assert.strictEqual(yield* one!.rows, 0)
+        })
+      ))
+
+    it.live("are read by every process: those of all processes until they expire, and the pause", () =>
+      inPlace((one, two, idle) =>
+        Effect.gen(function*() {
+          assert.deepStrictEqual(yield* idle!.leasesOf, { leases: [], pauseLeft: 0 })
+          yield* one!.claims([claimOf(2, 0, { account: "eu" })])
+          yield* grow(one!, 3)
+          yield* two!.claim(claimOf(1, 0, { concurrency: 6, pause: Duration.seconds(30) }))
+          for (const process of [one!, two!, idle!]) {
+            const { leases, pauseLeft } = yield* process.leasesOf
+            assert.deepStrictEqual(leases, ["1 of 6, wants 1", "3 of 8, wants 3"])
+            assert.isTrue(20_000 < pauseLeft && pauseLeft <= 30_000, String(pauseLeft))
+          }
+          yield* one!.forward(60_000)
+          assert.deepStrictEqual(yield* idle!.leasesOf, { leases: [], pauseLeft: 0 })
         })
       ))
 

@@ -1,20 +1,14 @@
 /** One stream in detail: its state as a sentence and its request budget. */
 import * as Duration from "effect/Duration"
+import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { StreamRow } from "../overview/OverviewApi.ts"
 import { rowOf } from "../overview/StreamRows.ts"
 import type { StreamView } from "./StreamApi.ts"
 import type { StreamDetailView } from "./StreamDetailApi.ts"
 
-/** The requests of this process to one account. */
-export interface AccountUsage {
-  readonly inFlight: number
-  readonly waiting: number
-  readonly limit: number
-  readonly pauseLeft: Duration.Duration
-}
-
-const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`
+const count = (number: number, noun: string, several = `${noun}s`): string =>
+  `${number} ${number === 1 ? noun : several}`
 const minuteOf = (time: string | null): string =>
   time === null ? "an unknown time" : `${time.slice(0, 16).replace("T", " ")} UTC`
 const asText = (seconds: number): string => Duration.format(Duration.seconds(Math.max(1, Math.round(seconds))))
@@ -55,19 +49,34 @@ const sentenceOf = (stream: StreamView, { state, target_seconds }: StreamRow): s
     : `Up to date: it is ${asText(freshness)} behind, within its target of ${asText(target_seconds)}.`
 }
 
-const budgetView = (account: string, usage: AccountUsage | null): StreamDetailView["budget"] => {
-  if (usage === null) {
-    const text = "This process does not send requests to the account."
-    return { account, in_flight: null, waiting: null, limit: null, paused_seconds: 0, text }
+const requestsOf = ({ limit, processes, taken, wanted }: BudgetUsage): string => {
+  if (processes === null) {
+    const waiting = wanted - taken
+    return `${count(taken, "request")} in flight of at most ${limit}, and ${
+      waiting === 0 ? "none waits" : `${waiting} wait`
+    }.`
   }
-  const paused = Duration.toSeconds(usage.pauseLeft)
-  const requests = `This process has ${count(usage.inFlight, "request")} in flight, may have ${usage.limit}, and ` +
-    `${usage.waiting === 0 ? "none waits" : `${usage.waiting} wait`}.`
+  return processes === 0
+    ? `No process of the fleet sends requests now; together they may have ${limit} in flight.`
+    : `${count(processes, "process", "processes")} of the fleet ${processes === 1 ? "has" : "have"} ${
+      count(taken, "slot")
+    } of ${limit} for requests, and could use ${wanted}.`
+}
+
+const budgetView = (account: string, usage: BudgetUsage | null): StreamDetailView["budget"] => {
+  if (usage === null) {
+    const text = "This process does not know the account, so it cannot show the requests."
+    return { account, limit: null, taken: null, wanted: null, processes: null, paused_seconds: 0, text }
+  }
+  const { limit, pauseLeft, processes, taken, wanted } = usage
+  const paused = Duration.toSeconds(pauseLeft)
+  const requests = requestsOf(usage)
   return {
     account,
-    in_flight: usage.inFlight,
-    waiting: usage.waiting,
-    limit: usage.limit,
+    limit,
+    taken,
+    wanted,
+    processes,
     paused_seconds: paused,
     text: paused > 0 ? `${requests} The API requested a pause: no request is sent for ${asText(paused)}.` : requests
   }
@@ -78,7 +87,7 @@ export const detailOf = (
   stream: StreamView,
   { account }: StreamState,
   interval: number,
-  usage: AccountUsage | null
+  usage: BudgetUsage | null
 ): StreamDetailView => {
   const row = rowOf(stream, interval)
   return {

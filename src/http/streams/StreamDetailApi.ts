@@ -11,12 +11,23 @@ import { StreamView } from "./StreamApi.ts"
 
 const BudgetView = Schema.Struct({
   account: Schema.String,
-  in_flight: Schema.NullOr(Schema.Number),
-  waiting: Schema.NullOr(Schema.Number),
-  limit: Schema.NullOr(Schema.Number),
+  limit: Schema.NullOr(Schema.Number).annotate({ description: "How many requests may be in flight at once" }),
+  taken: Schema.NullOr(Schema.Number).annotate({
+    description: "Slots of requests that are in flight; in a fleet, the slots that its processes have leased for them"
+  }),
+  wanted: Schema.NullOr(Schema.Number).annotate({
+    description: "Slots that could be used for the requests that are in flight or wait"
+  }),
+  processes: Schema.NullOr(Schema.Number).annotate({
+    description: "How many processes of a fleet have slots or want some; null if one process has the whole budget"
+  }),
   paused_seconds: Schema.Number,
   text: Schema.String
-}).annotate({ description: "The requests of the process that answers, to the account of the stream" })
+}).annotate({
+  description:
+    "The requests of all processes to the account of the stream, the same whichever process answers. The numbers are null if " +
+    "the account is not in the configuration of that process"
+})
 
 export const StreamDetailView = Schema.Struct({
   stream: StreamView,

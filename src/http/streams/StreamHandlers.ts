@@ -7,8 +7,9 @@ import { Commands } from "../../capture/command/Commands.ts"
 import type { StreamCommand } from "../../capture/schedule/StreamCommands.ts"
 import { derivedRegistry, isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
 import { formatTime } from "../../domain/Watermark.ts"
+import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { StreamQuery } from "../../store/State.ts"
-import { Store } from "../../store/Store.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
@@ -16,7 +17,7 @@ import { type StreamPage, streamPage } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import { runsOf } from "./RunHistory.ts"
-import { type AccountUsage, detailOf } from "./StreamDetail.ts"
+import { detailOf } from "./StreamDetail.ts"
 
 const defaultLimit = 100
 
@@ -115,8 +116,8 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
         return { stream: streamName(params), ...report }
       })))
 
-/** `usageOf`: null if this process does not use the account. */
-const detail = (usageOf: (account: string) => Effect.Effect<AccountUsage | null>) =>
+/** `usageOf`: null if this process does not know the account. */
+const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, StoreError>) =>
   HttpApiBuilder.group(
     Api,
     "streamDetail",
@@ -138,5 +139,5 @@ const detail = (usageOf: (account: string) => Effect.Effect<AccountUsage | null>
           }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
   )
 
-export const layer = (usageOf: (account: string) => Effect.Effect<AccountUsage | null>) =>
+export const layer = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, StoreError>) =>
   Layer.mergeAll(streams, commands, detail(usageOf))

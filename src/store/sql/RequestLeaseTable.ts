@@ -110,6 +110,13 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
   })
 
   return {
+    leasesOf: (account) =>
+      withRetry("leasesOf")(
+        Effect.map(read([account]), (seen) => {
+          const { leases, paused } = seen(account)
+          return { leases, pauseLeft: Duration.millis(paused) }
+        })
+      ),
     claim: (claims) =>
       Effect.gen(function*() {
         const accounts = claims.map(({ account }) => account).sort()

@@ -52,6 +52,7 @@ export interface Options {
   readonly plugins?: ReadonlyArray<Plugin<unknown>>
   /** The response of the API to writes of plugins; by default it supports no writes. */
   readonly write?: Source["Service"]["write"]
+  readonly usageOf?: Server.ServerOptions["usageOf"]
 }
 
 const nothingSet = { variables: {}, secrets: new Map(), file: null, faults: [] }
@@ -101,6 +102,7 @@ export const server = (
     storeFolder = null,
     readToken,
     token,
+    usageOf = () => Effect.succeed(null),
     write
   }: Options = {}
 ) =>
@@ -116,7 +118,7 @@ export const server = (
     publishes,
     storeFolder,
     samples: false,
-    usageOf: () => Effect.succeed(null),
+    usageOf,
     checkIntegration: (body) => Config.checkIntegration(nothingSet, ["default", "eu"], body)
   }).pipe(
     Layer.provideMerge(control(api, calls)),

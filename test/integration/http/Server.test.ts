@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { once } from "node:events"
@@ -169,6 +170,32 @@ describe("the overview", () => {
       const { body } = yield* post("/v1/streams/greenhouse:acme/ats.offer/audit")
       assert.match(body.detail, /^stream greenhouse:acme\/ats\.offer does not exist: .*GET \/v1\/streams/)
     }).pipe(using()))
+
+  for (
+    const [processes, taken, text] of [
+      [null, 2, "2 requests in flight of at most 8, and 3 wait."],
+      [1, 1, "1 process of the fleet has 1 slot of 8 for requests, and could use 5."],
+      [3, 7, "3 processes of the fleet have 7 slots of 8 for requests, and could use 5."],
+      [0, 0, "No process of the fleet sends requests now; together they may have 8 in flight."]
+    ] as const
+  ) {
+    it.live(`the page of a stream has the request budget of ${processes ?? "no"} processes`, () =>
+      Effect.gen(function*() {
+        yield* stream({ phase: "live" })
+        const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
+        assert.deepStrictEqual(body.budget, {
+          account: "default",
+          limit: 8,
+          taken,
+          wanted: 5,
+          processes,
+          paused_seconds: 40,
+          text: `${text} The API requested a pause: no request is sent for 40s.`
+        })
+      }).pipe(using({
+        usageOf: () => Effect.succeed({ limit: 8, taken, wanted: 5, processes, pauseLeft: Duration.seconds(40) })
+      })))
+  }
 
   it.live("a running sweep is shown with its rate, and with the time left if the number of records is known", () =>
     Effect.gen(function*() {

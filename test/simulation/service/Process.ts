@@ -350,7 +350,8 @@ export class Process {
     const untilDisposed = Effect.andThen(Deferred.await(this.#disposed), Effect.fail(storeUnavailable))
     const reached: typeof table = {
       // a process that stops returns its slots; a dead one cannot
-      claim: (claims) => this.#dead ? untilDisposed : this.whileAlive(table.claim(claims))
+      claim: (claims) => this.#dead ? untilDisposed : this.whileAlive(table.claim(claims)),
+      leasesOf: (account) => this.whileAlive(table.leasesOf(account))
     }
     return SharedRequests.layer(this.#source(), reached, { setting, slots, time })
   }

@@ -31,7 +31,8 @@ export const layer = (
   { setting, slots, time }: { readonly setting: WorldSettings; readonly slots: number; readonly time: VirtualTime }
 ): Layer.Layer<Source> => {
   const byDatabaseClock: RequestLeases["Service"] = {
-    claim: (claims) => Effect.provideService(leases.claim(claims), Clock.Clock, time.clock(() => 0))
+    claim: (claims) => Effect.provideService(leases.claim(claims), Clock.Clock, time.clock(() => 0)),
+    leasesOf: leases.leasesOf
   }
   return Layer.effect(
     Source,

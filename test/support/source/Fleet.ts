@@ -106,6 +106,8 @@ export const make = Effect.fnUntraced(function*(seed: number) {
       Effect.provide(Context.add(Context.pick(SqlClient)(database), Processes, Processes.of(processes)))
     )
     const overNetwork = RequestLeases.of({
+      leasesOf: (account) =>
+        Effect.provideService(Context.get(table, RequestLeases).leasesOf(account), Clock.Clock, databaseClock),
       claim: Effect.fnUntraced(function*(wanted) {
         claims++
         yield* base.sleep(Duration.millis(network.before))

@@ -124,8 +124,14 @@ const stillDiffering = Effect.fnUntraced(function*(tx: StreamTx, suspects: Reado
   return suspects.filter(({ id, position }) => !pending.has(id) && (heads.get(id)?.position ?? null) === position)
 })
 
-/** Polls, reads and compares the whole list, and polls again, so that changes made during the audit are not reported. */
-export const audit = Effect.fn("Audit.run")(function*(
+/** Adds a line to the audit log. */
+const note = (stream: Stream, tx: StreamTx, detail: string) =>
+  Effect.flatMap(
+    Clock.currentTimeMillis,
+    (at) => tx.audit({ at, command: "streams.audit", target: streamName(stream.key), detail })
+  )
+
+const run = Effect.fn("Audit.run")(function*(
   stream: Stream,
   catchUp: Effect.Effect<void, RunError, Store | Source>
 ): Effect.fn.Return<AuditReport, RunError, Store | Source> {
@@ -142,7 +148,7 @@ export const audit = Effect.fn("Audit.run")(function*(
     differing += found.length
     suspects.push(...found.slice(0, Math.max(0, maxDifferences - suspects.length)))
   }
-  const { run } = yield* readPages(stream, start, {
+  const { run: pass } = yield* readPages(stream, start, {
     priority: "sweep",
     shouldYield: Effect.succeed(false),
     commit: Effect.fnUntraced(function*(run: Run, page: Page) {
@@ -157,13 +163,36 @@ export const audit = Effect.fn("Audit.run")(function*(
     (missing) => Effect.map(transact(stream, (tx) => compareMissing(tx, missing.map(({ id }) => id))), collect)
   )
   yield* catchUp
-  const left = yield* transact(stream, (tx) => stillDiffering(tx, suspects))
   const counts = (yield* store.counts).find((row) => streamName(row) === streamName(stream.key))
+  const outcome = yield* transact(stream, (tx) =>
+    Effect.gen(function*() {
+      const left = yield* stillDiffering(tx, suspects)
+      const all = differing - suspects.length + left.length
+      yield* note(stream, tx, `${all} of ${pass.rowCounts.read} records differ`)
+      return { left, differing: all }
+    }))
   return {
-    read: run.rowCounts.read,
+    read: pass.rowCounts.read,
     pending: counts?.pending ?? {},
     quarantined: counts?.quarantined ?? 0,
-    differing: differing - suspects.length + left.length,
-    differences: left.map(({ id, paths, what }) => ({ id, what, paths }))
+    differing: outcome.differing,
+    differences: outcome.left.map(({ id, paths, what }) => ({ id, what, paths }))
   }
 })
+
+/**
+ * Polls, reads and compares the whole list, and polls again, so that changes made during the audit are not reported. The audit log has the
+ * start, and the outcome unless the process ends before it.
+ */
+export const audit = (
+  stream: Stream,
+  catchUp: Effect.Effect<void, RunError, Store | Source>
+): Effect.Effect<AuditReport, RunError, Store | Source> =>
+  transact(stream, (tx) => note(stream, tx, "started")).pipe(
+    Effect.andThen(
+      Effect.tapError(
+        run(stream, catchUp),
+        () => Effect.ignore(transact(stream, (tx) => note(stream, tx, "not completed")))
+      )
+    )
+  )

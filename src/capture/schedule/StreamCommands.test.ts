@@ -265,6 +265,33 @@ describe("operator commands", () => {
       })
     ))
 
+  it.effect("the audit log has an `audit` when it starts, and its outcome when it ends or fails", () =>
+    running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        const { audit } = yield* Capture
+        yield* TestClock.adjust("10 minutes")
+        const logged = Effect.map(
+          Effect.flatMap(Store, (store) => store.auditLog(10)),
+          (entries) => entries.map(({ command, detail, target }) => [command, target, detail].join(" ")).toReversed()
+        )
+        const entry = (detail: string) => `streams.audit greenhouse:acme/ats.application ${detail}`
+        api.put(start, { id: "a", title: "unannounced" }, { silent: true })
+        api.intercept = (_, answer) => Effect.delay(Effect.succeed(answer), "10 seconds")
+        const auditing = yield* Effect.forkChild(audit(key))
+        yield* TestClock.adjust("1 second")
+        assert.deepStrictEqual(yield* logged, [entry("started")])
+        yield* TestClock.adjust("1 minute")
+        yield* Fiber.join(auditing)
+        assert.deepStrictEqual(yield* logged, [entry("started"), entry("1 of 2 records differ")])
+        api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
+        const failing = yield* Effect.forkChild(Effect.flip(audit(key)))
+        yield* TestClock.adjust("1 minute")
+        yield* Fiber.join(failing)
+        assert.deepStrictEqual((yield* logged).slice(2), [entry("started"), entry("not completed")])
+      })
+    ))
+
   it.effect("a decision is carried out as soon as it is stored, or by the next process if this one ends before (X7)", () =>
     running(
       ["ats.application"],

@@ -95,11 +95,9 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
     .handle("command", ({ params: { command, ...key } }) => runCommand(key, { kind: command }))
     .handle("rewind", ({ params, payload }) => runCommand(params, { kind: "rewind", to: payload.to }))
     .handle("audit", ({ params }) =>
-      Effect.gen(function*() {
-        const { audit } = yield* Commands
-        const { recordAction } = yield* Store
-        const at = yield* Clock.currentTimeMillis
-        const report = yield* audit(params).pipe(
+      Effect.flatMap(Commands, ({ audit }) =>
+        audit(params)).pipe(
+          Effect.map((report) => ({ stream: streamName(params), ...report })),
           Effect.catchTags({
             UnknownStream: () => notFound(params),
             CallError: toCallProblem,
@@ -107,14 +105,7 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
             SourceError: toSourceUnavailable,
             RunAborted: toSourceUnavailable
           })
-        )
-        yield* Effect.catchTag(
-          recordAction({ at, command: "streams.audit", target: streamName(params), detail: "" }),
-          "StoreError",
-          toStoreUnavailable
-        )
-        return { stream: streamName(params), ...report }
-      })))
+        )))
 
 /** `usageOf`: null if this process does not know the account. */
 const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, StoreError>) =>

@@ -95,17 +95,16 @@ const commands = HttpApiBuilder.group(Api, "streamCommands", (handlers) =>
     .handle("command", ({ params: { command, ...key } }) => runCommand(key, { kind: command }))
     .handle("rewind", ({ params, payload }) => runCommand(params, { kind: "rewind", to: payload.to }))
     .handle("audit", ({ params }) =>
-      Effect.flatMap(Commands, ({ audit }) =>
-        audit(params)).pipe(
-          Effect.map((report) => ({ stream: streamName(params), ...report })),
-          Effect.catchTags({
-            UnknownStream: () => notFound(params),
-            CallError: toCallProblem,
-            StoreError: toStoreUnavailable,
-            SourceError: toSourceUnavailable,
-            RunAborted: toSourceUnavailable
-          })
-        )))
+      Effect.flatMap(Commands, ({ audit }) => audit(params)).pipe(
+        Effect.map((report) => ({ stream: streamName(params), ...report })),
+        Effect.catchTags({
+          UnknownStream: () => notFound(params),
+          CallError: toCallProblem,
+          StoreError: toStoreUnavailable,
+          SourceError: toSourceUnavailable,
+          RunAborted: toSourceUnavailable
+        })
+      )))
 
 /** `usageOf`: null if this process does not know the account. */
 const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, StoreError>) =>

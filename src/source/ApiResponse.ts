@@ -14,14 +14,16 @@
  * - JSON is decoded as UTF-8, whatever the `charset` is. Invalid bytes are an error; replacement characters would be
  *   published as content.
  */
+import * as NodeStream from "@effect/platform-node/NodeStream"
+import * as ByteSize from "effect/ByteSize"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Headers from "effect/http/Headers"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
+import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as Stream from "effect/Stream"
 import { isUtf8 } from "node:buffer"
 import { promisify } from "node:util"
 import { gunzip as gunzipWithCallback } from "node:zlib"
@@ -81,24 +83,18 @@ const tooLarge = (maxBytes: number) => {
   return new SourceError({ reason: new Unreadable({ code: null, message, tooLarge: true }) })
 }
 
+/** `response.stream` costs much more: it aborts each request that has already ended. */
 const readBytes = (
   response: HttpClientResponse.HttpClientResponse,
   maxBytes: number
 ): Effect.Effect<Buffer, SourceError | HttpClientError.HttpClientError> =>
-  Effect.suspend(() => {
-    const chunks: Array<Uint8Array> = []
-    let size = 0
-    return response.stream.pipe(
-      Stream.runForEachArray((parts) => {
-        for (const part of parts) {
-          chunks.push(part)
-          size += part.byteLength
-        }
-        return size > maxBytes ? Effect.fail(tooLarge(maxBytes)) : Effect.void
-      }),
-      Effect.map(() => Buffer.concat(chunks, size))
-    )
-  })
+  response.arrayBuffer.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBytes)),
+    Effect.mapError((error) => error.reason.cause instanceof NodeStream.MaxBytesError ? tooLarge(maxBytes) : error),
+    // only the client of Node applies `MaxBodySize`
+    Effect.filterOrFail((bytes) => bytes.byteLength <= maxBytes, () => tooLarge(maxBytes)),
+    Effect.map((bytes) => Buffer.from(bytes))
+  )
 
 const decompress = (bytes: Buffer, maxBytes: number): Effect.Effect<Buffer, SourceError> =>
   bytes[0] === 0x1f && bytes[1] === 0x8b

@@ -96,7 +96,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
    */
   const pageSizes = new Map<string, number>()
 
-  const page: Source["Service"]["page"] = Effect.fn("Source.page")(function*(request: PageRequest) {
+  const page: Source["Service"]["page"] = Effect.fnUntraced(function*(request: PageRequest) {
     const { account, integration, model } = request
     const list = `${integration}/${model}`
     const format = model === "assessment.package" ? ApiResponse.packageList : ApiResponse.listPage
@@ -125,14 +125,14 @@ const make = Effect.fnUntraced(function*(options: Options) {
     }
   })
 
-  const read = Effect.fn("Source.read")(function*<R extends ReadName>(request: ReadRequest<R>) {
+  const read = Effect.fnUntraced(function*<R extends ReadName>(request: ReadRequest<R>) {
     const call = yield* ApiRequest.forRead(request)
     const client = yield* clientOf(request.account)
     const decode = ApiResponse.decoderFor<ReadData<R>>(request.read, readSchemas[request.read])
     return (yield* client.send(call, { decode, maxBytes: maxBytes / 8 })).data
   })
 
-  const write = Effect.fn("Source.write")(function*<W extends WriteName, E>(
+  const write = Effect.fnUntraced(function*<W extends WriteName, E>(
     request: WriteRequest<W>,
     hooks: SendHooks<E>
   ): Effect.fn.Return<WriteData<W>, WriteError | Invalid | E> {
@@ -158,7 +158,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
   )
 })
 
-/** `Source` over HTTP. Requires an `HttpClient` that does not follow redirects. */
+/** `Source` over HTTP. Requires an `HttpClient` that does not follow redirects and reads at most `MaxBodySize` of a body. */
 export const layer = (
   options: Options
 ): Layer.Layer<Source | AccountStatus.AccountStatus, never, HttpClient.HttpClient | RequestBudget> =>

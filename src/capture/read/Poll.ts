@@ -47,7 +47,7 @@ export const poll = (
 ): Effect.Effect<StreamState | null, RunError, Store | Source> =>
   Tracing.inTrace("poll", spanAttributes(stream.key))(pollFrom(stream, known))
 
-const pollFrom = Effect.fn("Poll.run")(function*(stream: Stream, known: StreamState | null) {
+const pollFrom = Effect.fnUntraced(function*(stream: Stream, known: StreamState | null) {
   for (let attempt = 0;; attempt++) {
     const ended = yield* attemptPoll(stream, attempt === 0 ? known : null).pipe(
       // P5: the API rejects an expired cursor; the poll starts again from its first page.

@@ -171,7 +171,7 @@ const loadDelivery = Effect.promise(() =>
 /** Without plugins the delivery engine is not loaded. Handlers use the `HttpClient` for requests to other servers. */
 const pluginsLayer = (
   { plugins, retention }: ResolvedConfig,
-  integrationsReady: Effect.Effect<void>
+  { integrationsReady, takesAll }: { readonly integrationsReady: Effect.Effect<void>; readonly takesAll: boolean }
 ): Layer.Layer<PluginAdmin.PluginAdmin, StoreError, Store | Deliveries | Source | Placement> =>
   plugins.length === 0 ?
     Layer.merge(
@@ -184,7 +184,7 @@ const pluginsLayer = (
     ) :
     Layer.unwrap(Effect.map(loadDelivery, ([{ DeliveryEngine }, { layer }, { watchUncaught }]) =>
       layer(plugins).pipe(
-        Layer.provide(DeliveryEngine.layer({ plugins, retention, integrationsReady })),
+        Layer.provide(DeliveryEngine.layer({ plugins, retention, integrationsReady, retakes: !takesAll })),
         Layer.provide(NodeHttpClient.layerNodeHttp),
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))
@@ -339,7 +339,7 @@ export const pipelineLayer = (plan: ResolvedConfig, { alone }: { readonly alone:
     Layer.provideMerge(captureLayer(plan, takesAll)),
     Layer.merge(Retention.placedLayer({ retention: plan.retention, readers: logReadersOf(plan) })),
     Layer.provideMerge(relayLayer(plan, takesAll)),
-    Layer.provideMerge(pluginsLayer(plan, integrationsReady.await)),
+    Layer.provideMerge(pluginsLayer(plan, { integrationsReady: integrationsReady.await, takesAll })),
     Layer.provideMerge(membershipLayer),
     Layer.provideMerge(takesAll ? Placement.local : Placement.layer)
   )

@@ -6,8 +6,8 @@
  * 2. A store outage loses nothing: attempts that ended during the outage are settled when the store is available again
  *
  * Gotchas
- * - The engine takes ownership of a scope when the scope is placed here. An engine that was replaced in all its shards must not take
- *   over again by a retry.
+ * - The engine takes ownership of a scope when the scope is placed here. An engine that was replaced must not take over again by a
+ *   retry, only in a fleet, and then after a while: see `PlacedScopes`.
  * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else. When a shard moves to another
  *   process, its attempts have less time: see `PlacedScopes`.
  */
@@ -71,6 +71,11 @@ export interface Options {
   readonly integrationsReady?: Effect.Effect<void>
   /** Time between two looks for deliveries that another process has created. Default: 250 ms. */
   readonly pollInterval?: Duration.Duration
+  /**
+   * Whether shards that another process has taken over are taken again while they are placed here. Default: false. In a fleet, that
+   * process had been frozen, or does not belong to the fleet.
+   */
+  readonly retakes?: boolean
 }
 
 /** Time between two checks whether a removed integration has been added again, in ms. */
@@ -90,7 +95,7 @@ export class DeliveryEngine extends Context.Service<DeliveryEngine, {
 }
 
 const make = Effect.fnUntraced(function*(
-  { integrationsReady = Effect.void, plugins, pollInterval = Duration.millis(250), retention }: Options
+  { integrationsReady = Effect.void, plugins, pollInterval = Duration.millis(250), retakes = false, retention }: Options
 ) {
   const pollMillis = Duration.toMillis(pollInterval)
   const store = yield* Store
@@ -116,11 +121,10 @@ const make = Effect.fnUntraced(function*(
   const ifShard = (act: (shard: number) => void) => (scope: string) => {
     if (scope !== dispatchScope) act(shardOfScope(scope))
   }
-  const places = PlacedScopes.make({
-    begin: ifShard(worker.leave),
-    interrupt: ifShard(worker.evict),
-    drop: ifShard(worker.drop)
-  })
+  const places = PlacedScopes.make(
+    { begin: ifShard(worker.leave), interrupt: ifShard(worker.evict), drop: ifShard(worker.drop) },
+    retakes
+  )
 
   // ---- status
 
@@ -180,8 +184,9 @@ const make = Effect.fnUntraced(function*(
 
   /** Another process has taken these scopes over, although they are still placed here: this process was frozen. */
   const lose = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
-    for (const { scope } of owners) {
-      yield* places.lose(scope)
+    for (const owner of owners) {
+      const { scope } = owner
+      yield* places.lose(owner)
       if (scope === dispatchScope) dispatching = null
       else worker.drop(shardOfScope(scope))
     }
@@ -207,7 +212,8 @@ const make = Effect.fnUntraced(function*(
   const takePlacedScopes = Effect.gen(function*() {
     yield* places.take(store.takeOwnerships)
     const owner = places.ownerOf(dispatchScope)
-    if (owner === null) dispatching = null
+    // the scope may have left and come back in the meantime
+    if (owner !== dispatching?.owner) dispatching = null
     if (owner !== null && dispatching === null) {
       const begun = Dispatching.begin({ store, deliveries }, eventCache, owner, { plugins, retention }, attempts)
       dispatching = yield* asDispatcher(owner, begun)
@@ -307,7 +313,7 @@ const make = Effect.fnUntraced(function*(
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
-      const polls = places.hasLostSome() || (dispatching === null && owned.length > 0)
+      const polls = places.awaitsRetake() || (dispatching === null && owned.length > 0)
       const pollAt = polls ? now + pollMillis : Infinity
       return Math.min(next ?? Infinity, worker.wakeAt(now), dispatching?.wakeAt(now) ?? Infinity, recheckAt, pollAt)
     })

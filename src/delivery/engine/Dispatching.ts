@@ -83,6 +83,7 @@ export const begin = Effect.fnUntraced(function*(
   })
 
   return {
+    owner,
     subscriptions,
     position: dispatcher.position,
     positionOf: dispatcher.positionOf,

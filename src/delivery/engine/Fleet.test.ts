@@ -1,10 +1,11 @@
 /** Several engines over one store, each in a process of its own. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as TestClock from "effect/testing/TestClock"
 import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
-import { deliveryScopeOf, dispatchScope, shardOf } from "../../domain/Shard.ts"
+import { deliveryScopeOf, deliveryScopes, dispatchScope, shardOf } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
 const trigger = "ats.application.created"
@@ -138,6 +139,61 @@ describe("deliveries in two processes", () => {
       yield* passTime(6)
       assert.deepStrictEqual(received, ["a1"])
       yield* rig.empty
+    }))
+
+  it.effect("processes that lost all shards to one that is not of the fleet take them back (I10, X9)", () =>
+    Effect.gen(function*() {
+      const received: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.sync(() => received.push(recordId))
+      )
+      const { first, passTime, rig, second } = yield* pair(plugin)
+      yield* rig.store.takeOwnerships([dispatchScope, ...deliveryScopes])
+      yield* rig.append("a1")
+      yield* rig.append("b1", { integration: other })
+      yield* passTime(8)
+      assert.deepStrictEqual(received, [])
+      const states = Effect.all([first.status, second.status]).pipe(Effect.map((all) => all.map(({ state }) => state)))
+      assert.deepStrictEqual(yield* states, ["stopped", "stopped"])
+      yield* passTime(4)
+      assert.deepStrictEqual(received.toSorted(), ["a1", "b1"])
+      assert.deepStrictEqual(yield* states, ["running", "running"])
+      yield* rig.empty
+    }))
+
+  it.effect("a process whose shards leave and return while its database is slow delivers them again (X9, X10)", () =>
+    Effect.gen(function*() {
+      const received: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.sync(() => received.push(recordId))
+      )
+      const { first, passTime, placement, rig } = yield* pair(plugin)
+      const answers = yield* Latch.make(false)
+      let waits = 0
+      rig.beforeClaim = (scopes) => {
+        if (!scopes.includes(scopeOf(acme)) || waits > 0) return Effect.void
+        waits++
+        return answers.await
+      }
+      yield* rig.append("a1")
+      yield* passTime(1)
+      assert.strictEqual(waits, 1)
+      const scopes = placement.names().filter((name) => placement.placeOf(name) === 1)
+      for (const name of scopes) yield* placement.move(name, 2)
+      yield* passTime(3)
+      assert.deepStrictEqual(received, ["a1"])
+      for (const name of scopes) yield* placement.move(name, 1)
+      yield* passTime(3)
+      yield* answers.open
+      yield* rig.append("a2")
+      yield* passTime(2)
+      assert.deepStrictEqual(received, ["a1", "a2"])
+      const { shards, state } = yield* first.status
+      assert.deepStrictEqual([shards, state], [63, "running"])
     }))
 
   describe("a shard that is lost and taken again while an attempt of its earlier term still runs", () => {

@@ -2,9 +2,9 @@
  * The ownership scopes of deliveries that the placement has put into this process. The engine takes new ones together, in one transaction.
  *
  * Gotchas
- * - A process that was frozen just before it took a scope takes it when it resumes, even if the scope is now placed in another process. The
- *   process where the scope is placed therefore takes a lost scope again after `retakeAfterMillis`. A process that has lost all its shards
- *   takes none again: without a common placement, two processes would take the shards from each other forever.
+ * - A process that was frozen just before it took a scope takes it when it resumes, even if the scope is now placed in another process, and a
+ *   process that is not part of the fleet takes all scopes. So a scope that was lost although it is still placed here is taken again
+ *   after `retakeAfterMillis`, if the processes have a common placement. Without one, they would take the scopes from each other forever.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -14,7 +14,6 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
-import { dispatchScope } from "../../domain/Shard.ts"
 import { Placement } from "../../fleet/Placement.ts"
 import type { Owner, Store, StoreError } from "../../store/Store.ts"
 
@@ -51,7 +50,8 @@ export interface Mover {
   readonly drop: (scope: string) => void
 }
 
-export const make = (mover: Mover) => {
+/** `retakes`: whether scopes that were lost are taken again. */
+export const make = (mover: Mover, retakes: boolean) => {
   const places = new Map<string, PlacedScope>()
   const changed = Latch.makeUnsafe(false)
   let isClosed = false
@@ -97,13 +97,6 @@ export const make = (mover: Mover) => {
       return Effect.ensuring(Effect.never, Effect.flatMap(Effect.forkDetach(moveAway(place)), Fiber.await))
     })
 
-  /** Some scopes are lost, but not all shards. */
-  const hasLostSome = () => {
-    const all = [...places.values()]
-    return all.some(({ state }) => state === "lost") &&
-      all.some(({ scope, state }) => scope !== dispatchScope && state !== "lost")
-  }
-
   return {
     register: (scopes: ReadonlyArray<string>): Effect.Effect<void, never, Placement | Scope.Scope> =>
       Effect.flatMap(
@@ -115,8 +108,8 @@ export const make = (mover: Mover) => {
     take: (takeOwnerships: Store["Service"]["takeOwnerships"]): Effect.Effect<void, StoreError> =>
       Effect.flatMap(monotonicMillis, (now) => {
         changed.closeUnsafe()
-        for (const place of hasLostSome() ? places.values() : []) {
-          if (place.state !== "lost" || now - place.lostAt < retakeAfterMillis) continue
+        for (const place of places.values()) {
+          if (!retakes || place.state !== "lost" || now - place.lostAt < retakeAfterMillis) continue
           place.state = "here"
           place.owner = null
         }
@@ -139,16 +132,21 @@ export const make = (mover: Mover) => {
       const place = places.get(scope)
       return place?.state === "here" ? place.owner : null
     },
-    /** Notes that another process has taken over the scope. */
-    lose: (scope: string): Effect.Effect<void> =>
+    /**
+     * Notes that another process has taken over the scope from this owner. While the store was slow, the scope may have left and come
+     * back: then it has another owner, or is not taken yet.
+     */
+    lose: (owner: Owner): Effect.Effect<void> =>
       Effect.map(monotonicMillis, (now) => {
-        const place = places.get(scope)
-        if (place?.state === "here") {
+        const place = places.get(owner.scope)
+        if (place?.owner !== owner) return
+        if (place.state === "here") {
           place.state = "lost"
           place.lostAt = now
-        } else if (place !== undefined) leave(place)
+        } else leave(place)
       }),
-    hasLostSome,
+    /** Whether a scope that was lost will be taken again. */
+    awaitsRetake: (): boolean => retakes && [...places.values()].some(({ state }) => state === "lost"),
     leave,
     /** Returns when a scope has come or is leaving since the last `take`. */
     awaitChange: changed.await,

@@ -358,7 +358,7 @@ export const run = Effect.fnUntraced(function*(size: Size) {
     yield* Effect.forkDetach(
       Layer.buildWithScope(
         Layer.provide(
-          DeliveryEngine.layer({ plugins, retention: Duration.days(7) }),
+          DeliveryEngine.layer({ plugins, retention: Duration.days(7), retakes: fleet !== null }),
           Layer.merge(ports, fleet === null ? Placement.local : placement.layer(id))
         ),
         scope

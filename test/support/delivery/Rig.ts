@@ -152,6 +152,8 @@ export interface Rig {
   failingSwitchReads: number
   /** How many claims still take effect without a response. Each claim that finds a delivery counts it down. */
   lostClaims: number
+  /** Runs before the transaction of each claim, with the scopes of its process. */
+  beforeClaim: (scopes: ReadonlyArray<string>) => Effect.Effect<void>
   /** Waits, in real time, for a condition that does not depend on the test clock. */
   readonly until: {
     (isMet: () => boolean): Effect.Effect<void>
@@ -240,14 +242,14 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     finish: (fence, key, ...rest) => Effect.andThen(removeIntent(key), deliveries.finish(fence, key, ...rest)),
     withdraw: (fence, key) => Effect.andThen(removeIntent(key), deliveries.withdraw(fence, key)),
     switchedOff: Effect.suspend(() => rig.failingSwitchReads-- > 0 ? Effect.fail(unavailable) : deliveries.switchedOff),
-    settleAndClaim: (...args) =>
-      Effect.tap(
-        deliveries.settleAndClaim(...args),
-        ({ claimed }) => {
+    settleAndClaim: (owners, ...args) =>
+      Effect.suspend(() => rig.beforeClaim(owners.map(({ scope }) => scope))).pipe(
+        Effect.andThen(deliveries.settleAndClaim(owners, ...args)),
+        Effect.tap(({ claimed }) => {
           if (claimed.length === 0 || rig.lostClaims === 0) return Effect.void
           rig.lostClaims--
           return Effect.fail(unavailable)
-        }
+        })
       )
   })
 
@@ -255,16 +257,21 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     function*(
       plugins: ReadonlyArray<Plugin<unknown>>,
       integrationsReady: Effect.Effect<void>,
-      placement: Layer.Layer<Placement> = Placement.local
+      fleet: Layer.Layer<Placement> | null = null
     ) {
       const own = yield* Scope.fork(scope)
       const built = yield* Layer.buildWithScope(
         PluginAdminLayer.layer(plugins).pipe(
           Layer.provide(Layer.succeed(Deliveries, watched)),
           Layer.provideMerge(
-            DeliveryEngine.layer({ plugins, retention: Duration.days(7), integrationsReady }).pipe(
+            DeliveryEngine.layer({
+              plugins,
+              retention: Duration.days(7),
+              integrationsReady,
+              retakes: fleet !== null
+            }).pipe(
               Layer.provide(Layer.succeed(Deliveries, tracked)),
-              Layer.provide(placement)
+              Layer.provide(fleet ?? Placement.local)
             )
           ),
           Layer.provide(Layer.merge(Layer.succeedContext(services), fakes(script, sent, reads, source)))
@@ -284,6 +291,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     intents,
     failingSwitchReads: 0,
     lostClaims: 0,
+    beforeClaim: () => Effect.void,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),
     dead: (count) => until(() => deliveries.deadLetters({ limit: 1000 }), (letters) => letters.length === count),

@@ -65,7 +65,7 @@ const layers: ReadonlyArray<Layer> = [
     files: /^publish\//,
     imports: [...ports, "domain", "api", "schema"],
     packages:
-      /^(kafkajs|@platformatic\/kafka|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|net|tls|util|zlib))$/
+      /^(kafkajs|@platformatic\/kafka|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|module|net|tls|util|zlib))$/
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "fleet", files: /^fleet\//, imports: [...ports, "domain"], packages: none },

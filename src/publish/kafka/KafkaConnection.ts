@@ -26,6 +26,7 @@ import {
   timeouts
 } from "./driver/Driver.ts"
 import * as KafkaJsProducer from "./driver/KafkaJsProducer.ts"
+import "./driver/KafkaJsTimers.ts"
 import { toSinkError } from "./KafkaErrors.ts"
 import { readTls, type TlsOptions } from "./KafkaTls.ts"
 import * as OAuthToken from "./OAuthToken.ts"

@@ -80,6 +80,36 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     )
 
     test(
+      "count in the hour's budget once, although the clocks of two processes differ or the clock is set back (W4)",
+      Effect.gen(function*() {
+        const { deliveries, fence, intent, write } = yield* attempting
+        const hour = 3_600_000
+        const clock = yield* Clock.Clock
+        // the test clock would run the background work of all these hours
+        const clockAt = (time: number): Clock.Clock =>
+          Object.assign(Object.create(clock), {
+            currentTimeMillisUnsafe: () => time,
+            currentTimeMillis: Effect.succeed(time)
+          })
+        const beginAt = (time: number, step: string) =>
+          deliveries.begin(fence, { ...intent, step, write }).pipe(
+            Effect.provideService(Clock.Clock, clockAt(time)),
+            Effect.map(({ _tag }) => _tag)
+          )
+        const found = [
+          yield* beginAt(10 * hour + 10_000, "a"),
+          yield* beginAt(10 * hour - 20_000, "b"),
+          yield* beginAt(10 * hour + 20_000, "c"),
+          yield* beginAt(10 * hour - 10_000, "d"),
+          yield* beginAt(11 * hour, "e"),
+          // the clock had been wrong by more than an hour
+          yield* beginAt(2 * hour, "f")
+        ]
+        assert.deepStrictEqual(found, ["Begun", "Begun", "BudgetExhausted", "BudgetExhausted", "Begun", "Begun"])
+      })
+    )
+
+    test(
       "are kept as long as their delivery; steps with `keepForever` are kept longer",
       Effect.gen(function*() {
         const { deliveries, fence, settle, step } = yield* attempting

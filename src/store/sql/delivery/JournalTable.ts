@@ -92,17 +92,23 @@ export const make = (
     result: cipher.seal(stepPlace(handler, step), details.result)
   })
 
-  /** Counts one more write in the hour; false if the hour's budget is used up. */
+  /**
+   * Counts one more write in the hour; false if the hour's budget is used up. A write by a clock that is behind, of another process or
+   * after it was set back, counts in the hour that has already begun: otherwise each change between the hours would begin the budget
+   * again   (W4).
+   */
   const spend = Effect.fnUntraced(
     function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, hour: number) {
       const row = { plugin: write.plugin, integration, hour, writes: 1 }
       if (write.perHour === null) return true
       if (write.perHour < 1) return false
+      const hasBegun = sql.literal("write_budgets.hour IN (excluded.hour, excluded.hour + 1)")
       const spent = yield* sql`INSERT INTO write_budgets ${
         sql.insert(row)
       } ON CONFLICT (plugin, integration) DO UPDATE SET
-        writes = CASE WHEN write_budgets.hour = excluded.hour THEN write_budgets.writes + 1 ELSE 1 END, hour = excluded.hour
-        WHERE write_budgets.hour <> excluded.hour OR write_budgets.writes < ${write.perHour} RETURNING writes`
+        writes = CASE WHEN ${hasBegun} THEN write_budgets.writes + 1 ELSE 1 END,
+        hour = CASE WHEN ${hasBegun} THEN write_budgets.hour ELSE excluded.hour END
+        WHERE NOT (${hasBegun}) OR write_budgets.writes < ${write.perHour} RETURNING writes`
       return spent.length > 0
     }
   )

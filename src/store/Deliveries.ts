@@ -415,9 +415,13 @@ export class Deliveries extends Context.Service<
     // attempting
     /**
      * A new owner of shards must call this first. Deliveries of these shards that were running for an earlier owner are due again
-     * (batches keep their members), and their claims are counted as crashes. Returns the owners that have been replaced since.
+     * (batches keep their members), and their claims are counted as crashes. `continued`: the owners among these of which the earlier
+     * owner is the same process, which has not crashed. Returns the owners that have been replaced since.
      */
-    readonly takeShards: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
+    readonly takeShards: (
+      owners: ReadonlyArray<Owner>,
+      continued?: ReadonlyArray<Owner>
+    ) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
     /**
      * In one transaction: settles the attempts that have ended, then claims due deliveries. Ignores deliveries of other shards than those
      * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them. For a handler whose circuit is

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { deliveryScopeOf, shardOf } from "../../src/domain/Shard.ts"
 import { type Claimed, type Deliveries, isolateAfterCrashes } from "../../src/store/Deliveries.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { failedAttempt, placesOf, setup } from "./Deliveries.ts"
@@ -38,6 +39,22 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
         assert.deepStrictEqual(crashesOf(yield* claim), ["a1", "b0", "c0", "d0"])
         yield* open(owner)
         assert.deepStrictEqual(crashesOf(yield* claim), ["a2", "b1", "c1", "d1"])
+      })
+    )
+
+    test(
+      "a claim counts as a crash, except in a shard that its own process takes again (L21)",
+      Effect.gen(function*() {
+        const { claim, deliveries, dispatch, made, owner, owners } = yield* setup(["a"])
+        yield* dispatch(owner, [{ ...made("b", 2), integration: "lever:beta" }], 2)
+        yield* claim
+        const acme = owners.filter(({ scope }) => scope === deliveryScopeOf(shardOf("greenhouse:acme")))
+        yield* deliveries.takeShards(owners, acme)
+        assert.deepStrictEqual(crashesOf(yield* claim), ["a0", "b1"])
+        yield* deliveries.takeShards(owners, owners)
+        assert.deepStrictEqual(crashesOf(yield* claim), ["a0", "b1"])
+        yield* deliveries.takeShards(owners)
+        assert.deepStrictEqual(crashesOf(yield* claim), ["a1", "b2"])
       })
     )
 

@@ -208,6 +208,9 @@ const make = Effect.fnUntraced(function*(
     for (const subscription of Dispatching.subscriptionsOf(plugins, registered)) worker.subscribe(subscription)
   }
 
+  /** The last epoch of each shard that this process has owned. */
+  const lastEpochs = new Map<string, number>()
+
   /** Takes ownership of the scopes that have been placed here. */
   const takePlacedScopes = Effect.gen(function*() {
     yield* places.take(store.takeOwnerships)
@@ -224,9 +227,14 @@ const make = Effect.fnUntraced(function*(
       return owner === null ? [] : [owner]
     })
     if (taken.length === 0) return
-    const lost = yield* deliveries.takeShards(taken)
+    const lost = yield* deliveries.takeShards(
+      taken,
+      taken.filter(({ epoch, scope }) => lastEpochs.get(scope) === epoch - 1)
+    )
     for (const owner of taken) {
-      if (!lost.includes(owner) && places.ownerOf(owner.scope) === owner) worker.addShard(owner)
+      if (lost.includes(owner)) continue
+      lastEpochs.set(owner.scope, owner.epoch)
+      if (places.ownerOf(owner.scope) === owner) worker.addShard(owner)
     }
     yield* lose(lost)
   })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
+import { acme, make, type Rig, unavailable } from "../../../test/support/delivery/Rig.ts"
 import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
 import { deliveryScopeOf, deliveryScopes, dispatchScope, shardOf } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -194,6 +194,34 @@ describe("deliveries in two processes", () => {
       assert.deepStrictEqual(received, ["a1", "a2"])
       const { shards, state } = yield* first.status
       assert.deepStrictEqual([shards, state], [63, "running"])
+    }))
+
+  it.effect("a shard that leaves and returns while its database is unavailable counts no crash for its attempts (X9, X10)", () =>
+    Effect.gen(function*() {
+      const started: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        { timeout: "10 minutes" },
+        ({ recordId }) => Effect.andThen(Effect.sync(() => started.push(recordId)), Effect.sleep("1 minute"))
+      )
+      const { move, passTime, rig } = yield* pair(plugin)
+      yield* rig.append("a1")
+      yield* passTime(1)
+      let isDown = false
+      rig.beforeClaim = () => isDown ? Effect.fail(unavailable) : Effect.void
+      for (let times = 1; times <= 5; times++) {
+        assert.strictEqual(started.length, times)
+        isDown = true
+        // a shard that no other process has taken in the meantime
+        yield* move(acme, 3)
+        yield* passTime(3)
+        isDown = false
+        yield* move(acme, 1)
+        yield* passTime(2)
+      }
+      assert.deepStrictEqual(yield* rig.deliveries.deadLetters({ limit: 10 }), [])
+      yield* passTime(61)
+      yield* rig.empty
     }))
 
   describe("a shard that is lost and taken again while an attempt of its earlier term still runs", () => {

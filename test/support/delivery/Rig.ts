@@ -50,6 +50,8 @@ export const notSent = Effect.fail(
 export const rateLimited = (retryAfter: number) =>
   Effect.fail(new WriteError({ reason: new SourcePort.RateLimited({ code: null, message: "slow down", retryAfter }) }))
 
+export const unavailable = new StoreError({ reason: new Unavailable({ operation: "switchedOff", cause: null }) })
+
 export interface Script {
   answer: AnswerWrite
   /** Applications that the API lists, regardless of the filter. */
@@ -153,7 +155,7 @@ export interface Rig {
   /** How many claims still take effect without a response. Each claim that finds a delivery counts it down. */
   lostClaims: number
   /** Runs before the transaction of each claim, with the scopes of its process. */
-  beforeClaim: (scopes: ReadonlyArray<string>) => Effect.Effect<void>
+  beforeClaim: (scopes: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** Waits, in real time, for a condition that does not depend on the test clock. */
   readonly until: {
     (isMet: () => boolean): Effect.Effect<void>
@@ -229,7 +231,6 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     }
   })
 
-  const unavailable = new StoreError({ reason: new Unavailable({ operation: "switchedOff", cause: null }) })
   const intents = new Set<string>()
   const removeIntent = (key: StepKey) => Effect.sync(() => void intents.delete(key.step))
   const tracked = Deliveries.of({

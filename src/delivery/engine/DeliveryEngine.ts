@@ -172,7 +172,8 @@ const make = Effect.fnUntraced(function*(
     if (lost?.owner != null && shards.every(({ state }) => state === "lost")) {
       return yield* report(new StoreError({ reason: new Fenced(lost.owner) }))
     }
-    const { drainedPosition } = yield* SubscriptionRef.get(status)
+    const { drainedPosition, state } = yield* SubscriptionRef.get(status)
+    if (state === "stopped") yield* Effect.logInfo("delivering again")
     yield* SubscriptionRef.set(status, {
       state: "running",
       reason: null,

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { run, violations } from "../../../test/support/delivery/Restarts.ts"
 import { seeds } from "../../../test/support/Runs.ts"
 
-const fleet = { processes: 3, moveChance: 0.02, freezeChance: 0.06 }
+const fleet = { processes: 3, moveChance: 0.02, freezeChance: 0.06, slowChance: 0.1 }
 
 describe("plugins in several processes between which shards move", () => {
   for (const seed of seeds(1, [4, 2, 1])) {
@@ -14,6 +14,7 @@ describe("plugins in several processes between which shards move", () => {
         assert.deepStrictEqual(violations(result), [])
         assert.isAbove(result.moves, 100)
         assert.isAbove(result.freezes, 0)
+        assert.isAbove(result.slow, 0)
       }))
   }
 })

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
 import { acme, make, type Rig, unavailable } from "../../../test/support/delivery/Rig.ts"
 import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
@@ -141,8 +142,9 @@ describe("deliveries in two processes", () => {
       yield* rig.empty
     }))
 
-  it.effect("processes that lost all shards to one that is not of the fleet take them back (I10, X9)", () =>
-    Effect.gen(function*() {
+  it.effect("processes that lost all shards to one that is not of the fleet take them back (I10, X9)", () => {
+    const logged: Array<string> = []
+    return Effect.gen(function*() {
       const received: Array<string> = []
       const plugin = Plugin.make("p").with({ from: "oldest" }).on(
         trigger,
@@ -160,8 +162,10 @@ describe("deliveries in two processes", () => {
       yield* passTime(4)
       assert.deepStrictEqual(received.toSorted(), ["a1", "b1"])
       assert.deepStrictEqual(yield* states, ["running", "running"])
+      assert.lengthOf(logged.filter((line) => line === "delivering again"), 2)
       yield* rig.empty
-    }))
+    }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(String(message)))])))
+  })
 
   it.effect("a process whose shards leave and return while its database is slow delivers them again (X9, X10)", () =>
     Effect.gen(function*() {

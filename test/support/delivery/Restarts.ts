@@ -41,8 +41,16 @@ export interface Size {
   readonly crashChance: number
   /** An operator truthfully resolves every unknown outcome. */
   readonly resolvesOutcomes?: boolean
-  /** Several processes that share the store, and the chances per round that a shard moves and that a process freezes for a while. */
-  readonly fleet?: { readonly processes: number; readonly moveChance: number; readonly freezeChance: number }
+  /**
+   * Several processes that share the store, and the chances per round that a shard moves, that a process freezes for a while, and that the
+   * store does not answer a process for a while.
+   */
+  readonly fleet?: {
+    readonly processes: number
+    readonly moveChance: number
+    readonly freezeChance: number
+    readonly slowChance: number
+  }
 }
 
 const integrations = ["greenhouse:acme", "lever:beta"]
@@ -294,6 +302,8 @@ export interface RunResult {
   readonly crashes: number
   readonly moves: number
   readonly freezes: number
+  /** How often the store did not answer a process for a while. */
+  readonly slow: number
   /** Unknown outcomes that were resolved. */
   readonly resolved: number
 }
@@ -326,12 +336,14 @@ export const run = Effect.fnUntraced(function*(size: Size) {
   let started = 0
   let moves = 0
   let freezes = 0
+  let slow = 0
 
   const begin = Effect.gen(function*() {
     const id = started++
     let hasCrashed = false
     const crashed = yield* Deferred.make<void>()
     const awake = Latch.makeUnsafe(true)
+    const answers = Latch.makeUnsafe(true)
     const lifetime = {
       step: () => {
         if (!hasCrashed && random.next() < crashChance) {
@@ -347,9 +359,10 @@ export const run = Effect.fnUntraced(function*(size: Size) {
     const client = HttpClient.make((request) =>
       Effect.succeed(HttpClientResponse.fromWeb(request, new Response(null, { status: 200 })))
     )
+    const withStore = { ...lifetime, awake: Effect.andThen(answers.await, awake.await) }
     const ports = Layer.mergeAll(
-      Layer.succeed(Store, withCrashes(store, lifetime)),
-      Layer.succeed(Deliveries, withCrashes(deliveries, lifetime)),
+      Layer.succeed(Store, withCrashes(store, withStore)),
+      Layer.succeed(Deliveries, withCrashes(deliveries, withStore)),
       Layer.succeed(SourcePort.Source, source),
       Layer.succeed(HttpClient.HttpClient, client)
     )
@@ -364,7 +377,7 @@ export const run = Effect.fnUntraced(function*(size: Size) {
         scope
       )
     )
-    return { id, awake, hasCrashed: () => hasCrashed }
+    return { id, awake, answers, hasCrashed: () => hasCrashed }
   })
 
   const append = (some: ReadonlyArray<Change>) =>
@@ -404,9 +417,15 @@ export const run = Effect.fnUntraced(function*(size: Size) {
       yield* placement.move(name, oneOf(awake).id)
     }
   })
-  const disturb = Effect.fnUntraced(function*({ freezeChance, moveChance }: NonNullable<Size["fleet"]>) {
+  const disturb = Effect.fnUntraced(function*({ freezeChance, moveChance, slowChance }: NonNullable<Size["fleet"]>) {
     yield* moveSome(crashChance === 0 ? 0 : moveChance)
     for (const process of processes) {
+      if (!process.answers.isOpen()) {
+        if (random.next() < 0.3) yield* process.answers.open
+      } else if (crashChance > 0 && random.next() < slowChance) {
+        slow++
+        yield* process.answers.close
+      }
       if (!process.awake.isOpen()) {
         // others have run its shards for a while, before it finds out
         if (random.next() < 0.3) {
@@ -489,6 +508,7 @@ export const run = Effect.fnUntraced(function*(size: Size) {
     crashes,
     moves,
     freezes,
+    slow,
     resolved
   }
   return result

@@ -302,7 +302,7 @@ export interface RunResult {
   readonly crashes: number
   readonly moves: number
   readonly freezes: number
-  /** How often the store did not answer a process for a while. */
+  /** The number of times that the store did not answer a process for a while. */
   readonly slow: number
   /** Unknown outcomes that were resolved. */
   readonly resolved: number

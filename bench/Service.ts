@@ -2,6 +2,7 @@
 import { mkdtemp, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { Kafka } from "./Kafka.ts"
 import { type Line, Process } from "./Process.ts"
 
 /** The stream that most benchmarks read. */
@@ -50,6 +51,12 @@ export const settingsFor = (store: Folder | string, originUrl: string): Readonly
   ROLLCALL_LOG_FORMAT: "json"
 })
 
+/** Settings of a service that publishes to this topic. */
+export const kafkaSettings = ({ brokers }: Pick<Kafka, "brokers">, topic: string) => ({
+  KAFKA_BROKERS: brokers,
+  ROLLCALL_TOPIC: topic
+})
+
 export class Service {
   readonly process: Process
   /** Base address of its operating API. */
@@ -84,6 +91,12 @@ export class Service {
       headers: { "content-type": "application/json" }
     })
     if (!response.ok) throw new Error(`${name}: ${response.status} ${await response.text()}`)
+  }
+
+  /** Runs a sweep; returns the line that reports its end. */
+  async sweep(): Promise<Line> {
+    await this.command("sweep")
+    return await this.logged("sweep complete")
   }
 
   /** A gauge of its metrics; 0 if there is none yet. */

@@ -5,7 +5,7 @@ import type { Run } from "../Section.ts"
 import { type Folder, Service, settingsFor } from "../Service.ts"
 
 /** Seconds from the first request to the line. */
-export const secondsUntil = async (origin: RunningOrigin, line: Pick<Line, "at">): Promise<number> =>
+const secondsUntil = async (origin: RunningOrigin, line: Pick<Line, "at">): Promise<number> =>
   (line.at - (await origin.counts()).firstAt) / 1000
 
 /** A program that ends by itself and prints its cost. */

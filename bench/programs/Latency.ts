@@ -15,7 +15,7 @@ import type { AddressInfo } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { pageSizeLimits } from "../../src/api/Lists.ts"
 import { World } from "../../src/sandbox/world/World.ts"
-import { Folder, Service, settingsFor } from "../Service.ts"
+import { Folder, kafkaSettings, Service, settingsFor } from "../Service.ts"
 import { quantile } from "../Table.ts"
 
 const [brokers, topic, rate, seconds] = process.argv.slice(2) as [string, string, string, string]
@@ -81,8 +81,7 @@ const consumer = new kafkajs.Kafka({ brokers: brokers.split(","), logLevel: kafk
     ROLLCALL_MODELS: "ats.tag",
     ROLLCALL_INTERVAL: "1 second",
     ROLLCALL_OVERLAP_MIN: "2 seconds",
-    KAFKA_BROKERS: brokers,
-    ROLLCALL_TOPIC: topic
+    ...kafkaSettings({ brokers }, topic)
   })
   await service.logged("backfill complete")
   await consumer.connect()

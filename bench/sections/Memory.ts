@@ -1,5 +1,5 @@
 /** Memory of one stream by its number of records, and the cost of a large stream of small records. */
-import { readWithoutKafka, secondsUntil } from "../contenders/Contenders.ts"
+import { costUntil, readWithoutKafka } from "../contenders/Contenders.ts"
 import type { Form } from "../origin/Applications.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import type { Options, Run, Section } from "../Section.ts"
@@ -14,14 +14,7 @@ const readAndSweep = async (records: number, form: Form): Promise<Run> => {
   const bytes = { bytesPerRecord: (await folder.storeBytes()) / records }
   await origin.resetCounts()
   await using service = await Service.start(settingsFor(folder, origin.url))
-  await service.command("sweep")
-  const line = await service.logged("sweep complete")
-  const sweep = {
-    records,
-    seconds: await secondsUntil(origin, line),
-    cpuSeconds: line.cpuSeconds,
-    peakMegabytes: service.process.peakMegabytes
-  }
+  const sweep = { ...await costUntil(origin, service, await service.sweep()), records }
   return { ...named("read", { ...read, ...bytes }), ...named("sweep", sweep) }
 }
 

@@ -2,7 +2,7 @@
 import { runScript } from "../contenders/Contenders.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import type { Options, Run, Section } from "../Section.ts"
-import { Service, settingsFor } from "../Service.ts"
+import { kafkaSettings, Service, settingsFor } from "../Service.ts"
 import {
   column,
   cpuColumn,
@@ -29,8 +29,7 @@ const measure = async (options: Options) => {
     {
       await using service = await Service.start({
         ...settingsFor(await postgres.database(), origin.url),
-        KAFKA_BROKERS: kafka.brokers,
-        ROLLCALL_TOPIC: topic
+        ...kafkaSettings(kafka, topic)
       })
       const read = await untilInKafka(origin, service, kafka, topic, records)
       measured.push({ ...named("script", script), ...named("service", read) })

@@ -7,7 +7,7 @@ import type { Kafka } from "../Kafka.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import { readProfiles } from "../Profile.ts"
 import type { Options, Profile, Run, Section } from "../Section.ts"
-import { Folder, Service, settingsFor } from "../Service.ts"
+import { Folder, kafkaSettings, Service, settingsFor } from "../Service.ts"
 import {
   column,
   cpuColumn,
@@ -95,15 +95,14 @@ const runOfScript = async (origin: RunningOrigin, places: ScriptPlaces, records:
 const runOfService = async (origin: RunningOrigin, kafka: Kafka, folder: Folder, records: number): Promise<Runs> => {
   await origin.resetCounts()
   const topic = await kafka.topic()
-  const settings = { ...settingsFor(folder, origin.url), KAFKA_BROKERS: kafka.brokers, ROLLCALL_TOPIC: topic }
+  const settings = { ...settingsFor(folder, origin.url), ...kafkaSettings(kafka, topic) }
   await using service = await Service.start(settings)
   const first = await untilInKafka(origin, service, kafka, topic, records)
   await setTimeout(2000)
 
   await origin.resetCounts()
   const before = service.process.cpuSeconds
-  await service.command("sweep")
-  const swept = await costUntil(origin, service, await service.logged("sweep complete"))
+  const swept = await costUntil(origin, service, await service.sweep())
 
   const { silent, visible } = await change(origin, records, 11)
   await origin.resetCounts()
@@ -133,7 +132,7 @@ const runOfService = async (origin: RunningOrigin, kafka: Kafka, folder: Folder,
 const profiles = async (origin: RunningOrigin, kafka: Kafka, records: number) => {
   await using folder = await Folder.make()
   const topic = await kafka.topic()
-  const settings = { ...settingsFor(folder, origin.url), KAFKA_BROKERS: kafka.brokers, ROLLCALL_TOPIC: topic }
+  const settings = { ...settingsFor(folder, origin.url), ...kafkaSettings(kafka, topic) }
   const [ofFirst, ofUnchanged] = [join(folder.path, "first"), join(folder.path, "unchanged")]
   {
     await using service = await Service.start(settings, ofFirst)
@@ -141,8 +140,7 @@ const profiles = async (origin: RunningOrigin, kafka: Kafka, records: number) =>
   }
   {
     await using service = await Service.start(settings, ofUnchanged)
-    await service.command("sweep")
-    await service.logged("sweep complete")
+    await service.sweep()
   }
   return {
     first: readProfiles(ofFirst, "first read to Kafka"),
@@ -186,6 +184,15 @@ const names = {
   service: "the service"
 }
 
+const fullReadColumns = [
+  rateColumn("records"),
+  rateRatioColumn("script", "script"),
+  cpuColumn,
+  cpuRatioColumn("read", "read"),
+  cpuRatioColumn("script", "script"),
+  column("peak memory, MB", "peakMegabytes")
+]
+
 export const first: Section = {
   name: "first",
   title: "First read",
@@ -216,15 +223,7 @@ export const first: Section = {
       value: (runs) => medianOf(runs, valueOf("service.peakMegabytes"))
     }
   ],
-  table: (runs) =>
-    rowsTable(runs, "", names, [
-      rateColumn("records"),
-      rateRatioColumn("script", "script"),
-      cpuColumn,
-      cpuRatioColumn("read", "read"),
-      cpuRatioColumn("script", "script"),
-      column("peak memory, MB", "peakMegabytes")
-    ]),
+  table: (runs) => rowsTable(runs, "", names, fullReadColumns),
   explanation: `
 All applications of one list (1.8 to 3.3 KB, median 2.4) are new, on a SQLite file. With Kafka, a contender is done when its topic has all
 events. Seconds count from the first request, so a start does not count in the rates, but its processor time counts.`
@@ -252,15 +251,7 @@ export const unchanged: Section = {
       value: (runs) => medianOf(runs, cpuRatio("service", "script"))
     }
   ],
-  table: (runs) =>
-    rowsTable(runs, "", names, [
-      rateColumn("records"),
-      rateRatioColumn("script", "script"),
-      cpuColumn,
-      cpuRatioColumn("read", "read"),
-      cpuRatioColumn("script", "script"),
-      column("peak memory, MB", "peakMegabytes")
-    ]),
+  table: (runs) => rowsTable(runs, "", names, fullReadColumns),
   explanation: `
 The same list again, without a change: the script starts again and reads everything, the service runs a sweep on command. The processor
 time of the script includes its start (0.2 s). The peak of the service includes that of its first read.`

@@ -10,7 +10,7 @@ import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import { readProfiles } from "../Profile.ts"
 import { runProgram } from "../programs/Programs.ts"
 import type { Options, Profile, Run, Section } from "../Section.ts"
-import { Folder, Service, settingsFor } from "../Service.ts"
+import { Folder, kafkaSettings, Service, settingsFor } from "../Service.ts"
 import {
   cpuColumn,
   cpuRatioColumn,
@@ -57,9 +57,8 @@ const drain = async (
   const topic = await kafka.topic()
   const settings = {
     ...settingsFor(log.folder, url),
-    KAFKA_BROKERS: kafka.brokers,
-    ROLLCALL_KAFKA_DRIVER: driver,
-    ROLLCALL_TOPIC: topic
+    ...kafkaSettings(kafka, topic),
+    ROLLCALL_KAFKA_DRIVER: driver
   }
   await using service = await Service.start(settings, profiles)
   await untilPublished(service, published)

@@ -6,7 +6,7 @@ import { duration, number, rate } from "../Format.ts"
 import { clock, isPaused } from "../Live.ts"
 import { parameter, setParameters } from "../Router.ts"
 import { Empty, Section } from "./Basics.tsx"
-import { Plot } from "./Plot.tsx"
+import { type Line, Plot, type PlotProps } from "./Plot.tsx"
 
 interface History {
   readonly interval_seconds: number
@@ -28,80 +28,78 @@ const withGaps = ({ interval_seconds, samples }: History): ReadonlyArray<SampleV
 const Plots = (history: History) => {
   const points = withGaps(history)
   const times = points.map((point) => typeof point === "number" ? point : secondsOf(point))
-  const of = (value: (sample: SampleView, before: SampleView | undefined) => number | null) =>
-    points.map((point, index) => {
+  const line = (
+    label: string,
+    color: string,
+    value: (sample: SampleView, before: SampleView | undefined) => number | null
+  ): Line => ({
+    label,
+    color,
+    values: points.map((point, index) => {
       const before = points[index - 1]
       return typeof point === "number" ? null : value(point, typeof before === "number" ? undefined : before)
     })
+  })
   const last = history.samples.at(-1)
   const count = (value: number | undefined): string => number(value ?? 0)
   const shown = (value: number | null | undefined): string => value == null ? "not known" : duration(value)
+  const plots: ReadonlyArray<Omit<PlotProps, "times"> & { readonly title: string }> = [
+    {
+      title: "Freshness",
+      description: `Freshness of the streams: now ${shown(last?.median_seconds)} median, ${
+        shown(last?.worst_seconds)
+      } worst`,
+      format: duration,
+      lines: [
+        line("median", "--accent", ({ median_seconds }) => median_seconds),
+        line("95 %", "--warn", ({ p95_seconds }) => p95_seconds),
+        line("worst", "--bad", ({ worst_seconds }) => worst_seconds)
+      ]
+    },
+    {
+      title: "Events per second",
+      description: "Events per second in the event log",
+      format: rate,
+      lines: [
+        line("events", "--accent", (sample, before) =>
+          before === undefined
+            ? null
+            : Math.max(0, sample.events - before.events) / Math.max(1, secondsOf(sample) - secondsOf(before)))
+      ]
+    },
+    {
+      title: "Waiting",
+      description: `What waits: now ${count(last?.unpublished)} events for Kafka, ${
+        count(last?.deliveries)
+      } open deliveries, ${count(last?.dead_letters)} dead letters`,
+      format: number,
+      lines: [
+        line("events for Kafka", "--accent", ({ unpublished }) => unpublished),
+        line("deliveries", "--warn", ({ deliveries }) => deliveries),
+        line("dead letters", "--bad", ({ dead_letters }) => dead_letters)
+      ]
+    },
+    {
+      title: "Streams with problems",
+      description: `Streams with problems: now ${count(last?.late)} late, ${count(last?.blocked)} blocked; ${
+        count(last?.holds)
+      } open holds`,
+      format: number,
+      lines: [
+        line("late", "--warn", ({ late }) => late),
+        line("blocked", "--bad", ({ blocked }) => blocked),
+        line("holds", "--accent", ({ holds }) => holds)
+      ]
+    }
+  ]
   return (
     <div class="plots">
-      <div>
-        <h3>Freshness</h3>
-        <Plot
-          description={`Freshness of the streams: now ${shown(last?.median_seconds)} median, ${
-            shown(last?.worst_seconds)
-          } worst`}
-          times={times}
-          format={duration}
-          lines={[
-            { label: "median", color: "--accent", values: of(({ median_seconds }) => median_seconds) },
-            { label: "95 %", color: "--warn", values: of(({ p95_seconds }) => p95_seconds) },
-            { label: "worst", color: "--bad", values: of(({ worst_seconds }) => worst_seconds) }
-          ]}
-        />
-      </div>
-      <div>
-        <h3>Events per second</h3>
-        <Plot
-          description="Events per second in the event log"
-          times={times}
-          format={rate}
-          lines={[
-            {
-              label: "events",
-              color: "--accent",
-              values: of((sample, before) =>
-                before === undefined
-                  ? null
-                  : Math.max(0, sample.events - before.events) / Math.max(1, secondsOf(sample) - secondsOf(before))
-              )
-            }
-          ]}
-        />
-      </div>
-      <div>
-        <h3>Waiting</h3>
-        <Plot
-          description={`What waits: now ${count(last?.unpublished)} events for Kafka, ${
-            count(last?.deliveries)
-          } open deliveries, ${count(last?.dead_letters)} dead letters`}
-          times={times}
-          format={number}
-          lines={[
-            { label: "events for Kafka", color: "--accent", values: of(({ unpublished }) => unpublished) },
-            { label: "deliveries", color: "--warn", values: of(({ deliveries }) => deliveries) },
-            { label: "dead letters", color: "--bad", values: of(({ dead_letters }) => dead_letters) }
-          ]}
-        />
-      </div>
-      <div>
-        <h3>Streams with problems</h3>
-        <Plot
-          description={`Streams with problems: now ${count(last?.late)} late, ${count(last?.blocked)} blocked; ${
-            count(last?.holds)
-          } open holds`}
-          times={times}
-          format={number}
-          lines={[
-            { label: "late", color: "--warn", values: of(({ late }) => late) },
-            { label: "blocked", color: "--bad", values: of(({ blocked }) => blocked) },
-            { label: "holds", color: "--accent", values: of(({ holds }) => holds) }
-          ]}
-        />
-      </div>
+      {plots.map(({ title, ...plot }) => (
+        <div key={title}>
+          <h3>{title}</h3>
+          <Plot times={times} {...plot} />
+        </div>
+      ))}
     </div>
   )
 }

@@ -18,11 +18,14 @@ import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as Predicate from "effect/Predicate"
 import * as References from "effect/References"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { shardCount } from "../domain/Shard.ts"
 import { storePause } from "../store/Recovery.ts"
 import type { StoreError } from "../store/Store.ts"
+import { faultOf } from "../store/StoreFault.ts"
 import { PlacementEngine } from "./Placement.ts"
 
 const group = "default"
@@ -74,6 +77,14 @@ const nameIn = ({ getShardId }: Sharding.Sharding["Service"], name: string, shar
   }
 }
 
+/** `effect/cluster` makes an error of the database a defect while it creates its tables and takes its connection. */
+const databaseErrorOf = (defect: unknown): SqlError | null =>
+  isSqlError(defect)
+    ? defect
+    : Predicate.isTagged(defect, "MigrationError") && Predicate.hasProperty(defect, "cause")
+    ? databaseErrorOf(defect.cause)
+    : null
+
 /**
  * Joins the fleet and runs the singletons that are placed in this process until interrupted; then hands them over. `process` is unique in
  * the fleet. `client`: a client of the store's database with at least two connections, of which one is kept.
@@ -98,10 +109,17 @@ export const run = (
   }).pipe(
     Effect.scoped,
     Effect.provide(Layer.provide(sharding(process), client)),
-    Effect.catchTag("SqlError", (error) =>
-      Effect.logWarning("joining the fleet failed, trying again").pipe(
-        Effect.annotateLogs({ why: error.message }),
-        Effect.andThen(Effect.sleep(storePause)),
-        Effect.andThen(run(process, client))
-      ))
+    Effect.catchDefect((defect) => {
+      const error = databaseErrorOf(defect)
+      return error === null ? Effect.die(defect) : Effect.fail(error)
+    }),
+    Effect.catch((error) =>
+      error._tag === "StoreError" && !error.reason.retryable
+        ? Effect.fail(error)
+        : Effect.logWarning("joining the fleet failed, trying again").pipe(
+          Effect.annotateLogs({ why: faultOf(error)?.message ?? error.message }),
+          Effect.andThen(Effect.sleep(storePause)),
+          Effect.andThen(run(process, client))
+        )
+    )
   )

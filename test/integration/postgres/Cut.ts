@@ -6,6 +6,8 @@ import { connect, createServer, type Server, type Socket } from "node:net"
 export interface Cut {
   readonly nth: number
   readonly delivered: boolean
+  /** Only messages with this text count. */
+  readonly containing?: string
   /** Runs when the connection is cut. */
   readonly meanwhile?: () => void
 }
@@ -24,7 +26,7 @@ export const cuttable = (database: string) =>
         far.on("error", end(near)).on("close", end(near))
         far.pipe(near)
         near.on("data", (chunk) => {
-          const isLast = cut !== null && ++sent === cut.nth
+          const isLast = cut !== null && chunk.includes(cut.containing ?? "") && ++sent === cut.nth
           if (!isLast || cut?.delivered === true) far.write(chunk)
           if (!isLast) return
           cut?.meanwhile?.()

@@ -491,7 +491,12 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     log,
     simulatedSink,
     new Set(pending.map((row) => `${row.integration}/${row.model}/${row.id}`)),
-    time.run(simulatedStore.store.forgotten, Infinity) ?? []
+    time.run(simulatedStore.store.forgotten, Infinity) ?? [],
+    (key) => time.run(simulatedStore.store.runs(key), Infinity) ?? [],
+    {
+      inSink: (eventId) => simulatedSink.places.get(eventId),
+      inStore: (position) => time.run(simulatedStore.store.placeOf(position), Infinity) ?? null
+    }
   )
   current.stop()
   for (const process of processes) process.dispose()

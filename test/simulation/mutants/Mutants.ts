@@ -448,6 +448,16 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (most <= 0 || ",
     "if (most <= 0 || !handlerQueue.breaker.isClosed() || "
   ]),
+  mutant("released-uncounted", "the history of a run counts the changes that the end of the run releases", [
+    "capture/commit/RunHistory.ts",
+    "const published = addPublished(run.published, released)",
+    "const published = addPublished(run.published, undefined)"
+  ]),
+  mutant("places-lost", "the places of a batch are recorded although its relay died before it could record them", [
+    "publish/ResumePoint.ts",
+    "relayReader, published.position, published.published)",
+    "relayReader, published.position)"
+  ]),
   mutant("relay-skips-failed", "a failed batch is sent again", [
     "publish/Relay.ts",
     "    const places = yield* inSpans(sink.publish(identity, batch, checkpoint))\n",

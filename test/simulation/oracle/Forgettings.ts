@@ -39,6 +39,11 @@ export class Forgettings {
     this.#records.set(nameOf(record), { record, state })
   }
 
+  /** Whether an operator ever wanted a record forgotten. */
+  get isUsed(): boolean {
+    return this.#records.size > 0
+  }
+
   in(...states: ReadonlyArray<ForgettingState>): ReadonlyArray<ForgettableRecord> {
     return [...this.#records.values()].flatMap(({ record, state }) => states.includes(state) ? [record] : [])
   }

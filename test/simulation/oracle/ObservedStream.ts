@@ -5,6 +5,7 @@ import type { ServedRow } from "../world/FaultyApi.ts"
 import type { Json, JsonObject, Row, Table } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
 import type { Forgettings } from "./Forgettings.ts"
+import { RunHistory } from "./RunHistory.ts"
 import { Waves } from "./Waves.ts"
 
 /** The published state of one record. */
@@ -35,6 +36,7 @@ export interface ObservedStream {
   /** Holds that are neither approved nor canceled. */
   readonly holds: Map<number, Hold>
   readonly waves: Waves
+  readonly history: RunHistory
   /** Server time (ms) of the backfill's first request whose response was committed: it set the watermark. */
   since: number | null
   /** Server time (ms) at which the backfill's last page was committed. */
@@ -52,7 +54,7 @@ export interface ObservedStream {
 /** The part that is in the store, and goes back when a copy of the store replaces it. */
 export type StoredState = Pick<
   ObservedStream,
-  "records" | "pending" | "polls" | "holds" | "waves" | "since" | "backfilledAt"
+  "records" | "pending" | "polls" | "holds" | "waves" | "history" | "since" | "backfilledAt"
 >
 
 export const nameOf = (table: Table): string => `${table.integration}/${table.model}`
@@ -68,6 +70,7 @@ export const newStream = (table: Table, forgettings: Forgettings): ObservedStrea
   polls: [],
   holds: new Map(),
   waves: new Waves(),
+  history: new RunHistory(),
   since: null,
   backfilledAt: null,
   quarantined: 0,
@@ -78,14 +81,17 @@ export const newStream = (table: Table, forgettings: Forgettings): ObservedStrea
   rowsWithoutId: 0
 })
 
-export const copyOf = ({ backfilledAt, holds, pending, polls, records, since, waves }: StoredState): StoredState => ({
+export const copyOf = (
+  { backfilledAt, history, holds, pending, polls, records, since, waves }: StoredState
+): StoredState => ({
   since,
   backfilledAt,
   records: new Map(records),
   pending: new Map(pending),
   polls: [...polls],
   holds: new Map(holds),
-  waves: waves.copy()
+  waves: waves.copy(),
+  history: history.copy()
 })
 
 export const recordServedRows = (stream: ObservedStream, copies: ReadonlyArray<ServedRow>, now: number): void => {

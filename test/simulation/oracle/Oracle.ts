@@ -8,9 +8,10 @@
  */
 import type { LogEntry, NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
+import type { StreamKey } from "../../../src/domain/Model.ts"
 import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/Deliveries.ts"
-import type { ForgottenRecord, Pending } from "../../../src/store/State.ts"
+import type { EndedRun, ForgottenRecord, Pending } from "../../../src/store/State.ts"
 import type { Owner, Store } from "../../../src/store/Store.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
 import type { CommittedTransaction, ForgettingState, Process, ProcessObserver } from "../service/Process.ts"
@@ -36,6 +37,7 @@ import {
   type StoredState,
   unpublished
 } from "./ObservedStream.ts"
+import { checkPlaces, type Placed } from "./Places.ts"
 import { type Concerns, type LogSnapshot, Publishing, type Taken } from "./Publishing.ts"
 import { Runs } from "./Runs.ts"
 import type { PublishedChange } from "./Waves.ts"
@@ -262,7 +264,7 @@ export class Oracle implements ProcessObserver {
     for (const { id, state } of written.holds) {
       if (state === "approved" || state === "canceled") stream.holds.delete(id)
     }
-    this.#runs.committed(process, stream, written.before, written.after, report)
+    this.#runs.committed(process, stream, written, report)
     this.#claims.committed(process, stream, written.before, written.after, report)
   }
 
@@ -338,15 +340,22 @@ export class Oracle implements ProcessObserver {
     this.#epochs.clear()
   }
 
-  /** After the quiet phase: checks the stored log, the sink and the world. `forgotten`: the records that the store lists. */
+  /**
+   * After the quiet phase: checks the stored log, the sink and the world. `forgotten`: the records that the store lists. `history`: the
+   * stored runs of a stream.
+   */
   conclude(
     log: ReadonlyArray<LogEntry>,
     sink: { readonly entries: ReadonlyArray<LogEntry>; readonly latest: ReadonlyMap<string, LogEntry> },
     pending: ReadonlySet<string>,
-    forgotten: ReadonlyArray<ForgottenRecord>
+    forgotten: ReadonlyArray<ForgottenRecord>,
+    history: (key: StreamKey) => ReadonlyArray<EndedRun>,
+    placed: Placed
   ): void {
     const isConcerned: Concerns = (integration, model, entry) => this.#forgettings.concerns(integration, model, entry)
     this.#publishing.conclude(log, sink.entries, sink.latest, isConcerned, (at) => this.#reportOf(at))
+    const lost = new Set(sink.entries.slice(0, this.#publishing.replacedAt).map(({ eventId }) => eventId))
+    checkPlaces(log, placed, lost, this.#reportOf("sink"))
     this.checkForgettingEnded("after the quiet phase")
     const known = this.#forgettings.in("erasing", "forgotten")
     for (const record of known) this.#checkForgotten(record)
@@ -354,6 +363,7 @@ export class Oracle implements ProcessObserver {
     for (const [name, stream] of this.#streams) {
       const report = this.#reportOf(name)
       this.#runs.checkPollWindows(stream, report)
+      stream.history.conclude(history(stream.table), report)
       checkFold(stream, pending, report)
       const derives = this.#setting.candidates && stream.table.model === "ats.application"
       if (derives) this.#candidatesOf(stream).conclude(stream, report)

@@ -42,6 +42,12 @@ export class Publishing {
   #diverged: Taken | null = null
   /** The events in the sink come from another store: nothing may follow them, not even the same events. */
   #foreign = false
+  /** How many events the sink had when the store was replaced the last time: the copy may lack their places. */
+  #replacedAt = 0
+
+  get replacedAt(): number {
+    return this.#replacedAt
+  }
 
   appended(event: NewEvent, integration: string, model: string, report: ReportViolation): void {
     if (this.#ids.has(event.eventId)) {
@@ -63,6 +69,7 @@ export class Publishing {
     if (foreign) this.#diverged = taken
     else if (isShort) this.#diverged ??= taken
     this.#foreign = foreign
+    this.#replacedAt = taken.count
     this.#start = start
     this.#entries = [...entries]
     this.#ids.clear()

@@ -4,11 +4,12 @@
  */
 import type { Pending, RowCounts, StreamState } from "../../../src/store/State.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
-import type { Process } from "../service/Process.ts"
+import type { CommittedTransaction, Process } from "../service/Process.ts"
 import type { ServedPage, ServedRow } from "../world/FaultyApi.ts"
 import type { JsonObject, RecordState, Row } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
 import { isFormOf, isUndetectablyOld, nameOf, type ObservedStream, type ReportViolation } from "./ObservedStream.ts"
+import type { Served } from "./RunHistory.ts"
 
 /** Rows served to one run, page by page: a page that is requested again replaces its previous rows. */
 interface OpenRun {
@@ -61,13 +62,9 @@ export class Runs {
     this.#open.clear()
   }
 
-  committed(
-    process: Process,
-    stream: ObservedStream,
-    before: StreamState,
-    after: StreamState,
-    report: ReportViolation
-  ): void {
+  committed(process: Process, stream: ObservedStream, written: CommittedTransaction, report: ReportViolation): void {
+    const { after, before } = written
+    stream.history.committed(written, (kind) => this.#servedTo(process, stream, kind), report)
     if (after.overlap < before.overlap) report("W3", "the overlap shrank")
     if (after.watermark !== before.watermark) checkWatermark(before, after, report)
     if (after.lastPoll !== null && after.lastPoll.id !== before.lastPoll?.id) {
@@ -84,6 +81,14 @@ export class Runs {
       if (open !== undefined) checkRowsHandled(stream, open, "sweep", report)
       this.#open.delete(`${process.readerOf(stream.table)} sweep ${nameOf(stream.table)}`)
     }
+  }
+
+  /** A forgotten record does not count as read. */
+  #servedTo(process: Process, stream: ObservedStream, kind: "poll" | "sweep"): Served {
+    const open = this.#openOf(process, stream, kind)
+    if (open === undefined || !open.pages.has("") || stream.forgettings.isUsed) return null
+    const rows = [...open.pages.values()].reduce((sum, { copies }) => sum + copies.length, 0)
+    return { rows, pages: open.pages.size }
   }
 
   #openOf(process: Process, { table }: ObservedStream, kind: "poll" | "sweep"): OpenRun | undefined {

@@ -38,7 +38,14 @@ import { Sink } from "../../../src/publish/Sink.ts"
 import { Source } from "../../../src/source/Source.ts"
 import { type AttemptOutcome, type ClaimResult, Deliveries } from "../../../src/store/Deliveries.ts"
 import type { RequestLeases } from "../../../src/store/RequestLeases.ts"
-import type { ForgottenRecord, Hold, IntegrationState, Pending, StreamState } from "../../../src/store/State.ts"
+import type {
+  EndedRun,
+  ForgottenRecord,
+  Hold,
+  IntegrationState,
+  Pending,
+  StreamState
+} from "../../../src/store/State.ts"
 import { type Owner, relayReader, Store, StoreError, type StreamTx, Unavailable } from "../../../src/store/Store.ts"
 import type { LoggedEvent } from "../oracle/ObservedStream.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
@@ -64,6 +71,8 @@ export interface CommittedTransaction {
   quarantined: number
   /** Opened or changed holds. */
   readonly holds: Array<Hold>
+  /** Entries of the history of runs. */
+  readonly runs: Array<EndedRun>
   /** Records that are no longer stale. */
   readonly refreshed: Array<string>
   /** The forgotten records of the integration, by model, as the transaction sees them at its end. */
@@ -575,6 +584,7 @@ const emptyTransaction = (owner: Owner, key: StreamKey, before: StreamState): Co
   pending: new Map(),
   quarantined: 0,
   holds: [],
+  runs: [],
   refreshed: [],
   forgotten: nothingForgotten
 })
@@ -603,6 +613,10 @@ const watchTransaction = (owner: Owner, key: StreamKey, tx: StreamTx) => {
     saveHold: (hold) => {
       written.holds.push(hold)
       return tx.saveHold(hold)
+    },
+    recordRun: (run) => {
+      written.runs.push(run)
+      return tx.recordRun(run)
     },
     derived: (model) => Effect.map(tx.derived(model), (derived) => ({ ...derived, write: writing(model, derived) })),
     markRefreshed: (ids) => {

@@ -1,7 +1,7 @@
 /**
  * The simulated sink of the relay. It stores a batch and its position in one step, as Kafka does with
- * transactions, keeps the newest entry of each record, as a compacted topic does, fences the process that opened it before, and
- * fails on request.
+ * transactions, in the partitions of a topic for each model, keeps the newest entry of each record, as a compacted topic does, fences the
+ * process that opened it before, and fails on request.
  */
 import * as Effect from "effect/Effect"
 import type { LogEntry, LogIdentity } from "../../../src/domain/ChangeEvent.ts"
@@ -17,6 +17,7 @@ import {
   SinkError,
   Unreachable
 } from "../../../src/publish/Sink.ts"
+import type { EventPlace, EventPlaces } from "../../../src/store/State.ts"
 
 /** The process that sends. */
 interface Sender {
@@ -30,6 +31,13 @@ export interface SinkObserver {
   readonly published: () => void
 }
 
+export type SinkPlace = Pick<EventPlace, "topic" | "partition" | "offset">
+
+const partitions = 3
+/** Any function of the record. */
+const partitionOf = ({ id }: LogEntry): number =>
+  [...id].reduce((sum, letter) => sum + letter.charCodeAt(0), 0) % partitions
+
 type InjectedFailure = "killBefore" | "killAfter" | "away" | "unsure"
 
 const recordName = (record: RecordKey): string => `${streamName(record)}/${record.id}`
@@ -40,6 +48,10 @@ export class SimulatedSink {
   readonly entries: Array<LogEntry> = []
   /** The newest entry of each record that is not deleted. */
   readonly latest = new Map<string, LogEntry>()
+  /** By event id. */
+  readonly places = new Map<string, SinkPlace>()
+  /** By topic and partition: the next offset. */
+  readonly #offsets = new Map<string, number>()
   #published: SinkCheckpoint | null = null
 
   /** The newest published generation. */
@@ -82,16 +94,16 @@ export class SimulatedSink {
           return foreign === null ? Effect.succeed(this.#published) : Effect.fail(new SinkError({ reason: foreign }))
         })),
       publish: (identity, batch, reached = checkpointOf(batch)) =>
-        sender.whileAlive(Effect.suspend(() => {
+        sender.whileAlive(Effect.clockWith((clock) => {
           if (ownOpening !== this.#openings) return Effect.fail(fenced())
           const number = ++this.#batches
           const failure = this.#failures.find(({ at }) => at === number)?.failure
           if (failure === "killBefore") sender.kill()
           if (failure === "killBefore" || failure === "away") return Effect.fail(unreachable)
-          this.#take(identity, batch, reached)
+          const places = this.#take(identity, batch, reached, clock.currentTimeMillisUnsafe())
           observer.published()
           if (failure === "killAfter") sender.kill()
-          return failure === "unsure" ? Effect.fail(unreachable) : Effect.succeed([])
+          return failure === "unsure" ? Effect.fail(unreachable) : Effect.succeed(places)
         })),
       publishProgress: () =>
         sender.whileAlive(Effect.suspend(() => ownOpening === this.#openings ? Effect.void : Effect.fail(fenced()))),
@@ -103,12 +115,30 @@ export class SimulatedSink {
     }
   }
 
-  #take(identity: LogIdentity, batch: ReadonlyArray<LogEntry>, reached: Checkpoint | undefined): void {
+  #take(
+    identity: LogIdentity,
+    batch: ReadonlyArray<LogEntry>,
+    reached: Checkpoint | undefined,
+    at: number
+  ): ReadonlyArray<EventPlaces> {
     this.entries.push(...batch)
     for (const entry of batch) {
       if (entry.after === null) this.latest.delete(recordName(entry))
       else this.latest.set(recordName(entry), entry)
     }
-    if (reached !== undefined) this.#published = { ...identity, ...reached }
+    const places = this.#append(batch)
+    if (reached !== undefined) this.#published = { ...identity, ...reached, published: { at, places } }
+    return places
+  }
+
+  #append(batch: ReadonlyArray<LogEntry>): ReadonlyArray<EventPlaces> {
+    const byPartition = Map.groupBy(batch, (entry) => `${entry.model} ${partitionOf(entry)}`)
+    return [...byPartition].map(([name, entries]) => {
+      const [topic, partition, offset] = [entries[0]!.model, partitionOf(entries[0]!), this.#offsets.get(name) ?? 0]
+      entries.forEach(({ eventId }, index) => this.places.set(eventId, { topic, partition, offset: offset + index }))
+      // the marker of the transaction has an offset too
+      this.#offsets.set(name, offset + entries.length + 1)
+      return { topic, partition, offset, positions: entries.map(({ position }) => position) }
+    })
   }
 }

@@ -5,7 +5,7 @@
 import { availableParallelism } from "node:os"
 import { parseArgs } from "node:util"
 import { checkMutants, mutants } from "./mutants/Mutants.ts"
-import { writeSection } from "./runner/ReportPage.ts"
+import { readRows, writeSection } from "./runner/ReportPage.ts"
 import { runWorlds } from "./runner/WorkerPool.ts"
 
 const { values } = parseArgs({
@@ -17,7 +17,7 @@ const { values } = parseArgs({
     only: { type: "string" },
     /** Processes; by default one for each core. */
     processes: { type: "string", default: String(availableParallelism()) },
-    /** Writes the section "Mutants" of docs/fidelity.md. */
+    /** Writes the section "Mutants" of docs/fidelity.md; with `--only`, the rows of the other mutants stay. */
     report: { type: "boolean", default: false },
     json: { type: "boolean", default: false }
   }
@@ -26,7 +26,8 @@ const { values } = parseArgs({
 checkMutants()
 const only = values.only?.split(",")
 let missed = 0
-const rows: Array<string> = []
+const page = "docs/fidelity.md"
+const rows = new Map(only === undefined ? [] : readRows(page, "Mutants"))
 for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant.name) ?? true)) {
   let worlds = 0
   let caught = 0
@@ -48,7 +49,7 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   })
   if (caught === 0) missed++
   const by = [...invariants].sort()
-  rows.push(`| ${name} | ${without} | ${caught} of ${worlds} | ${by.join(" ")} |`)
+  rows.set(name, `| ${name} | ${without} | ${caught} of ${worlds} | ${by.join(" ")} |`)
   if (values.json) console.log(JSON.stringify({ mutant: name, without, worlds, caught, first, by }))
   else {
     console.log(
@@ -61,7 +62,8 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
 if (values.report) {
   const until = values.until === "Infinity" ? "" : ` --until ${values.until}`
   const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${values.from}${until} --report\``
-  const table = ["| mutant | removed defense | caught in worlds | by |", "| --- | --- | --- | --- |", ...rows]
-  writeSection("docs/fidelity.md", "Mutants", `${command}\n\n${table.join("\n")}`)
+  const ordered = mutants.flatMap(({ name }) => rows.get(name) ?? [])
+  const table = ["| mutant | removed defense | caught in worlds | by |", "| --- | --- | --- | --- |", ...ordered]
+  writeSection(page, "Mutants", `${command}\n\n${table.join("\n")}`)
 }
 process.exitCode = missed === 0 ? 0 : 1

@@ -7,10 +7,18 @@ Commands generate this page: each section names its command. The numbers are exp
 [simulation.md](simulation.md).
 `
 
+const read = (file: string): string => existsSync(file) ? readFileSync(file, "utf8") : title
+
+/** The rows of the table in a section, by the text of their first cell. */
+export const readRows = (file: string, heading: string): ReadonlyMap<string, string> => {
+  const section = read(file).split(/^(?=## )/m).find((section) => section.startsWith(`## ${heading}\n`)) ?? ""
+  const rows = section.split("\n").filter((line) => line.startsWith("| ")).slice(2)
+  return new Map(rows.map((row) => [row.split(" | ")[0]!.slice(2), row]))
+}
+
 /** Replaces the section under \`## <heading>\`, or adds it. */
 export const writeSection = (file: string, heading: string, text: string): void => {
-  const page = existsSync(file) ? readFileSync(file, "utf8") : title
-  const [head, ...sections] = page.split(/^(?=## )/m)
+  const [head, ...sections] = read(file).split(/^(?=## )/m)
   const section = `## ${heading}\n\n${text.trim()}\n`
   const others = sections.filter((other) => !other.startsWith(`## ${heading}\n`))
   const at = sections.findIndex((other) => other.startsWith(`## ${heading}\n`))

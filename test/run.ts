@@ -48,8 +48,12 @@ const run = (tool: string, args: ReadonlyArray<string>, output: "inherit" | "pip
   })
 
 const checks: ReadonlyArray<readonly [name: string, tool: string, args: ReadonlyArray<string>]> = [
-  // a file in .cache keeps what was checked before: without a change this takes a tenth of the processor time
-  ["types", "tsc", ["--noEmit", "--incremental", "--tsBuildInfoFile", join(root, ".cache", "types.tsbuildinfo")]],
+  // a file in .cache keeps what was checked before: without a change this takes a tenth of the processor time. Several checkers
+  // would each check the types of libraries again
+  ["types", "tsc", [
+    ..."--noEmit --checkers 1 --incremental --tsBuildInfoFile".split(" "),
+    join(root, ".cache", "types.tsbuildinfo")
+  ]],
   ["lint", "oxlint", ["--deny-warnings", "src", "test", "bench", "plugins", "templates", "console"]],
   ["format", "dprint", ["check"]]
 ]

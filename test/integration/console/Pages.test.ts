@@ -31,7 +31,8 @@ const colorRules = ["color-contrast", "link-in-text-block"]
 
 /** The violations of WCAG 2.2, levels A and AA, and of best practices; if `rules` are given, only of these. */
 const violationsIn = async (page: Page, rules?: ReadonlyArray<string>): Promise<ReadonlyArray<string>> => {
-  await page.evaluate(axe)
+  // the script is half a megabyte; a page keeps it until another page is loaded
+  if (await page.evaluate("typeof axe") === "undefined") await page.evaluate(axe)
   // axe leaves the target size out unless it is selected
   const options = JSON.stringify(
     rules === undefined ? { rules: { "target-size": { enabled: true } } } : { runOnly: { type: "rule", values: rules } }

@@ -16,11 +16,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { execFile, execFileSync, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { createWriteStream } from "node:fs"
-import { access, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
+import { access, cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -196,15 +197,24 @@ const startWith = Effect.fnUntraced(function*(machine: ReadonlyArray<string>, se
       config,
       `${properties(folder, port, controller, sasl)}${additional.properties({ plain: port, controller, sasl, spare })}`
     )
-    const bytes = randomBytes(16)
-    // The text must not start with a dash, or it would be parsed as an option.
-    bytes[0]! &= 0x7f
-    const id = bytes.toString("base64url")
-    await exec(
-      "java",
-      java("kafka.tools.StorageTool", "format", "-t", id, "-c", config, ...(additional.format ?? [])),
-      { timeout: 60_000 }
-    )
+    const data = join(folder, "data")
+    const format = () => {
+      const bytes = randomBytes(16)
+      // The text must not start with a dash, or it would be parsed as an option.
+      bytes[0]! &= 0x7f
+      const id = bytes.toString("base64url")
+      const own = additional.format ?? []
+      return exec("java", java("kafka.tools.StorageTool", "format", "-t", id, "-c", config, ...own), {
+        timeout: 60_000
+      })
+    }
+    if (additional.format !== undefined) return await format()
+    // a Java machine of its own formats the storage, so brokers get a copy of what the first one formatted
+    const formatted = await cachedFolder("kafka/formatted-4.1.0", async (home) => {
+      await format()
+      await cp(data, join(home, "data"), { recursive: true })
+    })
+    await cp(join(formatted, "data"), data, { recursive: true })
   })
 
   let running: { readonly child: ReturnType<typeof spawn>; readonly ended: Promise<void> } | null = null
@@ -265,6 +275,18 @@ export const startBroker = (settings: string | BrokerSettings) =>
 /** A separate broker with these additional properties, which the test can stop. */
 export const separate = (settings: string | BrokerSettings = ""): Layer.Layer<Broker, BrokerError> =>
   Layer.effect(Broker, startBroker(settings))
+
+/** A separate broker for several tests of a file: it starts when the first one requests it. A test that stops it starts it again. */
+export class Separate extends Context.Service<Separate, Effect.Effect<Broker["Service"], BrokerError>>()(
+  "test/kafka/SeparateBroker"
+) {}
+
+/** The tests of a file get the separate broker with `Effect.provideServiceEffect(Broker, Effect.flatten(Separate))`. */
+export const separateOnRequest = (settings: string | BrokerSettings = ""): Layer.Layer<Separate> =>
+  Layer.effect(
+    Separate,
+    Effect.flatMap(Effect.scope, (scope) => Effect.cached(Scope.provide(startBroker(settings), scope)))
+  )
 
 const refuse = Effect.fail(new BrokerError({ message: "other tests use this broker: start a separate one to stop it" }))
 const shared = external === undefined

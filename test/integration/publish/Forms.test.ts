@@ -1,4 +1,4 @@
-import { assert, layer as suite } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import { Ajv } from "ajv"
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
@@ -63,204 +63,202 @@ const unframed = (payload: string | null) => {
   return { id: payload.charCodeAt(4), value: JSON.parse(payload.slice(5)) }
 }
 
-describeWithDrivers("the form of values", missing, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
-    it.effect("debezium: every change is an envelope with its operation, and a deleted record's key gets a tombstone", () =>
-      Effect.gen(function*() {
-        const { identity, topic } = fresh()
-        const sink = yield* sinkOf({ topic, format: "debezium", state: true })
-        yield* sink.open(identity)
-        const changes = [
-          { ...entry({ position: 1, id: "old", version: 1 }), origin: "backfill" as const },
-          entry({ position: 2, id: "new", version: 1 }),
-          entry({ position: 3, id: "new", version: 2 }),
-          entry({ position: 4, id: "new", version: 3, kind: "deleted" })
-        ]
-        yield* sink.publish(identity, changes)
-        const messages = yield* messagesIn(topicOf(topic, stream))
-        const validate = validator(envelopeSchemaDocumentOf("ats.tag"))
-        const envelopes = messages.flatMap(({ payload }) => payload === null ? [] : [JSON.parse(payload)])
-        for (const envelope of envelopes) assert.isTrue(validate(envelope), JSON.stringify(validate.errors))
-        const ofNew = messages.filter(({ key }) => key.endsWith("/new"))
-        assert.deepStrictEqual(
-          ofNew.map(({ payload }) => payload === null ? null : JSON.parse(payload).op),
-          ["c", "u", "d", null]
-        )
-        const types = ofNew.map(({ headers }) => headers["content-type"] ?? null)
-        assert.deepStrictEqual(types, ["application/json", "application/json", "application/json", null])
-        const [old] = envelopes.filter(({ source }) => source.record_id === "old")
-        assert.deepInclude(old, { op: "r", before: null, transaction: null })
-        assert.deepInclude(old.source, {
-          connector: "rollcall",
-          snapshot: "true",
-          db: "greenhouse:acme",
-          table: "ats.tag",
-          generation: 1,
-          record_version: 1,
-          event_id: "event-1"
-        })
-        const updated = JSON.parse(ofNew[1]!.payload!)
-        assert.deepStrictEqual([updated.before.version, updated.after.version], [1, 2])
-        // the state topic has the same form with every format
-        const states = yield* messagesIn(stateTopicOf(topic, stream))
-        assert.strictEqual(states.filter(({ payload }) => payload === null).length, 1)
-        assert.strictEqual(states[0]!.headers["ce_type"], "rollcall.ats.tag.state")
-      }))
+describeWithDrivers("the form of values", missing, Broker.layer, (it) => {
+  it.effect("debezium: every change is an envelope with its operation, and a deleted record's key gets a tombstone", () =>
+    Effect.gen(function*() {
+      const { identity, topic } = fresh()
+      const sink = yield* sinkOf({ topic, format: "debezium", state: true })
+      yield* sink.open(identity)
+      const changes = [
+        { ...entry({ position: 1, id: "old", version: 1 }), origin: "backfill" as const },
+        entry({ position: 2, id: "new", version: 1 }),
+        entry({ position: 3, id: "new", version: 2 }),
+        entry({ position: 4, id: "new", version: 3, kind: "deleted" })
+      ]
+      yield* sink.publish(identity, changes)
+      const messages = yield* messagesIn(topicOf(topic, stream))
+      const validate = validator(envelopeSchemaDocumentOf("ats.tag"))
+      const envelopes = messages.flatMap(({ payload }) => payload === null ? [] : [JSON.parse(payload)])
+      for (const envelope of envelopes) assert.isTrue(validate(envelope), JSON.stringify(validate.errors))
+      const ofNew = messages.filter(({ key }) => key.endsWith("/new"))
+      assert.deepStrictEqual(
+        ofNew.map(({ payload }) => payload === null ? null : JSON.parse(payload).op),
+        ["c", "u", "d", null]
+      )
+      const types = ofNew.map(({ headers }) => headers["content-type"] ?? null)
+      assert.deepStrictEqual(types, ["application/json", "application/json", "application/json", null])
+      const [old] = envelopes.filter(({ source }) => source.record_id === "old")
+      assert.deepInclude(old, { op: "r", before: null, transaction: null })
+      assert.deepInclude(old.source, {
+        connector: "rollcall",
+        snapshot: "true",
+        db: "greenhouse:acme",
+        table: "ats.tag",
+        generation: 1,
+        record_version: 1,
+        event_id: "event-1"
+      })
+      const updated = JSON.parse(ofNew[1]!.payload!)
+      assert.deepStrictEqual([updated.before.version, updated.after.version], [1, 2])
+      // the state topic has the same form with every format
+      const states = yield* messagesIn(stateTopicOf(topic, stream))
+      assert.strictEqual(states.filter(({ payload }) => payload === null).length, 1)
+      assert.strictEqual(states[0]!.headers["ce_type"], "rollcall.ats.tag.state")
+    }))
 
-    it.effect("debezium: tombstones can be left out, and an envelope too large for the topic has the event's address", () =>
-      Effect.gen(function*() {
+  it.effect("debezium: tombstones can be left out, and an envelope too large for the topic has the event's address", () =>
+    Effect.gen(function*() {
+      const { identity, topic } = fresh()
+      const sink = yield* sinkOf({ topic, format: "debezium", tombstones: false })
+      yield* sink.open(identity)
+      const large = JSON.stringify({ id: "r", text: "x".repeat(1_200_000) })
+      yield* sink.publish(identity, [
+        entry({ position: 1, id: "r", version: 1, after: large }),
+        entry({ position: 2, id: "r", version: 2, kind: "deleted" })
+      ])
+      const [stub, deleted, ...others] = (yield* messagesIn(topicOf(topic, stream))).map(({ payload }) =>
+        JSON.parse(payload ?? "null")
+      )
+      assert.deepStrictEqual(others, [])
+      assert.strictEqual(deleted.op, "d")
+      assert.deepInclude(stub, { op: "c", before: null, after: null })
+      assert.deepInclude(stub.source, { stub: true, log: `/v1/events?after=${identity.store}-1-0&limit=1` })
+      assert.isTrue(validator(envelopeSchemaDocumentOf("ats.tag"))(stub))
+    }))
+
+  it.effect("rollcall/events says that an envelope is not a CloudEvent", () =>
+    Effect.gen(function*() {
+      const { identity, topic } = fresh()
+      const sink = yield* sinkOf({ topic, format: "debezium" })
+      yield* sink.open(identity)
+      yield* sink.publish(identity, entries(1, 1))
+      const [message] = yield* messagesIn(topicOf(topic, stream))
+      const { headers, payload } = message!
+      assert.throws(() => Events.fromKafka({ headers, value: payload }), /debezium/)
+    }))
+
+  it.effect("a topic with events keeps its form: another one is refused until the store is adopted", () =>
+    Effect.gen(function*() {
+      const { identity, topic } = fresh()
+      const sink = yield* sinkOf({ topic })
+      yield* sink.open(identity)
+      yield* sink.publish(identity, entries(1, 3))
+      const { reason } = yield* Effect.flip(
+        Effect.flatMap(sinkOf({ topic, format: "debezium" }), (sink) => sink.open(identity))
+      )
+      assert.strictEqual(reason._tag, "Refused")
+      assert.include(reason.message, "holds 3 events in the default form")
+      assert.include(reason.hint, "kafka.format")
+      const inspected = yield* KafkaSink.inspect(yield* complete({ topic, format: "debezium" }), identity)
+      assert.include(inspected.blocker?.message, "holds 3 events in the default form")
+      // as before: continues; in a later generation: allowed
+      assert.strictEqual((yield* sink.open(identity))?.position, 3)
+      const adopted = { ...identity, generation: 2 }
+      const other = yield* sinkOf({ topic, format: "debezium" })
+      yield* other.open(adopted)
+      yield* other.publish(adopted, entries(1, 1))
+      const back = yield* Effect.flip(Effect.flatMap(sinkOf({ topic }), (sink) => sink.open(adopted)))
+      assert.include(back.message, "1 events in Debezium's form")
+    }))
+
+  it.effect("with a registry every value has the id of its schema before it, and matches that schema", () =>
+    Effect.gen(function*() {
+      const registry = yield* testRegistry
+      for (const format of ["cloudevents", "debezium"] as const) {
         const { identity, topic } = fresh()
-        const sink = yield* sinkOf({ topic, format: "debezium", tombstones: false })
+        const sink = yield* sinkOf({ topic, format, state: true, schemaRegistry: registryOf(registry) })
         yield* sink.open(identity)
-        const large = JSON.stringify({ id: "r", text: "x".repeat(1_200_000) })
         yield* sink.publish(identity, [
-          entry({ position: 1, id: "r", version: 1, after: large }),
-          entry({ position: 2, id: "r", version: 2, kind: "deleted" })
+          ...entries(1, 3),
+          entry({ position: 4, id: "r0", version: 2, kind: "deleted" })
         ])
-        const [stub, deleted, ...others] = (yield* messagesIn(topicOf(topic, stream))).map(({ payload }) =>
-          JSON.parse(payload ?? "null")
-        )
-        assert.deepStrictEqual(others, [])
-        assert.strictEqual(deleted.op, "d")
-        assert.deepInclude(stub, { op: "c", before: null, after: null })
-        assert.deepInclude(stub.source, { stub: true, log: `/v1/events?after=${identity.store}-1-0&limit=1` })
-        assert.isTrue(validator(envelopeSchemaDocumentOf("ats.tag"))(stub))
-      }))
-
-    it.effect("rollcall/events says that an envelope is not a CloudEvent", () =>
-      Effect.gen(function*() {
-        const { identity, topic } = fresh()
-        const sink = yield* sinkOf({ topic, format: "debezium" })
-        yield* sink.open(identity)
-        yield* sink.publish(identity, entries(1, 1))
-        const [message] = yield* messagesIn(topicOf(topic, stream))
-        const { headers, payload } = message!
-        assert.throws(() => Events.fromKafka({ headers, value: payload }), /debezium/)
-      }))
-
-    it.effect("a topic with events keeps its form: another one is refused until the store is adopted", () =>
-      Effect.gen(function*() {
-        const { identity, topic } = fresh()
-        const sink = yield* sinkOf({ topic })
-        yield* sink.open(identity)
-        yield* sink.publish(identity, entries(1, 3))
-        const { reason } = yield* Effect.flip(
-          Effect.flatMap(sinkOf({ topic, format: "debezium" }), (sink) => sink.open(identity))
-        )
-        assert.strictEqual(reason._tag, "Refused")
-        assert.include(reason.message, "holds 3 events in the default form")
-        assert.include(reason.hint, "kafka.format")
-        const inspected = yield* KafkaSink.inspect(yield* complete({ topic, format: "debezium" }), identity)
-        assert.include(inspected.blocker?.message, "holds 3 events in the default form")
-        // as before: continues; in a later generation: allowed
-        assert.strictEqual((yield* sink.open(identity))?.position, 3)
-        const adopted = { ...identity, generation: 2 }
-        const other = yield* sinkOf({ topic, format: "debezium" })
-        yield* other.open(adopted)
-        yield* other.publish(adopted, entries(1, 1))
-        const back = yield* Effect.flip(Effect.flatMap(sinkOf({ topic }), (sink) => sink.open(adopted)))
-        assert.include(back.message, "1 events in Debezium's form")
-      }))
-
-    it.effect("with a registry every value has the id of its schema before it, and matches that schema", () =>
-      Effect.gen(function*() {
-        const registry = yield* testRegistry
-        for (const format of ["cloudevents", "debezium"] as const) {
-          const { identity, topic } = fresh()
-          const sink = yield* sinkOf({ topic, format, state: true, schemaRegistry: registryOf(registry) })
-          yield* sink.open(identity)
-          yield* sink.publish(identity, [
-            ...entries(1, 3),
-            entry({ position: 4, id: "r0", version: 2, kind: "deleted" })
-          ])
-          yield* sink.publishProgress(identity, [{ ...stream, generation: 1, completeTo: 0, position: 4, at: 0 }])
-          const topics = [topicOf(topic, stream), stateTopicOf(topic, stream), progressTopicOf(topic)]
-          for (const name of topics) {
-            const messages = (yield* messagesIn(name)).filter(({ payload }) => payload !== null)
-            assert.isAbove(messages.length, 0)
-            for (const message of messages) {
-              const { id, value } = unframed(message.payload)
-              const registered = registry.schemas.get(id)
-              assert.isTrue(registered?.subjects.has(`${name}-value`), name)
-              const validate = validator(JSON.parse(registered!.schema), new Ajv({ strict: false }))
-              assert.isTrue(validate(value), `${name}: ${JSON.stringify(validate.errors)}`)
-            }
+        yield* sink.publishProgress(identity, [{ ...stream, generation: 1, completeTo: 0, position: 4, at: 0 }])
+        const topics = [topicOf(topic, stream), stateTopicOf(topic, stream), progressTopicOf(topic)]
+        for (const name of topics) {
+          const messages = (yield* messagesIn(name)).filter(({ payload }) => payload !== null)
+          assert.isAbove(messages.length, 0)
+          for (const message of messages) {
+            const { id, value } = unframed(message.payload)
+            const registered = registry.schemas.get(id)
+            assert.isTrue(registered?.subjects.has(`${name}-value`), name)
+            const validate = validator(JSON.parse(registered!.schema), new Ajv({ strict: false }))
+            assert.isTrue(validate(value), `${name}: ${JSON.stringify(validate.errors)}`)
           }
-          const [event] = yield* messagesIn(topics[0]!)
-          if (format === "cloudevents") {
-            assert.strictEqual(Events.fromKafka({ headers: event!.headers, value: event!.payload }).version, 1)
-          }
-          // a second process finds the same ids, and its checkpoint
-          const count = registry.schemas.size
-          const next = yield* sinkOf({ topic, format, state: true, schemaRegistry: registryOf(registry) })
-          assert.strictEqual((yield* next.open(identity))?.position, 4)
-          assert.strictEqual(registry.schemas.size, count)
         }
-      }))
+        const [event] = yield* messagesIn(topics[0]!)
+        if (format === "cloudevents") {
+          assert.strictEqual(Events.fromKafka({ headers: event!.headers, value: event!.payload }).version, 1)
+        }
+        // a second process finds the same ids, and its checkpoint
+        const count = registry.schemas.size
+        const next = yield* sinkOf({ topic, format, state: true, schemaRegistry: registryOf(registry) })
+        assert.strictEqual((yield* next.open(identity))?.position, 4)
+        assert.strictEqual(registry.schemas.size, count)
+      }
+    }))
 
-    it.effect("nothing is published while the registry does not respond, and all events in order afterwards", () =>
-      Effect.gen(function*() {
-        const registry = yield* testRegistry
-        const { identity, topic } = fresh()
-        const sink = yield* sinkOf({ topic, schemaRegistry: registryOf(registry) })
-        yield* registry.stop
-        const closed = yield* Effect.flip(sink.open(identity))
-        assert.strictEqual(closed.reason._tag, "Unreachable")
-        assert.match(
-          closed.message,
-          /the schema registry 127\.0\.0\.1:\d+ did not respond \(ECONNREFUSED\).*The schema registry is not available/
-        )
-        yield* registry.start
-        yield* sink.open(identity)
-        yield* sink.publish(identity, entries(1, 2))
-        // an outage matters only for topics whose schema is not registered yet
-        yield* registry.stop
-        yield* sink.publish(identity, entries(3, 4))
-        const added = { ...stream, model: "ats.offer" } as const
-        const mixed = [entry({ position: 5 }), entry({ position: 6, model: "ats.offer" })]
-        assert.strictEqual((yield* Effect.flip(sink.publish(identity, mixed))).reason._tag, "Unreachable")
-        assert.lengthOf(yield* messagesIn(topicOf(topic, stream)), 4)
-        yield* registry.start
-        assert.strictEqual((yield* sink.open(identity))?.position, 4)
-        yield* sink.publish(identity, mixed)
-        const ids = (yield* messagesIn(topicOf(topic, stream))).map(({ headers }) => headers["ce_id"])
-        assert.sameMembers(ids, ["event-1", "event-2", "event-3", "event-4", "event-5"])
-        assert.lengthOf(yield* messagesIn(topicOf(topic, added)), 1)
-      }))
+  it.effect("nothing is published while the registry does not respond, and all events in order afterwards", () =>
+    Effect.gen(function*() {
+      const registry = yield* testRegistry
+      const { identity, topic } = fresh()
+      const sink = yield* sinkOf({ topic, schemaRegistry: registryOf(registry) })
+      yield* registry.stop
+      const closed = yield* Effect.flip(sink.open(identity))
+      assert.strictEqual(closed.reason._tag, "Unreachable")
+      assert.match(
+        closed.message,
+        /the schema registry 127\.0\.0\.1:\d+ did not respond \(ECONNREFUSED\).*The schema registry is not available/
+      )
+      yield* registry.start
+      yield* sink.open(identity)
+      yield* sink.publish(identity, entries(1, 2))
+      // an outage matters only for topics whose schema is not registered yet
+      yield* registry.stop
+      yield* sink.publish(identity, entries(3, 4))
+      const added = { ...stream, model: "ats.offer" } as const
+      const mixed = [entry({ position: 5 }), entry({ position: 6, model: "ats.offer" })]
+      assert.strictEqual((yield* Effect.flip(sink.publish(identity, mixed))).reason._tag, "Unreachable")
+      assert.lengthOf(yield* messagesIn(topicOf(topic, stream)), 4)
+      yield* registry.start
+      assert.strictEqual((yield* sink.open(identity))?.position, 4)
+      yield* sink.publish(identity, mixed)
+      const ids = (yield* messagesIn(topicOf(topic, stream))).map(({ headers }) => headers["ce_id"])
+      assert.sameMembers(ids, ["event-1", "event-2", "event-3", "event-4", "event-5"])
+      assert.lengthOf(yield* messagesIn(topicOf(topic, added)), 1)
+    }))
 
-    it.effect("a refused login or schema is reported with what to do, by the sink and by doctor's inspection", () =>
-      Effect.gen(function*() {
-        const registry = yield* testRegistry
-        const { identity, topic } = fresh()
-        const wrong = { topic, schemaRegistry: registryOf(registry, "wr0ng-pass") }
-        const failures = [
-          yield* Effect.flip(Effect.flatMap(sinkOf(wrong), (sink) => sink.open(identity))),
-          yield* Effect.flip(Effect.flatMap(complete(wrong), (all) => KafkaSink.inspect(all, identity)))
-        ]
-        for (const error of failures) {
-          assert.strictEqual(error.reason._tag, "Refused")
-          assert.match(error.message, /answered with status 401.*kafka\.schemaRegistry\.username/)
-          assert.notInclude(error.message, "wr0ng-pass")
-        }
-        const subject = `${progressTopicOf(topic)}-value`
-        registry.schemas.set(1, { schema: "{}", subjects: new Set([subject]) })
-        registry.compatible = false
-        const right = { topic, schemaRegistry: registryOf(registry) }
-        const refusals = [
-          yield* Effect.flip(Effect.flatMap(sinkOf(right), (sink) => sink.open(identity))),
-          yield* Effect.flip(Effect.flatMap(complete(right), (all) => KafkaSink.inspect(all, identity)))
-        ]
-        for (const { message } of refusals) {
-          assert.include(message, subject)
-          assert.include(message, "compatibility to FORWARD")
-        }
-        registry.compatible = true
-        const inspected = yield* KafkaSink.inspect(yield* complete(right), identity)
-        assert.isAbove(inspected.missing.length, 0)
-        assert.strictEqual(registry.schemas.size, 1)
-        const elsewhere = { topic, schemaRegistry: { url: `${registry.url}/other`, login: right.schemaRegistry.login } }
-        const lost = yield* Effect.flip(Effect.flatMap(sinkOf(elsewhere), (sink) => sink.open(identity)))
-        assert.include(lost.message, "not the address of a schema registry")
-      }))
-  })
+  it.effect("a refused login or schema is reported with what to do, by the sink and by doctor's inspection", () =>
+    Effect.gen(function*() {
+      const registry = yield* testRegistry
+      const { identity, topic } = fresh()
+      const wrong = { topic, schemaRegistry: registryOf(registry, "wr0ng-pass") }
+      const failures = [
+        yield* Effect.flip(Effect.flatMap(sinkOf(wrong), (sink) => sink.open(identity))),
+        yield* Effect.flip(Effect.flatMap(complete(wrong), (all) => KafkaSink.inspect(all, identity)))
+      ]
+      for (const error of failures) {
+        assert.strictEqual(error.reason._tag, "Refused")
+        assert.match(error.message, /answered with status 401.*kafka\.schemaRegistry\.username/)
+        assert.notInclude(error.message, "wr0ng-pass")
+      }
+      const subject = `${progressTopicOf(topic)}-value`
+      registry.schemas.set(1, { schema: "{}", subjects: new Set([subject]) })
+      registry.compatible = false
+      const right = { topic, schemaRegistry: registryOf(registry) }
+      const refusals = [
+        yield* Effect.flip(Effect.flatMap(sinkOf(right), (sink) => sink.open(identity))),
+        yield* Effect.flip(Effect.flatMap(complete(right), (all) => KafkaSink.inspect(all, identity)))
+      ]
+      for (const { message } of refusals) {
+        assert.include(message, subject)
+        assert.include(message, "compatibility to FORWARD")
+      }
+      registry.compatible = true
+      const inspected = yield* KafkaSink.inspect(yield* complete(right), identity)
+      assert.isAbove(inspected.missing.length, 0)
+      assert.strictEqual(registry.schemas.size, 1)
+      const elsewhere = { topic, schemaRegistry: { url: `${registry.url}/other`, login: right.schemaRegistry.login } }
+      const lost = yield* Effect.flip(Effect.flatMap(sinkOf(elsewhere), (sink) => sink.open(identity)))
+      assert.include(lost.message, "not the address of a schema registry")
+    }))
 })

@@ -1,4 +1,4 @@
-import { assert, layer as suite } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -75,131 +75,134 @@ const file = Effect.acquireRelease(
 
 const memory = Sqlite.layer({ file: ":memory:" })
 
-describeWithDrivers("a lost topic", missing, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
-    it.effect(
-      "that was deleted while Rollcall runs stops the relay, is not created on restart, and is published again by store adopt (K3)",
-      () =>
-        Effect.gen(function*() {
-          const options = yield* optionsOf(template())
-          const topic = topicOf(options.topic, tags)
-          const place = yield* file
-          yield* Effect.gen(function*() {
-            const { identity } = yield* Store
-            yield* append(120)
-            const relay = yield* start(options)
-            yield* relay.awaitPosition(120)
-            yield* Topics.remove(topic)
-            yield* append(30)
-            const reason = yield* Effect.timeout(stopped(relay), "20 seconds")
-            assert.include(reason.message, `topic ${topic} was deleted: the 120 events`)
-            assert.include(reason.message, "positions 1 to 120")
-            assert.include(reason.hint, "rollcall store adopt")
-            assert.strictEqual((yield* relay.status).position, 120)
-            yield* relay.end
-            const again = yield* start(options)
-            assert.strictEqual((yield* stopped(again)).message, reason.message)
-            yield* again.end
-            assert.strictEqual((yield* KafkaSink.inspect(options, identity)).blocker?.message, reason.message)
-            assert.isFalse(yield* Topics.exists(topic))
-            yield* Effect.flatMap(StoreAdoption.plan(identity.generation), (plan) =>
-              StoreAdoption.adopt(plan, () => null))
-          }).pipe(Effect.provide(Sqlite.layer({ file: place })))
-          yield* Effect.gen(function*() {
-            const { logRange } = yield* Store
-            const relay = yield* start(options)
-            const { state } = yield* relay.awaitPosition((yield* logRange).newest)
-            assert.strictEqual(state, "running")
-          }).pipe(Effect.provide(Sqlite.layer({ file: place })))
-          const { brokers } = yield* Broker.Broker
-          assert.strictEqual(
-            new Set((yield* Kcat.read(brokers, topic)).map(({ key }) =>
-              key
-            )).size,
-            10
+const services = Layer.merge(Broker.layer, Broker.separateOnRequest("auto.create.topics.enable=true\n"))
+
+describeWithDrivers("a lost topic", missing, services, (it) => {
+  it.effect(
+    "that was deleted while Rollcall runs stops the relay, is not created on restart, and is published again by store adopt (K3)",
+    () =>
+      Effect.gen(function*() {
+        const options = yield* optionsOf(template())
+        const topic = topicOf(options.topic, tags)
+        const place = yield* file
+        yield* Effect.gen(function*() {
+          const { identity } = yield* Store
+          yield* append(120)
+          const relay = yield* start(options)
+          yield* relay.awaitPosition(120)
+          yield* Topics.remove(topic)
+          yield* append(30)
+          const reason = yield* Effect.timeout(stopped(relay), "20 seconds")
+          assert.include(reason.message, `topic ${topic} was deleted: the 120 events`)
+          assert.include(reason.message, "positions 1 to 120")
+          assert.include(reason.hint, "rollcall store adopt")
+          assert.strictEqual((yield* relay.status).position, 120)
+          yield* relay.end
+          const again = yield* start(options)
+          assert.strictEqual((yield* stopped(again)).message, reason.message)
+          yield* again.end
+          assert.strictEqual((yield* KafkaSink.inspect(options, identity)).blocker?.message, reason.message)
+          assert.isFalse(yield* Topics.exists(topic))
+          yield* Effect.flatMap(
+            StoreAdoption.plan(identity.generation),
+            (plan) => StoreAdoption.adopt(plan, () => null)
           )
-        }),
-      180_000
-    )
-
-    it.effect.each([{ transactions: true }, { transactions: false }])(
-      "that is created again immediately gets no further events (transactions: $transactions) (K3)",
-      ({ transactions }) =>
-        Effect.gen(function*() {
-          const { brokers } = yield* Broker.Broker
-          const options = yield* optionsOf(template(), { transactions })
-          const topic = topicOf(options.topic, tags)
-          yield* append(120)
+        }).pipe(Effect.provide(Sqlite.layer({ file: place })))
+        yield* Effect.gen(function*() {
+          const { logRange } = yield* Store
           const relay = yield* start(options)
-          yield* relay.awaitPosition(120)
-          yield* Topics.remove(topic)
-          yield* Topics.create(topic, 6)
-          yield* append(30)
-          const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
-          assert.include(reason.message, `topic ${topic} was deleted and created again`)
-          assert.include(reason.message, "the 120 events")
-          assert.strictEqual((yield* relay.status).position, 120)
-          if (transactions) assert.deepStrictEqual(yield* Kcat.read(brokers, topic), [])
-        }).pipe(Effect.provide(memory)),
-      180_000
-    )
+          const { state } = yield* relay.awaitPosition((yield* logRange).newest)
+          assert.strictEqual(state, "running")
+        }).pipe(Effect.provide(Sqlite.layer({ file: place })))
+        const { brokers } = yield* Broker.Broker
+        assert.strictEqual(
+          new Set((yield* Kcat.read(brokers, topic)).map(({ key }) => key)).size,
+          10
+        )
+      }),
+    180_000
+  )
 
-    it.effect(
-      "prevents progress reports while it is missing, even if no further event goes to it (K3)",
-      () =>
-        Effect.gen(function*() {
-          const options = yield* optionsOf(template(), { state: true })
-          const identity: LogIdentity = { store: randomUUID().replaceAll("-", ""), generation: 1 }
-          const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
-          yield* sink.open(identity)
-          yield* sink.publish(identity, entries(1, 7))
-          const progress = { ...tags, generation: 1, completeTo: 1000, position: 7, at: 2000 }
-          yield* sink.publishProgress(identity, [progress])
-          const state = `${topicOf(options.topic, tags)}.state`
-          yield* Topics.remove(state)
-          yield* Topics.removed(state)
-          // a broker may refuse requests for a partition while it removes or creates it; the relay then tries again
-          const publish = Effect.retry(sink.publishProgress(identity, [progress]), {
-            while: ({ reason }) => reason.retryable,
-            schedule: Schedule.spaced("50 millis")
-          })
-          const { reason } = yield* Effect.flip(publish)
-          assert.strictEqual(reason._tag, "Refused")
-          assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
-          yield* Topics.create(state, 6, { "cleanup.policy": "compact" })
-          const again = yield* Effect.flip(publish.pipe(inMinutes(2)))
-          assert.include(again.reason.message, `topic ${state} was deleted and created again`)
-        }),
-      180_000
-    )
+  it.effect.each([{ transactions: true }, { transactions: false }])(
+    "that is created again immediately gets no further events (transactions: $transactions) (K3)",
+    ({ transactions }) =>
+      Effect.gen(function*() {
+        const { brokers } = yield* Broker.Broker
+        const options = yield* optionsOf(template(), { transactions })
+        const topic = topicOf(options.topic, tags)
+        yield* append(120)
+        const relay = yield* start(options)
+        yield* relay.awaitPosition(120)
+        yield* Topics.remove(topic)
+        yield* Topics.create(topic, 6)
+        yield* append(30)
+        const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
+        assert.include(reason.message, `topic ${topic} was deleted and created again`)
+        assert.include(reason.message, "the 120 events")
+        assert.strictEqual((yield* relay.status).position, 120)
+        if (transactions) assert.deepStrictEqual(yield* Kcat.read(brokers, topic), [])
+      }).pipe(Effect.provide(memory)),
+    180_000
+  )
 
-    it.effect.skipIf(Broker.separateMissing !== null)(
-      "that a consumer's subscription creates again is not mistaken for the old one (K3)",
-      () =>
-        Effect.gen(function*() {
-          const { brokers } = yield* Broker.Broker
-          const options = yield* optionsOf(template())
-          const topic = topicOf(options.topic, tags)
-          yield* append(120)
-          const relay = yield* start(options)
-          yield* relay.awaitPosition(120)
-          yield* Topics.remove(topic)
-          // Requests the topic's metadata, like a consumer that may create topics.
-          const consumer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer({
-            allowAutoTopicCreation: true
-          })
-          yield* Effect.promise(async () => {
-            await consumer.connect()
-            await consumer.send({ topic, messages: [] })
-            await consumer.disconnect()
-          })
-          assert.isTrue(yield* Topics.exists(topic))
-          yield* append(30)
-          const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
-          assert.include(reason.message, `topic ${topic} was deleted and created again`)
-          assert.strictEqual((yield* relay.status).position, 120)
-        }).pipe(Effect.provide([memory, Broker.separate("auto.create.topics.enable=true\n")])),
-      180_000
-    )
-  })
+  it.effect(
+    "prevents progress reports while it is missing, even if no further event goes to it (K3)",
+    () =>
+      Effect.gen(function*() {
+        const options = yield* optionsOf(template(), { state: true })
+        const identity: LogIdentity = { store: randomUUID().replaceAll("-", ""), generation: 1 }
+        const sink = Context.get(yield* Layer.build(KafkaSink.layer(options)), Sink)
+        yield* sink.open(identity)
+        yield* sink.publish(identity, entries(1, 7))
+        const progress = { ...tags, generation: 1, completeTo: 1000, position: 7, at: 2000 }
+        yield* sink.publishProgress(identity, [progress])
+        const state = `${topicOf(options.topic, tags)}.state`
+        yield* Topics.remove(state)
+        yield* Topics.removed(state)
+        // a broker may refuse requests for a partition while it removes or creates it; the relay then tries again
+        const publish = Effect.retry(sink.publishProgress(identity, [progress]), {
+          while: ({ reason }) => reason.retryable,
+          schedule: Schedule.spaced("50 millis")
+        })
+        const { reason } = yield* Effect.flip(publish)
+        assert.strictEqual(reason._tag, "Refused")
+        assert.include(reason.message, `topic ${state} was deleted: the 7 events`)
+        yield* Topics.create(state, 6, { "cleanup.policy": "compact" })
+        const again = yield* Effect.flip(publish.pipe(inMinutes(2)))
+        assert.include(again.reason.message, `topic ${state} was deleted and created again`)
+      }),
+    180_000
+  )
+
+  it.effect.skipIf(Broker.separateMissing !== null)(
+    "that a consumer's subscription creates again is not mistaken for the old one (K3)",
+    () =>
+      Effect.gen(function*() {
+        const { brokers } = yield* Broker.Broker
+        const options = yield* optionsOf(template())
+        const topic = topicOf(options.topic, tags)
+        yield* append(120)
+        const relay = yield* start(options)
+        yield* relay.awaitPosition(120)
+        yield* Topics.remove(topic)
+        // Requests the topic's metadata, like a consumer that may create topics.
+        const consumer = new kafkajs.Kafka({ brokers: [...brokers], logLevel: kafkajs.logLevel.NOTHING }).producer({
+          allowAutoTopicCreation: true
+        })
+        yield* Effect.promise(async () => {
+          await consumer.connect()
+          await consumer.send({ topic, messages: [] })
+          await consumer.disconnect()
+        })
+        assert.isTrue(yield* Topics.exists(topic))
+        yield* append(30)
+        const reason = yield* Effect.timeout(stopped(relay), "30 seconds")
+        assert.include(reason.message, `topic ${topic} was deleted and created again`)
+        assert.strictEqual((yield* relay.status).position, 120)
+      }).pipe(
+        Effect.provide(memory),
+        Effect.provideServiceEffect(Broker.Broker, Effect.flatten(Broker.Separate))
+      ),
+    180_000
+  )
 })

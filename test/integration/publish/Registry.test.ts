@@ -1,4 +1,4 @@
-import { assert, layer as suite } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -42,87 +42,82 @@ const sinkOf = (options: KafkaSink.KafkaOptions) =>
 
 const compatibility = (rule: string) => ({ compatibility: rule })
 
-describeWithDrivers("Apicurio Registry", missing, () => {
-  suite(Layer.merge(Broker.layer, Layer.effect(Registry, apicurio)), {
-    excludeTestServices: true,
-    timeout: "4 minutes"
-  })(
-    (it) => {
-      for (const format of ["cloudevents", "debezium"] as const) {
-        it.effect(`has the schema of every value, and Confluent's deserializer finds each value valid: ${format}`, () =>
-          Effect.gen(function*() {
-            const { decode } = yield* Registry
-            const topic = `registry-${randomUUID()}.{model}`
-            const identity = identityOf()
-            const options = { ...yield* optionsOf(topic), format }
-            const sink = yield* sinkOf(options)
-            yield* sink.open(identity)
-            const deleted = entry({ position: 4, id: "r0", version: 2, kind: "deleted" })
-            yield* sink.publish(identity, [...entries(1, 3), deleted])
-            yield* sink.publishProgress(identity, [{ ...stream, generation: 1, completeTo: 0, position: 4, at: 0 }])
-            const topics = [topicOf(topic, stream), stateTopicOf(topic, stream), progressTopicOf(topic)]
-            const [events = [], states = [], progress = []] = yield* decode(options.brokers, topics)
-            assert.lengthOf(events.filter((value) => value !== null), 4)
-            assert.lengthOf(events, format === "debezium" ? 5 : 4)
-            assert.sameDeepMembers(states.filter((value) => value !== null), [
-              { id: "r0", version: 1, name: "Ada Łovelace" },
-              { id: "r1", version: 1, name: "Ada Łovelace" },
-              { id: "r2", version: 1, name: "Ada Łovelace" }
-            ])
-            assert.lengthOf(progress, 1)
-          }))
+const services = Layer.merge(Broker.layer, Layer.effect(Registry, apicurio))
 
-        it.effect(`registers the schemas of all models, and finds the same ids again: ${format}`, () =>
-          Effect.gen(function*() {
-            const options = { ...yield* optionsOf(`all-${format}.{model}`), format }
-            const schemas = modelNames.flatMap((model) => streamSchemas(options, { ...stream, model }))
-            const idsOf = Effect.fnUntraced(function*() {
-              const registry = SchemaRegistry.fromOptions(options.schemaRegistry)
-              yield* registry.check(schemas)
-              yield* registry.register(schemas)
-              return schemas.map(({ topic }) => registry.frame(topic, "").readInt32BE(1))
-            })
-            const ids = yield* idsOf()
-            assert.strictEqual(new Set(ids).size, schemas.length)
-            assert.deepStrictEqual(yield* idsOf(), ids)
-          }))
+describeWithDrivers("Apicurio Registry", missing, services, (it) => {
+  for (const format of ["cloudevents", "debezium"] as const) {
+    it.effect(`has the schema of every value, and Confluent's deserializer finds each value valid: ${format}`, () =>
+      Effect.gen(function*() {
+        const { decode } = yield* Registry
+        const topic = `registry-${randomUUID()}.{model}`
+        const identity = identityOf()
+        const options = { ...yield* optionsOf(topic), format }
+        const sink = yield* sinkOf(options)
+        yield* sink.open(identity)
+        const deleted = entry({ position: 4, id: "r0", version: 2, kind: "deleted" })
+        yield* sink.publish(identity, [...entries(1, 3), deleted])
+        yield* sink.publishProgress(identity, [{ ...stream, generation: 1, completeTo: 0, position: 4, at: 0 }])
+        const topics = [topicOf(topic, stream), stateTopicOf(topic, stream), progressTopicOf(topic)]
+        const [events = [], states = [], progress = []] = yield* decode(options.brokers, topics)
+        assert.lengthOf(events.filter((value) => value !== null), 4)
+        assert.lengthOf(events, format === "debezium" ? 5 : 4)
+        assert.sameDeepMembers(states.filter((value) => value !== null), [
+          { id: "r0", version: 1, name: "Ada Łovelace" },
+          { id: "r1", version: 1, name: "Ada Łovelace" },
+          { id: "r2", version: 1, name: "Ada Łovelace" }
+        ])
+        assert.lengthOf(progress, 1)
+      }))
+
+    it.effect(`registers the schemas of all models, and finds the same ids again: ${format}`, () =>
+      Effect.gen(function*() {
+        const options = { ...yield* optionsOf(`all-${currentDriver()}-${format}.{model}`), format }
+        const schemas = modelNames.flatMap((model) => streamSchemas(options, { ...stream, model }))
+        const idsOf = Effect.fnUntraced(function*() {
+          const registry = SchemaRegistry.fromOptions(options.schemaRegistry)
+          yield* registry.check(schemas)
+          yield* registry.register(schemas)
+          return schemas.map(({ topic }) => registry.frame(topic, "").readInt32BE(1))
+        })
+        const ids = yield* idsOf()
+        assert.strictEqual(new Set(ids).size, schemas.length)
+        assert.deepStrictEqual(yield* idsOf(), ids)
+      }))
+  }
+
+  it.effect("refuses an incompatible schema, and accepts it with the compatibility that the message names", () =>
+    Effect.gen(function*() {
+      const { request } = yield* Registry
+      const topic = `refused-${randomUUID()}.{model}`
+      const options = yield* optionsOf(topic)
+      const identity = identityOf()
+      const subject = `${topicOf(topic, stream)}-value`
+      const { schema } = requiredSchemas(options).find(({ topic }) => `${topic}-value` === subject)!
+      // the schema of a release before an optional property was added
+      const { origin: _, ...properties } = schema().properties ?? {}
+      const earlier = { topic: topicOf(topic, stream), schema: () => ({ ...schema(), properties }) }
+      yield* SchemaRegistry.fromOptions(options.schemaRegistry).register([earlier])
+      yield* request("PUT", "/config", compatibility("BACKWARD"))
+      const refusals = Effect.all([
+        Effect.flip(Effect.flatMap(sinkOf(options), (sink) => sink.open(identity))),
+        Effect.flip(KafkaSink.inspect(options, identity))
+      ])
+      for (const { message, reason } of yield* refusals) {
+        assert.strictEqual(reason._tag, "Refused", message)
+        assert.include(message, subject)
+        assert.include(message, "FORWARD")
       }
+      yield* request("PUT", `/config/${subject}`, compatibility("FORWARD"))
+      yield* KafkaSink.inspect(options, identity)
+      yield* Effect.flatMap(sinkOf(options), (sink) => sink.open(identity))
+      yield* request("PUT", "/config", compatibility("NONE"))
+    }))
 
-      it.effect("refuses an incompatible schema, and accepts it with the compatibility that the message names", () =>
-        Effect.gen(function*() {
-          const { request } = yield* Registry
-          const topic = `refused-${randomUUID()}.{model}`
-          const options = yield* optionsOf(topic)
-          const identity = identityOf()
-          const subject = `${topicOf(topic, stream)}-value`
-          const { schema } = requiredSchemas(options).find(({ topic }) => `${topic}-value` === subject)!
-          // the schema of a release before an optional property was added
-          const { origin: _, ...properties } = schema().properties ?? {}
-          const earlier = { topic: topicOf(topic, stream), schema: () => ({ ...schema(), properties }) }
-          yield* SchemaRegistry.fromOptions(options.schemaRegistry).register([earlier])
-          yield* request("PUT", "/config", compatibility("BACKWARD"))
-          const refusals = Effect.all([
-            Effect.flip(Effect.flatMap(sinkOf(options), (sink) => sink.open(identity))),
-            Effect.flip(KafkaSink.inspect(options, identity))
-          ])
-          for (const { message, reason } of yield* refusals) {
-            assert.strictEqual(reason._tag, "Refused", message)
-            assert.include(message, subject)
-            assert.include(message, "FORWARD")
-          }
-          yield* request("PUT", `/config/${subject}`, compatibility("FORWARD"))
-          yield* KafkaSink.inspect(options, identity)
-          yield* Effect.flatMap(sinkOf(options), (sink) => sink.open(identity))
-          yield* request("PUT", "/config", compatibility("NONE"))
-        }))
-
-      it.effect("refuses a wrong login, and the message does not contain the password", () =>
-        Effect.gen(function*() {
-          const options = yield* optionsOf(`login-${randomUUID()}.{model}`, "wr0ng-pass")
-          const { message } = yield* Effect.flip(Effect.flatMap(sinkOf(options), (sink) => sink.open(identityOf())))
-          assert.match(message, /answered with status 401.*kafka\.schemaRegistry\.username/)
-          assert.notInclude(message, "wr0ng-pass")
-        }))
-    }
-  )
+  it.effect("refuses a wrong login, and the message does not contain the password", () =>
+    Effect.gen(function*() {
+      const options = yield* optionsOf(`login-${randomUUID()}.{model}`, "wr0ng-pass")
+      const { message } = yield* Effect.flip(Effect.flatMap(sinkOf(options), (sink) => sink.open(identityOf())))
+      assert.match(message, /answered with status 401.*kafka\.schemaRegistry\.username/)
+      assert.notInclude(message, "wr0ng-pass")
+    }))
 })

@@ -1,4 +1,4 @@
-import { assert, layer as suite } from "@effect/vitest"
+import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -84,197 +84,200 @@ const folder = Effect.acquireRelease(
   (folder) => Effect.promise(() => rm(folder, { recursive: true, force: true }))
 )
 
-describeWithDrivers("Relay on Kafka", missing, () => {
-  suite(Broker.layer, { excludeTestServices: true, timeout: "5 minutes" })((it) => {
-    it.effect.skipIf(Broker.separateMissing !== null)(
-      "no event is lost or repeated when the broker restarts in the middle (K2)",
-      () =>
-        Effect.gen(function*() {
-          const broker = yield* Broker.Broker
-          const topic = template()
-          const relay = yield* start(topic)
-          yield* append(200)
-          yield* relay.awaitPosition(200)
-          const writing = yield* append(20).pipe(
-            Effect.repeat({ schedule: Schedule.spaced("20 millis"), times: 199 }),
-            Effect.forkChild
-          )
-          yield* broker.stop()
-          yield* Effect.sleep("1 second")
-          yield* broker.start
-          yield* Fiber.join(writing)
-          yield* relay.awaitPosition(4200)
-          assert.deepStrictEqual(yield* readBack(topic), upTo(4200))
-        }).pipe(Effect.provide([Broker.separate(), Sqlite.layer({ file: ":memory:" })])),
-      patience
-    )
+const services = Layer.merge(Broker.layer, Broker.separateOnRequest())
 
-    it.effect(
-      "each record's events stay in one partition when partitions are added, and a warning is logged (K2)",
-      () => {
-        const lines: Array<string> = []
-        const logger = Logger.make(({ message }) => lines.push(String(message)))
-        return Effect.gen(function*() {
-          const topic = template()
-          const { brokers } = yield* Broker.Broker
-          const relay = yield* start(topic)
-          yield* append(200)
-          yield* relay.awaitPosition(200)
-          yield* widen(topicOf(topic, tags), 12)
-          yield* relay.end
-          const next = yield* start(topic)
-          yield* append(400)
-          yield* next.awaitPosition(600)
-          assert.deepStrictEqual(yield* readBack(topic), upTo(600))
-          const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
-          for (const own of Map.groupBy(messages, (message) => message.key).values()) {
-            assert.strictEqual(new Set(own.map((message) => message.partition)).size, 1)
-          }
-          assert.strictEqual(lines.filter((line) => line.includes("has 12 partitions")).length, 1)
-          const { identity } = yield* Store
-          const options = { brokers, ssl: false, topic, transactions: true, streams: [tags] }
-          const { unusedPartitions } = yield* KafkaSink.inspect(options, identity)
-          assert.deepStrictEqual(unusedPartitions, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
-        }).pipe(
-          Effect.provide(Sqlite.layer({ file: ":memory:" })),
-          Effect.provide(Logger.layer([logger]))
+describeWithDrivers("Relay on Kafka", missing, services, (it) => {
+  it.effect.skipIf(Broker.separateMissing !== null)(
+    "no event is lost or repeated when the broker restarts in the middle (K2)",
+    () =>
+      Effect.gen(function*() {
+        const broker = yield* Broker.Broker
+        const topic = template()
+        const relay = yield* start(topic)
+        yield* append(200)
+        yield* relay.awaitPosition(200)
+        const writing = yield* append(20).pipe(
+          Effect.repeat({ schedule: Schedule.spaced("20 millis"), times: 199 }),
+          Effect.forkChild
         )
-      },
-      patience
-    )
+        yield* broker.stop()
+        yield* Effect.sleep("1 second")
+        yield* broker.start
+        yield* Fiber.join(writing)
+        yield* relay.awaitPosition(4200)
+        assert.deepStrictEqual(yield* readBack(topic), upTo(4200))
+      }).pipe(
+        Effect.provide(Sqlite.layer({ file: ":memory:" })),
+        Effect.provideServiceEffect(Broker.Broker, Effect.flatten(Broker.Separate))
+      ),
+    patience
+  )
 
-    it.effect(
-      "no event is published twice when the relay dies between Kafka's commit and saving the position (X4)",
-      () =>
-        Effect.gen(function*() {
-          const topic = template()
-          const store = yield* Store
-          yield* append(1200)
-          const dead = yield* Deferred.make<void>()
-          const dying = Store.of({
-            ...store,
-            // the position is also saved before the first batch, to check the ownership
-            saveReaderPosition: (owner, reader, position) =>
-              position === 0
-                ? store.saveReaderPosition(owner, reader, position)
-                : Effect.andThen(Deferred.succeed(dead, undefined), Effect.die("killed here"))
-          })
-          yield* Effect.provideService(start(topic), Store, dying)
-          yield* Deferred.await(dead)
-          assert.strictEqual(yield* store.readerPosition("relay"), 0)
-          assert.isAbove((yield* readBack(topic)).length, 0)
-          const relay = yield* start(topic)
-          yield* relay.awaitPosition(1200)
-          assert.deepStrictEqual(yield* readBack(topic), upTo(1200))
-        }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
-      patience
-    )
-
-    /** Starts a relay in a separate process. */
-    const spawned = Effect.fnUntraced(function*(file: string, topic: string) {
-      const { brokers } = yield* Broker.Broker
-      const program = join(import.meta.dirname, "RelayProcess.ts")
-      const child = spawn(process.execPath, [program, file, brokers.join(","), topic, currentDriver()], {
-        stdio: "ignore"
-      })
-      const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
-      yield* Effect.addFinalizer(() =>
-        Effect.promise(() => {
-          child.kill("SIGKILL")
-          return ended
-        })
+  it.effect(
+    "each record's events stay in one partition when partitions are added, and a warning is logged (K2)",
+    () => {
+      const lines: Array<string> = []
+      const logger = Logger.make(({ message }) => lines.push(String(message)))
+      return Effect.gen(function*() {
+        const topic = template()
+        const { brokers } = yield* Broker.Broker
+        const relay = yield* start(topic)
+        yield* append(200)
+        yield* relay.awaitPosition(200)
+        yield* widen(topicOf(topic, tags), 12)
+        yield* relay.end
+        const next = yield* start(topic)
+        yield* append(400)
+        yield* next.awaitPosition(600)
+        assert.deepStrictEqual(yield* readBack(topic), upTo(600))
+        const messages = yield* Kcat.read(brokers, topicOf(topic, tags))
+        for (const own of Map.groupBy(messages, (message) => message.key).values()) {
+          assert.strictEqual(new Set(own.map((message) => message.partition)).size, 1)
+        }
+        assert.strictEqual(lines.filter((line) => line.includes("has 12 partitions")).length, 1)
+        const { identity } = yield* Store
+        const options = { brokers, ssl: false, topic, transactions: true, streams: [tags] }
+        const { unusedPartitions } = yield* KafkaSink.inspect(options, identity)
+        assert.deepStrictEqual(unusedPartitions, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
+      }).pipe(
+        Effect.provide(Sqlite.layer({ file: ":memory:" })),
+        Effect.provide(Logger.layer([logger]))
       )
-      return {
-        signal: (name: NodeJS.Signals) => Effect.sync(() => child.kill(name)),
-        ended: Effect.promise(() => ended)
-      }
+    },
+    patience
+  )
+
+  it.effect(
+    "no event is published twice when the relay dies between Kafka's commit and saving the position (X4)",
+    () =>
+      Effect.gen(function*() {
+        const topic = template()
+        const store = yield* Store
+        yield* append(1200)
+        const dead = yield* Deferred.make<void>()
+        const dying = Store.of({
+          ...store,
+          // the position is also saved before the first batch, to check the ownership
+          saveReaderPosition: (owner, reader, position) =>
+            position === 0
+              ? store.saveReaderPosition(owner, reader, position)
+              : Effect.andThen(Deferred.succeed(dead, undefined), Effect.die("killed here"))
+        })
+        yield* Effect.provideService(start(topic), Store, dying)
+        yield* Deferred.await(dead)
+        assert.strictEqual(yield* store.readerPosition("relay"), 0)
+        assert.isAbove((yield* readBack(topic)).length, 0)
+        const relay = yield* start(topic)
+        yield* relay.awaitPosition(1200)
+        assert.deepStrictEqual(yield* readBack(topic), upTo(1200))
+      }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+    patience
+  )
+
+  /** Starts a relay in a separate process. */
+  const spawned = Effect.fnUntraced(function*(file: string, topic: string) {
+    const { brokers } = yield* Broker.Broker
+    const program = join(import.meta.dirname, "RelayProcess.ts")
+    const child = spawn(process.execPath, [program, file, brokers.join(","), topic, currentDriver()], {
+      stdio: "ignore"
     })
-
-    it.effect(
-      "readers see each event once when the relay is killed repeatedly at any moment (X4)",
-      () =>
-        Effect.gen(function*() {
-          const topic = template()
-          const file = join(yield* folder, "rollcall.db")
-          const total = 10_000
-          yield* Effect.gen(function*() {
-            yield* append(total)
-            let position = 0
-            for (let round = 0; round < 4; round++) {
-              const child = yield* spawned(file, topic)
-              position = yield* past(position)
-              yield* Effect.sleep(Math.random() * 150)
-              yield* child.signal("SIGKILL")
-              yield* child.ended
-            }
-            const relay = yield* start(topic)
-            yield* relay.awaitPosition(total)
-          }).pipe(Effect.provide(Sqlite.layer({ file })))
-          assert.deepStrictEqual(yield* readBack(topic), upTo(total))
-        }),
-      patience
+    const ended = new Promise<number | null>((resolve) => child.once("close", resolve))
+    yield* Effect.addFinalizer(() =>
+      Effect.promise(() => {
+        child.kill("SIGKILL")
+        return ended
+      })
     )
+    return {
+      signal: (name: NodeJS.Signals) => Effect.sync(() => child.kill(name)),
+      ended: Effect.promise(() => ended)
+    }
+  })
 
-    it.effect("on SIGTERM the batch in progress is completed and its position is saved", () =>
+  it.effect(
+    "readers see each event once when the relay is killed repeatedly at any moment (X4)",
+    () =>
       Effect.gen(function*() {
         const topic = template()
         const file = join(yield* folder, "rollcall.db")
+        const total = 10_000
         yield* Effect.gen(function*() {
-          const store = yield* Store
-          yield* append(8_000)
-          const child = yield* spawned(file, topic)
-          yield* past(0)
-          yield* child.signal("SIGTERM")
-          yield* child.ended
-          assert.deepStrictEqual(yield* readBack(topic), upTo(yield* store.readerPosition("relay")))
+          yield* append(total)
+          let position = 0
+          for (let round = 0; round < 4; round++) {
+            const child = yield* spawned(file, topic)
+            position = yield* past(position)
+            yield* Effect.sleep(Math.random() * 150)
+            yield* child.signal("SIGKILL")
+            yield* child.ended
+          }
+          const relay = yield* start(topic)
+          yield* relay.awaitPosition(total)
         }).pipe(Effect.provide(Sqlite.layer({ file })))
-      }), patience)
+        assert.deepStrictEqual(yield* readBack(topic), upTo(total))
+      }),
+    patience
+  )
 
-    it.effect(
-      "a relay that was frozen in a transaction is fenced when it resumes, and detects that another store took over (X15)",
-      () =>
-        Effect.gen(function*() {
-          const topic = template()
-          const directory = yield* folder
-          const [file, copy] = [join(directory, "rollcall.db"), join(directory, "copy.db")] as const
-          yield* Effect.provide(append(8_000), Sqlite.layer({ file }))
-          yield* Effect.promise(() => copyFile(file, copy))
-          const frozen = yield* spawned(copy, topic)
-          yield* Effect.provide(past(0), Sqlite.layer({ file: copy }))
-          yield* frozen.signal("SIGSTOP")
-          yield* Effect.gen(function*() {
-            const relay = yield* start(topic)
-            yield* relay.awaitPosition(4_000)
-            yield* frozen.signal("SIGCONT")
-            yield* append(500)
-            yield* relay.awaitPosition(8_500)
-            assert.strictEqual((yield* relay.status).state, "running")
-          }).pipe(Effect.provide(Sqlite.layer({ file })))
-          assert.deepStrictEqual(yield* readBack(topic), upTo(8_500))
-        }),
-      patience
-    )
+  it.effect("on SIGTERM the batch in progress is completed and its position is saved", () =>
+    Effect.gen(function*() {
+      const topic = template()
+      const file = join(yield* folder, "rollcall.db")
+      yield* Effect.gen(function*() {
+        const store = yield* Store
+        yield* append(8_000)
+        const child = yield* spawned(file, topic)
+        yield* past(0)
+        yield* child.signal("SIGTERM")
+        yield* child.ended
+        assert.deepStrictEqual(yield* readBack(topic), upTo(yield* store.readerPosition("relay")))
+      }).pipe(Effect.provide(Sqlite.layer({ file })))
+    }), patience)
 
-    it.effect(
-      "an older relay that was frozen while another took over cannot publish when it resumes (X15)",
-      () =>
-        Effect.gen(function*() {
-          const topic = template()
-          const store = yield* Store
-          const old = yield* start(topic)
-          yield* append(100)
-          yield* old.awaitPosition(100)
-          const next = yield* start(topic)
-          yield* next.awaitPosition(100)
+  it.effect(
+    "a relay that was frozen in a transaction is fenced when it resumes, and detects that another store took over (X15)",
+    () =>
+      Effect.gen(function*() {
+        const topic = template()
+        const directory = yield* folder
+        const [file, copy] = [join(directory, "rollcall.db"), join(directory, "copy.db")] as const
+        yield* Effect.provide(append(8_000), Sqlite.layer({ file }))
+        yield* Effect.promise(() => copyFile(file, copy))
+        const frozen = yield* spawned(copy, topic)
+        yield* Effect.provide(past(0), Sqlite.layer({ file: copy }))
+        yield* frozen.signal("SIGSTOP")
+        yield* Effect.gen(function*() {
+          const relay = yield* start(topic)
+          yield* relay.awaitPosition(4_000)
+          yield* frozen.signal("SIGCONT")
           yield* append(500)
-          yield* next.awaitPosition(600)
-          yield* old.awaitPosition(10_000)
-          assert.strictEqual((yield* old.status).state, "stopped")
-          assert.strictEqual((yield* next.status).state, "running")
-          assert.strictEqual(yield* store.readerPosition("relay"), 600)
-          assert.deepStrictEqual(yield* readBack(topic), upTo(600))
-        }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
-      patience
-    )
-  })
+          yield* relay.awaitPosition(8_500)
+          assert.strictEqual((yield* relay.status).state, "running")
+        }).pipe(Effect.provide(Sqlite.layer({ file })))
+        assert.deepStrictEqual(yield* readBack(topic), upTo(8_500))
+      }),
+    patience
+  )
+
+  it.effect(
+    "an older relay that was frozen while another took over cannot publish when it resumes (X15)",
+    () =>
+      Effect.gen(function*() {
+        const topic = template()
+        const store = yield* Store
+        const old = yield* start(topic)
+        yield* append(100)
+        yield* old.awaitPosition(100)
+        const next = yield* start(topic)
+        yield* next.awaitPosition(100)
+        yield* append(500)
+        yield* next.awaitPosition(600)
+        yield* old.awaitPosition(10_000)
+        assert.strictEqual((yield* old.status).state, "stopped")
+        assert.strictEqual((yield* next.status).state, "running")
+        assert.strictEqual(yield* store.readerPosition("relay"), 600)
+        assert.deepStrictEqual(yield* readBack(topic), upTo(600))
+      }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+    patience
+  )
 })

@@ -1,19 +1,17 @@
 #!/usr/bin/env node
 // Checks the Node version before any code is parsed that an older version does not support, then starts the program.
 // In a clone the TypeScript sources run directly; the published package contains the compiled code in dist/.
-import { existsSync, readFileSync } from "node:fs"
-import module from "node:module"
+import { readFileSync } from "node:fs"
 import * as CompileCache from "./CompileCache.js"
+import * as Imports from "./Imports.js"
 import { installedVersion, satisfies } from "./PeerVersion.js"
 import * as YoungGeneration from "./YoungGeneration.js"
 
-const here = (path) => new URL(`../${path}`, import.meta.url)
-const isClone = existsSync(here("src/main.ts"))
 const [major, minor] = process.versions.node.split(".").map(Number)
 if (major < 24 || (major === 24 && minor < 9)) {
   console.error(`rollcall needs Node.js 24.9 or newer, but this is Node.js ${process.versions.node}.`)
   console.error(
-    isClone
+    Imports.isClone
       ? "  Run `npm install` and then `npx rollcall`, which uses the clone's own Node.js 24."
       : "  Install Node.js 24 for everything (https://nodejs.org/en/download, or `nvm install 24`), or only for the project that\n" +
         "  Rollcall is installed in: run `npm install node@24` there, and start Rollcall with `npx --no rollcall`."
@@ -21,7 +19,7 @@ if (major < 24 || (major === 24 && minor < 9)) {
   process.exit(1)
 }
 
-const { exports, peerDependencies } = JSON.parse(readFileSync(here("package.json"), "utf8"))
+const { peerDependencies } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"))
 // Package managers install a peer dependency of another version with only a warning, and then nothing works.
 const wanted = peerDependencies.effect
 const found = installedVersion("effect")
@@ -29,7 +27,7 @@ if (found === null || !satisfies(found, wanted)) {
   const state = found === null ? "is not installed" : `is installed as ${found}`
   console.error(`rollcall needs the package effect ${wanted}, which ${state}.`)
   console.error(
-    isClone
+    Imports.isClone
       ? "  Run `npm install` in the clone."
       : found === null
       ? `  Run \`npm install effect@${wanted}\` in the project that Rollcall is installed in.`
@@ -42,22 +40,5 @@ if (found === null || !satisfies(found, wanted)) {
 if (process.argv[2] === "start") YoungGeneration.bound()
 CompileCache.enable()
 
-/** The source of a compiled file. `plugins/` is next to `src/` in a clone, but inside `dist/` in the package. */
-const sourceOf = (built) =>
-  built.replace(/\.js$/, ".ts").replace(/^\.\/dist\/(plugins\/)?/, (_, bundled) => bundled ?? "src/")
-/** The URL of a compiled file, or of its source in a clone. */
-const urlOf = (built) => here(isClone ? sourceOf(built) : built).href
-
-// A configuration that imports "rollcall" gets this program, and its plugins that import "effect" get the copy of this
-// program. This must not depend on the folder of the configuration or the packages installed there: if Rollcall is
-// installed globally, none are.
-const entryPoints = new Map(
-  Object.entries(exports).map(([path, entry]) => [path.replace(".", "rollcall"), urlOf(entry.default)])
-)
-module.registerHooks({
-  resolve: (specifier, context, next) =>
-    entryPoints.has(specifier)
-      ? { url: entryPoints.get(specifier), format: isClone ? "module-typescript" : "module", shortCircuit: true }
-      : next(specifier, /^effect(\/|$)/.test(specifier) ? { ...context, parentURL: import.meta.url } : context)
-})
-await import(urlOf("./dist/main.js"))
+Imports.register()
+await import(Imports.urlOf("./dist/main.js"))

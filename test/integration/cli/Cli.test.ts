@@ -10,7 +10,7 @@ const account = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "
 
 describe("usage", () => {
   it("--help names every command and exits 0", async () => {
-    const { code, stdout } = await run(["--help"])
+    const { code, stdout } = await runCommand(["--help"])
     assert.strictEqual(code, 0)
     for (
       const name of [
@@ -99,7 +99,7 @@ describe("forget", () => {
   it("refuses arguments of which it would ignore one", async () => {
     const record = "greenhouse:acme/ats.candidate/x"
     for (const args of [["--list", "--allow"], ["--list", record], ["--allow", record, "--plan", "x"]]) {
-      const { code, stderr } = await run(["forget", ...args])
+      const { code, stderr } = await runCommand(["forget", ...args])
       assert.strictEqual(code, 1)
       assert.include(stderr, "cannot be combined", args.join(" "))
     }
@@ -210,11 +210,11 @@ describe("start", () => {
     }))
 
   it("--once exits 1 if Kafka refuses the login, although there is nothing to publish", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory) => {
       const issuer = createHttpServer((_, response) => response.writeHead(401).end(`{"error":"invalid_client"}`))
       await new Promise<void>((resolve) => issuer.listen(0, "127.0.0.1", resolve))
       const { port } = issuer.address() as AddressInfo
-      const { code, stderr } = await start(["start", "--once"], {
+      const { code, stderr } = await runCommand(["start", "--once"], {
         ...account,
         ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
         KAFKA_BROKERS: "127.0.0.1:9",
@@ -222,7 +222,7 @@ describe("start", () => {
         KAFKA_SASL_TOKEN_URL: `http://127.0.0.1:${port}/token`,
         KAFKA_SASL_CLIENT_ID: "rollcall",
         KAFKA_SASL_CLIENT_SECRET: "cl1ent-s3cret"
-      }).ended
+      })
       issuer.close().closeAllConnections()
       assert.strictEqual(code, 1, stderr)
       assert.match(stderr, /not published to Kafka: .*refused the client \(invalid_client\)/)
@@ -230,13 +230,13 @@ describe("start", () => {
     }))
 
   it("--once exits 1 and names the stream if the key is refused, and never prints the key", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { environment } = await sandboxed(serve, directory)
-      const { code, stderr } = await start(["start", "--once"], {
+      const { code, stderr } = await runCommand(["start", "--once"], {
         ...environment,
         ROLLCALL_API_KEY: "wr0ng-key",
         ROLLCALL_MODELS: "ats.tag"
-      }).ended
+      })
       assert.strictEqual(code, 1)
       assert.include(stderr, "/ats.tag: ")
       assert.include(stderr, "ROLLCALL_API_KEY")
@@ -264,7 +264,7 @@ describe("status and tail", () => {
         const { streams } = JSON.parse((await runCommand(["status", "--json"], guarded)).stdout)
         if (streams[0]?.phase === "live") break
       }
-      const shown = await run(["status"], guarded)
+      const shown = await runCommand(["status"], guarded)
       assert.strictEqual(shown.code, 0)
       assert.match(shown.stdout, /^sandbox:everything +ats\.tag +live +\d+/m)
       assert.strictEqual((await runCommand(["status"], environment)).code, 1)

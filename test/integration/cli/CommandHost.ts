@@ -14,6 +14,10 @@ export interface Request {
   readonly cwd: string
 }
 
+// a configuration file and its plugins import what they import in a process of the program
+const { register } = await import(new URL("../../../bin/Imports.js", import.meta.url).href)
+register()
+
 process.on("message", async ({ args, cwd, environment }: Request) => {
   process.chdir(cwd)
   process.env = { ...environment }

@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { assert, describe, it } from "vitest"
-import { freePort, inDirectory, run, type Serve } from "./Program.ts"
+import { freePort, inDirectory, run, runCommand, type Serve } from "./Program.ts"
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "")
 const facts = (stderr: string): ReadonlyArray<Record<string, unknown>> => lines(stderr).map((line) => JSON.parse(line))
@@ -42,7 +42,7 @@ describe("rollcall.config.ts", () => {
         US_KEY_FILE: join(directory, "us.key"),
         ROLLCALL_REDACT_KEY: "a long random text"
       }
-      const { code, stderr } = await start(["start", "--once"], environment, directory).ended
+      const { code, stderr } = await runCommand(["start", "--once"], environment, directory)
       assert.strictEqual(code, 0, stderr)
       const started = facts(stderr).find(({ message }) => message === "started")
       assert.strictEqual(started?.["streams"], 2 + 4)
@@ -60,7 +60,7 @@ describe("rollcall.config.ts", () => {
     }))
 
   it("discovery: each of two integrations is read for the models of its tool, and --once succeeds", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { integrations, url } = await sandbox(serve, "k")
       const environment = {
         ROLLCALL_API_URL: url,
@@ -68,7 +68,7 @@ describe("rollcall.config.ts", () => {
         ROLLCALL_INTEGRATIONS: integrations.join(","),
         ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`
       }
-      const { code, stderr } = await start(["start", "--once"], environment).ended
+      const { code, stderr } = await runCommand(["start", "--once"], environment)
       assert.strictEqual(code, 0, stderr)
       const left = facts(stderr).filter(({ message }) => String(message).startsWith("some models are not read"))
       assert.deepStrictEqual(left.map(({ integrations }) => integrations), [...integrations])
@@ -153,7 +153,7 @@ describe("rollcall.config.ts", () => {
         if (text !== null) writeFileSync(path, text)
         // all commands load the file in the same way
         for (const command of text === null ? ["start", "status", "doctor"] : ["start"]) {
-          const { code, stderr, stdout } = await run([command, "--config", path])
+          const { code, stderr, stdout } = await runCommand([command, "--config", path])
           assert.strictEqual(code, 1)
           assert.include(stderr + stdout, message)
           assert.notMatch(stderr, /^ +at /m)
@@ -173,7 +173,7 @@ describe("rollcall.config.ts", () => {
       const environment = { K: "k", TOKEN: "letmein" }
       const service = start(["start"], environment, directory)
       await service.says(/"message":"started"/, "stderr")
-      const shown = await start(["status"], environment, directory).ended
+      const shown = await runCommand(["status"], environment, directory)
       assert.strictEqual(shown.code, 0, shown.stderr)
       assert.include(shown.stdout, "ready, 0 streams")
     }))

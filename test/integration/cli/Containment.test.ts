@@ -15,7 +15,7 @@ import {
   poisoned,
   supervised
 } from "./Poison.ts"
-import { inDirectory } from "./Program.ts"
+import { inDirectory, runCommand } from "./Program.ts"
 
 const contained = [
   [
@@ -130,7 +130,7 @@ describe("a handler that would end the process", () => {
         const service = start(["start"], environment, directory)
         await service.says(/delivery became a dead letter/, "stderr")
         const replay = ["plugins", "replay", "poison", "ats.tag.created", "--from", "2020-01-01T00:00:00Z", "--dry-run"]
-        const { code, stderr, stdout } = await start(replay, environment, directory).ended
+        const { code, stderr, stdout } = await runCommand(replay, environment, directory)
         assert.strictEqual(code, 0, stderr)
         assert.match(stdout, /thrown in a timer or a callback/)
         assert.strictEqual((await service.stop()).code, 0)

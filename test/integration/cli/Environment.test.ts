@@ -25,17 +25,17 @@ const lines = (text: string): ReadonlyArray<Record<string, unknown>> =>
 
 describe("a misspelled variable", () => {
   it("is a warning of start and doctor with the closest name, and a variable of a plugin is none", () =>
-    inDirectory(async (directory, start) => {
+    inDirectory(async (directory) => {
       writeFileSync(join(directory, "rollcall.config.ts"), file)
       const environment = { ...variables, ...misspelled }
-      const { stderr } = await start(["start", "--once"], environment, directory).ended
+      const { stderr } = await runCommand(["start", "--once"], environment, directory)
       const warned = lines(stderr).filter(({ level }) => level === "warn")
       assert.deepStrictEqual(warned.map(({ message }) => message).slice(0, 2), [
         "KAFKA_BROKER is not a variable of Rollcall, so it has no effect",
         "ROLLCALL_INTERVALL is not a variable of Rollcall, so it has no effect"
       ])
       assert.match(String(warned[1]?.["hint"]), /^Did you mean ROLLCALL_INTERVAL\?/)
-      const { stdout } = await start(["doctor"], environment, directory).ended
+      const { stdout } = await runCommand(["doctor"], environment, directory)
       assert.match(stdout, /^warning {2}configuration: ROLLCALL_INTERVALL is not .*Did you mean ROLLCALL_INTERVAL\?/m)
       assert.notInclude(stdout + stderr, "ROLLCALL_OWN is")
       assert.notInclude(stdout + stderr, "ROLLCALL_MORE")

@@ -60,10 +60,10 @@ describe("a secret in the wrong place", () => {
 
   for (const [what, text] of Object.entries(files)) {
     it(`is not printed if it is in the configuration file, as ${what}`, () =>
-      inDirectory(async (directory, start) => {
+      inDirectory(async (directory) => {
         writeFileSync(join(directory, "rollcall.config.ts"), text)
         for (const args of [["start"], ["doctor", "--json"]]) {
-          const { code, stderr, stdout } = await start(args, {}, directory).ended
+          const { code, stderr, stdout } = await runCommand(args, {}, directory)
           assert.strictEqual(code, 1)
           assert.include(stdout + stderr, "rollcall.config.ts")
           assert.notInclude(stdout + stderr, key)

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
 import { configured } from "./Configured.ts"
-import { inDirectory, runCommand, type Start } from "./Program.ts"
+import { inDirectory, runCommand } from "./Program.ts"
 
 const old = `{ origins: ["backfill"] }`
 const last = (stderr: string) => JSON.parse(stderr.trimEnd().split("\n").at(-1) ?? "")
@@ -22,7 +22,7 @@ describe("start with plugins", () => {
     }))
 
   it("--once exits 1 and reports waiting deliveries and new dead letters", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { environment } = await configured(
         serve,
         directory,
@@ -32,7 +32,7 @@ describe("start with plugins", () => {
             new Plugin.Transient({ message: "not yet" }))
           .with({ from: "oldest" })`
       )
-      const { code, stderr } = await start(["start", "--once"], environment, directory).ended
+      const { code, stderr } = await runCommand(["start", "--once"], environment, directory)
       assert.strictEqual(code, 1)
       assert.match(stderr, /plugin failing, dead: .*\d+ deliver(y|ies) became (a )?dead letters?/)
       assert.match(stderr, /plugin failing, late: \d+ deliver(y is|ies are) waiting/)
@@ -65,8 +65,8 @@ describe("start with plugins", () => {
 })
 
 describe("doctor with plugins", () => {
-  const examined = async (start: Start, environment: Readonly<Record<string, string>>, directory: string) => {
-    const { stdout } = await start(["doctor", "--json"], environment, directory).ended
+  const examined = async (environment: Readonly<Record<string, string>>, directory: string) => {
+    const { stdout } = await runCommand(["doctor", "--json"], environment, directory)
     const { checks, ok }: { checks: ReadonlyArray<CheckResult>; ok: boolean } = JSON.parse(stdout)
     const of = (check: string) => checks.filter((result) => result.check.startsWith(check))
     return { ok, of }
@@ -76,9 +76,9 @@ describe("doctor with plugins", () => {
   }).on("ats.tag.created", {}, () => Effect.void)`
 
   it("names the permissions that only a write would show, and tries the reads that need no id", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { environment, faults, id } = await configured(serve, directory, needy)
-      const well = await examined(start, environment, directory)
+      const well = await examined(environment, directory)
       assert.isTrue(well.ok)
       const messages = well.of("plugin needy").map(({ message, status }) => `${status} ${message}`)
       assert.deepStrictEqual(messages, [
@@ -89,26 +89,26 @@ describe("doctor with plugins", () => {
         `ok needs the permission "Read document attachments" for attachments; not checked`
       ])
       await faults([{ kind: "api_error", code: "INTEGRATION.PERMISSION_MISSING", endpoint: "employeeForm" }])
-      const ill = await examined(start, environment, directory)
+      const ill = await examined(environment, directory)
       const [refused] = ill.of(`plugin needy in ${id}`).filter(({ status }) => status !== "ok")
       assert.strictEqual(refused?.status, "problem")
       assert.match(refused?.message ?? "", /^employeeForm: /)
     }))
 
   it("reports the missing configuration of a plugin and where, and start refuses it", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { environment, id } = await configured(
         serve,
         directory,
         `Plugin.make("wanting", { config: Config.String("WEBHOOK_URL") })
           .on("ats.tag.created", {}, () => Effect.void)`
       )
-      const { of, ok } = await examined(start, environment, directory)
+      const { of, ok } = await examined(environment, directory)
       assert.isFalse(ok)
       const [finding] = of(`plugin wanting in ${id}`)
       assert.deepStrictEqual([finding?.status, finding?.message.includes("WEBHOOK_URL")], ["problem", true])
       assert.include(finding?.hint, "with({ … })")
-      const { code, stderr } = await start(["start", "--once"], environment, directory).ended
+      const { code, stderr } = await runCommand(["start", "--once"], environment, directory)
       assert.deepStrictEqual([code, stderr.includes("WEBHOOK_URL")], [1, true])
     }))
 })
@@ -127,22 +127,22 @@ describe("a plugin with faults", () => {
   ]
 
   it("is reported by doctor with each fault, and start refuses it (L23)", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { environment } = await configured(serve, directory, faulty)
-      const { code, stdout } = await start(["doctor", "--json"], environment, directory).ended
+      const { code, stdout } = await runCommand(["doctor", "--json"], environment, directory)
       const { checks }: { readonly checks: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
       const problems = checks.filter(({ status }) => status === "problem")
       const texts = problems.map(({ hint, message }) => `${message} ${hint}`)
       assert.strictEqual(texts.length, faults.length, texts.join("\n"))
       for (const [index, fault] of faults.entries()) assert.match(texts[index] ?? "", fault)
       for (const text of texts) assert.include(text, "rollcall.config.ts, plugins[0]")
-      const begun = await start(["start", "--once"], environment, directory).ended
+      const begun = await runCommand(["start", "--once"], environment, directory)
       assert.deepStrictEqual([code, begun.code], [1, 1])
       for (const fault of faults) assert.match(last(begun.stderr).message, fault)
     }))
 
   it("is not one with plain async functions as handlers (L23)", () =>
-    inDirectory(async (directory, start, serve) => {
+    inDirectory(async (directory, _, serve) => {
       const { environment } = await configured(
         serve,
         directory,
@@ -150,7 +150,7 @@ describe("a plugin with faults", () => {
           process.stdout.write(api.integration + " " + event.model + "\\n")
         }).with({ from: "oldest" })`
       )
-      const { code, stderr, stdout } = await start(["start", "--once"], environment, directory).ended
+      const { code, stderr, stdout } = await runCommand(["start", "--once"], environment, directory)
       assert.strictEqual(code, 0, stderr)
       assert.include(stdout, "sandbox:everything ats.tag")
     }))

@@ -101,7 +101,10 @@ const ask = (request: Request): Promise<Ended> =>
     host.send(request)
   })
 
-/** Runs a command that ends by itself, and that reads no file with a configuration, in a process that many tests share. */
+/**
+ * Runs a command that ends by itself in a process that many tests share. That process loads a configuration file only once, so each
+ * test has its own.
+ */
 export const runCommand = (
   args: ReadonlyArray<string>,
   environment: Readonly<Record<string, string>> = {},

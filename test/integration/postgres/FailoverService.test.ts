@@ -6,7 +6,7 @@ import * as Home from "../../fault/kill/Home.ts"
 import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
 import { until } from "../../fault/kill/Patience.ts"
 import { launch } from "../../fault/kill/Service.ts"
-import { run } from "../cli/Program.ts"
+import { runCommand } from "../cli/Program.ts"
 import { Broker, layer as broker, missing as noBroker } from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
 import * as Server from "./Server.ts"
@@ -81,7 +81,7 @@ describe.skipIf(missing !== null)(
             assert.deepStrictEqual(yield* published, all)
 
             const { code, stderr } = yield* Effect.promise(() =>
-              run(["store", "adopt", "--yes"], { ...settings, ROLLCALL_HTTP_PORT: "0" })
+              runCommand(["store", "adopt", "--yes"], { ...settings, ROLLCALL_HTTP_PORT: "0" })
             )
             assert.strictEqual(code, 0, stderr)
             const adopted = yield* launch(settings)

@@ -15,7 +15,7 @@ import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { Processes } from "../../../src/store/Processes.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { launch, type Service } from "../../fault/kill/Service.ts"
-import { run } from "../cli/Program.ts"
+import { runCommand } from "../cli/Program.ts"
 import * as Running from "../http/Running.ts"
 import * as Server from "./Server.ts"
 
@@ -70,11 +70,11 @@ describe.skipIf(missing !== null)(`a fleet on PostgreSQL${missing === null ? "" 
           assert.strictEqual(items.filter(({ dispatches }) => dispatches).length, 1)
         }
         const { stdout } = yield* Effect.promise(async () =>
-          run(["fleet"], { ...environment, ROLLCALL_HTTP_PORT: new URL(await Effect.runPromise(one.url)).port })
+          runCommand(["fleet"], { ...environment, ROLLCALL_HTTP_PORT: new URL(await Effect.runPromise(one.url)).port })
         )
         assert.match(stdout, new RegExp(`alive +${version.replaceAll(".", "\\.")} .*${two.pid}`))
 
-        const doctor = yield* Effect.promise(() => run(["doctor", "--json"], environment))
+        const doctor = yield* Effect.promise(() => runCommand(["doctor", "--json"], environment))
         const { checks }: { checks: ReadonlyArray<CheckResult> } = JSON.parse(doctor.stdout)
         const shown = checks.map(({ check, message, status }) => `${status} ${check}: ${message}`)
         for (

@@ -9,7 +9,7 @@ import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
 import { until } from "../../fault/kill/Patience.ts"
 import { launch } from "../../fault/kill/Service.ts"
 import { later, migrateFurther } from "../../support/store/LaterMigrations.ts"
-import { run } from "../cli/Program.ts"
+import { runCommand } from "../cli/Program.ts"
 import * as Server from "./Server.ts"
 
 const { missing } = Server
@@ -96,7 +96,7 @@ describe.skipIf(missing !== null)(`an update${missing === null ? "" : `, skipped
         const again = yield* launch(environment)
         assert.strictEqual(yield* again.ended, 1, again.log())
         assert.include(again.log(), required)
-        const doctor = yield* Effect.promise(() => run(["doctor"], environment))
+        const doctor = yield* Effect.promise(() => runCommand(["doctor"], environment))
         assert.include(doctor.stdout, required)
         assert.strictEqual(yield* newest, migrated)
       }),

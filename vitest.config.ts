@@ -1,3 +1,4 @@
+import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 
 /**
@@ -9,7 +10,10 @@ const shared = {
   isolate: false,
   testTimeout: 180_000,
   hookTimeout: 300_000,
-  silent: "passed-only"
+  silent: "passed-only",
+  // processes that tests start load compiled code from here, which halves the processor time of their start. A test of `rollcall`
+  // does not pass this variable on, because the program has a cache of its own
+  env: { NODE_COMPILE_CACHE: fileURLToPath(new URL(".cache/compiled", import.meta.url)) }
 } as const
 
 const services = "test/support/services/SharedServices.ts"
@@ -45,7 +49,7 @@ export default defineConfig({
             "src/delivery/engine/{Fleet,Restarts}.property.test.ts",
             "src/{domain/Canonical,publish/Adoption,source/SharedBudget}.property.test.ts"
           ],
-          env: { PROPERTY_RUNS: "10" },
+          env: { ...shared.env, PROPERTY_RUNS: "10" },
           testTimeout: 1_200_000,
           globalSetup: services
         }

@@ -4,9 +4,13 @@
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Layer from "effect/Layer"
+import { flushCompileCache } from "node:module"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
+
+// a process that is killed would not keep its compiled code for the next one
+flushCompileCache()
 
 const [file = "", broker = "", topic = "", driver] = process.argv.slice(2)
 

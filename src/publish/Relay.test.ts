@@ -130,6 +130,23 @@ describe("Relay", () => {
       assert.isBelow(batches.length, 30)
     }).pipe(Effect.provide(store)))
 
+  it.effect("a defect stops the relay with its kind and place, without its values, and is tried again after five minutes (I11)", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      let isDefect = true
+      yield* append(3)
+      const relay = yield* startThrough(
+        broker,
+        (_, send) => isDefect ? Effect.die(new TypeError("no topic for jane@example.com")) : send
+      )
+      const { reason } = yield* once(relay, "stopped")
+      assert.match(reason?.message ?? "", /^an unexpected error: TypeError at Relay\.test\.ts:\d+:\d+$/)
+      isDefect = false
+      yield* TestClock.adjust("5 minutes")
+      yield* once(relay, "running")
+      assert.deepStrictEqual(ids(broker), expected(1, 3))
+    }).pipe(Effect.provide(store)))
+
   it.effect("the next batch is read while a batch is sent", () =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()

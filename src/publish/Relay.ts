@@ -29,7 +29,15 @@ import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
-import { backoff, type Condition, describeStoreError, finishOnInterrupt, nextCondition } from "../store/Recovery.ts"
+import {
+  backoff,
+  type Condition,
+  describeStoreError,
+  failOnDefect,
+  finishOnInterrupt,
+  nextCondition,
+  type Unexpected
+} from "../store/Recovery.ts"
 import { type Outage, type Owner, relayReader, Store, type StoreError } from "../store/Store.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import * as Progress from "./Progress.ts"
@@ -75,7 +83,7 @@ export class Relay extends Context.Service<Relay, {
   static readonly layer: Layer.Layer<Relay, never, Store | Sink> = Relay.layerWith("10 seconds")
 }
 
-type RelayError = SinkError | StoreError | Diverged
+type RelayError = SinkError | StoreError | Diverged | Unexpected
 
 /** The events to publish next, and the checkpoint after them. `more`: the log held further events when it was read. */
 interface NextBatch {
@@ -140,13 +148,14 @@ const measure = Effect.fnUntraced(function*(batch: ReadonlyArray<LogEntry>) {
 })
 
 const describe = (error: RelayError): Pick<Outage, "message" | "hint"> =>
-  error._tag === "StoreError" ? describeStoreError(error) : error._tag === "Diverged" ? error : error.reason
+  error._tag === "StoreError" ? describeStoreError(error) : error._tag === "SinkError" ? error.reason : error
 
 const finishOnShutdown = finishOnInterrupt(delays.shutdown)
 
 /** How the relay continues after an error: retry soon, stop, or stop and retry after `delays.refused`. */
 const recoveryFor = (error: RelayError): "wait" | "stop" | "stopAndRetry" => {
   if (error._tag === "Diverged") return "stop"
+  if (error._tag === "Unexpected") return "stopAndRetry"
   switch (error.reason._tag) {
     case "Unreachable":
     case "Unavailable":
@@ -326,7 +335,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   })
 
   const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A, "replaced"> =>
-    Effect.catch(effect, (error) => Effect.andThen(handleFailure(error), retryForever(effect)))
+    Effect.catch(failOnDefect(effect), (error) => Effect.andThen(handleFailure(error), retryForever(effect)))
 
   const setState = (state: RelayStatus["state"]) =>
     SubscriptionRef.update(status, (before): InternalStatus => ({ ...before, state, reason: null }))

@@ -76,8 +76,13 @@ describe("Retention", () => {
       const store = yield* Store
       const damaged = new Damaged({ message: "row 1" })
       let failure: StoreError["reason"] | null = damaged
+      let isDefect = false
       const prune: typeof store.prune = (query) =>
-        failure === null ? store.prune(query) : Effect.fail(new StoreError({ reason: failure }))
+        isDefect
+          ? Effect.die(new TypeError("row 1"))
+          : failure === null
+          ? store.prune(query)
+          : Effect.fail(new StoreError({ reason: failure }))
       const scope = yield* Scope.make()
       const retention = Retention.layer({ retention: Duration.days(7), readers: [] })
       yield* Layer.buildWithScope(Layer.provide(retention, Layer.succeed(Store)({ ...store, prune })), scope)
@@ -94,9 +99,15 @@ describe("Retention", () => {
       failure = null
       yield* TestClock.adjust("5 minutes")
       assert.strictEqual(yield* failing, 0)
+      isDefect = true
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual([yield* failing, logged.length], [1, 3])
+      isDefect = false
+      yield* TestClock.adjust("5 minutes")
+      assert.strictEqual(yield* failing, 0)
       failure = new Unavailable({ operation: "prune", cause: new StoreFault("denied", "the store") })
       yield* TestClock.adjust("1 hour")
-      assert.deepStrictEqual([yield* failing, logged.length], [1, 2])
+      assert.deepStrictEqual([yield* failing, logged.length], [1, 3])
       // another process deletes the rows from now on
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(yield* failing, 0)

@@ -18,6 +18,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import { Placement } from "../fleet/Placement.ts"
+import { failOnDefect } from "../store/Recovery.ts"
 import { Store } from "../store/Store.ts"
 
 export interface RetentionOptions {
@@ -78,10 +79,12 @@ export const placedLayer = (options: RetentionOptions): Layer.Layer<never, never
         logged = null
         return pruneInterval
       }),
-      Effect.catch(Effect.fnUntraced(function*({ message, reason }) {
+      failOnDefect,
+      Effect.catch(Effect.fnUntraced(function*(error) {
+        const { message } = error
         yield* Metric.update(failing, 1)
         // the store logs its outages
-        if (reason.retryable) return retryInterval
+        if (error._tag === "StoreError" && error.reason.retryable) return retryInterval
         if (logged !== message) yield* Effect.logWarning("log not pruned").pipe(Effect.annotateLogs({ why: message }))
         logged = message
         return retryInterval

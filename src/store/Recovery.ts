@@ -7,6 +7,8 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import { placeOf } from "../domain/ErrorPlace.ts"
 import type { Outage, StoreError } from "./Store.ts"
 
 /** The status of a worker. `standby`: another process does the work. `waiting`: it resumes automatically. `stopped`: an operator must act. */
@@ -41,6 +43,21 @@ export const describeStoreError = ({ reason }: StoreError): Omit<Outage, "since"
   message: conditions[reason._tag],
   hint: reason.hint
 })
+
+/** An error that the code does not expect. Its own message is left out, because it may contain values   (I11). */
+export class Unexpected extends Schema.TaggedError<Unexpected>()("Unexpected", { message: Schema.String }) {
+  readonly hint = "this is a defect of Rollcall: restart the process, and report this message"
+}
+
+const toUnexpected = (defect: unknown): Unexpected => {
+  const place = defect instanceof Error ? placeOf(defect) : undefined
+  const name = defect instanceof Error ? defect.name : typeof defect
+  return new Unexpected({ message: `an unexpected error: ${name}${place === undefined ? "" : ` at ${place}`}` })
+}
+
+/** Work that must not end silently reports a defect like its other errors. */
+export const failOnDefect = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unexpected, R> =>
+  Effect.catchDefect(effect, (defect) => Effect.fail(toUnexpected(defect)))
 
 export const longestBackoff = Duration.seconds(30)
 const firstBackoff = Duration.millis(200)

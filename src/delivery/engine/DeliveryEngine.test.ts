@@ -3,6 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
 import { make, recorder } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -340,4 +341,17 @@ describe("running attempts", () => {
         "this attempt is over: another process or a later attempt has claimed the delivery"
       ])
     }))
+
+  it.effect("a defect stops the deliveries, which the status and the log show with its kind and place (I11)", () => {
+    const logged: Array<string> = []
+    return Effect.gen(function*() {
+      const rig = yield* make
+      rig.beforeClaim = () => Effect.die(new TypeError("no handler for jane@example.com"))
+      const { delivery } = yield* rig.start([Plugin.make("p").on(trigger, {}, () => Effect.void)])
+      yield* rig.until(() => delivery.status, ({ state }) => state === "stopped")
+      const { reason } = yield* delivery.status
+      assert.match(reason?.message ?? "", /^an unexpected error: TypeError at DeliveryEngine\.test\.ts:\d+:\d+$/)
+      assert.lengthOf(logged.filter((line) => line.startsWith("delivery stopped: an unexpected error")), 1)
+    }).pipe(Effect.provide(Logger.layer([Logger.make(({ message }) => void logged.push(String(message)))])))
+  })
 })

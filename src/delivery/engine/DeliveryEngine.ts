@@ -144,10 +144,10 @@ const make = Effect.fnUntraced(function*(
     unconfigured: worker.unconfigured().map(({ integration, message, plugin }) => ({ plugin, integration, message }))
   })
 
-  const report = Effect.fnUntraced(function*(error: StoreError) {
+  const report = Effect.fnUntraced(function*(error: StoreError | Recovery.Unexpected) {
     const before = yield* SubscriptionRef.get(status)
-    const state = error.reason.retryable ? "waiting" : "stopped"
-    const reason = Recovery.describeStoreError(error)
+    const state = error._tag === "StoreError" && error.reason.retryable ? "waiting" : "stopped"
+    const reason = error._tag === "StoreError" ? Recovery.describeStoreError(error) : error
     // the store logs its own outages
     if (before.state !== state && state === "stopped") {
       yield* Effect.logError(`delivery stopped: ${reason.message} (${reason.hint})`)
@@ -372,7 +372,9 @@ const make = Effect.fnUntraced(function*(
     Effect.ensuring(Effect.sync(worker.stop)),
     Effect.onExit((exit) => Scope.close(attempts, exit)),
     Effect.ensuring(Effect.sync(places.close)),
-    Effect.catch(() => Effect.void),
+    Recovery.failOnDefect,
+    // errors of the store have been reported
+    Effect.catch((error) => error._tag === "Unexpected" ? report(error) : Effect.void),
     Effect.forkScoped
   )
   yield* Effect.addFinalizer(() => Effect.andThen(draining.open, Fiber.await(finished)))

@@ -7,6 +7,7 @@
  */
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
+import { placeOf } from "../../domain/ErrorPlace.ts"
 import { type HandlerError, Uncaught } from "../../plugin/Failure.ts"
 import type { Failure } from "../../store/Deliveries.ts"
 
@@ -27,10 +28,6 @@ const engineMessages = [
 
 const engineMessageOf = ({ message }: Error): string | undefined =>
   engineMessages.map((pattern) => pattern.exec(message)?.[0]).find((found) => found !== undefined)
-
-/** The place in the code where the error was made: `file:line:column`. The stack begins with the message, which is left out. */
-const placeOf = ({ message, stack = "" }: Error): string | undefined =>
-  /^ +at .*?([^\s(/]+:\d+:\d+)\)?$/m.exec(stack.replace(message, () => ""))?.[1]
 
 const describeDefect = (defect: unknown): string => {
   if (!(defect instanceof Error)) return "the handler threw a value that is not an Error"

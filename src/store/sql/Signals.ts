@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { failOnDefect } from "../Recovery.ts"
 import type { StoreError } from "../Store.ts"
 import * as Notifier from "./Notifier.ts"
 import { withRetry } from "./SqlRetry.ts"
@@ -49,8 +50,8 @@ const shared = Effect.fnUntraced(
         return Object.entries(notifiers).find(([own]) => own === name)?.[1].give ?? Effect.void
       })
     )
-    // `Health` logs why a check fails
-    yield* Effect.ignore(check).pipe(Effect.delay(checkInterval), Effect.forever, Effect.forkScoped)
+    // `Health` logs why a check fails; after a defect the next check tries again
+    yield* Effect.ignore(failOnDefect(check)).pipe(Effect.delay(checkInterval), Effect.forever, Effect.forkScoped)
     return Signals.of({
       raise: (name) =>
         sql<{ counter: number }>`

@@ -120,14 +120,17 @@ const uncheckedApi = Api.annotate(HttpApi.ParseOptions, { disableChecks: true })
 
 export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
   const shown = withoutValue(url, URL.parse(url)?.hostname ?? url)
+  const isTls = url.startsWith("https:")
+  // a server may close the connection of a client without a certificate before the client has read why
+  const certificateHint = isTls
+    ? "; if its clients need a certificate, set ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE and ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE"
+    : ""
   const unreachable = new ApiClientError({
     reason: "unreachable",
     message: `no Rollcall process answers at ${shown}`,
     hint:
       "start it with `rollcall start`, or set ROLLCALL_HTTP_HOST and ROLLCALL_HTTP_PORT to the address it listens on" +
-      (url.startsWith("https:")
-        ? "; if its clients need a certificate, set ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE and ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE"
-        : "; if it uses TLS, set ROLLCALL_HTTP_TLS_CA_FILE")
+      (isTls ? certificateHint : "; if it uses TLS, set ROLLCALL_HTTP_TLS_CA_FILE")
   })
   const unresponsive = new ApiClientError({
     reason: "unresponsive",
@@ -137,7 +140,8 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
   const interrupted = new ApiClientError({
     reason: "interrupted",
     message: `the connection to the process at ${shown} ended before it answered`,
-    hint: "the process may have been restarted; the request may have been carried out, in whole or in part"
+    hint: "the process may have been restarted; the request may have been carried out, in whole or in part" +
+      certificateHint
   })
   const notRollcall = new ApiClientError({
     reason: "foreign",

@@ -150,7 +150,8 @@ const replay = {
     requests: [{ what: hostile, integration: hostile, params: { id: hostile }, body: { name: hostile } }],
     failure
   }],
-  omitted: 0
+  omitted: 0,
+  ranges: []
 }
 
 const forgotten = {
@@ -159,7 +160,8 @@ const forgotten = {
   id: hostile,
   state: "forgotten",
   requested_at: at,
-  done_at: at
+  done_at: at,
+  progress: null
 }
 
 const forgetPlan = {

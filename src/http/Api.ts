@@ -15,6 +15,7 @@ import { feed } from "./feed/FeedApi.ts"
 import { fleet } from "./fleet/FleetApi.ts"
 import { forget } from "./forget/ForgetApi.ts"
 import { holds } from "./holds/HoldApi.ts"
+import { NullCharacters } from "./NullCharacters.ts"
 import { completeDocument } from "./OpenApiDocument.ts"
 import { overviewEndpoints } from "./overview/OverviewApi.ts"
 import { plugins } from "./plugins/PluginApi.ts"
@@ -136,6 +137,7 @@ export const Api = HttpApi.make("rollcall")
   .annotate(HttpApi.PayloadParseOptions, { onExcessProperty: "error" })
   .middleware(RequestValidation)
   .middleware(UnknownParameters)
+  .middleware(NullCharacters)
   .middleware(ReadAudit)
   .annotateMerge(OpenApi.annotations({
     title: "Rollcall",

@@ -46,6 +46,7 @@ import * as PageBudget from "./limits/PageBudget.ts"
 import * as RequestCounts from "./limits/RequestCounts.ts"
 import * as RequestLimits from "./limits/RequestLimits.ts"
 import * as MetricsEndpoint from "./metrics/MetricsEndpoint.ts"
+import * as NullCharacters from "./NullCharacters.ts"
 import * as HistorySampler from "./overview/HistorySampler.ts"
 import * as OverviewHandlers from "./overview/OverviewHandlers.ts"
 import { SharedOverview } from "./overview/SharedOverview.ts"
@@ -168,7 +169,7 @@ const routes = (options: ServerOptions) =>
         OverviewHandlers.layer,
         HealthHandlers.layer(options.dependencies)
       ]),
-      Layer.provide([RequestValidation.layer, UnknownParameters.layer, ReadAudit.layer])
+      Layer.provide([RequestValidation.layer, UnknownParameters.layer, NullCharacters.layer, ReadAudit.layer])
     ),
     MetricsEndpoint.layer(options),
     Documentation.layer,

@@ -42,6 +42,13 @@ const waiting = (
   })
 
 describe("forget --wait", () => {
+  it.effect("the rate counts only records that were changed since the wait began", () =>
+    Effect.gen(function*() {
+      const { shown } = yield* waiting([erasing(50), erasing(55), forgotten])
+      assert.match(shown[0] ?? "", /50 of 100 records .* starting$/)
+      assert.match(shown[1] ?? "", /55 of 100 records {2}5\/s {2}9 s left$/)
+    }))
+
   it.effect("shows the search of the log, the records that are changed, and the wait for handlers", () =>
     Effect.gen(function*() {
       const { result, shown } = yield* waiting(

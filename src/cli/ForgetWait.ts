@@ -13,8 +13,8 @@ export const awaitForgotten = <E extends Error>(
 ) =>
   Effect.gen(function*() {
     const startedAt = yield* Clock.currentTimeMillis
-    /** When the records began to be changed, in ms. After a restart, that is when the remaining ones do. */
-    let countedAt: number | null = null
+    /** The first count that was seen, and when, in ms. After a restart, the remaining records are counted again. */
+    let first: { readonly done: number; readonly at: number } | null = null
 
     const describe = (progress: ForgottenView["progress"], now: number): string => {
       if (progress === null) {
@@ -25,9 +25,11 @@ export const awaitForgotten = <E extends Error>(
         }`
       }
       const { done, total } = progress
-      if (done === 0 || countedAt === null) countedAt = now
+      if (first === null || done <= first.done) first = { done, at: now }
+      // as if all of them had been changed at the rate since then
+      const elapsed = done === first.done ? 0 : (now - first.at) / 1_000 * done / (done - first.done)
       return done < total
-        ? progressLine("forget", done, total, (now - countedAt) / 1_000)
+        ? progressLine("forget", done, total, elapsed)
         : `removed from ${formatPlural(total, "record")}; waiting for handlers that have it in memory`
     }
 

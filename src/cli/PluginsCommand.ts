@@ -123,7 +123,7 @@ const replay = clientCommand("replay", {
     const payload = { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
     const show = json ? () => Effect.void : printProgress
     const replayed: Replayed = yield* withElapsed(client.plugins.replay({ params: { plugin }, payload }), show).pipe(
-      Effect.mapError(explainInterruptedReplay(plugin, fresh))
+      Effect.mapError(dryRun ? (error: Error) => error : explainInterruptedReplay(plugin, fresh))
     )
     if (!wait.wait) return replayed
     const sent = { kind: "replay", ranges: replayed.ranges, dueAt: yield* Clock.currentTimeMillis } as const

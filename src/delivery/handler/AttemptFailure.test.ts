@@ -70,4 +70,9 @@ describe("the message of a thrown error", () => {
       /^Error at AttemptFailure\.test\.ts:\d+:\d+$/
     )
   })
+
+  it("has no place if the stack is not a text", () => {
+    const error = Object.assign(new Error("x"), { stack: null })
+    assert.strictEqual(failureOf(Cause.die(error), Duration.seconds(30), 0).message, "Error")
+  })
 })

@@ -32,6 +32,8 @@ import type { EventView } from "./terminal/EventLines.ts"
  */
 export class ApiClientError extends Schema.TaggedError<ApiClientError>()("ApiClientError", {
   reason: Schema.Literals(["unreachable", "unresponsive", "interrupted", "foreign", "refused", "invalid"]),
+  /** Of a refused request. */
+  status: Schema.optionalKey(Schema.Number),
   message: Schema.String,
   hint: Schema.String
 }) {}
@@ -67,6 +69,7 @@ const refusal = Effect.fnUntraced(function*(response: HttpClientResponse) {
   const problem = yield* Effect.option(Effect.flatMap(response.text, Schema.decodeEffect(Problem)))
   return yield* new ApiClientError({
     reason: Option.isNone(problem) ? "foreign" : "refused",
+    status: response.status,
     message: `the running process refused the request (HTTP ${response.status})`,
     hint: Option.match(problem, { onNone: () => "check ROLLCALL_HTTP_PORT", onSome: explain })
   })
@@ -107,7 +110,7 @@ const explainTls = (url: string, error: unknown): ApiClientError | null => {
   })
 }
 
-/** The time limit of a GET request. Commands (POST) may take longer and have no limit. */
+/** The time limit of a request that only reads. Commands (POST) may take longer and have no limit. */
 const responseTimeout = "30 seconds"
 
 export interface ServerAddress {
@@ -168,7 +171,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
           refusal
         ),
         // the kernel accepts connections for a suspended process, so only a timeout detects it
-        request.method === "GET"
+        request.method === "GET" || request.url.endsWith("/progress")
           ? Effect.timeoutOrElse({ duration: responseTimeout, orElse: () => Effect.fail(unresponsive) })
           : identity
       )

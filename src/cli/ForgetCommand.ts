@@ -90,15 +90,16 @@ const resultText = (result: Result): string => {
 }
 
 const isInterrupted = (error: Error) => error instanceof ApiClientError && error.reason === "interrupted"
-const isRefused = (error: Error) => error instanceof ApiClientError && error.reason === "refused"
+const isMissing = (error: Error) => error instanceof ApiClientError && error.status === 404
 
 const maybeSaved = new CommandError({
   message: "the connection to the process ended before it answered; it may have saved the request",
   hint: "`rollcall forget --list` shows whether it has: the removal then continues. Otherwise run the command again."
 })
 const notSaved = new CommandError({
-  message: "the connection to the process ended before it saved the request; nothing was changed",
-  hint: "Run the command again."
+  message: "the connection to the process ended, and the request is not saved",
+  hint:
+    "Another process of a fleet may still save it: `rollcall forget --list` shows that. Otherwise run the command again."
 })
 
 /** Sends the request, and with `--wait` waits until the removal is complete. `searchSeconds`: see `awaitForgotten`. */
@@ -117,7 +118,7 @@ const forgetRecord = Effect.fnUntraced(function*(
   )
   if (sent !== null && (!wait || sent.state === "forgotten")) return sent
   const read = client.forget.progress({ payload: record }).pipe(
-    Effect.mapError((error) => sent === null && isRefused(error) ? notSaved : error)
+    Effect.mapError((error) => sent === null && isMissing(error) ? notSaved : error)
   )
   return yield* Effect.ensuring(awaitForgotten(searchSeconds, { read, show, timeout }), show(""))
 })

@@ -80,6 +80,13 @@ describe("forget --wait", () => {
       assert.strictEqual(shown[3], "searching the log for 3 s")
     }))
 
+  it.effect("goes on while the database of the process does not respond", () =>
+    Effect.gen(function*() {
+      const unavailable = new ApiClientError({ reason: "refused", status: 503, message: "HTTP 503", hint: "" })
+      const { result } = yield* waiting([erasing(), unavailable, unavailable, forgotten])
+      assert.strictEqual(result._tag, "Success")
+    }))
+
   it.effect("fails after the timeout, and says that the removal continues", () =>
     Effect.gen(function*() {
       const { result } = yield* waiting([erasing(1)], { timeout: Option.some(Duration.seconds(5)) })

@@ -65,7 +65,7 @@ export const waitFor = <V, E extends Error>(
 ): Effect.Effect<V, E | CommandError> => {
   let unanswered = 0
   const mayReturn = (error: E): boolean =>
-    error instanceof ApiClientError && passing.has(error.reason) && ++unanswered < patience
+    error instanceof ApiClientError && (passing.has(error.reason) || error.status === 503) && ++unanswered < patience
   const once = read.pipe(
     Effect.tap(() => Effect.sync(() => unanswered = 0)),
     Effect.asSome,

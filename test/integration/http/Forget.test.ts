@@ -117,7 +117,7 @@ describe("POST /v1/forget", () => {
       const cut = yield* cutting(url, "/v1/forget")
       const unsaved = yield* forget(cut.port, "other", "--plan", plan, "--wait")
       assert.strictEqual(unsaved.code, 1)
-      assert.match(unsaved.stderr, /before it saved the request; nothing was changed\n.*Run the command again/)
+      assert.match(unsaved.stderr, /the request is not saved\n.*forget --list.*run the command again/)
       assert.match(
         (yield* forget(cut.port, "other", "--plan", plan)).stderr,
         /may have saved the request\n.*forget --list/

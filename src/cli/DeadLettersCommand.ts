@@ -1,6 +1,7 @@
 /** `rollcall deadletters list | show | plan | redrive | discard | resolve`. */
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
@@ -182,9 +183,10 @@ const redrive = clientCommand("redrive", {
     const planned = yield* confirmPlan(client, filter, plan, { yes, json, question })
     if (planned === null) return null
     const payload = { ...given(filter), plan: planned, fresh, ...given(spread) }
+    const sentAt = yield* Clock.currentTimeMillis
     const redriven: Redriven = yield* client.deadletters.redrive({ payload })
     if (!wait.wait) return redriven
-    const sent = { kind: "redrive", ranges: redriven.ranges, dueAt: Date.parse(redriven.to) } as const
+    const sent = { kind: "redrive", ranges: redriven.ranges, sentAt, dueAt: Date.parse(redriven.to) } as const
     return { ...redriven, progress: yield* awaitSent(client, sent, { json, timeout: wait.timeout }) }
   }),
   ...orNoneMatched(redrivenText),

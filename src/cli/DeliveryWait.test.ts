@@ -12,6 +12,7 @@ import { withElapsed } from "./Waiting.ts"
 const sent = (count: number, seconds: number, kind: SentDeliveries["kind"] = "redrive"): SentDeliveries => ({
   kind,
   ranges: [{ first: 1, last: count }],
+  sentAt: 0,
   dueAt: seconds * 1_000
 })
 
@@ -34,6 +35,13 @@ const waiting = (
   })
 
 describe("a redrive with --wait", () => {
+  it.effect("the time left counts from the command, which may have taken long", () =>
+    Effect.gen(function*() {
+      yield* TestClock.adjust("10 seconds")
+      const { shown } = yield* waiting(sent(100, 0), [{ done: 50, open: 50, dead: 0 }, { done: 100, open: 0, dead: 0 }])
+      assert.match(shown[0] ?? "", /10 s left/)
+    }))
+
   it.effect("ends when no delivery is open, and shows the share, the failures and the time left until then", () =>
     Effect.gen(function*() {
       const end = { done: 3, open: 0, dead: 1 }

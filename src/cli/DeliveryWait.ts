@@ -23,17 +23,18 @@ export const progressOf = <E>(
 export interface SentDeliveries {
   readonly kind: "redrive" | "replay"
   readonly ranges: ReadonlyArray<IdRange>
+  /** When the command was sent, our clock, in ms. */
+  readonly sentAt: number
   /** When the last of them is due, our clock, in ms. */
   readonly dueAt: number
 }
 
 /** Returns how many are done and how many are dead letters. */
 export const awaitDeliveries = <E extends Error>(
-  { dueAt, kind, ranges }: SentDeliveries,
+  { dueAt, kind, ranges, sentAt }: SentDeliveries,
   options: WaitOptions<DeliveryProgress, E>
 ): Effect.Effect<DeliveryProgress, E | CommandError> =>
   Effect.gen(function*() {
-    const startedAt = yield* Clock.currentTimeMillis
     const count = sizeOf(ranges)
     const failed = kind === "redrive" ? "failed again" : "failed"
     return yield* waitFor({
@@ -44,7 +45,7 @@ export const awaitDeliveries = <E extends Error>(
         Effect.map(Clock.currentTimeMillis, (now) => {
           const { dead, done, open } = progress
           if (open === 0) return null
-          const elapsed = (now - startedAt) / 1_000
+          const elapsed = (now - sentAt) / 1_000
           const due = (dueAt - now) / 1_000
           const line = progressLine(kind, done + dead, count, elapsed, {
             things: "deliveries",

@@ -62,7 +62,7 @@ describe("forget --wait", () => {
       ])
       assert.match(shown[2] ?? "", /^forget .* 0 % {2}0 of 100 records .* starting$/)
       assert.match(shown[3] ?? "", /^forget .* 25 % {2}25 of 100 records {2}25\/s {2}3 s left$/)
-      assert.deepStrictEqual(shown.slice(4), ["removed from 100 records; waiting for handlers that have it in memory"])
+      assert.deepStrictEqual(shown.slice(4), ["removed from 100 records; removing the rest"])
     }))
 
   it.effect("goes on while the process is restarted, also with the records that the next search finds", () =>

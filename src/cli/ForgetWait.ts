@@ -30,7 +30,7 @@ export const awaitForgotten = <E extends Error>(
       const elapsed = done === first.done ? 0 : (now - first.at) / 1_000 * done / (done - first.done)
       return done < total
         ? progressLine("forget", done, total, elapsed)
-        : `removed from ${formatPlural(total, "record")}; waiting for handlers that have it in memory`
+        : `removed from ${formatPlural(total, "record")}; removing the rest`
     }
 
     return yield* waitFor<Pick<ForgottenView, "state" | "progress">, E | CommandError>({

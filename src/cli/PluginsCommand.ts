@@ -122,11 +122,12 @@ const replay = clientCommand("replay", {
     }
     const payload = { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
     const show = json ? () => Effect.void : printProgress
+    const sentAt = yield* Clock.currentTimeMillis
     const replayed: Replayed = yield* withElapsed(client.plugins.replay({ params: { plugin }, payload }), show).pipe(
       Effect.mapError(dryRun ? (error: Error) => error : explainInterruptedReplay(plugin, fresh))
     )
     if (!wait.wait) return replayed
-    const sent = { kind: "replay", ranges: replayed.ranges, dueAt: yield* Clock.currentTimeMillis } as const
+    const sent = { kind: "replay", ranges: replayed.ranges, sentAt, dueAt: yield* Clock.currentTimeMillis } as const
     return { ...replayed, progress: yield* awaitSent(client, sent, { json, timeout: wait.timeout }) }
   }),
   text: replayText,

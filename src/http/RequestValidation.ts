@@ -46,9 +46,9 @@ const propertiesOf = ({ payload }: Pick<HttpApiEndpoint.Top, "payload">): Readon
     SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
   )
 
-/** The closest property to the first unknown one; null if there is no unknown one. */
+/** The closest property to the first unknown one of the body itself; null if there is no unknown one. */
 const hintOf = (faults: ReturnType<typeof issuesOf>, endpoint: Pick<HttpApiEndpoint.Top, "payload">): string | null => {
-  const unknown = faults.find(({ message }) => message === unknownProperty)?.keys.at(-1)
+  const unknown = faults.find(({ keys, message }) => message === unknownProperty && keys.length === 1)?.keys[0]
   const known = propertiesOf(endpoint)
   return unknown === undefined || known.length === 0
     ? null

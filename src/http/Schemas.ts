@@ -54,9 +54,14 @@ export const pageOf = <A extends { readonly id: number }>(items: ReadonlyArray<A
   next: items.length < limit ? null : String(items.at(-1)?.id)
 })
 
-/** Ids of deliveries. */
+/** Ids of deliveries, each once. */
 export const IdRanges = Schema.Array(
   Schema.Struct({ first: Schema.Int, last: Schema.Int }).check(
     Schema.makeFilter(({ first, last }) => first <= last || "`last` must not be before `first`")
+  )
+).check(
+  Schema.makeFilter((ranges) =>
+    ranges.every(({ first }, index) => index === 0 || first > ranges[index - 1]!.last) ||
+    "the ranges must ascend and not overlap"
   )
 )

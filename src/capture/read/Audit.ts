@@ -190,7 +190,7 @@ export const audit = (
 ): Effect.Effect<AuditReport, RunError, Store | Source> =>
   transact(stream, (tx) => note(stream, tx, "started")).pipe(
     Effect.andThen(
-      Effect.tapError(
+      Effect.onError(
         run(stream, catchUp),
         () => Effect.ignore(transact(stream, (tx) => note(stream, tx, "not completed")))
       )

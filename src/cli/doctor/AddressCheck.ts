@@ -87,6 +87,7 @@ const describeError = (address: string, error: Error): CheckResult => {
         hint
       )
     case "unresponsive":
+    case "interrupted":
       return warning("http", `${address} is in use, by a program that does not answer`, hint)
     default:
       return problem("http", `${address} is used by another program`, `Stop that program, or ${chooseAnother}`)

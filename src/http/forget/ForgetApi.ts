@@ -65,7 +65,7 @@ export const ForgottenView = Schema.Struct({
   done_at: Instant,
   /**
    * How many records the removal has changed: the record itself, and those that repeat it. Null before it has found them, and after it is
-   * complete. Once `done` is `total`, it waits for handlers that have the record in memory.
+   * complete. Once `done` is `total`, it removes what is left elsewhere, such as results of handlers.
    */
   progress: Schema.NullOr(Schema.Struct({ done: Schema.Number, total: Schema.Number }))
 }).annotate({

@@ -38,7 +38,10 @@ export const spell = (value: unknown, random: SeededRandom, spelling: Spelling):
       ).join("")}"`
   const number = (one: number): string => {
     if (!random.boolean(spelling.numbers)) return JSON.stringify(one)
-    return random.pick([one.toExponential(), one.toExponential().replace("e+", "E"), one.toFixed(20), `${one}e0`])
+    // twenty digits after the point are too few for a small number with many of its own (world 768338732)
+    const fixed = Number(one.toFixed(20)) === one ? one.toFixed(20) : String(one)
+    const withExponent = String(one).includes("e") ? String(one) : `${one}e0`
+    return random.pick([one.toExponential(), one.toExponential().replace("e+", "E"), fixed, withExponent])
   }
   const write = (one: unknown): string => {
     if (typeof one === "string") return text(one)

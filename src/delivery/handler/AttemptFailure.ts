@@ -18,16 +18,24 @@ export class TimedOut {
 
 /**
  * The beginnings of the engine's messages that contain expressions of the handler's code. Many other messages contain values: `Cannot read
- * properties of undefined` continues with the name of the property, which may be a value such as an address.
+ * properties of undefined` continues with the name of the property, which may be a value such as an address, and
+ * `Reflect.construct(name, [])` puts the name in front of `is not a constructor`.
  */
 const engineMessages = [
-  /^(?:\(intermediate value\)|[\w$.?[\]])+ is not (?:a function|a constructor|iterable|defined)\b/,
+  /^(?:\(intermediate value\)|[\w$.?[\]])+ is not (?:a function|iterable|defined)\b/,
   /^Cannot (?:read|set) properties of (?:undefined|null)\b/,
   /^Cannot convert undefined or null to object$/
 ]
 
-const engineMessageOf = ({ message }: Error): string | undefined =>
-  engineMessages.map((pattern) => pattern.exec(message)?.[0]).find((found) => found !== undefined)
+/** The error was made in a function of the engine, which names an argument by its value: `Object.groupBy(rows, name)`. */
+const namesArgument = ({ message, stack }: Error): boolean =>
+  /^[^\n]* is not a function/.test(message) &&
+  typeof stack === "string" && /^[^\n]*\n +at [^\n]*\(<anonymous>\)(?:\n|$)/.test(stack)
+
+const engineMessageOf = (error: Error): string | undefined =>
+  namesArgument(error)
+    ? undefined
+    : engineMessages.map((pattern) => pattern.exec(error.message)?.[0]).find((found) => found !== undefined)
 
 const describeDefect = (defect: unknown): string => {
   if (!(defect instanceof Error)) return "the handler threw a value that is not an Error"

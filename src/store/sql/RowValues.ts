@@ -2,13 +2,19 @@
  * The values of many rows in one statement. Effect's SQL compiler handles every value on its own, which costs more than the database
  * needs for the rows.
  *
+ * Invariants
+ * 1. On SQLite, the text of a statement does not depend on the number of its rows   (decision 0098)
+ *
  * Details
- * On SQLite, each value is bound on its own to a text that is repeated for each row. On PostgreSQL, the values of a column are one array.
+ * - On PostgreSQL, the values of a column are one array.
+ * - On SQLite, `insertion` has the text of one row and the values of all rows, and the driver runs the statement once for each row. A list
+ *   of values, and rows that are read as a table, are one JSON text.
  *
  * Gotchas
  * - PostgreSQL plans a statement with an array each time, because a plan that does not know the array's length reads whole tables. So up to
  *   `maxPreparedValues` are bound on their own, and such a statement is kept prepared.
  * - A column has texts or integers, or nulls. The first row names the columns of all rows.
+ * - The values of `insertion` are the only ones of its statement, because the driver divides all values among the rows.
  */
 import type * as Arr from "effect/Array"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -23,21 +29,12 @@ const isPostgres = (sql: SqlClient): boolean => sql.onDialectOrElse({ pg: () => 
 
 const repeated = (text: string, count: number): string => Array.from({ length: count }, () => text).join(",")
 
-/** A list of values, bound on their own. */
-const separate = (
-  sql: SqlClient,
-  values: ReadonlyArray<unknown>,
-  columns: number
-): ReadonlyArray<Statement.Segment> => {
-  if (!isPostgres(sql)) {
-    const row = repeated("?", columns)
-    return [Statement.literal(repeated(`(${row})`, values.length / columns), values)]
-  }
-  return values.flatMap((value, index) => [
+/** A list of values, each with a placeholder of PostgreSQL. */
+const separate = (values: ReadonlyArray<unknown>, columns: number): ReadonlyArray<Statement.Segment> =>
+  values.flatMap((value, index) => [
     Statement.literal(index === 0 ? "(" : index % columns === 0 ? "),(" : ","),
     Statement.parameter(value)
   ]).concat(Statement.literal(")"))
-}
 
 const typeOf = (values: ReadonlyArray<unknown>): "bigint" | "text" | null => {
   const first = values.find((value) => value !== null)
@@ -46,12 +43,13 @@ const typeOf = (values: ReadonlyArray<unknown>): "bigint" | "text" | null => {
 
 const namesOf = (rows: Rows): Arr.NonEmptyReadonlyArray<string> => Object.keys(rows[0]) as [string, ...Array<string>]
 
-/** The rows as a query: `VALUES …` or `SELECT … FROM unnest(…)`. A column of a large query that has only nulls has no type. */
-export const rowsOf = (sql: SqlClient, rows: Rows): Statement.Fragment => {
-  const names = namesOf(rows)
-  if (!isPostgres(sql) || names.length * rows.length <= maxPreparedValues) {
-    const values = rows.flatMap((row) => names.map((name) => row[name]))
-    return Statement.fragment([Statement.literal("VALUES "), ...separate(sql, values, names.length)])
+const valuesOf = (rows: Rows, names: ReadonlyArray<string>): ReadonlyArray<unknown> =>
+  rows.flatMap((row) => names.map((name) => row[name]))
+
+/** The rows as a query of PostgreSQL: `VALUES …` or `SELECT … FROM unnest(…)`. */
+const postgresRows = (rows: Rows, names: ReadonlyArray<string>): Statement.Fragment => {
+  if (names.length * rows.length <= maxPreparedValues) {
+    return Statement.fragment([Statement.literal("VALUES "), ...separate(valuesOf(rows, names), names.length)])
   }
   const selected: Array<string> = []
   const arrays: Array<Statement.Segment> = []
@@ -71,21 +69,36 @@ export const rowsOf = (sql: SqlClient, rows: Rows): Statement.Fragment => {
   ])
 }
 
-/** For `INSERT INTO …`: the names of the columns, and the rows. */
-export const insertion = (sql: SqlClient, rows: Rows): Statement.Fragment =>
-  Statement.fragment([
-    Statement.literal(`(${namesOf(rows).map((name) => `"${name}"`).join(",")}) `),
-    ...rowsOf(sql, rows).segments
-  ])
+/** The rows as a query. A column that has only nulls may have no type. */
+export const rowsOf = (sql: SqlClient, rows: Rows): Statement.Fragment => {
+  const names = namesOf(rows)
+  if (isPostgres(sql)) return postgresRows(rows, names)
+  const columns = names.map((_, index) => `value ->> ${index}`).join(", ")
+  const text = JSON.stringify(rows.map((row) => names.map((name) => row[name])))
+  return Statement.fragment([Statement.literal(`SELECT ${columns} FROM json_each(?)`, [text])])
+}
+
+/** For `INSERT INTO …`: the names of the columns, and the rows. The statement has no other values. */
+export const insertion = (sql: SqlClient, rows: Rows): Statement.Fragment => {
+  const names = namesOf(rows)
+  const columns = `(${names.map((name) => `"${name}"`).join(",")}) `
+  return Statement.fragment(
+    isPostgres(sql)
+      ? [Statement.literal(columns), ...postgresRows(rows, names).segments]
+      : [Statement.literal(`${columns}VALUES (${repeated("?", names.length)})`, valuesOf(rows, names))]
+  )
+}
 
 /** The condition that a column has one of the values: `IN (…)` or `= ANY(…)`. */
 export const among = (sql: SqlClient, values: ReadonlyArray<string> | ReadonlyArray<number>): Statement.Fragment => {
   if (!isPostgres(sql)) {
-    return Statement.fragment([Statement.literal(`IN (${repeated("?", values.length)})`, values)])
+    return Statement.fragment([
+      Statement.literal("IN (SELECT value FROM json_each(?))", [JSON.stringify(values)])
+    ])
   }
   return Statement.fragment(
     values.length > 0 && values.length <= maxPreparedValues
-      ? [Statement.literal("IN "), ...separate(sql, values, values.length)]
+      ? [Statement.literal("IN "), ...separate(values, values.length)]
       : [
         Statement.literal("= ANY("),
         Statement.parameter(values),

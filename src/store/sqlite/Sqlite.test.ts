@@ -351,7 +351,7 @@ describe("a SQLite store", () => {
     Effect.gen(function*() {
       const sql = yield* SqlClient.SqlClient
       for (let round = 0; round < 2; round++) {
-        for (let value = 0; value < 200; value++) {
+        for (let value = 0; value < 300; value++) {
           assert.deepStrictEqual(yield* sql.unsafe(`SELECT ${value} AS value`), [{ value }])
         }
       }

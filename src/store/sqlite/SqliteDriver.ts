@@ -1,7 +1,12 @@
 /**
  * One connection to a SQLite file over Node's driver, in the thread that opened it.
  *
+ * Invariants
+ * 1. A statement with the values of several rows runs once for each row, and either for all of them or for none
+ *
  * Gotchas
+ * - Node's driver frees a statement, and the values that were bound to it last, only when the garbage collector finds it. Few texts, each
+ *   with few values, keep this memory small   (decision 0098)
  * - The driver is synchronous: a statement blocks its thread, and a `COMMIT` blocks it until the data is on disk.
  * - `SqliteThread.ts` loads this module in another thread: import only Node's modules here, and modules that import
  *   only these, so that the thread starts quickly.
@@ -11,7 +16,7 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlit
 import { createIfMissing } from "./FilePermissions.ts"
 
 const busyMillis = 100
-const preparedStatements = 64
+const preparedStatements = 256
 
 export const begin = "BEGIN IMMEDIATE"
 export const commit = "COMMIT"
@@ -40,6 +45,8 @@ export const valueOf = (database: DatabaseSync, sql: string): unknown =>
 
 interface Prepared {
   readonly statement: StatementSync
+  /** How many values the statement has. Our statements have question marks only as placeholders. */
+  readonly placeholders: number
   /** The driver fails if a statement without columns must return rows. */
   readonly columns: ReadonlyArray<string>
 }
@@ -56,7 +63,8 @@ const preparedCache = (database: DatabaseSync) => {
     }
     const statement = database.prepare(sql)
     statement.setReturnArrays(true)
-    const fresh = { statement, columns: statement.columns().map(({ name }) => name) }
+    const placeholders = sql.split("?").length - 1
+    const fresh = { statement, placeholders, columns: statement.columns().map(({ name }) => name) }
     cache.set(sql, fresh)
     for (const oldest of cache.keys()) {
       if (cache.size <= preparedStatements) break
@@ -73,16 +81,45 @@ export const open = (file: string) => {
   const prepare = preparedCache(database)
   const changes = () => Number(valueOf(database, "SELECT total_changes()"))
   let changesBefore = 0
+
+  const runOnce = ({ columns, statement }: Prepared, values: ReadonlyArray<SQLInputValue>): StatementResult["rows"] => {
+    if (columns.length > 0) return statement.all(...values) as unknown as StatementResult["rows"]
+    statement.run(...values)
+    return []
+  }
+  const runForEachRow = (prepared: Prepared, values: ReadonlyArray<SQLInputValue>): StatementResult["rows"] => {
+    const { placeholders } = prepared
+    if (values.length % placeholders !== 0) {
+      throw new Error(`${values.length} values for a statement with ${placeholders} placeholders`)
+    }
+    return Array.from(
+      { length: values.length / placeholders },
+      (_, row) => runOnce(prepared, values.slice(row * placeholders, (row + 1) * placeholders))
+    ).flat()
+  }
+  const inTransaction = <A>(run: () => A): A => {
+    if (database.isTransaction) return run()
+    database.exec(begin)
+    try {
+      const result = run()
+      database.exec(commit)
+      return result
+    } catch (cause) {
+      if (database.isTransaction) database.exec("ROLLBACK")
+      throw cause
+    }
+  }
+
   return {
     /** Runs one statement; throws what Node's driver throws. */
     run: (sql: string, params: ReadonlyArray<unknown>): StatementResult => {
       if (sql.startsWith("BEGIN")) changesBefore = changes()
-      const { columns, statement } = prepare(sql)
+      const prepared = prepare(sql)
       const values = params as ReadonlyArray<SQLInputValue>
-      let rows: StatementResult["rows"] = []
-      if (columns.length > 0) rows = statement.all(...values) as unknown as StatementResult["rows"]
-      else statement.run(...values)
-      return { columns, rows, wrote: sql === commit && changes() > changesBefore }
+      const rows = values.length > prepared.placeholders && prepared.placeholders > 0
+        ? inTransaction(() => runForEachRow(prepared, values))
+        : runOnce(prepared, values)
+      return { columns: prepared.columns, rows, wrote: sql === commit && changes() > changesBefore }
     },
     isTransaction: () => database.isTransaction,
     close: () => database.close()

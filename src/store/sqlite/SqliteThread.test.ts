@@ -36,6 +36,28 @@ for (const ownThread of [false, true]) {
         assert.deepStrictEqual({ ...row }, { a: null, b: 1.5, c: String(2n ** 60n), d: values[3], e: values[4] })
       }))
 
+    it.effect("runs a statement once for each row of its values, for all rows or for none", () =>
+      Effect.gen(function*() {
+        const { isTransaction, run } = yield* opened(ownThread)
+        const insert = "INSERT INTO numbers (n, bytes) VALUES (?, ?) RETURNING n"
+        const numbers = Effect.map(run("SELECT n FROM numbers ORDER BY n"), (rows) => rows.map(({ n }) => n))
+        const added = yield* run(insert, 3, null, 1, null, 2, null)
+        assert.deepStrictEqual(added.map(({ n }) => n), [3, 1, 2])
+
+        const twice = yield* Effect.flip(run(insert, 4, null, 1, null))
+        assert.strictEqual(twice.reason._tag, "UniqueViolation")
+        assert.deepStrictEqual([yield* numbers, isTransaction()], [[1, 2, 3], false])
+
+        yield* Effect.flip(run(insert, 5, null, 6))
+        assert.deepStrictEqual(yield* numbers, [1, 2, 3])
+
+        yield* run("BEGIN IMMEDIATE")
+        yield* run(insert, 7, null, 8, null)
+        assert.isTrue(isTransaction())
+        yield* run("ROLLBACK")
+        assert.deepStrictEqual(yield* numbers, [1, 2, 3])
+      }))
+
     it.effect("fails with the database's result code, and stays usable", () =>
       Effect.gen(function*() {
         const { run } = yield* opened(ownThread)

@@ -7,6 +7,8 @@
  * 2. Up to the sink's position, the sink must contain exactly the events of this log; otherwise nothing is published. This is checked
  *    with every read, so a different copy of the store is noticed while the relay is running   (X14, X18)
  * 3. Of two relays of one store only one can publish: the store's ownership and the sink's fencing ensure it   (I10, X15)
+ * 4. A batch is sent only if no content was removed from the log since it was read: forgotten and redacted content is not published
+ *    later, except from a batch that is being sent at that moment   (I11)
  *
  * Gotchas
  * - The relay takes ownership once each time it is placed in this process. A relay that was replaced must not take ownership again in a
@@ -85,11 +87,14 @@ export class Relay extends Context.Service<Relay, {
 
 type RelayError = SinkError | StoreError | Diverged | Unexpected
 
-/** The events to publish next, and the checkpoint after them. `more`: the log held further events when it was read. */
+/** The events to publish next, and the checkpoint after them. */
 interface NextBatch {
   readonly batch: ReadonlyArray<LogEntry>
   readonly checkpoint: Checkpoint
+  /** The log held further events when it was read. */
   readonly more: boolean
+  /** The number of removals from the log when it was read: see `LogChains`. */
+  readonly removals: number
 }
 
 /** The status, and how many of the progress requests (calls of `awaitPosition`) are fulfilled: their report is in the sink. */
@@ -225,9 +230,9 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   /**
    * Reads the next events after `from` and the checkpoint after them; silent rows are skipped (see `Store.readLog`). The chains are read
    * with a second query. If the chain of the last row differs there, another copy of the store replaced this one in between, and everything
-   * is read once more.
+   * is read once more. It is also read again if there were more removals than `removals`, which was read before the rows.
    */
-  const readNextBatch = (from: Checkpoint, isAgain = false): Effect.Effect<NextBatch, RelayError> =>
+  const readNextBatch = (from: Checkpoint, removals: number, isAgain = false): Effect.Effect<NextBatch, RelayError> =>
     Effect.gen(function*() {
       const { newest } = yield* store.logRange
       const limit = Math.max(from.position, Math.min(newest, from.position + readRows))
@@ -237,27 +242,29 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
       const last = batch.at(-1) ?? from
       const upTo = batch.length < known.length ? last.position : limit
       readRows = batch.length < known.length ? batch.length : Math.min(batchLimits.rows, readRows * 2)
-      const { chains: [before = null, read = null, chain = null], ...range } = yield* store.chains([
+      const { chains: [before = null, read = null, chain = null], removals: now, ...range } = yield* store.chains([
         from.position,
         last.position,
         upTo
       ])
       yield* failOn(findMismatch(from, { ...range, chain: before }))
-      const more = newest > upTo
-      if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain }, more }
+      if (chain !== null && read === last.chain) {
+        if (now !== removals) return yield* readNextBatch(from, now, isAgain)
+        return { batch, checkpoint: { position: upTo, chain }, more: newest > upTo, removals }
+      }
       return isAgain
         ? yield* new Diverged({ message: `position ${chain === null ? upTo : last.position} is missing in the log` })
-        : yield* readNextBatch(from, true)
+        : yield* readNextBatch(from, now, true)
     })
 
-  /** Checks a batch that was read ahead, while the previous batch was being sent: returns it if the log is still the same. */
+  /** Checks a batch that was read before something else was sent: returns it if the log is still the same. */
   const verified = Effect.fnUntraced(function*(from: Checkpoint, next: NextBatch) {
-    const { chains: [chain = null, read = null], ...range } = yield* store.chains([
+    const { chains: [chain = null, read = null], removals, ...range } = yield* store.chains([
       from.position,
       next.checkpoint.position
     ])
     yield* failOn(findMismatch(from, { ...range, chain }))
-    return read === next.checkpoint.chain ? next : yield* readNextBatch(from)
+    return read === next.checkpoint.chain && removals === next.removals ? next : yield* readNextBatch(from, removals)
   })
 
   /** Returns when an idle session has work: new events in the log, or a progress report that is due or requested. */
@@ -271,6 +278,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   const session = Effect.fn("Relay.session")(function*(owner: Owner): Effect.fn.Return<never, RelayError> {
     const published = yield* sink.open(identity)
     let last: Checkpoint = yield* findResumePoint({ owner, sink, store }, published)
+    let { removals } = yield* store.chains([])
     const progress = Progress.make(store, progressEvery)
     /** The batch after `last`, if it was read ahead. */
     let ahead: NextBatch | null = null
@@ -283,13 +291,15 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
       const { position } = last
       const report = yield* progress.due(position)
       // This read checks that the sink still matches the log, so it precedes the progress report.
-      const next: NextBatch = ahead === null ? yield* readNextBatch(last) : yield* verified(last, ahead)
+      let next: NextBatch = ahead === null ? yield* readNextBatch(last, removals) : yield* verified(last, ahead)
       ahead = null
       if (report !== null) {
         yield* finishOnShutdown(sink.publishProgress(identity, report.streams))
         progress.markReported(report)
         yield* markPublished(position, report.position)
+        next = yield* verified(last, next)
       }
+      removals = next.removals
       if (next.checkpoint.position === position) {
         yield* markPublished(position)
         yield* awaitWork(position)
@@ -297,7 +307,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
       }
       const [, following] = yield* Effect.all([
         publish(owner, next.batch, next.checkpoint),
-        next.more ? Effect.option(readNextBatch(next.checkpoint)) : Effect.succeedNone
+        next.more ? Effect.option(readNextBatch(next.checkpoint, removals)) : Effect.succeedNone
       ], { concurrency: 2 })
       ahead = Option.getOrNull(following)
       last = next.checkpoint

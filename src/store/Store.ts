@@ -161,8 +161,13 @@ export interface LogRange {
   readonly newest: number
 }
 
-/** Chains that identify a log's content: see `chainOf`. */
+/** Chains that identify a log's events (see `chainOf`), and a number that shows whether a reader may hold content that was removed. */
 export interface LogChains extends LogRange {
+  /**
+   * The number of removals of content from rows that readers may not have read yet. A reader that holds content compares it with the
+   * number from before it read the content; if they differ, it reads the content again   (I11).
+   */
+  readonly removals: number
   /** The chain at `newest`. */
   readonly chain: string
   readonly chains: ReadonlyArray<string | null>
@@ -219,6 +224,8 @@ export interface StreamTx {
   readonly logContents: (before: number, limit: number) => Operation<ReadonlyArray<LogContent>>
   /** Replaces the content of log rows that this transaction has read. Positions, event ids and chains stay. */
   readonly rewriteLog: (rows: ReadonlyArray<RewrittenContent>) => Operation<void>
+  /** Raises `LogChains.removals`. The log's counter is locked from this call to the commit. */
+  readonly noteRemoval: Operation<void>
   /** The next stale records to read again, in id order, at most `limit`. */
   readonly takeStale: (limit: number) => Operation<StaleRecords>
   /**
@@ -484,7 +491,8 @@ export class Store extends Context.Service<Store, {
   /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` is `newest` + 1 if every row was pruned. */
   readonly logRange: Operation<LogRange>
   /**
-   * The range, the chain at the newest position, and the chains at these positions in their order, all read at one moment.
+   * The range, the chain at the newest position, the number of removals, and the chains at these positions in their order, all read at
+   * one moment.
    * A chain is null if the log ends before that position, or if the row after that position is pruned   (X14, X18).
    */
   readonly chains: (positions: ReadonlyArray<number>) => Operation<LogChains>

@@ -46,11 +46,13 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       "empties its rows before the delete, cancels their deliveries and dead letters, and delivers the delete",
       Effect.gen(function*() {
         const { claim, deliveries, store, owners } = yield* forgotten()
+        const { removals } = yield* store.chains([])
         const [first] = yield* claim
         const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, failedAttempt } as const
         yield* deliveries.settleAndClaim(owners, [dead], [])
         assert.deepStrictEqual(yield* deliveries.countForgettable(tags, "a"), { rows: 3, deliveries: 3, steps: 0 })
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], how), 0)
+        assert.isAbove((yield* store.chains([])).removals, removals)
         assert.deepStrictEqual(yield* deliveries.deadLetters({ limit: 10 }), [])
         assert.isNull(yield* deliveries.deadLetterDetail(first?.id ?? 0))
         assert.deepStrictEqual((yield* claim).map(({ subject }) => subject), [{ _tag: "Event", position: 4 }])

@@ -310,6 +310,7 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
             oldest: 0,
             newest: 0,
             chain: genesis,
+            removals: 0,
             chains: [genesis, null]
           })
           yield* write(ids(300).map(created))
@@ -318,7 +319,13 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           const expected = folded([...ids(300).map((id) => `${id}-1`), "other-1", "r00007-2"])
           const positions = expected.map((_, position) => position)
           const found = yield* store.chains(positions)
-          assert.deepStrictEqual(found, { oldest: 1, newest: 302, chain: expected[302]!, chains: expected })
+          assert.deepStrictEqual(found, {
+            oldest: 1,
+            newest: 302,
+            chain: expected[302]!,
+            removals: 0,
+            chains: expected
+          })
           assert.deepStrictEqual((yield* store.chains([9, 303, 0, 9])).chains, [
             expected[9]!,
             null,
@@ -354,7 +361,13 @@ export const logSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
           assert.deepStrictEqual((yield* store.chains([2, 3])).chains, [null, chains[1]!])
           // the update superseded the row at 3, so that row is pruned too
           yield* store.prune({ before: retention, upTo: 4 })
-          assert.deepStrictEqual(yield* store.chains([3, 4]), { oldest: 5, newest: 4, chain, chains: [null, chain] })
+          assert.deepStrictEqual(yield* store.chains([3, 4]), {
+            oldest: 5,
+            newest: 4,
+            chain,
+            removals: 0,
+            chains: [null, chain]
+          })
           yield* change("r00002", "updated")
           assert.strictEqual((yield* store.chains([])).chain, chainOf(chain, "r00002-3"))
         })

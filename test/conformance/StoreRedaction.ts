@@ -52,6 +52,21 @@ export const redactionSuite = (name: string, layer: Layer.Layer<Store, StoreErro
     )
 
     test(
+      "removals are counted once their transaction is committed, and not if it is rolled back (I11)",
+      Effect.gen(function*() {
+        const { change, inTags, store } = yield* begin
+        yield* change("a", "created")
+        const removals = Effect.map(store.chains([1]), ({ removals }) => removals)
+        yield* Effect.exit(inTags((tx) => Effect.andThen(tx.noteRemoval, Effect.die("rolled back"))))
+        assert.strictEqual(yield* removals, 0)
+        yield* inTags((tx) => tx.noteRemoval)
+        yield* change("a", "updated")
+        yield* inTags((tx) => tx.noteRemoval)
+        assert.strictEqual(yield* removals, 2)
+      })
+    )
+
+    test(
       "rewritten rows are read with their new content, before and after; positions, ids, versions and chains stay (X14)",
       Effect.gen(function*() {
         const { change, inTags, store } = yield* begin

@@ -5,6 +5,7 @@
  * Invariants
  * 1. The progress of a stream is committed together with the rows, so a new process continues where the last one stopped   (I2, X1)
  * 2. Only the owner of the streams rewrites their content   (I10)
+ * 3. Once a stream is redacted, the relay sends no batch that it read before   (I11)
  *
  * Gotchas
  * - The newest rows are rewritten first: readers may not have read them yet, and the latest row of a record is kept as long as the record
@@ -128,6 +129,8 @@ const step = Effect.fnUntraced(function*(tx: StreamTx, target: Target, now: numb
   const state = started(tx.state, target, now)
   // the new rule may have been removed from the configuration in the meantime
   const next = isOutdated(tx.state, target) ? yield* redactSome(tx, state, target) : null
+  // a reader may hold rows that it read before they were rewritten
+  if (next === null) yield* tx.noteRemoval
   const { newest, rewritten } = state.redacting
   const after = next === null
     ? finished(state, target)

@@ -16,6 +16,7 @@
  *   because `positionBefore` reads its time: a reader may start right after that row.
  * - The delete of a forgotten record is read without `before`: a reader may get it while earlier rows still have their content.
  * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
+ * - `noteRemoval` locks the counter, which `prune` locks before rows of the log. So it is called before a transaction locks such rows.
  * - `rewrite` replaces content with more redacted content. Chains do not depend on content, so they stay; sums are computed again.
  * - The program computes chains under the counter's lock. If the statement that takes the lock read the last chain in a
  *   subquery, it would get the chain from before its wait (PostgreSQL, READ COMMITTED).
@@ -263,8 +264,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   // One statement, so that all values are from the same moment. Position 0, which no row has, keeps the list from being empty: the
   // condition would be constant, and SQLite would read the whole table.
   const chains = (positions: ReadonlyArray<number>) =>
-    sql<Counter & { at: number | null; found: string }>`
-      SELECT ${counterColumns}, e.position AS at, e.chain AS found
+    sql<Counter & { removals: number; at: number | null; found: string }>`
+      SELECT ${counterColumns}, c.removals, e.position AS at, e.chain AS found
       FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", [0, ...positions])}`.pipe(
       Effect.map((rows) => {
         const counter = rows[0] ?? emptyLog
@@ -272,6 +273,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         return {
           ...rangeOf(counter),
           chain: counter.chain,
+          removals: rows[0]?.removals ?? 0,
           chains: positions.map((position) => chainAt(counter, position, known.get(position)))
         }
       })
@@ -362,6 +364,11 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const emptied = sql.literal(
     "silent = 1, remote_id = NULL, changed_at = NULL, cause = NULL, transitions = '[]', changes = '[]', content = NULL, "
       + "content_sum = NULL, row_sum = NULL"
+  )
+
+  /** Inside a transaction that removes content: readers that hold content of the log read it again. */
+  const noteRemoval = Effect.asVoid(sql`UPDATE log_counter SET removals = removals + 1`).pipe(
+    toStoreError("noteRemoval")
   )
 
   const empty = (positions: ReadonlyArray<number>) =>
@@ -469,6 +476,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
     chains,
     positionBefore,
     awaitAfter,
+    noteRemoval,
     empty,
     noteErased,
     prune,

@@ -33,6 +33,7 @@ import { eventTraces } from "./migrations/0020_event_traces.ts"
 import { publications } from "./migrations/0021_publications.ts"
 import { runs } from "./migrations/0022_runs.ts"
 import { forgettingProgress } from "./migrations/0023_forgetting_progress.ts"
+import { removals } from "./migrations/0024_removals.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -60,7 +61,8 @@ export const migrations = {
   "0020_event_traces": eventTraces,
   "0021_publications": publications,
   "0022_runs": runs,
-  "0023_forgetting_progress": forgettingProgress
+  "0023_forgetting_progress": forgettingProgress,
+  "0024_removals": removals
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

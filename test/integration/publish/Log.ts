@@ -8,7 +8,7 @@ import type { Head, StreamState } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
 import { entries, type Hand } from "./Entries.ts"
 
-const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
+export const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
 
 const stream: StreamState = {
   ...key,

@@ -394,8 +394,12 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (position < 0) return `the sink holds"
   ], [
     "publish/Relay.ts",
-    "if (chain !== null && read === last.chain) return { batch, checkpoint: { position: upTo, chain }, more }",
-    'if (read !== undefined) return { batch, checkpoint: { position: upTo, chain: chain ?? "" }, more }'
+    "if (chain !== null && read === last.chain) {",
+    "if (read !== undefined) {"
+  ], [
+    "publish/Relay.ts",
+    "checkpoint: { position: upTo, chain }, more: newest > upTo",
+    'checkpoint: { position: upTo, chain: chain ?? "" }, more: newest > upTo'
   ]),
   mutant("failover-unnoticed", "a running process uses no database that lacks its commits", [
     "store/postgres/CommitTracker.ts",

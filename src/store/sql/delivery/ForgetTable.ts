@@ -8,7 +8,7 @@
  * - A running handler has the event in memory and continues. If its delivery is retried, a later call cancels it.
  * - The caller also waits for running deliveries of an earlier delete, because their events have the content before the delete.
  * - Rows are emptied even if a reader has not read them. The reader may then get the delete of a record that it does not know, as it
- *   may after retention.
+ *   may after retention. A reader that has read them and not used them yet notices the removal, and reads again.
  * - A step that runs once per record is not repeated if the record is allowed again, so its row stays, without the result.
  */
 import * as Effect from "effect/Effect"
@@ -51,7 +51,7 @@ const resultsPerStatement = 500
 export const make = (
   sql: SqlClient,
   cipher: ContentCipher,
-  log: Pick<EventTable, "empty">,
+  log: Pick<EventTable, "empty" | "noteRemoval">,
   { unblock }: Pick<DeliveryTable, "unblock">
 ): Pick<Deliveries["Service"], "purgeForgotten" | "purgeResults" | "countForgettable"> => {
   const locks = Locks.make(sql)
@@ -164,6 +164,7 @@ export const make = (
       yield* deleteSteps(positions.filter((position) => !running.includes(position)))
       yield* emptyBatches(positions)
       if (own) { for (const id of ids) yield* purgeOwn(key, id) }
+      yield* log.noteRemoval
       yield* log.empty(positions)
       return running.length
     },

@@ -158,6 +158,7 @@ export const make = (
     }),
     logContents: (before, limit) => log.contentsBefore(stream, before, limit),
     rewriteLog: log.rewrite,
+    noteRemoval: log.noteRemoval,
     ...stale,
     derived,
     ...DerivationTable.make(sql, stream),

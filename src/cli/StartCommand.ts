@@ -16,7 +16,8 @@ import {
 import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
-import { defaultFile, loadRawConfig } from "../config/RawConfig.ts"
+import { defaultFile, type Fault, loadRawConfig } from "../config/RawConfig.ts"
+import { findUnknownFields } from "../config/UnknownFields.ts"
 import { findUnknownVariables } from "../config/UnknownVariables.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { isStreamModel, type StreamKey } from "../domain/Model.ts"
@@ -26,6 +27,13 @@ import { Relay } from "../publish/Relay.ts"
 import { Store } from "../store/Store.ts"
 import { config, given, switchFlag } from "./Flags.ts"
 import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./Process.ts"
+
+const warn = (faults: ReadonlyArray<Fault>) =>
+  Effect.forEach(
+    faults,
+    ({ hint, message, where }) => Effect.annotateLogs(Effect.logWarning(`${where} ${message}`), { hint }),
+    { discard: true }
+  )
 
 const logStarted = Effect.fnUntraced(function*(plan: ResolvedConfig, url: string | null) {
   const { kafka, store: { name } } = plan
@@ -135,10 +143,9 @@ export const start = Command.make("start", {
 }, ({ config, json, logLevel, once }) =>
   Effect.flatMap(loadRawConfig(config), (input) =>
     Effect.gen(function*() {
-      for (const { hint, message, where } of yield* findUnknownVariables(input, process.env)) {
-        yield* Effect.annotateLogs(Effect.logWarning(`${where} ${message}`), { hint })
-      }
+      yield* warn(yield* findUnknownVariables(input, process.env))
       const settings = yield* Effect.fromResult(Config.check(input))
+      yield* warn(findUnknownFields(input, settings.models))
       yield* Config.checkPlugins(settings)
       if (!once) yield* Server.checkAddress(settings.http)
       yield* Effect.gen(function*() {

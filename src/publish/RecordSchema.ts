@@ -11,8 +11,7 @@
  *   such records.
  */
 import * as Schema from "effect/Schema"
-import { AssessmentPackage } from "../api/Assessment.ts"
-import { Candidate, recordSchemas } from "../api/Records.ts"
+import { modelSchemas } from "../api/ModelSchemas.ts"
 import type { Model } from "../domain/Model.ts"
 
 export interface JsonSchema {
@@ -24,11 +23,7 @@ export interface JsonSchema {
   readonly properties?: Readonly<Record<string, JsonSchema>>
 }
 
-const contract: Readonly<Record<Model, Schema.Codec<unknown, unknown>>> = {
-  ...recordSchemas,
-  "ats.candidate": Candidate,
-  "assessment.package": AssessmentPackage
-}
+const contract: Readonly<Record<Model, Schema.Codec<unknown, unknown>>> = modelSchemas
 
 const descriptions: Readonly<Record<string, string>> = {
   id: "Unique within the model of the integration",

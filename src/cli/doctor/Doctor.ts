@@ -41,7 +41,7 @@ import { checkTelemetry } from "./TelemetryChecks.ts"
 
 /** The configuration to check, with the integrations in which each plugin is on. */
 interface DoctorInput extends Config.Settings {
-  /** Unknown variables that are probably meant for Rollcall. */
+  /** Unknown variables that are probably meant for Rollcall, and redaction rules of unknown fields. */
   readonly unknown: ReadonlyArray<Fault>
   readonly rawConfig: RawConfig
   readonly uses: ReadonlyArray<Config.PluginUse>

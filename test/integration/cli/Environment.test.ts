@@ -1,4 +1,4 @@
-/** Variables that Rollcall does not know, and flags that take precedence over variables. */
+/** Variables and fields that Rollcall does not know, and flags that take precedence over variables. */
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
@@ -51,6 +51,32 @@ describe("a misspelled variable", () => {
       assert.strictEqual(code, 1)
       assert.deepStrictEqual(checks.map(({ status }: { status: string }) => status), ["problem", "warning"])
       assert.notInclude(stdout + stderr, "k3y")
+    }))
+})
+
+describe("a redaction rule for a field that Rollcall does not know", () => {
+  it("is a warning of start and doctor with the closest name (I11)", () =>
+    inDirectory(async (directory) => {
+      const models = {
+        "ats.application": { redact: { "/candidate/frist_name": "drop", "/custom_fields/shoe": "drop" } }
+      }
+      const config = `import { defineConfig } from "rollcall"\nexport default defineConfig({ models: ${
+        JSON.stringify(models)
+      } })\n`
+      writeFileSync(join(directory, "rollcall.config.ts"), config)
+      const { stderr } = await runCommand(["start", "--once"], variables, directory)
+      const [warned] = lines(stderr).filter(({ level }) => level === "warn")
+      assert.match(
+        String(warned?.["message"]),
+        /redact\["\/candidate\/frist_name"\] names no field of ats\.application/
+      )
+      assert.match(String(warned?.["hint"]), /^Did you mean \/candidate\/first_name\?/)
+      const { stdout } = await runCommand(["doctor"], variables, directory)
+      assert.match(
+        stdout,
+        /^warning {2}configuration: rollcall\.config\.ts, models\["ats\.application"\]\.redact.*\/candidate\/first_name\?/m
+      )
+      assert.notInclude(stdout + stderr, "shoe")
     }))
 })
 

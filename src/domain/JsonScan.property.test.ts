@@ -21,6 +21,9 @@ const anyValue = (random: SeededRandom, levels: number): unknown => {
   if (kind === 4) return members
   return JSON.parse(`{${members.map((one) => `${JSON.stringify(random.pick(names))}:${JSON.stringify(one)}`).join()}}`)
 }
+/** With more digits, and with smaller and larger exponents, than a fixed number of places can show. */
+const precise = [1 / 8_100_000, 1 / 3e20, Number.MIN_VALUE, 0.1 + 0.2, 1e21, Number.MAX_VALUE]
+
 const anySpelling = (random: SeededRandom): Spelling => {
   const often = () => random.pick([0, 0.1, 0.5])
   return { space: often(), escapes: often(), numbers: often(), order: often(), repeated: often() }
@@ -130,5 +133,14 @@ describe("JsonScan and RawRow", () => {
     assert.deepStrictEqual(new RawRow(bytes, scanValue(bytes, 0)!).value, {
       a: [9007199254740992, 0, 1500, 123456789012345680]
     })
+  })
+})
+
+describe("the spellings that tests use", () => {
+  it.prop("keep the value of every number, also of a small one (world 768338732)", [seed], ([seed]) => {
+    const random = new SeededRandom(seed)
+    const value = [...precise, ...precise.map((one) => -one), random.next(), random.next() * 1e-12]
+    const text = spell(value, random, { ...anySpelling(random), numbers: 1, repeated: 0 })
+    assert.deepStrictEqual(JSON.parse(text), value)
   })
 })

@@ -265,11 +265,11 @@ describe("operator commands", () => {
       })
     ))
 
-  it.effect("the audit log has an `audit` when it starts, and its outcome when it ends or fails", () =>
+  it.effect("the audit log has an `audit` when it starts, and its outcome when it ends, fails or is interrupted", () =>
     running(
       ["ats.application"],
       Effect.fnUntraced(function*(api) {
-        const { audit } = yield* Capture
+        const { assign, audit } = yield* Capture
         yield* TestClock.adjust("10 minutes")
         const logged = Effect.map(
           Effect.flatMap(Store, (store) => store.auditLog(10)),
@@ -289,6 +289,12 @@ describe("operator commands", () => {
         yield* TestClock.adjust("1 minute")
         yield* Fiber.join(failing)
         assert.deepStrictEqual((yield* logged).slice(2), [entry("started"), entry("not completed")])
+        api.intercept = () => Effect.never
+        const interrupted = yield* Effect.forkChild(Effect.flip(audit(key)))
+        yield* TestClock.adjust("1 second")
+        yield* assign(new Map([[integration, []]]))
+        yield* Fiber.join(interrupted)
+        assert.deepStrictEqual((yield* logged).slice(4), [entry("started"), entry("not completed")])
       })
     ))
 

@@ -191,6 +191,19 @@ describe("doctor", () => {
       lock.close()
     }))
 
+  it("warns about a port whose program ends the connection before it answers", () =>
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
+      const ending = createServer((request) => void request.socket.resetAndDestroy()).listen(0, "127.0.0.1")
+      await once(ending, "listening")
+      const { port } = ending.address() as AddressInfo
+      const [finding] = (await examined({ ...environment, ROLLCALL_HTTP_PORT: String(port) })).of("http")
+      ending.close()
+      assert.strictEqual(finding?.status, "warning")
+      assert.strictEqual(finding?.message, `127.0.0.1:${port} is in use, by a program that does not answer`)
+      assert.match(finding?.hint ?? "", /may have been restarted/)
+    }))
+
   it("reports a port that another program uses as a problem", () =>
     inDirectory(async (directory, _, serve) => {
       const { environment } = await sandboxed(serve, directory)

@@ -273,7 +273,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
         return {
           ...rangeOf(counter),
           chain: counter.chain,
-          removals: rows[0]?.removals ?? 0,
+          removals: Number(rows[0]?.removals ?? 0),
           chains: positions.map((position) => chainAt(counter, position, known.get(position)))
         }
       })

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -204,6 +205,33 @@ describe("an attempt that fails", () => {
       yield* TestClock.adjust("1 second")
       yield* rig.empty
       assert.strictEqual(received.length, 5)
+    }))
+
+  it.effect("a rate limit with no wait, or with one in the past, is repeated a second later and not at once", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const times: Array<number> = []
+      const plugin = Plugin.make("p").on(
+        trigger,
+        {},
+        Effect.fnUntraced(function*() {
+          times.push(yield* Clock.currentTimeMillis)
+          const retryAfter = [0, -60_000][times.length - 1]
+          if (retryAfter !== undefined) {
+            return yield* new Plugin.RateLimited({ retryAfter: Duration.millis(retryAfter) })
+          }
+        })
+      )
+      const { delivery } = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(times, [0])
+      for (const expected of [2, 3]) {
+        yield* TestClock.adjust("1 second")
+        yield* rig.until(() => times.length === expected)
+      }
+      yield* rig.empty
+      assert.deepStrictEqual(times, [0, 1_000, 2_000])
     }))
 
   it.effect("a permanent failure is a dead letter at once; a defect and a time-out are failed attempts", () =>

@@ -2,8 +2,8 @@
  * Decides what happens after a failed attempt: retry, split the batch, or dead letter. Pure.
  *
  * Details
- * `RateLimited` is retried without limit. `Permanent`, `LoopDetected` and `ProcessEnded` are never retried. Any other failure is retried
- * until the attempts are used up: 8 by default.
+ * `RateLimited` is retried without limit, at most once a second. `Permanent`, `LoopDetected` and `ProcessEnded` are never retried. Any
+ * other failure is retried until the attempts are used up: 8 by default.
  *
  * Invariants
  * 1. A delivery becomes a dead letter only because of its own failure: a batch of several is halved first   (L7)
@@ -22,6 +22,9 @@ export const backoff = ({ retry }: Pick<HandlerOptions, "retry">, failures: numb
   const longest = Duration.toMillis(toDuration(retry?.longest ?? defaults.longest))
   return Math.min(longest, first * 2 ** Math.min(failures - 1, 40))
 }
+
+/** Lower limit of a wait that a `RateLimited` failure requests, in ms. It uses up no attempt, so a wait of 0 would be a busy loop. */
+const shortestWait = Duration.toMillis("1 second")
 
 /** Upper limit of a wait that a `RateLimited` failure or `redrive --over` requests, in ms. */
 export const longestWait = Duration.toMillis("7 days")
@@ -47,7 +50,7 @@ export const outcomeOf = (
     return {
       _tag: "Retry",
       deliveries,
-      dueAt: failure.at + Math.min(retryAfter, longestWait),
+      dueAt: failure.at + Math.min(Math.max(retryAfter, shortestWait), longestWait),
       attempts: failedSoFar,
       failedAttempt
     }

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
 import { limiting, pass } from "../../../test/support/delivery/Limiting.ts"
 import * as Rig from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -186,5 +187,31 @@ describe("a dry run", () => {
       assert.deepStrictEqual([sizes, batches.deliveries, batches.omitted], [[2], 2, 1])
       yield* plugins.dryRun({ plugin: "several", handler: "daily", fresh: false, limit: 10 })
       assert.deepStrictEqual(spans, ["0 to 4"])
+    }).pipe(Effect.scoped))
+
+  it.effect("a dry run, like the engine, has at most one event of a record in a batch (I5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* Rig.make
+      const batches: Array<string> = []
+      const plugin = Plugin.make("p").batch(
+        "ats.application.updated",
+        { size: 3, within: "1 second" },
+        (events) =>
+          Effect.sync(() => void batches.push(events.map(({ recordId, version }) => recordId + version).join(" ")))
+      )
+      const { delivery, plugins } = yield* rig.start([plugin])
+      yield* plugins.setSwitch(off("p"), false)
+      for (const id of ["a", "a", "b", "a", "b", "c", "c", "d", "d"]) yield* rig.append(id)
+      yield* rig.quiet(delivery)
+      yield* plugins.dryRun({ plugin: "p", handler: "ats.application.updated", fresh: false, limit: 10 })
+      const planned = batches.splice(0)
+      yield* plugins.setSwitch(off("p"), true)
+      for (let round = 0; round < 3; round++) {
+        yield* rig.quiet(delivery)
+        yield* TestClock.adjust("1 second")
+      }
+      yield* rig.empty
+      assert.deepStrictEqual(batches, ["a2 b2 c2", "a3 d2"])
+      assert.deepStrictEqual(planned, batches)
     }).pipe(Effect.scoped))
 })

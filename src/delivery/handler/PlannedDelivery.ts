@@ -1,6 +1,6 @@
 /** Deliveries that are tried without being created in the store: by a dry run, or by the test kit. */
 import * as Arr from "effect/Array"
-import type { LogEntry } from "../../domain/ChangeEvent.ts"
+import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
 import type { Claimed } from "../../store/Deliveries.ts"
 import type { Subscription } from "../engine/Subscription.ts"
@@ -26,6 +26,29 @@ export interface PlannedDelivery {
   readonly to: number
 }
 
+/**
+ * Splits events into batches of at most `size`, with at most one event of each record in a batch. The events of a record are in later and
+ * later batches.
+ */
+const splitIntoBatches = (found: ReadonlyArray<MatchedEvent>, size: number) => {
+  const batches: Array<Arr.NonEmptyArray<MatchedEvent>> = []
+  /** All batches before this one are full. */
+  let firstOpen = 0
+  /** The batch after the last one that has an event of the record. */
+  const nextOf = new Map<string, number>()
+  for (const one of found) {
+    const record = partitionKey(one.entry)
+    let index = Math.max(firstOpen, nextOf.get(record) ?? 0)
+    while ((batches[index]?.length ?? 0) >= size) index++
+    const batch = batches[index]
+    if (batch === undefined) batches.push([one])
+    else batch.push(one)
+    nextOf.set(record, index + 1)
+    while ((batches[firstOpen]?.length ?? 0) >= size) firstOpen++
+  }
+  return batches
+}
+
 /** The deliveries that the engine would make of these events. `batches`: the batch in which an event was last delivered, by position. */
 export const plannedDeliveriesOf = (
   { handler: { activation } }: Subscription,
@@ -35,7 +58,7 @@ export const plannedDeliveriesOf = (
   const batchOf = ({ entry }: MatchedEvent) => batches.get(entry.position) ?? null
   return [...Map.groupBy(found, (one) => JSON.stringify([one.entry.integration, batchOf(one)])).values()]
     .flatMap((own) =>
-      Arr.chunksOf(own, activation._tag === "Batch" ? activation.size : 1).map((some): PlannedDelivery => ({
+      splitIntoBatches(own, activation._tag === "Batch" ? activation.size : 1).map((some): PlannedDelivery => ({
         integration: some[0].entry.integration,
         events: some.map(({ event }) => event),
         batch: batchOf(some[0]),

@@ -100,8 +100,8 @@ interface State {
   readonly parked: Set<string>
   /** The batch in which an event was last delivered, by handler and position of the event. */
   readonly batches: Map<number, Map<number, string>>
-  /** The length of the log at the last tick, by handler and integration. */
-  readonly ticks: Map<string, number>
+  /** The last tick, by handler and integration: when it was due, in ms, and the length of the log then. */
+  readonly ticks: Map<string, { readonly scheduledAt: number; readonly to: number }>
 }
 
 const startTime = Date.parse("2026-01-01T00:00:00.000Z")
@@ -204,6 +204,20 @@ export class TestEnvironment {
     const { newest } = this.state.journal
     this.state.journal.newest = { delivery: delivery ?? this.nextDelivery, claim: newest.claim + 1 }
     return { owner, ...this.state.journal.newest }
+  }
+
+  /**
+   * Makes the next tick due, at a multiple of `interval` (in ms) as in the service, and lets time pass until then. Returns when it is due, and
+   * the positions of its span.
+   */
+  nextTick(key: string, interval: number) {
+    const { log, ticks } = this.state
+    const last = ticks.get(key)
+    const multipleBefore = (at: number) => Math.floor(at / interval) * interval
+    const next = multipleBefore(last?.scheduledAt ?? startTime) + interval
+    const scheduledAt = Math.max(next, multipleBefore(this.state.now))
+    this.state.now = Math.max(this.state.now, scheduledAt)
+    return { scheduledAt, from: last?.to ?? 0, to: log.length }
   }
 
   apiRecord(integration: string, model: Model, id: string): JsonObject | null {

@@ -317,6 +317,32 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(deliveries.map(({ state }) => state), ["done", "dead", "done", "done"])
   })
 
+  it("a batch has one event of each record, and a dead event parks the later events of its record (I5)", async () => {
+    const received: Array<string> = []
+    const plugin = (onDeadLetter: "park" | "skip") =>
+      Plugin.make("batches").batch("ats.tag.updated", { size: 4, within: "1 minute", onDeadLetter }, (events) => {
+        received.push(events.map(({ recordId, version }) => `${recordId}.${version}`).join(" "))
+        const fails = events.some(({ recordId, version }) => recordId === "bad" && version === 2)
+        return fails ? new Plugin.Permanent({ message: "no" }) : Effect.void
+      })
+    const updated = (id: string, version: number) =>
+      Testing.event("ats.tag.updated", {
+        version,
+        before: { id, name: `${version - 1}` },
+        after: { name: `${version}` }
+      })
+    const events = [updated("bad", 2), updated("good", 2), updated("bad", 3), updated("good", 3)]
+    const parking = Testing.make(plugin("park"))
+    const states = async (testing: Testing.Testing, ...events: ReadonlyArray<Plugin.AnyEvent>) =>
+      (await testing.deliver(events)).deliveries.map(({ state }) => state)
+    assert.deepStrictEqual(await states(parking, ...events), ["dead", "done", "parked", "done"])
+    assert.deepStrictEqual(await states(parking, updated("bad", 4)), ["parked"])
+    assert.deepStrictEqual(received.splice(0), ["bad.2 good.2", "bad.2", "good.2", "good.3"])
+    const skipping = Testing.make(plugin("skip"))
+    assert.deepStrictEqual(await states(skipping, ...events), ["dead", "done", "done"])
+    assert.deepStrictEqual(received, ["bad.2 good.2", "bad.2", "good.2", "bad.3 good.3"])
+  })
+
   it("events that are delivered again in other batches repeat no step and no write (L4)", async () => {
     const steps: Array<string> = []
     const plugin = Plugin.make("batches").batch(
@@ -373,6 +399,33 @@ describe("rollcall/testing", () => {
     assert.deepStrictEqual(await testing.crashes({ tick: "digest" }), [])
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: a1"])
     assert.deepStrictEqual((await testing.tick("digest")).logs, ["Info: "])
+  })
+
+  it("a tick is due at a multiple of its interval, after the previous one, and repeats its steps and writes (L6)", async () => {
+    const due: Array<string> = []
+    const plugin = Plugin.make("digests").every(
+      "6 hours",
+      { as: "digest" },
+      Effect.fnUntraced(function*({ scheduledAt }) {
+        const at = scheduledAt.toISOString().slice(0, 13)
+        yield* Plugin.Journal.once("tell", Schema.Number, Effect.sync(() => due.push(at)))
+        yield* (yield* Plugin.Api).addResultLink("a1", { label: "Digest", url: "https://digest.example" })
+      })
+    )
+    const testing = Testing.make(plugin)
+    const written = []
+    for (const integration of ["sandbox:a", "sandbox:a", "sandbox:b", "sandbox:a"]) {
+      written.push((await testing.tick("digest", integration)).writes.length)
+    }
+    assert.deepStrictEqual(due, ["2026-01-01T06", "2026-01-01T12", "2026-01-01T12", "2026-01-01T18"])
+    assert.deepStrictEqual(written, [1, 1, 1, 1])
+  })
+
+  it("a plugin has no tick in an integration in which it is off", async () => {
+    const plugin = Plugin.make("digests").every("1 day", { as: "digest" }, () => Effect.log("ran"))
+    const testing = Testing.make(plugin.with({ integrations: { "sandbox:off": false } }))
+    assert.deepStrictEqual((await testing.tick("digest", "sandbox:off")).deliveries, [])
+    assert.deepStrictEqual((await testing.tick("digest", "sandbox:on")).logs, ["Info: ran"])
   })
 
   it("a tick runs its steps once in each integration (L6)", async () => {

@@ -77,7 +77,10 @@ export interface AsyncCapabilities {
     readonly between: <T extends Trigger>(trigger: T, from: string, to: string) => Promise<ReadonlyArray<EventOf<T>>>
   }
   readonly journal: AsyncJournal
-  /** Like the global `fetch`, except that it throws `Transient` when no response arrives. */
+  /**
+   * Like the global `fetch`, with two differences: it throws `Transient` when no response arrives, also because the request's `signal` was
+   * aborted; and it returns the response of a redirect instead of following it.
+   */
   readonly fetch: typeof globalThis.fetch
   /** Aborted when the attempt ends before the function does. */
   readonly signal: AbortSignal
@@ -131,7 +134,17 @@ const toClientRequest = Effect.fnUntraced(function*(request: Request) {
     : HttpClientRequest.bodyUint8Array(bare, bytes, request.headers.get("content-type") ?? "application/octet-stream")
 })
 
-const executeFetch = Effect.fnUntraced(
+/** Fails when the signal of the request is aborted. */
+const aborted = ({ signal }: Request) =>
+  Effect.callback<never, Transient>((resume) => {
+    const fail = () =>
+      resume(Effect.fail(new Transient({ message: "no response: the signal of the request was aborted" })))
+    if (signal.aborted) return fail()
+    signal.addEventListener("abort", fail, { once: true })
+    return Effect.sync(() => signal.removeEventListener("abort", fail))
+  })
+
+const exchange = Effect.fnUntraced(
   function*(request: Request) {
     const response = yield* HttpClient.execute(yield* toClientRequest(request))
     const web = HttpClientResponse.toWeb(response)
@@ -146,6 +159,13 @@ const executeFetch = Effect.fnUntraced(
     "HttpClientError",
     ({ reason }) => new Transient({ message: `no response: ${describeNoResponse(reason)}` })
   )
+)
+
+const executeFetch = Effect.fnUntraced(
+  function*(...[input, init]: Parameters<typeof globalThis.fetch>) {
+    const request = new Request(input, init)
+    return yield* Effect.raceFirst(aborted(request), exchange(request))
+  }
 )
 
 const calls = [...writeNames, ...readNames, "live" as const]
@@ -190,7 +210,7 @@ const capabilitiesOf = (handler: Invocation, signal: AbortSignal): AsyncCapabili
     },
     events: { between: (...args) => trackedCall("events.between", events.between(...args)) },
     journal: { once: step("once"), oncePerRecord: step("oncePerRecord") },
-    fetch: (input, init) => trackedCall("fetch", executeFetch(new Request(input, init))),
+    fetch: (...request) => trackedCall("fetch", executeFetch(...request)),
     signal
   }
 }

@@ -52,14 +52,21 @@ describe("send", () => {
     Effect.gen(function*() {
       yield* TestClock.setTime(Date.parse("2026-03-01T12:00:00Z"))
       assert.strictEqual(yield* waitOf({ "retry-after": "7" }), 7)
-      assert.strictEqual(yield* waitOf({ "retry-after": "0" }), 0)
       assert.strictEqual(yield* waitOf({ "retry-after": "Sun, 01 Mar 2026 12:01:30 GMT" }), 90)
-      assert.strictEqual(yield* waitOf({ "retry-after": "Sun, 01 Mar 2026 11:00:00 GMT" }), 0)
       assert.strictEqual(yield* waitOf({ "retry-after": "999999999" }), 86_400)
       assert.strictEqual(yield* waitOf({ "retry-after": "soon" }), 60)
       assert.strictEqual(yield* waitOf({}), 60)
       assert.strictEqual(yield* waitOf({ "retry-after": "5" }, 503), 5)
       assert.strictEqual(yield* waitOf({}, 503), "Transient")
+    }))
+
+  it.effect("treats a Retry-After that names no wait as absent, so that a server that is down is not asked in a loop (R1)", () =>
+    Effect.gen(function*() {
+      yield* TestClock.setTime(Date.parse("2026-03-01T12:00:00Z"))
+      for (const none of ["0", "-5", "Sun, 01 Mar 2026 12:00:00 GMT", "Sun, 01 Mar 2026 11:00:00 GMT", ""]) {
+        assert.strictEqual(yield* waitOf({ "retry-after": none }), 60, none)
+        assert.strictEqual(yield* waitOf({ "retry-after": none }, 503), "Transient", none)
+      }
     }))
 
   it.effect("names only the host of the URL in a failure (I11)", () =>

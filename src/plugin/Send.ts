@@ -18,11 +18,11 @@ import { type HandlerError, Permanent, RateLimited, Transient } from "./Failure.
 const defaultRetryAfter = Duration.minutes(1)
 const longestWait = Duration.days(1)
 
-/** `Retry-After` in seconds or as a date, at most a day; null if absent or unreadable. */
+/** `Retry-After` in seconds or as a date, at most a day; null if absent, unreadable, or not in the future. */
 const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
   const text = headers["retry-after"]?.trim() ?? ""
   const wait = /^\d+$/.test(text) ? Number(text) * 1000 : /[a-z]/i.test(text) ? Date.parse(text) - now : Number.NaN
-  return Number.isNaN(wait) ? null : Duration.min(Duration.millis(Math.max(0, wait)), longestWait)
+  return wait > 0 ? Duration.min(Duration.millis(wait), longestWait) : null
 }
 
 const hostOf = ({ url }: HttpClientRequest): string => URL.parse(url)?.host ?? "the server"
@@ -41,7 +41,8 @@ export const describeNoResponse = ({ _tag }: HttpClientError.HttpClientErrorReas
 
 /**
  * Sends a request and returns the response if its status is accepted (by default 2xx). Otherwise it fails: status 410 is
- * `Permanent`; status 429, or any response with `Retry-After`, is `RateLimited`; anything else, including redirects, is `Transient`.
+ * `Permanent`; status 429, or any response whose `Retry-After` names a wait, is `RateLimited`; anything else, including redirects, is
+ * `Transient`.
  */
 export const send = Effect.fnUntraced(function*(
   request: HttpClientRequest,

@@ -23,7 +23,10 @@ export type Trigger = { [M in Model]: `${M}.${Kind | TransitionName<M>}` }[Model
 export type ModelOf<T extends Trigger> = {
   [M in Model]: T extends `${M}.${Kind | TransitionName<M>}` ? M : never
 }[Model]
-export type PropertyOf<T extends Trigger> = Extract<keyof RecordOf<ModelOf<T>>, string>
+/** Properties that never count as changed: two contents that differ only in them are the same content. */
+type Unchanging = "id" | "changed_at" | "remote_updated_at"
+/** The properties whose changes an update can be about. */
+export type PropertyOf<T extends Trigger> = Exclude<Extract<keyof RecordOf<ModelOf<T>>, string>, Unchanging>
 
 /** One difference. `path` is a JSON Pointer in which an array member that has an id is named by that id, not by its index. */
 export interface Change {

@@ -35,7 +35,7 @@ const welcome = Plugin.make("welcome", { config, needs: { writes: ["createEmploy
   )
   .onAny(
     ["ats.tag.created", "ats.tag.updated", "ats.offer.offer_sent"],
-    { as: "several", changed: ["id"] },
+    { as: "several", changed: ["remote_id"] },
     Effect.fnUntraced(function*(event) {
       if (event.model === "ats.offer") yield* Effect.logDebug(event.transition.name)
       else if (event.kind === "updated") yield* Effect.logDebug(`${event.before.name} → ${event.after.name}`)
@@ -88,6 +88,9 @@ export const refused = () => [
   Plugin.make("x", { config })
     // @ts-expect-error unknown property
     .on("ats.tag.updated", { changed: ["nope"] }, () => Effect.void),
+  Plugin.make("x", { config })
+    // @ts-expect-error a property that never counts as changed
+    .on("ats.tag.updated", { changed: ["changed_at"] }, () => Effect.void),
   Plugin.make("x", { config })
     // @ts-expect-error only updates are narrowed by property
     .on("ats.tag.created", { changed: ["name"] }, () => Effect.void),

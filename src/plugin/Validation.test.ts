@@ -43,6 +43,36 @@ const cases: ReadonlyArray<readonly [what: string, plugin: Plugin.Plugin<unknown
     on({ onDeadLetter: "skp" }),
     /onDeadLetter "skp" is not known\. Did you mean "skip"\?/
   ],
+  [
+    "an empty list of origins",
+    on({ origins: [] }),
+    /origins is empty, so the handler would never run\. Leave it out, or list at least one value/
+  ],
+  [
+    "an empty list of properties",
+    make("p").on("ats.tag.updated", { changed: [] }, nothing),
+    /changed is empty, so the handler would never run/
+  ],
+  [
+    "properties that never count as changed",
+    make("p").on("ats.application.updated", { changed: ["changed_at", "outcome"] }, nothing),
+    /changed "changed_at" never counts as a change\. Leave it out/
+  ],
+  [
+    "properties for several triggers of which none is an update",
+    make("p").onAny(["ats.tag.created", "ats.tag.deleted"], { as: "x", changed: ["name"] }, nothing),
+    /handler "x": changed is not known/
+  ],
+  [
+    "a property that only a trigger without updates has",
+    make("p").onAny(["ats.tag.updated", "hris.skill.created"], { as: "x", changed: ["proficiency_scale"] }, nothing),
+    /changed "proficiency_scale" is not known/
+  ],
+  [
+    "transitions that only a backfill could find",
+    make("p").on("ats.application.hired", { origins: ["backfill"] }, nothing),
+    /origins contains only "backfill", which has no transitions, so the handler would never run\. Use the trigger <model>\.created/
+  ],
   ["an unknown origin", on({ origins: ["polls"] }), /origins "polls" is not known\. Did you mean "poll"\?/],
   ["options that are not an object", on("fast"), /the options must be an object/],
   [

@@ -82,6 +82,12 @@ const list = (of: Check): Check => (value) => {
   return null
 }
 
+/** A list of what a handler receives: with an empty one it would receive nothing. */
+const selection = (of: Check): Check => (value) =>
+  Array.isArray(value) && value.length === 0
+    ? { message: "is empty, so the handler would never run", hint: "Leave it out, or list at least one value" }
+    : list(of)(value)
+
 const configuration: Check = (value) =>
   Config.isConfig(value)
     ? null
@@ -155,7 +161,10 @@ const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIss
   }]
 }
 
-/** The properties that the records of these triggers have; null (no check) if a trigger's model is unknown or has no record schema. */
+/** See `Unchanging` in `Event.ts`. */
+const unchanging: ReadonlySet<string> = new Set(["id", "changed_at", "remote_updated_at"])
+
+/** The properties whose changes these triggers can be about; null (no check) if a trigger's model is unknown or has no record schema. */
 const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | null => {
   const schemas: Readonly<Record<string, { readonly fields: object }>> = {
     ...recordSchemas,
@@ -164,8 +173,13 @@ const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | nul
   const found = some.map((trigger) => schemas[String(trigger).slice(0, String(trigger).lastIndexOf("."))])
   return found.some((schema) => schema === undefined)
     ? null
-    : [...new Set(found.flatMap((schema) => Object.keys(schema?.fields ?? {})))]
+    : [...new Set(found.flatMap((schema) => Object.keys(schema?.fields ?? {})))].filter((name) => !unchanging.has(name))
 }
+
+const changeable = (known: ReadonlyArray<string>): Check => (value) =>
+  unchanging.has(value as string)
+    ? { message: `${describe(value)} never counts as a change`, hint: "Leave it out" }
+    : oneOf(known)(value)
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
@@ -180,7 +194,7 @@ const commonChecks: Checks = {
 }
 const eventChecks: Checks = {
   ...commonChecks,
-  origins: list(oneOf(["backfill", "poll", "sweep", "refresh"])),
+  origins: selection(oneOf(["backfill", "poll", "sweep", "refresh"])),
   echo: oneOf(["ignore-own", "deliver"])
 }
 
@@ -196,12 +210,15 @@ export interface HandlerDefinition {
   readonly handle: unknown
 }
 
+const isUpdate = (trigger: unknown): boolean => String(trigger).endsWith(".updated")
+
 const checksOf = ({ by, triggers }: HandlerDefinition): Checks => {
   if (by === "every") return commonChecks
   if (by === "batch") return { ...eventChecks, size: count, within: duration }
-  if (by === "on" && !String(triggers[0]).endsWith(".updated")) return eventChecks
-  const known = propertiesOf(triggers)
-  return { ...eventChecks, changed: list(known === null ? name : oneOf(known)) }
+  const updates = triggers.filter(isUpdate)
+  if (updates.length === 0) return eventChecks
+  const known = propertiesOf(updates)
+  return { ...eventChecks, changed: selection(known === null ? name : changeable(known)) }
 }
 
 const handleIssues = (where: string, { by, handle, options }: HandlerDefinition): ReadonlyArray<PluginIssue> => {
@@ -221,6 +238,22 @@ const handleIssues = (where: string, { by, handle, options }: HandlerDefinition)
         hint: "Pass a function as the last argument, such as async (event, { api }) => { … }"
       }
   ]
+}
+
+const kinds: ReadonlySet<string | undefined> = new Set(["created", "updated", "deleted"])
+
+/** Transitions are not derived from what a backfill finds, because nothing new happened to these records. */
+const transitionIssues = (where: string, { options, triggers }: HandlerDefinition): ReadonlyArray<PluginIssue> => {
+  const origins = isObject(options) && Array.isArray(options["origins"]) ? options["origins"] : []
+  const onlyBackfill = origins.length > 0 && origins.every((origin) => origin === "backfill")
+  const onlyTransitions = triggers.length > 0 &&
+    triggers.every((trigger) => !kinds.has(String(trigger).split(".").at(-1)))
+  return onlyBackfill && onlyTransitions
+    ? [{
+      message: `${where}: origins contains only "backfill", which has no transitions, so the handler would never run`,
+      hint: `Use the trigger <model>.created for records that a backfill finds, and look at the record itself`
+    }]
+    : []
 }
 
 const missing = (where: string, options: unknown, names: ReadonlyArray<string>): ReadonlyArray<PluginIssue> =>
@@ -251,7 +284,8 @@ export const validateHandler = (plugin: string, added: HandlerDefinition): Reado
     ...(typeof options === "function" ? [] : [
       ...issuesIn(where, "the options", options, checksOf(added)),
       ...nested(where, options, "retry", retry),
-      ...missing(where, options, required[by])
+      ...missing(where, options, required[by]),
+      ...transitionIssues(where, added)
     ]),
     ...handleIssues(where, added)
   ]

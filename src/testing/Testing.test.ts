@@ -474,7 +474,7 @@ describe("rollcall/testing", () => {
       .on("ats.application.updated", {}, see("updated"))
       .on("ats.application.updated", { as: "stage", changed: ["current_stage_id"] }, see("stage"))
       .on("ats.application.hired", {}, see("hired"))
-      .on("ats.application.hired", { as: "old", origins: ["backfill"] }, see("old"))
+      .on("ats.application.hired", { as: "old", origins: ["backfill", "poll"] }, see("old"))
       .on("ats.application.created", {}, see("created"))
       .on("ats.application.created", { as: "backfilled", origins: ["backfill"] }, see("backfilled"))
       .on("ats.tag.created", {}, see("tag"))
@@ -484,9 +484,10 @@ describe("rollcall/testing", () => {
       await testing.deliver(event)
       return [...seen]
     }
-    assert.deepStrictEqual(await deliver(hired), ["updated", "hired"])
+    assert.deepStrictEqual(await deliver(hired), ["updated", "hired", "old"])
     assert.deepStrictEqual(await deliver(Testing.event("ats.application.hired", { before: null })), [
       "hired",
+      "old",
       "created"
     ])
     assert.deepStrictEqual(

@@ -84,6 +84,32 @@ describe("digest", () => {
     assert.strictEqual(text, "*sandbox:test, 2026-01-01*\nNothing happened.")
   })
 
+  it("a message for a day without events has the date of that day, even at the end of a month", async () => {
+    const testing = Testing.make(used({ DIGEST_EMPTY: true }), accepting)
+    const days: Array<string | undefined> = []
+    for (let day = 0; day < 60; day++) {
+      days.push(/\d{4}-\d\d-\d\d/.exec(messages(await testing.tick("digest"))[0] ?? "")?.[0])
+    }
+    assert.deepStrictEqual(days.filter((_, day) => [0, 30, 31, 58, 59].includes(day)), [
+      "2026-01-01",
+      "2026-01-31",
+      "2026-02-01",
+      "2026-02-28",
+      "2026-03-01"
+    ])
+  })
+
+  it("a message is tried again while the receiver is down for an hour, and given up after twenty attempts", async () => {
+    const tried = async (...http: ReadonlyArray<Testing.MockResponse>) => {
+      const testing = Testing.make(used(), { http })
+      await testing.deliver(hired("a1", "Nurse"))
+      return (await testing.tick("digest")).deliveries.map(({ attempts, state }) => [state, attempts])
+    }
+    const down = (attempts: number) => Array.from({ length: attempts }, () => ({ status: 503 }))
+    assert.deepStrictEqual(await tried(...down(10), { status: 200 }), [["done", 11]])
+    assert.deepStrictEqual(await tried(...down(20)), [["dead", 20]])
+  })
+
   it("after days without a tick, one message covers all of them and repeats no event (L8)", async () => {
     const testing = Testing.make(used(), accepting)
     await testing.deliver([hired("a1", "Nurse", on(1)), opened("s1", "Lead", on(2)), hired("a2", "Nurse", on(4))])

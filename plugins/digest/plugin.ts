@@ -70,10 +70,10 @@ const line = <E extends { readonly recordId: string }>(
 
 const dayOf = (date: Date): string => date.toISOString().slice(0, "2026-03-01".length)
 
-/** The first and the last day with events; the day of the tick if there are none. */
+/** The first and the last day with events; the day before the tick, which is due when the day ends, if there are none. */
 const period = (tick: Plugin.Tick, times: ReadonlyArray<Date>): string => {
   const days = times.map(dayOf).sort()
-  const from = days[0] ?? dayOf(tick.scheduledAt)
+  const from = days[0] ?? dayOf(new Date(tick.scheduledAt.getTime() - 1))
   const to = days.at(-1) ?? from
   return from === to ? from : `${from} to ${to}`
 }
@@ -99,7 +99,8 @@ export const messageOf = (
 
 export default Plugin.make("digest", { config }).every(
   "1 day",
-  { as: "digest" },
+  // attempts over ten hours: an outage of the receiver must not cost a day its message
+  { as: "digest", attempts: 20, retry: { first: "5 seconds", longest: "1 hour" } },
   Effect.fn("Digest.digest")(function*(tick, { empty, names, url }) {
     const { from, to } = tick
     const text = messageOf(

@@ -129,6 +129,22 @@ describe("webhook", () => {
     }
   })
 
+  it("options that could send no message, or one without a signature, are reported and not retried for days", async () => {
+    const startedWith = async (options: { readonly url: string; readonly secret: unknown }) => {
+      const plugin = webhook({ ...options, triggers: ["ats.application.hired"] } as Parameters<typeof webhook>[0])
+      const testing = Testing.make(plugin.with({ values: { HOOK: current } }), { http: () => ({ status: 200 }) })
+      return testing.deliver(hired).then(() => "started", String)
+    }
+    const secret = { secret: "HOOK" }
+    assert.strictEqual(await startedWith({ url, secret }), "started")
+    for (const wrong of ["", "hooks.example/s3cret", "ftp://hooks.example/s3cret", "/s3cret"]) {
+      const message = await startedWith({ url: wrong, secret })
+      assert.match(message, /url is not an address that starts with https:\/\//)
+      assert.notInclude(message, "s3cret")
+    }
+    assert.match(await startedWith({ url, secret: [] }), /secret is an empty list, so the messages would not be signed/)
+  })
+
   it("after a crash at any point the message arrives, each time with the same id (L4)", async () => {
     for (const { at, result } of await Testing.make(hook, { http: () => ({ status: 200 }) }).crashes(hired)) {
       assert.isNull(result.failure, at)

@@ -11,6 +11,7 @@
 import * as Plugin from "#plugin"
 import * as Clock from "effect/Clock"
 import * as Config from "effect/Config"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Schema from "effect/Schema"
@@ -26,7 +27,7 @@ export interface Options<T extends Plugin.Trigger> {
   readonly name?: string
   readonly url: string
   /** A secret has the form `whsec_…`. During a rotation, list the old and the new one: each signs every message. */
-  readonly secret: SecretName | ReadonlyArray<SecretName>
+  readonly secret: SecretName | readonly [SecretName, ...ReadonlyArray<SecretName>]
   readonly triggers: ReadonlyArray<T>
   /** `full` (default): messages contain the record before and after. `ids`: no content; the receiver requests the record itself. */
   readonly content?: "full" | "ids"
@@ -70,13 +71,24 @@ const bodyOf = <T extends Plugin.Trigger>(event: Event<T>, content: "full" | "id
   })
 }
 
+/** The mistake in the options; null if there is none. The message does not contain the URL, which may be a secret. */
+const faultOf = ({ secret, url }: Pick<Options<never>, "secret" | "url">): string | null =>
+  !/^https?:$/.test(URL.parse(url)?.protocol ?? "")
+    ? "url is not an address that starts with https:// or http://"
+    : Array.isArray(secret) && secret.length === 0
+    ? "secret is an empty list, so the messages would not be signed: name at least one secret"
+    : null
+
 /** A plugin that sends the events of these triggers to `url`. */
 export const webhook = <const T extends Plugin.Trigger>(
   { content = "full", name = "webhook", secret, triggers, url }: Options<T>
 ) => {
   const names = "secret" in secret ? [secret] : secret
   const secrets = names.map(({ secret }) => Config.schema(Schema.Redacted(Secret), secret))
-  return Plugin.make(name, { config: Config.all(secrets) }).onAny(
+  const fault = faultOf({ secret, url })
+  // as a fault of the configuration it is reported at start and by `rollcall doctor`
+  const config = fault === null ? Config.all(secrets) : Config.fail(new ConfigProvider.SourceError({ message: fault }))
+  return Plugin.make(name, { config }).onAny(
     triggers,
     // attempts over two and a half days, as the specification suggests
     { as: "send", timeout: "30 seconds", attempts: 18, retry: { first: "5 seconds", longest: "12 hours" } },

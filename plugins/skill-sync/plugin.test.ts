@@ -54,6 +54,13 @@ describe("skill-sync", () => {
     assert.deepStrictEqual(ratedAs(await named.deliver(rated("Meets"))), [["e1", "s1", 5]])
   })
 
+  it("empty and repeated ids in the list of skills are ignored, such as those after a trailing comma", async () => {
+    for (const skills of ["s1,", " s1 ,, s1", "s1,s1"]) {
+      const run = await testing({ SKILL_SYNC_SKILLS: skills }).deliver(rated("Exceeds"))
+      assert.deepStrictEqual([run.failure, ratedAs(run)], [null, [["e1", "s1", 3]]], skills)
+    }
+  })
+
   it("only reviews of the configured types count", async () => {
     assert.deepStrictEqual((await testing().deliver(rated("Meets", "SELF"))).writes, [])
     const peers = testing({ SKILL_SYNC_REVIEW_TYPES: "PEER,SELF" })

@@ -20,9 +20,12 @@ type Levels = typeof Levels.Type
 const none: Readonly<Record<string, Levels>> = {}
 const noLevels: Levels = {}
 
-/** A comma-separated list. */
+/** A comma-separated list, without empty and repeated entries. */
 const list = (name: string, otherwise: ReadonlyArray<string>) =>
-  Config.Array(Schema.Trim, name).pipe(Config.withDefault(otherwise))
+  Config.Array(Schema.Trim, name).pipe(
+    Config.withDefault(otherwise),
+    Config.map((entries) => [...new Set(entries)].filter((entry) => entry !== ""))
+  )
 const table = (name: string) => Config.schema(Schema.Record(Schema.String, Levels), name).pipe(Config.withDefault(none))
 
 const config = Config.all({

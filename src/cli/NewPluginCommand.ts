@@ -15,14 +15,22 @@ const template = (name: string): string =>
 const name = Argument.String("name").pipe(
   Argument.filter(
     (text) => /^[a-z][a-z0-9-]{0,62}$/.test(text),
-    (text) => `"${text}" is not a plugin name; use lower-case letters, digits and hyphens, and start with a letter`
+    (text) =>
+      `"${text}" is not a plugin name; use lower-case letters, digits and hyphens, at most 63 characters, and start with a letter`
   ),
   Argument.withDescription(
     "Name of the plugin and its folder: lower-case letters, digits and hyphens. A plugin cannot be renamed later"
   )
 )
 
-const camelCase = (name: string): string => name.replaceAll(/-+(.?)/g, (_, letter: string) => letter.toUpperCase())
+/**
+ * The name under which the README imports a plugin: `tagHiresPlugin`. It ends in `Plugin`, so it is not a reserved word, such as `delete`, and
+ * not the name of another import. Exported for its test.
+ */
+export const importNameOf = (name: string): string => {
+  const camelCase = name.replaceAll(/-+(.?)/g, (_, letter: string) => letter.toUpperCase())
+  return /[a-z\d]Plugin$/.test(camelCase) ? camelCase : `${camelCase}Plugin`
+}
 
 /** The lockfile shows which package manager the project uses. */
 const packageManagerOf = (): "npm" | "pnpm" | "yarn" =>
@@ -47,7 +55,7 @@ const createPlugin = (name: string, effect: boolean) => {
       ? text.replaceAll(/"rollcall\/(plugin|testing)"/g, '"#$1"').replaceAll("node_modules/rollcall/docs", "docs")
       : text)
       .replaceAll("my-plugin", name)
-      .replaceAll("myPlugin", camelCase(name))
+      .replaceAll("myPlugin", importNameOf(name))
   mkdirSync(folder, { recursive: true })
   const files = {
     "plugin.ts": effect ? "plugin.effect.ts" : "plugin.ts",

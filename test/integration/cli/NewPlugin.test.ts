@@ -31,6 +31,25 @@ describe("plugins new", () => {
       }))
   }
 
+  it("writes a README that imports a plugin named like a reserved word under a valid name", () =>
+    inDirectory(async (directory) => {
+      const { code, stderr } = await runCommand(["plugins", "new", "delete"], {}, directory)
+      assert.strictEqual(code, 0, stderr)
+      const readme = readFileSync(join(directory, "plugins/delete/README.md"), "utf8")
+      assert.include(readme, 'import deletePlugin from "./plugins/delete/plugin.ts"')
+      assert.include(readme, "plugins: [deletePlugin]")
+    }))
+
+  for (const name of ["Tag", "tag.hires", "2tags", "@acme/tags", "-tags", "tag_hires", "../tags", "t".repeat(64)]) {
+    it(`refuses the name ${name}, and says which names are valid`, () =>
+      inDirectory(async (directory) => {
+        const { code, stderr, stdout } = await runCommand(["plugins", "new", "--", name], {}, directory)
+        assert.strictEqual(code, 2)
+        assert.include(stdout + stderr, "use lower-case letters, digits and hyphens, at most 63 characters")
+        assert.isFalse(existsSync(join(directory, "plugins")))
+      }))
+  }
+
   it("accepts a package.json with a byte order mark", () =>
     inDirectory(async (directory) => {
       writeFileSync(join(directory, "package.json"), `\uFEFF{"type": "module"}`)

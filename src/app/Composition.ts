@@ -169,6 +169,12 @@ const loadDelivery = Effect.promise(() =>
 )
 
 /** Without plugins the delivery engine is not loaded. Handlers use the `HttpClient` for requests to other servers. */
+/**
+ * The client of the handlers. It does not follow redirects, and verifies certificates even if the variable NODE_TLS_REJECT_UNAUTHORIZED turns
+ * verification off for the process. Exported for its test.
+ */
+export const pluginHttpClient = NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true })
+
 const pluginsLayer = (
   { plugins, retention }: ResolvedConfig,
   { integrationsReady, takesAll }: { readonly integrationsReady: Effect.Effect<void>; readonly takesAll: boolean }
@@ -185,7 +191,7 @@ const pluginsLayer = (
     Layer.unwrap(Effect.map(loadDelivery, ([{ DeliveryEngine }, { layer }, { watchUncaught }]) =>
       layer(plugins).pipe(
         Layer.provide(DeliveryEngine.layer({ plugins, retention, integrationsReady, retakes: !takesAll })),
-        Layer.provide(NodeHttpClient.layerNodeHttp),
+        Layer.provide(pluginHttpClient),
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))
 

@@ -1,11 +1,14 @@
-/** The unified API over https: the key goes only to a server whose certificate is verified. */
+/** Requests over https, of the unified API and of plugins: they go only to a server whose certificate is verified. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import type { RequestListener } from "node:http"
 import { createServer } from "node:https"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { pluginHttpClient } from "../../../src/app/Composition.ts"
+import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as Certificates from "../../support/services/Certificates.ts"
 import { run } from "../cli/Program.ts"
 import { json, Loopback } from "./Loopback.ts"
@@ -46,6 +49,30 @@ const examined = (url: string, more: Readonly<Record<string, string>> = {}) =>
   })
 
 const tools = { status: "success", data: [] }
+
+describe.skipIf(Certificates.missing !== null)("a server to which a plugin sends requests", () => {
+  it.live("gets no request if its certificate is not trusted, even if the process verifies none", () =>
+    Effect.gen(function*() {
+      let requests = 0
+      const { port } = yield* secured((_, response) => {
+        requests++
+        response.end()
+      })
+      yield* Effect.acquireRelease(
+        Effect.sync(() => process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0"),
+        () => Effect.sync(() => delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"])
+      )
+      const failure = yield* Plugin.send(HttpClientRequest.post(`https://localhost:${port}/s3cret`)).pipe(
+        Effect.provide(pluginHttpClient),
+        Effect.flip
+      )
+      assert.deepInclude(failure, {
+        _tag: "Transient",
+        message: `no response from localhost:${port}: the connection failed`
+      })
+      assert.strictEqual(requests, 0)
+    }))
+})
 
 describe.skipIf(Certificates.missing !== null)("an API over https", () => {
   it.live(

@@ -19,6 +19,7 @@ import { adaptAsync, type AsyncCapabilities, type AsyncHandler } from "./Async.t
 import type { HandlerEffect } from "./Capabilities.ts"
 import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
 import { Uncaught } from "./Failure.ts"
+import { endingRequests } from "./RequestScope.ts"
 import {
   type HandlerDefinition,
   type PluginIssue,
@@ -238,7 +239,7 @@ const wrongReturnMessage = (returned: unknown): string =>
 type HandlerFunction<C> = Handler<C>["run"]
 
 /** Functions that are declared `async` are recognized by their type, without running them. */
-const runOf = <C>(handle: unknown): HandlerFunction<C> => {
+const handlerFunctionOf = <C>(handle: unknown): HandlerFunction<C> => {
   if (typeof handle !== "function") return () => Effect.die(new Uncaught("the handler is missing"))
   if (Object.prototype.toString.call(handle) === "[object AsyncFunction]") {
     return adaptAsync(handle as AsyncHandler<unknown, C>)
@@ -249,6 +250,11 @@ const runOf = <C>(handle: unknown): HandlerFunction<C> => {
     if (returned instanceof Promise) returned.catch(() => undefined)
     return Effect.die(new Uncaught(wrongReturnMessage(returned)))
   }
+}
+
+const runOf = <C>(handle: unknown): HandlerFunction<C> => {
+  const run = handlerFunctionOf<C>(handle)
+  return (input, config) => endingRequests(run(input, config))
 }
 
 const optionsOf = (options: unknown): EventOptions & Partial<BatchOptions> & Pick<UpdateOptions<string>, "changed"> =>

@@ -183,7 +183,12 @@ const parsePlugins = (list: ConfigValue): ReadonlyArray<Plugin<unknown>> => {
     const { issues, handlers, name } = plugin
     for (const { hint, message } of issues) item.fault(message, hint)
     if (names.has(name)) item.fault(`"${name}" is listed twice`, "Rename or remove one of the two plugins")
-    if (handlers.length === 0) item.fault(`"${name}" has no handler`, "Add a handler with `.on`, `.batch` or `.every`")
+    if (handlers.length === 0) {
+      item.fault(
+        `"${name}" has no handler`,
+        "Add a handler with `.on`, `.batch` or `.every`, and export the plugin that they return"
+      )
+    }
     names.add(name)
     return [plugin]
   })

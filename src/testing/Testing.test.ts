@@ -525,6 +525,12 @@ describe("rollcall/testing", () => {
     }
   })
 
+  it("refuses a plugin without a handler, as the service does, because every delivery to it would pass", () => {
+    const plugin = Plugin.make("forgetful")
+    plugin.on("ats.tag.created", {}, () => new Plugin.Permanent({ message: "no" }))
+    assert.throws(() => Testing.make(plugin), /plugin "forgetful" has no handler: `\.on`, .* return a new plugin/)
+  })
+
   it("names a missing configuration value", async () => {
     const error: unknown = await Testing.make(welcome.with({ values: {} })).deliver(hired).catch((error) => error)
     assert.match(String(error), /HRIS/)

@@ -112,6 +112,11 @@ const check = (plugin: unknown, { faults = [] }: Setup): void => {
   if (plugin.issues.length > 0) {
     throw new Error(plugin.issues.map(({ hint, message }) => `${message}. ${hint}.`).join("\n"))
   }
+  if (plugin.handlers.length === 0) {
+    throw new Error(
+      `plugin "${plugin.name}" has no handler: \`.on\`, \`.batch\` and \`.every\` return a new plugin, so export what they return`
+    )
+  }
   const unknown = faults.find(({ on }) => !calls.includes(on))?.on
   if (unknown !== undefined) {
     throw new Error(`"${unknown}" is not a call that can fail: did you mean "${closestName(unknown, calls)}"?`)

@@ -34,7 +34,7 @@ import {
   type UnifiedApi
 } from "./Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "./Event.ts"
-import { isHandlerError, Transient } from "./Failure.ts"
+import { isHandlerError, Transient, Uncaught } from "./Failure.ts"
 import { PendingCalls } from "./PendingCalls.ts"
 import { describeNoResponse } from "./Send.ts"
 
@@ -215,6 +215,9 @@ const capabilitiesOf = (handler: Invocation, signal: AbortSignal): AsyncCapabili
   }
 }
 
+const returnedEffectMessage =
+  "the async handler returned an Effect, which does not run: return it from a function that is not async, or use only promises"
+
 /**
  * Makes an async function a handler: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. The function
  * fails by throwing `Plugin.Transient`, `Plugin.RateLimited` or `Plugin.Permanent`. Capabilities throw the same three failures.
@@ -224,5 +227,9 @@ export const adaptAsync = <E, C>(handle: AsyncHandler<E, C>): (event: E, config:
   typeof handle !== "function" ? handle : (event, config) =>
     Effect.flatMap(
       Effect.context<Capabilities>(),
-      (services) => runAsync(services, (signal, own) => handle(event, capabilitiesOf(own, signal), config))
+      (services) =>
+        runAsync(services, async (signal, own) => {
+          const returned: unknown = await handle(event, capabilitiesOf(own, signal), config)
+          if (Effect.isEffect(returned)) throw new Uncaught(returnedEffectMessage)
+        })
     )

@@ -194,7 +194,7 @@ describe("the issues of a plugin", () => {
         onDeadLetter: "skip"
       }, nothing)
       .on("ats.candidate.updated", { changed: ["tags"], origins: ["backfill"], echo: "deliver" }, nothing)
-      .on("assessment.package.updated", { changed: ["id"], retry: { first: "1 second", longest: "1 hour" } }, nothing)
+      .on("assessment.package.updated", { changed: ["name"], retry: { first: "1 second", longest: "1 hour" } }, nothing)
       .with({
         from: "oldest",
         others: false,
@@ -216,6 +216,14 @@ describe("a handler in plain JavaScript", () => {
       .with({ values: { NAME: "x" } })
     const run = await Testing.make(plugin).deliver(tag)
     assert.deepStrictEqual(run.writes.map(({ body }) => body), [{ tag: { name: "x" } }])
+  })
+
+  it("fails with a defect if it is declared async and returns an Effect, which does not run", async () => {
+    const testing = Testing.make(on({ attempts: 1 }, async () => Effect.die("ran")))
+    assert.match(
+      (await testing.deliver(tag)).failure?.message ?? "",
+      /the async handler returned an Effect, which does not run/
+    )
   })
 
   it("fails with a defect if it is not declared async and does not return an Effect", async () => {

@@ -176,10 +176,10 @@ const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | nul
     : [...new Set(found.flatMap((schema) => Object.keys(schema?.fields ?? {})))].filter((name) => !unchanging.has(name))
 }
 
-const changeable = (known: ReadonlyArray<string>): Check => (value) =>
+const changeable = (known: ReadonlyArray<string> | null): Check => (value) =>
   unchanging.has(value as string)
     ? { message: `${describe(value)} never counts as a change`, hint: "Leave it out" }
-    : oneOf(known)(value)
+    : (known === null ? name : oneOf(known))(value)
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
 
@@ -218,7 +218,7 @@ const checksOf = ({ by, triggers }: HandlerDefinition): Checks => {
   const updates = triggers.filter(isUpdate)
   if (updates.length === 0) return eventChecks
   const known = propertiesOf(updates)
-  return { ...eventChecks, changed: selection(known === null ? name : changeable(known)) }
+  return { ...eventChecks, changed: selection(changeable(known)) }
 }
 
 const handleIssues = (where: string, { by, handle, options }: HandlerDefinition): ReadonlyArray<PluginIssue> => {

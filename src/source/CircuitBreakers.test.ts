@@ -37,9 +37,30 @@ describe("CircuitBreakers", () => {
       const rejected = yield* Effect.flip(Effect.fromResult(yield* send(Effect.void)))
       assert.deepInclude(rejected, {
         _tag: "CircuitOpen",
-        message:
-          "circuit open after 10 failures in a row, next attempt in 10s; last failure: status 502 with an HTML page"
+        message: "circuit open after 10 failures in a row; last failure: status 502 with an HTML page"
       })
+    }))
+
+  it.effect("the message of an open circuit stays the same while the pause runs, while a probe is in flight, and after further failures", () =>
+    Effect.gen(function*() {
+      const { send, sendMany } = yield* circuits
+      const message = Effect.flatMap(
+        send(Effect.void),
+        (result) => Effect.map(Effect.flip(Effect.fromResult(result)), ({ message }) => message)
+      )
+      yield* sendMany(broken, 10)
+      const first = yield* message
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual(yield* message, first)
+      yield* TestClock.adjust("7 seconds")
+      const end = yield* Deferred.make<void>()
+      const probe = yield* Effect.forkChild(send(Effect.andThen(Deferred.await(end), broken)), {
+        startImmediately: true
+      })
+      assert.strictEqual(yield* message, first)
+      yield* Deferred.succeed(end, undefined)
+      yield* Fiber.join(probe)
+      assert.strictEqual(yield* message, first)
     }))
 
   it.effect("a success, or an error response that is not a failure, resets the failure count", () =>

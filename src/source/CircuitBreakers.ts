@@ -37,7 +37,9 @@ export interface CircuitBreakerOptions {
   readonly firstPause: Duration.Duration
 }
 
+/** `left`: until the next probe; zero while a probe is in flight. */
 export class CircuitOpen extends Data.TaggedError("CircuitOpen")<{
+  /** The same for all requests that fail for the same cause: streams with the same message are shown as one. */
   readonly message: string
   readonly left: Duration.Duration
 }> {}
@@ -61,14 +63,11 @@ export const make = Effect.fnUntraced(
     const now = () => millisOf(clock)
     const circuits = new Map<string, Circuit>()
 
-    const rejection = ({ failures, lastFailure, openUntil }: Circuit): CircuitOpen => {
-      const left = Duration.millis(Math.max(0, Math.ceil(openUntil - now())))
-      const next = Duration.isZero(left) ? "a probe is in flight" : `next attempt in ${Duration.format(left)}`
-      return new CircuitOpen({
-        left,
-        message: `circuit open after ${failures} failures in a row, ${next}; last failure: ${lastFailure}`
+    const rejection = ({ lastFailure, openUntil }: Circuit): CircuitOpen =>
+      new CircuitOpen({
+        left: Duration.millis(Math.max(0, Math.ceil(openUntil - now()))),
+        message: `circuit open after ${failureThreshold} failures in a row; last failure: ${lastFailure}`
       })
-    }
 
     const note = (integration: string, circuit: Circuit, isProbe: boolean, exit: Exit.Exit<unknown, Tagged>): void => {
       if (isProbe) circuit.isProbing = false

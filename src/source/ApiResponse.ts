@@ -4,7 +4,7 @@
  * Invariants
  * 1. At most `maxBytes` are kept in memory, before and after decompression
  * 2. An error response is classified by its status even if its body is broken or too large
- * 3. An error names the status, code, kind and size of the response, never its content   (I11)
+ * 3. An error names the status, code and kind of the response, never its content   (I11)
  *
  * Gotchas
  * - gzip is recognized by the first two bytes: a client that already decompressed the body may leave the header in place.
@@ -108,7 +108,7 @@ const decompress = (bytes: Buffer, maxBytes: number): Effect.Effect<Buffer, Sour
 const decodeUtf8 = (bytes: Buffer): Effect.Effect<string, SourceError> =>
   Effect.try({
     try: () => utf8.decode(bytes),
-    catch: () => unreadable(`the response is not UTF-8 (${bytes.length} bytes)`)
+    catch: () => unreadable("the response is not UTF-8")
   })
 
 const kindOf = (text: string): string => {
@@ -119,11 +119,11 @@ const kindOf = (text: string): string => {
   return start.startsWith("{") || start.startsWith("[") ? "broken or unexpected JSON" : "text that is not JSON"
 }
 
-/** Describes the response without repeating its content. */
+/** Describes the response without repeating its content. The same for each size, because streams with equal messages are shown as one. */
 const describeResponse = (response: HttpClientResponse.HttpClientResponse, text: string): string => {
   const type = /^(text|application|image)\/[\w.+-]{1,40}/.exec(response.headers["content-type"] ?? "")?.[0] ??
     "no content type"
-  return `status ${response.status} with ${kindOf(text)} (${type}, ${text.length} characters)`
+  return `status ${response.status} with ${kindOf(text)} (${type})`
 }
 
 const parse = (text: string): unknown => {

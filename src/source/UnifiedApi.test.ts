@@ -212,19 +212,19 @@ describe("error responses", () => {
   })
 
   it.effect.each([
-    { body: "<!DOCTYPE html><p>Ada</p>", type: "text/html", says: "an HTML page (text/html, 25 characters)" },
+    { body: "<!DOCTYPE html><p>Ada</p>", type: "text/html", says: "an HTML page (text/html)" },
     { body: '{"status":"success","data":{"res', type: "application/json", says: "broken or unexpected JSON" },
     { body: "", type: "application/json", says: "an empty body" },
     { body: "Ada", type: "text/plain", says: "text that is not JSON" },
     {
       body: '{"status":"partial","data":{"results":[],"next":null}}',
       type: "application/json",
-      says: "54 characters): not a response of the API"
+      says: "(application/json): not a response of the API"
     },
     {
       body: '{"data":{"results":[],"next":null}}',
       type: "application/json",
-      says: "35 characters): not a response of the API"
+      says: "(application/json): not a response of the API"
     },
     { body: '{"status":"success","data":{}}', type: "application/json", says: "data.results is missing" },
     {
@@ -241,6 +241,14 @@ describe("error responses", () => {
       assert.notInclude(reason.message, "Ada")
       assert.strictEqual(sent.length, 3)
     }).pipe(Effect.provide(layer))
+  })
+
+  it.effect("unreadable responses of different sizes have the same message, so that their streams are shown as one", () => {
+    const [short, long] = [`{"status":`, `{"status":"success","data":{"res`].map((body) => withReplies({ body }).layer)
+    const message = Effect.map(read(), (exit) => reasonOf(exit).message)
+    return Effect.gen(function*() {
+      assert.strictEqual(yield* Effect.provide(message, short!), yield* Effect.provide(message, long!))
+    })
   })
 
   it.effect("a page that is too large is requested with fewer rows, and so is every later page (S1)", () => {

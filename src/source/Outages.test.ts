@@ -41,10 +41,14 @@ describe("Outages", () => {
       const second = yield* finished(yield* Effect.forkChild(page(request)))
       assert.isTrue(Exit.isSuccess(second))
       assert.deepStrictEqual(lines.map(({ text }) => text.split(";")[0]), [
-        "the API does not answer",
+        "requests to the API fail and are retried",
         "the API answers again"
       ])
-      assert.deepStrictEqual(lines[0]?.data, { account: "eu", error: "the connection failed (ECONNREFUSED)" })
+      assert.deepStrictEqual(lines[0]?.data, {
+        account: "eu",
+        integrations: request.integration,
+        error: "the connection failed (ECONNREFUSED)"
+      })
     }).pipe(Effect.provide(replies.layer), Effect.provide(layer))
   })
 
@@ -83,6 +87,22 @@ describe("Outages", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("the line names up to five of the integrations that fail, and none that respond", () => {
+    const { layer, lines } = logged()
+    return Effect.gen(function*() {
+      const ask = yield* watching
+      yield* ask(Effect.void, "ok:1")
+      yield* ask(down, null)
+      for (const name of ["a:1", "b:2", "c:3", "d:4", "e:5", "f:6", "g:7"]) yield* ask(down, name)
+      yield* TestClock.adjust("3 seconds")
+      assert.deepStrictEqual(lines.map(({ data }) => data), [{
+        account: "eu",
+        integrations: "a:1, b:2, c:3, d:4, e:5 and 2 more",
+        error: "ECONNREFUSED"
+      }])
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("an integration that is no longer read does not prevent the next outage from being logged", () => {
     const { layer, lines } = logged()
     return Effect.gen(function*() {
@@ -92,7 +112,7 @@ describe("Outages", () => {
       yield* ask(Effect.void)
       yield* ask(down)
       yield* TestClock.adjust("1 minute")
-      assert.strictEqual(lines.filter(({ text }) => text.startsWith("the API does not answer")).length, 2)
+      assert.strictEqual(lines.filter(({ text }) => text.startsWith("requests to the API fail")).length, 2)
     }).pipe(Effect.provide(layer))
   })
 
@@ -105,7 +125,7 @@ describe("Outages", () => {
       yield* TestClock.adjust("1 minute")
       yield* ask(Effect.void)
       assert.deepStrictEqual(lines.map(({ text }) => text.split(";")[0]), [
-        "the API does not answer",
+        "requests to the API fail and are retried",
         "the API answers again"
       ])
     }).pipe(Effect.provide(layer))

@@ -1,5 +1,6 @@
 /**
- * Logs when an account stops responding and when it responds again: one line each, however many requests fail in between.
+ * Logs when requests of an account begin to fail and when the account responds again: one line each, however many requests fail in
+ * between.
  *
  * Invariants
  * 1. The outage is logged `logDelay` after the first failure, long before a request has used up its retries
@@ -30,6 +31,15 @@ export interface Outages {
 const logDelay = Duration.seconds(3)
 const expireAfterMillis = Duration.toMillis("1 hour")
 
+const maxNames = 5
+
+/** The integrations that fail, as an annotation; none if only requests of the account itself fail. */
+const namesOf = (failing: Iterable<string | null>): { readonly integrations?: string } => {
+  const names = [...failing].filter((name) => name !== null)
+  const rest = names.length > maxNames ? ` and ${names.length - maxNames} more` : ""
+  return names.length === 0 ? {} : { integrations: `${names.slice(0, maxNames).join(", ")}${rest}` }
+}
+
 export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Return<Outages, never, Scope.Scope> {
   const scope = yield* Effect.scope
   const clock = yield* Clock.Clock
@@ -42,8 +52,8 @@ export const make = Effect.fnUntraced(function*(account: string): Effect.fn.Retu
     yield* Effect.sleep(logDelay)
     if (outage !== started) return
     started.logged = true
-    yield* Effect.logWarning("the API does not answer; requests are retried, no changes are lost").pipe(
-      Effect.annotateLogs({ account, error: started.message })
+    yield* Effect.logWarning("requests to the API fail and are retried; no changes are lost").pipe(
+      Effect.annotateLogs({ account, ...namesOf(failing.keys()), error: started.message })
     )
   })
 

@@ -18,7 +18,7 @@ import { given, instantFlag, numberArgument, switchFlag, textFlag, yes } from ".
 import { CommandError, print } from "./Process.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
 import { formatPlural } from "./terminal/Tables.ts"
-import { checkWaitFlags, waitFlags } from "./Waiting.ts"
+import { checkWaitFlags, startAndWait, waitFlags, type WaitInput } from "./Waiting.ts"
 
 const query = {
   plugin: textFlag("plugin", "Only dead letters of this plugin", "name"),
@@ -184,10 +184,16 @@ const redrive = clientCommand("redrive", {
     if (planned === null) return null
     const payload = { ...given(filter), plan: planned, fresh, ...given(spread) }
     const sentAt = yield* Clock.currentTimeMillis
-    const redriven: Redriven = yield* client.deadletters.redrive({ payload })
-    if (!wait.wait) return redriven
-    const sent = { kind: "redrive", ranges: redriven.ranges, sentAt, dueAt: Date.parse(redriven.to) } as const
-    return { ...redriven, progress: yield* awaitSent(client, sent, { json, timeout: wait.timeout }) }
+    const hint = "Some of them may have been sent again: `rollcall deadletters list` shows the others."
+    return yield* startAndWait(
+      { hint, timeout: wait.timeout },
+      client.deadletters.redrive({ payload }),
+      Effect.fnUntraced(function*(redriven: Redriven, timeout: WaitInput["timeout"]) {
+        if (!wait.wait) return redriven
+        const sent = { kind: "redrive", ranges: redriven.ranges, sentAt, dueAt: Date.parse(redriven.to) } as const
+        return { ...redriven, progress: yield* awaitSent(client, sent, { json, timeout }) }
+      })
+    )
   }),
   ...orNoneMatched(redrivenText),
   verify: (result) => verifySent(result?.progress, "failed again")

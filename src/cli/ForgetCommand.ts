@@ -14,7 +14,7 @@ import { switchFlag, textFlag, yes } from "./Flags.ts"
 import { awaitForgotten } from "./ForgetWait.ts"
 import { CommandError, print, printProgress } from "./Process.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./terminal/Tables.ts"
-import { checkWaitFlags, waitFlags, type WaitInput, withElapsed } from "./Waiting.ts"
+import { checkWaitFlags, startAndWait, waitFlags, type WaitInput, withElapsed } from "./Waiting.ts"
 
 const form = "<integration>/<model>/<id>, such as greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ"
 
@@ -92,9 +92,11 @@ const resultText = (result: Result): string => {
 const isInterrupted = (error: Error) => error instanceof ApiClientError && error.reason === "interrupted"
 const isMissing = (error: Error) => error instanceof ApiClientError && error.status === 404
 
+const howToContinue =
+  "`rollcall forget --list` shows whether it has: the removal then continues. Otherwise run the command again."
 const maybeSaved = new CommandError({
   message: "the connection to the process ended before it answered; it may have saved the request",
-  hint: "`rollcall forget --list` shows whether it has: the removal then continues. Otherwise run the command again."
+  hint: howToContinue
 })
 const notSaved = new CommandError({
   message: "the connection to the process ended, and the request is not saved",
@@ -113,14 +115,20 @@ const forgetRecord = Effect.fnUntraced(function*(
 ) {
   const show = json ? () => Effect.void : printProgress
   /** Null: the connection ended, and the process may have saved the request. */
-  const sent = yield* withElapsed(client.forget.forget({ payload: { ...record, plan } }), show, searchSeconds).pipe(
+  const send = withElapsed(client.forget.forget({ payload: { ...record, plan } }), show, searchSeconds).pipe(
     Effect.catchIf(isInterrupted, () => wait ? Effect.succeed(null) : Effect.fail(maybeSaved))
   )
-  if (sent !== null && (!wait || sent.state === "forgotten")) return sent
-  const read = client.forget.progress({ payload: record }).pipe(
-    Effect.mapError((error) => sent === null && isMissing(error) ? notSaved : error)
+  return yield* startAndWait(
+    { hint: `It may have saved the request. ${howToContinue}`, timeout },
+    send,
+    (sent, timeout) => {
+      if (sent !== null && (!wait || sent.state === "forgotten")) return Effect.succeed(sent)
+      const read = client.forget.progress({ payload: record }).pipe(
+        Effect.mapError((error) => sent === null && isMissing(error) ? notSaved : error)
+      )
+      return Effect.ensuring(awaitForgotten(searchSeconds, { read, show, timeout }), show(""))
+    }
   )
-  return yield* Effect.ensuring(awaitForgotten(searchSeconds, { read, show, timeout }), show(""))
 })
 
 export const forget = clientCommand("forget", {

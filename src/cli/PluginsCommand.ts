@@ -13,7 +13,7 @@ import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./
 import { newPlugin } from "./NewPluginCommand.ts"
 import { CommandError, printProgress } from "./Process.ts"
 import { pluginListText, pluginText, type Replayed, replayText } from "./terminal/PluginText.ts"
-import { checkWaitFlags, waitFlags, withElapsed } from "./Waiting.ts"
+import { checkWaitFlags, startAndWait, waitFlags, type WaitInput, withElapsed } from "./Waiting.ts"
 
 const plugin = nameArgument("plugin", "Name of the plugin, as `rollcall plugins list` shows it")
 
@@ -51,13 +51,17 @@ const writesCommand = (name: string, command: "stop" | "resume", description: st
     text: ({ writes }) => `the writes of all plugins are ${writes === "on" ? "resumed" : "stopped"}`
   })
 
+/** How to continue after a replay that made only some of its deliveries. */
+const continueReplay = (plugin: string, fresh: boolean): string =>
+  fresh
+    ? `Those are delivered. \`rollcall plugins show ${plugin}\` shows what waits: a second replay with --fresh would do their steps again.`
+    : "Those are delivered. Run the command again: it makes all of the deliveries, and steps that are done are not repeated."
+
 /** Explains that the connection ended while deliveries were made, and how to continue. */
 const explainInterruptedReplay = (plugin: string, fresh: boolean) => (error: Error) =>
   !(error instanceof ApiClientError) || error.reason !== "interrupted" ? error : new CommandError({
     message: `${error.message}; some of the deliveries may have been made`,
-    hint: fresh
-      ? `Those are delivered. \`rollcall plugins show ${plugin}\` shows what waits: a second replay with --fresh would do their steps again.`
-      : "Those are delivered. Run the command again: it makes all of the deliveries, and steps that are done are not repeated."
+    hint: continueReplay(plugin, fresh)
   })
 
 const replay = clientCommand("replay", {
@@ -123,12 +127,18 @@ const replay = clientCommand("replay", {
     const payload = { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
     const show = json ? () => Effect.void : printProgress
     const sentAt = yield* Clock.currentTimeMillis
-    const replayed: Replayed = yield* withElapsed(client.plugins.replay({ params: { plugin }, payload }), show).pipe(
-      Effect.mapError(dryRun ? (error: Error) => error : explainInterruptedReplay(plugin, fresh))
+    const hint = `Some of the deliveries may have been made. ${continueReplay(plugin, fresh)}`
+    return yield* startAndWait(
+      { hint, timeout: wait.timeout },
+      withElapsed(client.plugins.replay({ params: { plugin }, payload }), show).pipe(
+        Effect.mapError(dryRun ? (error: Error) => error : explainInterruptedReplay(plugin, fresh))
+      ),
+      Effect.fnUntraced(function*(replayed: Replayed, timeout: WaitInput["timeout"]) {
+        if (!wait.wait) return replayed
+        const sent = { kind: "replay", ranges: replayed.ranges, sentAt, dueAt: yield* Clock.currentTimeMillis } as const
+        return { ...replayed, progress: yield* awaitSent(client, sent, { json, timeout }) }
+      })
     )
-    if (!wait.wait) return replayed
-    const sent = { kind: "replay", ranges: replayed.ranges, sentAt, dueAt: yield* Clock.currentTimeMillis } as const
-    return { ...replayed, progress: yield* awaitSent(client, sent, { json, timeout: wait.timeout }) }
   }),
   text: replayText,
   verify: ({ progress }) => verifySent(progress, "failed")

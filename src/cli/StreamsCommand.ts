@@ -11,7 +11,7 @@ import { instantFlag } from "./Flags.ts"
 import { CommandError, printProgress } from "./Process.ts"
 import { awaitCommand, type WaitedCommand } from "./StreamWait.ts"
 import { formatCount, streamTable, table } from "./terminal/Tables.ts"
-import { checkWaitFlags, waitFlags, withElapsed } from "./Waiting.ts"
+import { checkWaitFlags, startAndWait, waitFlags, withElapsed } from "./Waiting.ts"
 
 const auditHint = "the next sweep finds changes that polls cannot see: run `rollcall streams sweep`, then audit again"
 
@@ -82,11 +82,17 @@ const waitedCommand = (command: WaitedCommand, description: string) =>
     flags: { stream, wait: waitFlags },
     request: Effect.fnUntraced(function*(client, { stream, wait: { timeout, wait } }, { json }) {
       yield* checkWaitFlags({ timeout, wait })
-      const accepted = yield* client.streamCommands.command({ params: { ...stream, command } })
-      if (!wait) return accepted
       const read = client.streams.stream({ params: stream })
       const show = json ? () => Effect.void : printProgress
-      return yield* Effect.ensuring(awaitCommand(command, accepted, { read, show, timeout }), show(""))
+      const hint = "The command may have been accepted: `rollcall streams show` shows the last runs of the stream."
+      return yield* startAndWait(
+        { hint, timeout },
+        client.streamCommands.command({ params: { ...stream, command } }),
+        (accepted, timeout) =>
+          wait
+            ? Effect.ensuring(awaitCommand(command, accepted, { read, show, timeout }), show(""))
+            : Effect.succeed(accepted)
+      )
     }),
     text: (view: StreamView) => streamTable([view])
   })

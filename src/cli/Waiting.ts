@@ -95,6 +95,30 @@ export const waitFor = <V, E extends Error>(
   })
 }
 
+/**
+ * Sends the request that starts the work, and then waits; `--timeout` limits both together. `wait` gets the answer and the rest of the time.
+ * `hint`: what to do if the request is not answered in time, because it may then have been carried out.
+ */
+export const startAndWait = <A, E, R, B, E2, R2>(
+  { hint, timeout }: { readonly hint: string; readonly timeout: Option.Option<Duration.Duration> },
+  start: Effect.Effect<A, E, R>,
+  wait: (answer: A, timeout: Option.Option<Duration.Duration>) => Effect.Effect<B, E2, R2>
+): Effect.Effect<B, E | E2 | CommandError, R | R2> =>
+  Option.match(timeout, {
+    onNone: () => Effect.flatMap(start, (answer) => wait(answer, Option.none())),
+    onSome: (duration) =>
+      Effect.timed(start).pipe(
+        Effect.timeoutOrElse({
+          duration,
+          orElse: () =>
+            Effect.fail(
+              new CommandError({ message: `the process did not answer within ${Duration.format(duration)}`, hint })
+            )
+        }),
+        Effect.flatMap(([taken, answer]) => wait(answer, Option.some(Duration.subtract(duration, taken))))
+      )
+  })
+
 /** Shows how long a request of unknown length has taken, once it takes more than two seconds. `expected`: how long it may take, seconds. */
 export const withElapsed = <A, E, R>(
   work: Effect.Effect<A, E, R>,

@@ -14,6 +14,7 @@ import { display, withoutValue } from "../../domain/Quote.ts"
 import type { ReadinessCheck } from "../../http/Problem.ts"
 import * as ApiClient from "../ApiClient.ts"
 import { connectTo } from "../Connection.ts"
+import { formatPlural } from "../terminal/Tables.ts"
 import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
 
 /** The Rollcall process at the configured address, if it uses the configured store. */
@@ -49,6 +50,25 @@ const askProgram = Effect.fnUntraced(function*({ tls, token, ...http }: Config.S
   return { url: client.url, checks: yield* client.readiness, position: yield* client.newestPosition }
 })
 
+const seeStatus = "`rollcall status` shows the state of the process"
+
+/** Why the process is not ready: a warning for each part, and one for all of its streams. */
+export const notReady = (checks: OwnProcess["checks"]): ReadonlyArray<CheckResult> => {
+  const failed = checks.filter(({ ok }) => !ok).map(({ name, reason }) => ({
+    isStream: name.startsWith("stream "),
+    // a hint at its end is a sentence, and the hint of this check follows
+    reason: (reason ?? name).replace(/\.$/, "")
+  }))
+  const [first, ...others] = failed.filter(({ isStream }) => isStream)
+  const more = others.length === 0
+    ? ""
+    : `; ${formatPlural(others.length, "other stream is", "other streams are")} not ready either`
+  return [
+    ...failed.filter(({ isStream }) => !isStream),
+    ...first === undefined ? [] : [{ reason: `${first.reason}${more}` }]
+  ].map(({ reason }) => warning("process", `is not ready: ${reason}`, seeStatus))
+}
+
 const describeProgram = (
   address: string,
   { checks, position, url }: Effect.Success<ReturnType<typeof askProgram>>,
@@ -70,9 +90,7 @@ const describeProgram = (
     own: { url, checks },
     results: [
       ok("http", `${address} is used by the running Rollcall process of this store`),
-      ...checks.filter((check) => !check.ok).map(({ name, reason }) =>
-        warning("process", `is not ready: ${reason ?? name}`, "`rollcall status` shows the state of the process")
-      )
+      ...notReady(checks)
     ]
   }
 }

@@ -39,6 +39,21 @@ export class UnsupportedMediaType
   extends problem<UnsupportedMediaType>()("UnsupportedMediaType", 415, "Unsupported media type", withHint)
 {}
 
+/** 400: Node.js cannot read the request. */
+export class RequestUnreadable
+  extends problem<RequestUnreadable>()("RequestUnreadable", 400, "The request cannot be read", withHint)
+{}
+
+/** 408 */
+export class RequestTimeout
+  extends problem<RequestTimeout>()("RequestTimeout", 408, "The request did not arrive in time", withHint)
+{}
+
+/** 431: the request line and the headers together are too long. */
+export class HeadersTooLarge
+  extends problem<HeadersTooLarge>()("HeadersTooLarge", 431, "Request line and headers too long", withHint)
+{}
+
 /** 410: the position belongs to another log, or the events after it are no longer retained. */
 export class PositionGone
   extends problem<PositionGone>()("PositionGone", 410, "The event log cannot be resumed from this position", withHint)

@@ -66,6 +66,10 @@ const operateTokenRequired = new OperateTokenRequired({
 const tokenRequired = new TokenRequired({
   detail: "send `Authorization: Bearer <ROLLCALL_HTTP_TOKEN>`; the rollcall command does this if that variable is set"
 })
+const wrongToken = new TokenRequired({
+  detail: "the token is wrong, or was replaced: send the token that this process was started with " +
+    "(ROLLCALL_HTTP_TOKEN or ROLLCALL_HTTP_READ_TOKEN, or the file that holds it)"
+})
 const tooManyWrongTokens = new TooManyWrongTokens({
   detail: "too many requests with a wrong token are waiting; the right token is answered at once"
 })
@@ -170,7 +174,7 @@ export const make = Effect.fnUntraced(function*(access: Reachability) {
     const grant = tokens.check(sent)
     if (grant !== null) return { caller: grant.caller, isValid: Effect.sync(grant.isValid) }
     const waited = yield* penalize(addressOf(request))
-    return yield* refuseToken(waited ? tokenRequired : tooManyWrongTokens)
+    return yield* refuseToken(waited ? wrongToken : tooManyWrongTokens)
   })
 
   return Effect.fnUntraced(function*<E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {

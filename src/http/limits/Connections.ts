@@ -14,9 +14,11 @@ import * as Metric from "effect/Metric"
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
+import type { Duplex } from "node:stream"
 import { keepCurrent, load, type TlsFiles } from "../tls/TlsFiles.ts"
 import * as BoundedLog from "./BoundedLog.ts"
 import type { Limits } from "./Limits.ts"
+import * as UnreadableRequests from "./UnreadableRequests.ts"
 
 const dropped = Metric.counter("rollcall_http_connections_dropped_total", {
   description: "Connections to the operating API that were closed because too many were open",
@@ -33,7 +35,24 @@ export const readersCut = Metric.counter("rollcall_http_readers_cut_total", {
   incremental: true
 })
 
-const isRunning = (running: WeakMap<Socket, number>, socket: Socket): boolean => (running.get(socket) ?? 0) > 0
+/** The responses of each connection that are not finished. */
+class RunningResponses {
+  private readonly responses = new WeakMap<Duplex, Set<ServerResponse>>()
+
+  of(connection: Duplex): ReadonlySet<ServerResponse> {
+    return this.responses.get(connection) ?? new Set()
+  }
+
+  add(connection: Duplex, response: ServerResponse): void {
+    const own = this.responses.get(connection) ?? new Set()
+    this.responses.set(connection, own.add(response))
+    response.once("close", () => own.delete(response))
+  }
+
+  isSending(connection: Duplex): boolean {
+    return [...this.of(connection)].some(({ headersSent }) => headersSent)
+  }
+}
 
 /**
  * Maximum number of requests of one connection that run at the same time. Responses are sent in order, so each finished response waits in
@@ -41,14 +60,10 @@ const isRunning = (running: WeakMap<Socket, number>, socket: Socket): boolean =>
  */
 const maxRunning = 8
 
-const cutStalled = (server: Server, onCut: (address: string) => void): void => {
-  /** Number of requests that are running on a connection. */
-  const running = new WeakMap<Socket, number>()
+const cutStalled = (server: Server, running: RunningResponses, onCut: (address: string) => void): void => {
   const count = ({ socket }: IncomingMessage, response: ServerResponse) => {
-    const now = (running.get(socket) ?? 0) + 1
-    running.set(socket, now)
-    response.once("close", () => running.set(socket, (running.get(socket) ?? 1) - 1))
-    if (now > maxRunning && !socket.destroyed) {
+    running.add(socket, response)
+    if (running.of(socket).size > maxRunning && !socket.destroyed) {
       onCut(socket.remoteAddress ?? "unknown")
       socket.destroy()
     }
@@ -57,7 +72,7 @@ const cutStalled = (server: Server, onCut: (address: string) => void): void => {
   // Node.js emits this event instead of "request" for a request with `Expect: 100-continue`.
   server.on("checkContinue", count)
   server.on("timeout", (socket: Socket) => {
-    if (isRunning(running, socket) && socket.writableLength === 0) return
+    if (running.of(socket).size > 0 && socket.writableLength === 0) return
     if (socket.writableLength > 0) onCut(socket.remoteAddress ?? "unknown")
     socket.destroy()
   })
@@ -96,6 +111,8 @@ export const makeServer = Effect.fnUntraced(function*(limits: Limits, tls: TlsFi
   server.on("tlsClientError", (_, { remoteAddress = "unknown" }: Socket) => {
     run(Effect.andThen(Metric.update(handshakesFailed, 1), noteFailed(remoteAddress)))
   })
-  cutStalled(server, (address) => run(Effect.andThen(Metric.update(readersCut, 1), noteStalled(address))))
+  const running = new RunningResponses()
+  UnreadableRequests.answer(server, (connection) => running.isSending(connection))
+  cutStalled(server, running, (address) => run(Effect.andThen(Metric.update(readersCut, 1), noteStalled(address))))
   return server
 })

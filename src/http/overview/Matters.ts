@@ -113,7 +113,8 @@ const lateMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => {
     severity: "watch",
     title: `${count(late.length, "stream")} behind the freshness target`,
     detail:
-      "The streams are read without errors, but more slowly than they should be: the request budget may be used up.",
+      "The streams are read without errors, but more slowly than they should be: the request budget of the account may be " +
+      "used up, or the API has requested a pause. The page of a stream shows that.",
     since: earliest(late.map(({ since }) => since)),
     ...scopeOf(late),
     action: late.length === 1 ? "Open stream" : "Show streams",

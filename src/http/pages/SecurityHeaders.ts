@@ -24,6 +24,16 @@ const headers = {
 /** For responses that are not pages: a browser must not execute, embed or submit anything in them. */
 const nothing = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
+/** The name under which a browser saves JSON. */
+const file = `filename="api.json"`
+
+/** For a response that no handler sends, as JSON: a browser saves it. */
+export const withoutHandler: Readonly<Record<string, string>> = {
+  ...headers,
+  "content-disposition": `attachment; ${file}`,
+  "content-security-policy": nothing
+}
+
 /** For a year, and only for this host, because other hosts of the domain may not use TLS. */
 const transportSecurity = { "strict-transport-security": "max-age=31536000" }
 
@@ -38,7 +48,7 @@ export const add =
       const { host } = request.headers
       const isSecure = ownOriginOf({ host }, reachability)?.isSecure ?? reachability.encrypted
       const response = yield* handler
-      const disposition = `${isNavigation(request.headers) ? "inline" : "attachment"}; filename="api.json"`
+      const disposition = `${isNavigation(request.headers) ? "inline" : "attachment"}; ${file}`
       return HttpServerResponse.setHeaders(response, {
         ...headers,
         ...(isSecure ? transportSecurity : {}),

@@ -102,6 +102,47 @@ describe("a body", () => {
     }).pipe(using()))
 })
 
+describe("a request that reaches no handler", () => {
+  const host = "Host: localhost\r\n"
+  it.live.each<readonly [request: string, status: number, type: string]>([
+    [`GET /${"x".repeat(20_000)} HTTP/1.1\r\n${host}\r\n`, 431, "headers-too-large"],
+    [`GET /health/live HTTP/1.1\r\n${host}X-Long: ${"x".repeat(20_000)}\r\n\r\n`, 431, "headers-too-large"],
+    ["\u0016\u0003\u0001 not HTTP\r\n\r\n", 400, "request-unreadable"],
+    [`GET /health/live HTTP/1.1\r\n${host}X-Slow: `, 408, "request-timeout"],
+    [
+      `POST ${rewind} HTTP/1.1\r\n${host}Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{`,
+      408,
+      "request-timeout"
+    ]
+  ])(
+    "gets a problem as its response, and the connection is closed (%#)",
+    ([request, status, type]) =>
+      Effect.gen(function*() {
+        const socket = yield* open
+        socket.write(request)
+        const text = yield* received(socket)
+        assert.match(text, new RegExp(`^HTTP/1.1 ${status} `))
+        assert.match(text, /^content-type: application\/problem\+json\r$/m)
+        assert.match(text, /^x-content-type-options: nosniff\r$/m)
+        const problem: unknown = JSON.parse(text.slice(text.indexOf("\r\n\r\n")))
+        assert.deepInclude(problem, { status, type: `urn:rollcall:problem:${type}` })
+        yield* closed(socket)
+      }).pipe(Effect.scoped, using({ limits: { headers: "400 millis", request: "400 millis" } }))
+  )
+
+  it.live("gets no response while another one is being sent on its connection", () =>
+    Effect.gen(function*() {
+      const socket = yield* open
+      socket.write(follow)
+      assert.match(yield* received(socket), /^HTTP\/1.1 200 /)
+      const rest: Array<string> = []
+      socket.on("data", (data) => rest.push(String(data)))
+      socket.write("not HTTP\r\n\r\n")
+      yield* closed(socket)
+      assert.notInclude(rest.join(""), "HTTP/1.1")
+    }).pipe(Effect.scoped, using()))
+})
+
 describe("readers of the event stream", () => {
   it.live("are refused beyond the limit until one of them leaves", () =>
     Effect.gen(function*() {

@@ -20,8 +20,10 @@ const ats = streamModels.filter((model) => model.startsWith("ats."))
 const hris = streamModels.filter((model) => model.startsWith("hris."))
 
 describe("models: auto", () => {
-  it.effect("a tool catalog that never responds delays the start by three seconds, however many accounts there are", () =>
-    Effect.gen(function*() {
+  it.effect("a tool catalog that never responds delays the start by three seconds, however many accounts there are", () => {
+    const causes = new Set<unknown>()
+    const logger = Logger.make(({ fiber }) => void causes.add(fiber.getRef(References.CurrentLogAnnotations)["why"]))
+    return Effect.gen(function*() {
       const source = { ...listsOnly(() => Effect.never), read: () => Effect.never }
       const integrations = ["one", "two", "three"].map((account) => ({ id: `greenhouse:${account}`, account }))
       const discovering = yield* Effect.forkChild(Effect.provideService(discoverModels(integrations), Source, source))
@@ -29,7 +31,9 @@ describe("models: auto", () => {
       const found = discovering.pollUnsafe() === undefined ? null : yield* Fiber.join(discovering)
       assert.deepStrictEqual([...found?.keys() ?? []], integrations.map(({ id }) => id))
       assert.includeMembers([...found?.get("greenhouse:one") ?? []], [...streamModels])
-    }))
+      assert.deepStrictEqual([...causes], ["no complete response within 3s"])
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 
   it.effect("one line of the log lists the models that many integrations do not offer", () => {
     const lines: Array<unknown> = []

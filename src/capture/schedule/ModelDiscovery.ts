@@ -9,6 +9,7 @@
  * Gotchas
  * - If the catalog lists a tool in one category but not in another, the tool supports no model of the other category.
  */
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Tool, toolOf } from "../../api/Tools.ts"
 import { type Model, type StreamModel, streamModels, withDerived } from "../../domain/Model.ts"
@@ -26,7 +27,7 @@ type Category = (typeof categories)[number]
 export type ToolCatalog = Readonly<Record<Category, ReadonlyArray<Tool> | null>>
 
 /** Longest time that start-up waits for a catalog. */
-const catalogTimeout = "3 seconds"
+const catalogTimeout = Duration.seconds(3)
 
 /** Names that a catalog may use for each model, in snake case and without the category. The contract does not define them. */
 const spellings: Readonly<Record<StreamModel, ReadonlyArray<string>>> = {
@@ -73,10 +74,18 @@ const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account:
   const tools = (category: Category) =>
     read({ account, integration: null, read: "tools", params: { category }, priority: "poll" }).pipe(
       Effect.map(({ tools }) => tools),
-      Effect.timeout(catalogTimeout),
+      Effect.timeoutOrElse({
+        duration: catalogTimeout,
+        orElse: () => Effect.fail({ message: `no complete response within ${Duration.format(catalogTimeout)}` })
+      }),
       Effect.catch((error) =>
         Effect.logWarning("tool catalog not available; every model of the category is read").pipe(
-          Effect.annotateLogs({ account, category, why: error.message }),
+          Effect.annotateLogs({
+            account,
+            category,
+            why: error.message,
+            hint: "restart Rollcall when the API responds: it then leaves out the models that the tools do not offer"
+          }),
           Effect.as(null)
         )
       )

@@ -77,6 +77,45 @@ describe("Capture", () => {
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
+  it.effect("a process that starts while an integration is broken logs that once, and one that starts afterwards logs its recovery once", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ logLevel, message }) => {
+      if (logLevel === "Warn" || logLevel === "Info") lines.push(String(message))
+    })
+    const models = ["ats.application", "ats.tag", "ats.offer"] as const
+    const failures = [
+      new Inactive({ code: "X", message: "reconnect it" }),
+      new Transient({ code: "X", message: "status 500" })
+    ]
+    const logged = (process: Effect.Effect<void, StoreError, Capture>) =>
+      Effect.gen(function*() {
+        lines.length = 0
+        yield* process.pipe(Effect.provide(capturing(models)), Effect.scoped)
+        return lines.filter((line) => /stream|run failed/.test(line))
+      })
+    const run = (duration: Duration.Input) =>
+      Effect.gen(function*() {
+        const running = yield* Effect.forkChild((yield* Capture).run)
+        yield* TestClock.adjust(duration)
+        yield* Fiber.interrupt(running)
+      })
+    return Effect.forEach(failures, (failure) => {
+      const api = Scripted.make()
+      api.put(start, { id: "a", title: "x" })
+      return Effect.gen(function*() {
+        yield* TestClock.setTime(start)
+        yield* logged(run("5 minutes"))
+        api.intercept = () => Scripted.refuse(failure)
+        const cause = failure._tag === "Inactive" ? "stream blocked: inactive" : "run failed"
+        assert.deepStrictEqual(yield* logged(run("5 minutes")), [cause])
+        assert.deepStrictEqual(yield* logged(run("1 hour")), [cause])
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        assert.deepStrictEqual(yield* logged(run("1 hour")), ["stream recovered"])
+        assert.deepStrictEqual(yield* logged(run("1 hour")), [])
+      }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))))
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
+
   for (
     const [name, reason, after] of [
       ["unsupported", new Unsupported({ code: "X", message: "m" }), "1 day"],

@@ -218,6 +218,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     for (const state of states) {
       const fill = fills.get(streamName(state))
       const retired = fill === undefined
+      if (!retired) failureLog.remember(state)
       if ((state.retired ?? false) === retired && (retired || (state.silentBackfill ?? false) === fill)) continue
       const condition = retired
         ? { retired }

@@ -129,9 +129,8 @@ export const recordFailure = Effect.fnUntraced(function*(
   worker.retryAt = retryAt(worker, after, now)
   yield* Metrics.runEnded(worker.key, "run", after.blocked?.reason ?? "failed")
   const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
-  if (!newlyBlocked && (before.failing !== null || after.failing === null)) return
-  const message = newlyBlocked ? `stream blocked: ${after.blocked?.reason}` : "run failed"
-  yield* worker.failureLog.failed(worker.key, message, error.message)
+  const isNew = newlyBlocked || (before.failing === null && after.failing !== null)
+  if (isNew || !worker.failureLog.isLogged(worker.key)) yield* worker.failureLog.failed(after)
 })
 
 const runRefresh = Effect.fnUntraced(function*(worker: StreamWorker, shouldYield: Effect.Effect<boolean>) {

@@ -504,11 +504,15 @@ export class Store extends Context.Service<Store, {
   readonly positionBefore: (time: number) => Operation<number | null>
   /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
   readonly awaitLog: (after: number) => Operation<void>
-  /** Current published content of a stream's live records in id order, with the newest position, read at one moment. */
+  /**
+   * Current published content of a stream's live records in id order, with the newest position, read at one moment. `id`: of this record
+   * only; the list is empty if the record is not live.
+   */
   readonly records: (
     key: StreamKey,
     after: string | null,
-    limit: number
+    limit: number,
+    id?: string
   ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
   /**
    * Deletes log rows that were appended before `before` (our clock, in ms) and are at or before position `upTo`, except those that retention

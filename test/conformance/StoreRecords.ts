@@ -100,6 +100,18 @@ export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>)
       )
 
       test(
+        "is one record if its id is given; none if it is deleted or unknown",
+        Effect.gen(function*() {
+          const { change, store, write } = yield* begin
+          yield* write(["a", "b", "c"].map(created))
+          yield* change("c", "deleted")
+          const found = yield* Effect.forEach(["b", "c", "x"], (id) => store.records(tags, null, 2, id))
+          assert.deepStrictEqual(found.map(({ records }) => records.map(({ id }) => id)), [["b"], [], []])
+          assert.deepStrictEqual(found.map(({ position }) => position), [4, 4, 4])
+        })
+      )
+
+      test(
         "a reader that continues from the first page's position misses no change made between pages (R4)",
         Effect.gen(function*() {
           const { change, store, write } = yield* begin

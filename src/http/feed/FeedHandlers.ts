@@ -83,7 +83,8 @@ const eventStream = Effect.fnUntraced(function*(start: LogReader.ResumePoint, li
   const first = { after: start, notBefore: 0n, silentUntil: (yield* Clock.monotonicTimeNanos) + heartbeat }
   const body = Stream.unfold(first, step).pipe(
     Stream.filter((text) => text.length > 0),
-    Stream.prepend([Buffer.from(hint === null ? ": connected\n\n" : `: connected; ${hint}\n\n`)]),
+    // with the id, so that a reader from `latest` whose connection ends before the first event resumes here   (R4)
+    Stream.prepend([Buffer.from(`: connected${hint === null ? "" : `; ${hint}`}\nid: ${idOf(start)}\n\n`)]),
     Stream.provideService(Store, store)
   )
   return HttpServerResponse.stream(body, {

@@ -140,7 +140,10 @@ describe("GET /v1/events", () => {
       assert.deepStrictEqual(names(second.body), ["r11999 v2"])
       assert.strictEqual(second.body.next, (yield* ask("/v1/events?after=latest")).body.next)
       const { text } = yield* listen({}, "?kind=deleted", (text) => subjects(text).length === 1)
-      assert.match(text, new RegExp(`^: connected\n\n: no event matches so far\nid: ${first.body.next}\n\nid: `))
+      assert.match(
+        text,
+        new RegExp(`^: connected\nid: \\S+\n\n: no event matches so far\nid: ${first.body.next}\n\nid: `)
+      )
     }).pipe(using()))
 
   it.effect("`since` starts at the first event that was recorded at or after a time", () =>
@@ -207,7 +210,7 @@ describe("GET /v1/events", () => {
       ) {
         assert.match(yield* hintOf(query), new RegExp(`no stream matches "${what}": .*GET /v1/streams`))
         const { text } = yield* listen({}, `?${query}`, (text) => text.endsWith("\n\n"))
-        assert.match(text, new RegExp(`^: connected; no stream matches "${what}": .*\n\n$`))
+        assert.match(text, new RegExp(`^: connected; no stream matches "${what}": .*\nid: .*\n\n$`))
       }
       for (const query of ["", "integration=greenhouse:acme", "model=ats.tag&after=latest"]) {
         assert.isUndefined(yield* hintOf(query), query)
@@ -393,7 +396,7 @@ describe("GET /v1/events as a stream", () => {
       assert.strictEqual(type, "text/event-stream; charset=utf-8")
       assert.deepStrictEqual(subjects(text), ["a", "b"])
       assert.deepStrictEqual(
-        ids(text),
+        ids(text).slice(1),
         (yield* ask("/v1/events")).body.events.map((event: { position: string }) => event.position)
       )
     }).pipe(using()))
@@ -411,6 +414,19 @@ describe("GET /v1/events as a stream", () => {
       assert.deepStrictEqual(subjects(text), ["c"])
     }).pipe(using()))
 
+  it.live("a reader from `latest` that loses its connection before the first event resumes where it connected", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      yield* write("a", "{}")
+      const { body } = yield* ask("/v1/events?after=latest")
+      const first = yield* listen({}, "?after=latest", (text) => text.endsWith("\n\n"))
+      assert.deepStrictEqual(ids(first.text), [body.next])
+      yield* write("b", "{}")
+      const headers = { "last-event-id": body.next }
+      const again = yield* listen(headers, "?after=latest", (text) => subjects(text).length > 0)
+      assert.deepStrictEqual(subjects(again.text), ["b"])
+    }).pipe(using()))
+
   it.live("a position that is no longer retained is a 410 problem, not an empty stream", () =>
     Effect.gen(function*() {
       const { status, type } = yield* listen({ "last-event-id": "other-1-7" }, "", () => false)
@@ -421,20 +437,20 @@ describe("GET /v1/events as a stream", () => {
     Effect.gen(function*() {
       yield* stream()
       yield* write("a", "{}")
-      const listening = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("id: ")))
+      const listening = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("no new")))
       while (listening.pollUnsafe() === undefined) {
         yield* TestClock.adjust("15 seconds")
         yield* TestClock.withLive(Effect.sleep("20 millis"))
       }
       const { text } = yield* Fiber.join(listening)
-      assert.match(text, /^: connected.*\n\n(: no new event\nid: \S+\n\n)+$/)
+      assert.match(text, /^: connected.*\nid: \S+\n\n(: no new event\nid: \S+\n\n)+$/)
       assert.deepStrictEqual(ids(text).at(-1), (yield* ask("/v1/events?after=latest")).body.next)
     }).pipe(using()))
 
   it.effect("comments keep a stream alive and advance its reader while the log gets only events that do not match", () =>
     Effect.gen(function*() {
       yield* stream()
-      const listening = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("id: ")))
+      const listening = yield* Effect.forkChild(listen({}, "?model=ats.offer", (text) => text.includes("no new")))
       for (let count = 0; count < 200 && listening.pollUnsafe() === undefined; count++) {
         yield* write(`r${count}`, "{}")
         yield* TestClock.adjust("250 millis")
@@ -442,8 +458,10 @@ describe("GET /v1/events as a stream", () => {
       }
       assert.isDefined(listening.pollUnsafe())
       const { text } = yield* Fiber.join(listening)
-      assert.match(text, /^: connected.*\n\n: no new event\nid: \S+\n\n$/)
-      assert.strictEqual((yield* ask(`/v1/events?after=${ids(text)[0]}`)).status, 200)
+      assert.match(text, /^: connected.*\nid: \S+\n\n: no new event\nid: \S+\n\n$/)
+      const [start, later] = ids(text)
+      assert.notStrictEqual(later, start)
+      assert.strictEqual((yield* ask(`/v1/events?after=${later}`)).status, 200)
     }).pipe(using()))
 
   it.effect("a reader at the end of the log waits 250 ms before it reads again, so that many readers of a busy log stay cheap (I9)", () =>

@@ -156,6 +156,7 @@ const parameters: Readonly<Record<string, Json>> = {
   "feed.events.model": several("Only events of these models", modelNames),
   "feed.events.kind": several("Only events of these kinds", ["created", "updated", "deleted"]),
   "feed.events.transition": several("Only events with one of these transitions", transitionNames),
+  "feed.records.id": { description: "Id of a record: only this one", schema: { type: "string" } },
   search: { description: "Words that must all occur in the integration, the model or the cause" },
   order: { description: "The column to sort by" },
   position: { description: "Position of the event, as responses show it" },

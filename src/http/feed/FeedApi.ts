@@ -88,6 +88,7 @@ const records = HttpApiEndpoint.get("records", "/v1/records", {
   query: {
     integration: Schema.String,
     model: Model,
+    id: Schema.optionalKey(Schema.NonEmptyString),
     after: Schema.optionalKey(Schema.String),
     limit: Schema.optionalKey(Limit)
   },
@@ -101,7 +102,8 @@ const records = HttpApiEndpoint.get("records", "/v1/records", {
   OpenApi.Description,
   "Lists the current published state of a stream. A new consumer reads all pages (pass `next` as `after` of the " +
     "next request; it is null on the last page) and then follows `GET /v1/events?after=<position>`. `position` is " +
-    "the same on every page. A page has fewer than `limit` records if it would otherwise exceed 8 MiB."
+    "the same on every page. A page has fewer than `limit` records if it would otherwise exceed 8 MiB. With `id` the list has " +
+    "only this record, and is empty if the record is deleted or unknown."
 )
 
 export const feed = HttpApiGroup.make("feed").add(events, records)

@@ -105,7 +105,11 @@ const parsePageToken = (text: string): { readonly position: string; readonly id:
 
 type CurrentRow = Effect.Success<ReturnType<Store["Service"]["records"]>>["records"][number]
 
-const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | undefined, limit: number) {
+/** `id`: only this record, on one page. */
+const recordPage = Effect.fnUntraced(function*(
+  key: StreamKey,
+  { after, id, limit }: { readonly after: string | undefined; readonly id: string | undefined; readonly limit: number }
+) {
   const store = yield* Store
   if ((yield* store.stream(key)) === null) {
     return yield* new NotFound({
@@ -122,14 +126,14 @@ const recordPage = Effect.fnUntraced(function*(key: StreamKey, after: string | u
   const { full, rows, texts } = yield* ResponsePage.fill(
     limit,
     (last, count) =>
-      Effect.map(store.records(key, last?.id ?? token?.id ?? null, count), ({ chain, position, records }) => {
+      Effect.map(store.records(key, last?.id ?? token?.id ?? null, count, id), ({ chain, position, records }) => {
         first ||= formatPosition(store.identity, position, chain)
         return records
       }),
     ({ content, id, generation, version }: CurrentRow) =>
       `${JSON.stringify({ ...key, id, generation, version }).slice(0, -1)},"after":${content}}`
   )
-  const next = full ? formatPageToken(first, rows.at(-1)!.id) : null
+  const next = full && id === undefined ? formatPageToken(first, rows.at(-1)!.id) : null
   return json('{"records":[', texts, `],"position":"${first}","next":${JSON.stringify(next)}}`)
 })
 
@@ -161,5 +165,5 @@ export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
         )
       }
     )
-    .handle("records", ({ query: { after, limit = defaultLimit, ...key } }) =>
-      Effect.catchTag(held(recordPage(key, after, limit)), "StoreError", toStoreUnavailable)))
+    .handle("records", ({ query: { after, id, limit = defaultLimit, ...key } }) =>
+      Effect.catchTag(held(recordPage(key, { after, id, limit })), "StoreError", toStoreUnavailable)))

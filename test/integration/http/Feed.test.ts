@@ -581,6 +581,26 @@ describe("GET /v1/records", () => {
       assert.deepStrictEqual(pages, [["r0", "r1"], ["r2"], ["r3"]])
     }).pipe(using()))
 
+  it.live("a record is found by its id after the log no longer keeps the event of its content (K1)", () =>
+    Effect.gen(function*() {
+      const store = yield* Store
+      const { generation, store: name } = store.identity
+      yield* stream()
+      for (const id of ["a", "b", "c"]) yield* write(id, `{"of":"${id}"}`, { detectedAt: 1 })
+      yield* write("c", null)
+      yield* store.prune({ before: Date.now() + 60_000, upTo: 4 })
+      // the address that Kafka has instead of the event of b if it is too large
+      assert.strictEqual((yield* ask(`/v1/events?after=${name}-${generation}-1&limit=1`)).status, 410)
+      const find = (id: string) => ask(`/v1/records?integration=greenhouse:acme&model=ats.tag&limit=1&id=${id}`)
+      const { body } = yield* find("b")
+      assert.deepStrictEqual(body.records, [
+        { integration: "greenhouse:acme", model: "ats.tag", id: "b", generation: 1, version: 1, after: { of: "b" } }
+      ])
+      assert.isNull(body.next)
+      assert.deepStrictEqual((yield* find("c")).body.records, [])
+      assert.strictEqual((yield* ask("/v1/records?integration=greenhouse:acme&model=ats.tag&id=")).status, 400)
+    }).pipe(using()))
+
   it.live("deleted records are not listed, an unknown stream is a 404 problem", () =>
     Effect.gen(function*() {
       yield* stream()

@@ -131,6 +131,20 @@ describe("rollcall/events", () => {
     assert.deepStrictEqual(Events.fromKafka({ headers: lists, value }), whole)
   })
 
+  it("a value with any id of a registered schema decodes, from bytes and from text", () => {
+    const [message] = sent(hire)
+    const whole = Events.fromKafka(received(message!))
+    // as UTF-8: one character per byte, `{`, `{"`, characters of two, three and four bytes, and bytes that are no character
+    for (const id of [1, 0x7b, 0x7b22, 0xc3a9, 0x1c2a0, 0x61e28082, 0x00f09f98, 0x7fffffff]) {
+      const head = Buffer.alloc(5)
+      head.writeInt32BE(id, 1)
+      const value = Buffer.concat([head, message!.value!])
+      const { headers } = received(message!)
+      assert.deepStrictEqual(Events.fromKafka({ headers, value }), whole, `${id} in bytes`)
+      assert.deepStrictEqual(Events.fromKafka({ headers, value: value.toString() }), whole, `${id} in text`)
+    }
+  })
+
   it("an input that is not an event is rejected with a reason and without its content", () => {
     const [message, state] = sent(hire)
     const progress = progressMessage(identity, "rollcall.{model}", {

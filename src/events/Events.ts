@@ -57,7 +57,10 @@ export interface Stub extends EventFields<Model> {
   readonly kind: Kind
   readonly before: null
   readonly after: null
-  /** Path in the HTTP API that returns the complete event. */
+  /**
+   * Path in the HTTP API that returns the complete event. 410: the log no longer has it; `GET /v1/records?integration=&model=&id=` has the
+   * record's current content.
+   */
   readonly log: string
 }
 
@@ -180,9 +183,10 @@ export interface Message {
 const utf8 = new TextDecoder()
 /** With a schema registry, a zero byte and the schema's id (four bytes) come before the JSON. */
 const schemaIdBytes = 5
+/** In a text, several bytes of the id may be one character, so the JSON starts where `{"` is last found among the first characters. */
 const valueOf = (bytes: Bytes): Bytes =>
   typeof bytes === "string"
-    ? bytes.startsWith("\0") ? bytes.slice(schemaIdBytes) : bytes
+    ? bytes.startsWith("\0") ? bytes.slice(Math.max(0, bytes.lastIndexOf('{"', schemaIdBytes))) : bytes
     : bytes[0] === 0
     ? bytes.subarray(schemaIdBytes)
     : bytes

@@ -78,6 +78,21 @@ func (r Record) sameVersion(other Record) bool {
 
 func (r Record) live() bool { return len(r.After) > 0 && string(r.After) != "null" }
 
+// status is an answer of the operating API that is not 200.
+type status struct {
+	code int
+	path string
+}
+
+func (s status) Error() string {
+	return fmt.Sprintf("%s: %d %s", s.path, s.code, http.StatusText(s.code))
+}
+
+func hasStatus(err error, code int) bool {
+	var found status
+	return errors.As(err, &found) && found.code == code
+}
+
 func get(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, api+path, nil)
 	if err != nil {
@@ -92,7 +107,7 @@ func get(ctx context.Context, path string, into any) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", path, response.Status)
+		return status{response.StatusCode, path}
 	}
 	return json.NewDecoder(response.Body).Decode(into)
 }
@@ -133,8 +148,8 @@ func load(ctx context.Context, db *bolt.DB, admin *kadm.Client) error {
 	if err != nil {
 		return fmt.Errorf("has Rollcall published to %v yet? %w", topics, err)
 	}
-	var streams struct{ Items []Record }
-	if err := get(ctx, "/v1/streams", &streams); err != nil {
+	var integrations struct{ Items []Record }
+	if err := get(ctx, "/v1/integrations", &integrations); err != nil {
 		return err
 	}
 	return db.Update(func(tx *bolt.Tx) error {
@@ -149,9 +164,10 @@ func load(ctx context.Context, db *bolt.DB, admin *kadm.Client) error {
 				}
 			}
 		}
-		for _, stream := range streams.Items {
-			if follows(stream.Model) {
-				if err := loadStream(ctx, tx, stream); err != nil {
+		for _, integration := range integrations.Items {
+			for _, model := range models {
+				query := url.Values{"integration": {integration.ID}, "model": {model}, "limit": {"1000"}}
+				if err := applyRecords(ctx, tx, query); err != nil {
 					return err
 				}
 			}
@@ -160,14 +176,18 @@ func load(ctx context.Context, db *bolt.DB, admin *kadm.Client) error {
 	})
 }
 
-func loadStream(ctx context.Context, tx *bolt.Tx, stream Record) error {
-	query := url.Values{"integration": {stream.Integration}, "model": {stream.Model}, "limit": {"1000"}}
+// applyRecords applies the records of a stream, or the one with an id; none if the integration does not have the model.
+func applyRecords(ctx context.Context, tx *bolt.Tx, query url.Values) error {
 	for {
 		var page struct {
 			Records []Record
 			Next    *string
 		}
-		if err := get(ctx, "/v1/records?"+query.Encode(), &page); err != nil {
+		err := get(ctx, "/v1/records?"+query.Encode(), &page)
+		if hasStatus(err, http.StatusNotFound) {
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		for _, record := range page.Records {
@@ -214,7 +234,12 @@ func (m *mirror) applyMessage(ctx context.Context, tx *bolt.Tx, message *kgo.Rec
 	}
 	if event.Stub { // too large for Kafka: the log has the whole event, unless its content was erased or forgotten since
 		var page struct{ Events []struct{ Data Event } }
-		if err := get(ctx, event.Log, &page); err != nil {
+		err := get(ctx, event.Log, &page)
+		if hasStatus(err, http.StatusGone) { // past retention, or the store was replaced: the current record is as new or newer
+			query := url.Values{"integration": {event.Integration}, "model": {event.Model}, "id": {event.ID}}
+			err = applyRecords(ctx, tx, query)
+		}
+		if err != nil {
 			return err
 		}
 		if len(page.Events) > 0 && page.Events[0].Data.sameVersion(event.Record) {

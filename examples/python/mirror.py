@@ -12,6 +12,7 @@ import os
 import signal
 import sqlite3
 import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 
@@ -47,9 +48,33 @@ def get(path):
         return json.load(response)
 
 
+def records(integration, model, **only):
+    """The records of a stream, or the one with an `id`; none if this integration does not have the model."""
+    query = {"integration": integration, "model": model, "limit": 1000, **only}
+    while True:
+        try:
+            page = get("/v1/records?" + urllib.parse.urlencode(query))
+        except urllib.error.HTTPError as error:
+            if error.code == 404:
+                return
+            raise
+        yield from page["records"]
+        if page["next"] is None:
+            return
+        query["after"] = page["next"]
+
+
 def whole(stub):
-    """The log has the whole event, unless its content was erased or forgotten since: then a delete follows."""
-    events = get(stub["log"])["events"]
+    """The log has the whole event, unless its content was erased or forgotten since: then a delete follows.
+
+    If the log no longer has this place (it is past retention, or the store was replaced), the current record is as new or newer.
+    """
+    try:
+        events = get(stub["log"])["events"]
+    except urllib.error.HTTPError as error:
+        if error.code != 410:
+            raise
+        return next(records(stub["integration"], stub["model"], id=stub["id"]), stub)
     keys = ("integration", "model", "id", "generation", "version")
     found = events and all(events[0]["data"][key] == stub[key] for key in keys)
     return events[0]["data"] if found else stub
@@ -75,17 +100,10 @@ def load(db, consumer):
         db.execute("INSERT INTO offsets VALUES (?, ?, ?)", (part.topic, part.partition, end))
     for part in partitions(consumer, PROGRESS):
         db.execute("INSERT INTO offsets VALUES (?, ?, 0)", (part.topic, part.partition))
-    for stream in get("/v1/streams")["items"]:
-        if stream["model"] not in MODELS:
-            continue
-        query = {"integration": stream["integration"], "model": stream["model"], "limit": 1000}
-        while True:
-            page = get("/v1/records?" + urllib.parse.urlencode(query))
-            for record in page["records"]:
+    for integration in get("/v1/integrations")["items"]:
+        for model in MODELS:
+            for record in records(integration["id"], model):
                 apply(db, record)
-            if page["next"] is None:
-                break
-            query["after"] = page["next"]
 
 
 class Generations:
@@ -146,9 +164,7 @@ def follow(db, consumer, once):
                 if message.topic() == PROGRESS:
                     generations.seen(message.key().decode(), value["generation"], parts)
                 else:
-                    if value.get("stub"):  # too large for Kafka
-                        value = whole(value)
-                    apply(db, value)
+                    apply(db, whole(value) if value.get("stub") else value)  # a stub: too large for Kafka
                     print("applied", value["kind"], message.key().decode(), value["version"], flush=True)
                 db.execute("UPDATE offsets SET next = ? WHERE topic = ? AND part = ?", (message.offset() + 1, *part))
             generations.drop(db, reached)

@@ -9,10 +9,11 @@ import { promisify } from "node:util"
 import { freePort, inDirectory, type Program } from "../cli/Program.ts"
 import * as Broker from "../kafka/Broker.ts"
 import * as Kcat from "../kafka/Kcat.ts"
+import * as Topics from "../kafka/Topics.ts"
 import { type Command, toolchains } from "./Toolchains.ts"
 
 const exec = promisify(execFile)
-const models = ["ats.application", "ats.tag"]
+const models = ["ats.application", "ats.candidate", "ats.tag"]
 
 type Start = (...args: ConstructorParameters<typeof Program>) => Program
 
@@ -58,10 +59,9 @@ const sorted = (records: ReadonlyArray<Held>) =>
   )).toSorted((one, other) => `${one.model}/${one.id}` < `${other.model}/${other.id}` ? -1 : 1)
 
 /** A sandbox, and Rollcall publishing it under a template of its own. */
-const service = async (start: Start, directory: string, brokers: ReadonlyArray<string>) => {
+const service = async (start: Start, directory: string, template: string, brokers: ReadonlyArray<string>) => {
   const sandbox = start(["sandbox", "--port", "0", "--records", "20", "--speed", "0", "--integrations", "1", "--json"])
   const { integrations: [id], key, url } = JSON.parse((await sandbox.says(/^\{.*\}$/m))[0])
-  const template = `examples-${randomUUID()}.{model}`
   const port = String(await freePort())
   writeFileSync(
     join(directory, "rollcall.config.ts"),
@@ -96,12 +96,18 @@ export default defineConfig({ ...(process.env.NO_KAFKA ? {} : { kafka }) })
     })
     assert.isTrue(response.ok, await response.text())
   }
-  return { api, environment, mutate, records, template, key }
+  return { api, environment, mutate, records }
 }
 
 /** Runs an example beside the service: kills it, restarts it, and replaces the store. */
-const exercise = async (directory: string, start: Start, brokers: ReadonlyArray<string>, example: Command) => {
-  const { api, environment, mutate, records, template } = await service(start, directory, brokers)
+const exercise = async (
+  directory: string,
+  start: Start,
+  template: string,
+  brokers: ReadonlyArray<string>,
+  example: Command
+) => {
+  const { api, environment, mutate, records } = await service(start, directory, template, brokers)
   let rollcall = start(["start"], environment("first.db"), directory)
   const own = {
     ...process.env,
@@ -129,12 +135,13 @@ const exercise = async (directory: string, start: Start, brokers: ReadonlyArray<
       return keysOf(copy) === keysOf(before) && { copy, before }
     })
 
+  const isPublished = async () => {
+    const metrics = await fetch(`${api}/metrics`).then((response) => response.text()).catch(() => "")
+    return /^rollcall_relay_lag_events\S* 0$/m.test(metrics) && /^rollcall_relay_position\S* [1-9]/m.test(metrics)
+  }
   const complete = await until("the backfill", async () => {
     const all = await records().catch(() => [])
-    const published = await fetch(`${api}/metrics`).then((response) => response.text()).catch(() => "")
-    const isPublished = /^rollcall_relay_lag_events\S* 0$/m.test(published) &&
-      /^rollcall_relay_position\S* [1-9]/m.test(published)
-    return models.every((model) => all.some((record) => record.model === model)) && isPublished && all
+    return models.every((model) => all.some((record) => record.model === model)) && await isPublished() && all
   })
   const tags = complete.filter(({ model }) => model === "ats.tag")
   assert.isAbove(tags.length, 4)
@@ -171,6 +178,14 @@ const exercise = async (directory: string, start: Start, brokers: ReadonlyArray<
   const repeated = await converge("the old events", (all) => all.length > 0)
   assert.deepStrictEqual(repeated.copy, repeated.before)
 
+  // the example is down while an event is published that is too large for Kafka, and until its address is no longer valid
+  const [large] = complete.filter(({ model }) => model === "ats.application")
+  await mutate("update", large!, { fields: { rejection_reason_name: "no longer available" } })
+  await until("the event of the application", async () => {
+    const now = (await records()).find(({ id }) => id === large!.id)
+    return now !== undefined && now.version > large!.version && await isPublished()
+  })
+
   // another store takes over, in which one record never existed
   await rollcall.stop()
   await mutate("delete", tags[5]!, { flag: false })
@@ -200,11 +215,18 @@ for (const [language, { build, missing: noTools }] of Object.entries(toolchains)
         it.effect(
           "holds the records of /v1/records after it was killed, and after another store was adopted",
           () =>
-            Effect.flatMap(Broker.Broker, ({ brokers }) =>
-              Effect.promise(async () => {
+            Effect.gen(function*() {
+              const { brokers } = yield* Broker.Broker
+              const template = `examples-${randomUUID()}.{model}`
+              // too small for an application: its messages are stubs
+              for (const name of ["ats.application", "ats.application.state"]) {
+                yield* Topics.create(template.replace("{model}", name), 2, { "max.message.bytes": "2000" })
+              }
+              yield* Effect.promise(async () => {
                 const example = await build()
-                await inDirectory((directory, start) => exercise(directory, start, brokers, example))
-              })),
+                await inDirectory((directory, start) => exercise(directory, start, template, brokers, example))
+              })
+            }),
           400_000
         )
       })

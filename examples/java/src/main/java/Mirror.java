@@ -3,6 +3,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.net.URI;
+import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
@@ -72,29 +73,58 @@ public final class Mirror {
     return header == null ? null : new String(header.value(), StandardCharsets.UTF_8);
   }
 
-  /**
-   * A record too large for Kafka: the log has the whole event. Null if its content was erased or forgotten since: then the log
-   * answers with a later event, and a delete follows.
-   */
-  private static String fetch(String stub, String eventId) throws IOException, InterruptedException {
-    var request = HttpRequest.newBuilder(URI.create(API + JSON.readTree(stub).get("log").asText()));
+  private static HttpResponse<String> get(String path) throws IOException, InterruptedException {
+    var request = HttpRequest.newBuilder(URI.create(API + path));
     String token = System.getenv("ROLLCALL_HTTP_TOKEN");
     if (token != null) {
       request.header("Authorization", "Bearer " + token);
     }
-    var response = HttpClient.newHttpClient().send(request.build(), HttpResponse.BodyHandlers.ofString());
+    return HttpClient.newHttpClient().send(request.build(), HttpResponse.BodyHandlers.ofString());
+  }
+
+  private static JsonNode bodyOf(HttpResponse<String> response) throws IOException {
     if (response.statusCode() != 200) {
-      throw new IOException("the log answered with status " + response.statusCode());
+      throw new IOException(response.uri().getPath() + " answered with status " + response.statusCode());
     }
-    JsonNode event = JSON.readTree(response.body()).at("/events/0");
-    return event.path("id").asText().equals(eventId) ? event.at("/data/after").toString() : null;
+    return JSON.readTree(response.body());
+  }
+
+  /**
+   * A record too large for Kafka: the log has the whole event. Null if its content was erased or forgotten since: then the log
+   * answers with a later event, and a delete follows. If the log no longer has this place (it is past retention, or the store was
+   * replaced), the current record is as new or newer.
+   */
+  private static String fetch(ConsumerRecord<String, String> message) throws IOException, InterruptedException {
+    var response = get(JSON.readTree(message.value()).get("log").asText());
+    if (response.statusCode() == 410) {
+      return current(message);
+    }
+    JsonNode event = bodyOf(response).at("/events/0");
+    return event.path("id").asText().equals(header(message, "ce_id")) ? event.at("/data/after").toString() : null;
+  }
+
+  /** The current content of the record; null if it is deleted, or if its integration was erased. */
+  private static String current(ConsumerRecord<String, String> message) throws IOException, InterruptedException {
+    var path = new StringBuilder("/v1/records?integration=").append(encoded(header(message, "ce_integration")));
+    path.append("&model=").append(encoded(header(message, "ce_model")));
+    path.append("&id=").append(encoded(header(message, "ce_subject")));
+    var response = get(path.toString());
+    if (response.statusCode() == 404) {
+      return null;
+    }
+    JsonNode content = bodyOf(response).at("/records/0/after");
+    return content.isMissingNode() ? null : content.toString();
+  }
+
+  private static String encoded(String text) {
+    return URLEncoder.encode(text, StandardCharsets.UTF_8);
   }
 
   private static void apply(PreparedStatement statement, ConsumerRecord<String, String> message)
       throws SQLException, IOException, InterruptedException {
     String content = message.value();
     if ("true".equals(header(message, "ce_stub"))) {
-      content = fetch(content, header(message, "ce_id"));
+      content = fetch(message);
     }
     statement.setString(1, header(message, "ce_integration"));
     statement.setString(2, header(message, "ce_model"));

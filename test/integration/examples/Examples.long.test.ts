@@ -219,9 +219,10 @@ for (const [language, { build, missing: noTools }] of Object.entries(toolchains)
               const { brokers } = yield* Broker.Broker
               const template = `examples-${randomUUID()}.{model}`
               // too small for an application: its messages are stubs
-              for (const name of ["ats.application", "ats.application.state"]) {
-                yield* Topics.create(template.replace("{model}", name), 2, { "max.message.bytes": "2000" })
-              }
+              const small = { "max.message.bytes": "2000" }
+              yield* Topics.create(template.replace("{model}", "ats.application"), 2, small)
+              const compacted = { ...small, "cleanup.policy": "compact" }
+              yield* Topics.create(template.replace("{model}", "ats.application.state"), 2, compacted)
               yield* Effect.promise(async () => {
                 const example = await build()
                 await inDirectory((directory, start) => exercise(directory, start, template, brokers, example))

@@ -125,7 +125,8 @@ const withPositions = (
   return batches.map((batch) => ({ ...batch, positions: sent.get(batch.topic)?.[batch.partition] ?? [] }))
 }
 
-const received = ({ headers, key, value }: kafkajs.KafkaMessage): ReceivedMessage => ({
+const received = (partition: number, { headers, key, value }: kafkajs.KafkaMessage): ReceivedMessage => ({
+  partition,
   key: key?.toString(),
   value: value?.toString(),
   header: (name) => headers?.[name]?.toString()
@@ -220,7 +221,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
             })
             const eachBatch = async ({ batch }: kafkajs.EachBatchPayload) => {
               if (remaining.size === 0 || Exit.isFailure(outcome)) return
-              outcome = await run(use(batch.messages.map(received)))
+              outcome = await run(use(batch.messages.map((message) => received(batch.partition, message))))
               if (Exit.isFailure(outcome)) end(resolve)
             }
             consumer.connect()

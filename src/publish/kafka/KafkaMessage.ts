@@ -37,6 +37,7 @@ export type KafkaMessage = Omit<PlacedMessage, "partition"> & {
 }
 
 export interface ReceivedMessage {
+  readonly partition: number
   readonly key: string | undefined
   readonly value: string | undefined
   readonly header: (name: string) => string | undefined
@@ -242,12 +243,27 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
   }
 }
 
-/** The message without a value that removes a record from a state topic. It is used for records whose removal causes no event. */
-export const stateRemoval = (identity: LogIdentity, topic: string, record: RecordKey, now: number): KafkaMessage => ({
+/**
+ * The message without a value that removes a record from a state topic. It is used for records whose removal causes no event. `moved`: the
+ * message in the partition that the record's key had before. The removal from there has the version of this message, so that a reader that
+ * keeps the greater version ignores it.
+ */
+export const stateRemoval = (
+  identity: LogIdentity,
+  topic: string,
+  record: RecordKey,
+  now: number,
+  moved: ReceivedMessage | null = null
+): KafkaMessage => ({
   topic,
   key: partitionKey(record),
   value: null,
-  headers: Headers.fixed(headersOf<string>(removalAttributesOf(identity, record, now)))
+  headers: Headers.fixed({
+    ...headersOf<string>(removalAttributesOf(identity, record, now)),
+    ...moved === null
+      ? {}
+      : Object.fromEntries(["ce_generation", "ce_recordversion"].map((name) => [name, moved.header(name) ?? "0"]))
+  })
 })
 
 /** The record of a message in a state topic, as a list; empty if the record was deleted, or if another program wrote the message. */

@@ -33,6 +33,8 @@ export interface KafkaSession {
   readonly topics: Map<string, TopicInfo>
   /** The checkpoint of each topic for this store and generation, as saved at the broker. */
   readonly checkpoints: Map<string, Control.TopicCheckpoint>
+  /** The number of partitions over which a topic's keys are spread. */
+  readonly usedPartitions: (topic: string) => number
   /** Largest batch that a topic accepts, bytes. */
   readonly limitOf: (topic: string) => number
   /** Creates missing topics, and saves the checkpoint of each new topic at the broker before anything is sent to it. */
@@ -183,7 +185,16 @@ export const make = Effect.fnUntraced(function*(client: KafkaClient, template: s
       return places
     })
 
-    return { topics, checkpoints, limitOf, ensure, requireIntact, send, sendEvents } satisfies KafkaSession
+    return {
+      topics,
+      checkpoints,
+      usedPartitions,
+      limitOf,
+      ensure,
+      requireIntact,
+      send,
+      sendEvents
+    } satisfies KafkaSession
   })
 
   return {

@@ -21,7 +21,7 @@ import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
-import type { LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
+import { type LogEntry, type LogIdentity, partitionKey } from "../../domain/ChangeEvent.ts"
 import { streamName } from "../../domain/Model.ts"
 import type { EventPlaces } from "../../store/State.ts"
 import {
@@ -35,10 +35,12 @@ import {
   type SinkInspection
 } from "../Sink.ts"
 import * as Control from "./ControlTopic.ts"
+import { partitionOf } from "./driver/Partitions.ts"
 import { make as makeClient } from "./KafkaClient.ts"
 import type { KafkaConnection } from "./KafkaConnection.ts"
 import {
   findTemplateError,
+  type KafkaMessage,
   makeEncoder,
   progressMessage,
   progressTopicOf,
@@ -161,8 +163,9 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
   )
 
   /**
-   * Reads the state topics, and publishes a removal for each record there that `lacking` selects. Memory use is bounded by what a broker
-   * returns at once: 1 MiB per partition.
+   * Reads the state topics, and publishes a removal for each record there that `lacking` selects. If partitions were added, the new
+   * generation uses them: a record is also removed from the partition that its key had before, because later messages of the record no
+   * longer replace it there. Memory use is bounded by what a broker returns at once: 1 MiB per partition.
    */
   const reconcile: Sink["Service"]["reconcile"] = Effect.fnUntraced(function*(identity, streams, lacking) {
     if (options.state !== true) return
@@ -175,10 +178,19 @@ const make = Effect.fnUntraced(function*(options: KafkaOptions) {
         `rollcall-relay-${randomUUID()}`,
         (messages) =>
           Effect.gen(function*() {
-            const removed = yield* lacking(messages.flatMap(recordOf))
+            const lacked = new Set((yield* lacking(messages.flatMap(recordOf))).map(partitionKey))
             const now = yield* Clock.currentTimeMillis
-            const removals = removed.map((record) => stateRemoval(identity, topic, record, now))
-            yield* session.sendEvents(removals, new Map())
+            const removals = new Map<string, KafkaMessage>()
+            for (const message of messages) {
+              for (const record of recordOf(message)) {
+                const key = partitionKey(record)
+                const moved = !lacked.has(key)
+                if (moved && partitionOf(key, session.usedPartitions(topic)) === message.partition) continue
+                const removal = stateRemoval(identity, topic, record, now, moved ? message : null)
+                removals.set(key, { ...removal, partition: message.partition })
+              }
+            }
+            yield* session.sendEvents([...removals.values()], new Map())
           })
       )
     }

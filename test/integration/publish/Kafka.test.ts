@@ -11,6 +11,7 @@ import * as Redacted from "effect/Redacted"
 import kafkajs from "kafkajs"
 import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../../src/domain/ChangeEvent.ts"
+import { partitionOf } from "../../../src/publish/kafka/driver/Partitions.ts"
 import { controlTopicOf, progressTopicOf, stateTopicOf, topicOf } from "../../../src/publish/kafka/KafkaMessage.ts"
 import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { eventSchemaDocumentOf } from "../../../src/publish/SchemaDocuments.ts"
@@ -177,6 +178,37 @@ describeWithDrivers("Kafka", missing, Broker.layer, (it) => {
         ce_generation: "2",
         ce_recordversion: "0"
       })
+    }))
+
+  it.effect("after partitions were added, an adoption leaves no record in the partition that its key had before (K2, X14)", () =>
+    Effect.gen(function*() {
+      const { identity, topic } = fresh()
+      const { brokers } = yield* Broker.Broker
+      const sink = yield* sinkOf({ topic, state: true, partitions: 2 })
+      yield* sink.open(identity)
+      const records = Array.from(
+        { length: 20 },
+        (_, index) => entry({ position: index + 1, id: `r${index}`, version: 1, kind: "created", after: "{}" })
+      )
+      yield* sink.publish(identity, records)
+      const name = stateTopicOf(topic, stream)
+      yield* Topics.admin((admin) => admin.createPartitions({ topicPartitions: [{ topic: name, count: 5 }] }))
+
+      const adopted = { ...identity, generation: 2 }
+      yield* sink.open(adopted)
+      yield* sink.reconcile(adopted, [stream], (some) => Effect.succeed(some.filter(({ id }) => id.endsWith("7"))))
+      const kept = records.slice(0, 7).map((record) => ({ ...record, generation: 2 }))
+      yield* sink.publish(adopted, kept)
+
+      const places = new Map<string, Kcat.Message>()
+      for (const message of yield* Kcat.read(brokers, name)) places.set(`${message.partition} ${message.key}`, message)
+      for (const { headers, key, partition, payload } of places.values()) {
+        if (payload !== null) assert.strictEqual(partition, partitionOf(key, 5), key)
+        else assert.strictEqual(headers.ce_generation, key.endsWith("7") ? "2" : "1", key)
+      }
+      const live = [...places.values()].filter(({ payload }) => payload !== null).map(({ key }) => key)
+      for (const { id } of kept) assert.include(live, `greenhouse:acme/ats.tag/${id}`)
+      assert.isFalse(live.some((key) => key.endsWith("7")))
     }))
 
   it.effect("records of configured streams that the store does not know yet are removed from the state topic (X14)", () =>

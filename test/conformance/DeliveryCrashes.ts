@@ -59,6 +59,18 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     )
 
     test(
+      "a delivery that blocked the process counts a crash in a shard that the process takes again, also if it is released (L21)",
+      Effect.gen(function*() {
+        const { claim, deliveries, owners } = yield* setup(["a", "b", "c"])
+        const ids = (yield* claim).map(({ id }) => id)
+        const [a = 0, b = 0] = ids
+        yield* deliveries.settleAndClaim(owners, [{ _tag: "Released", deliveries: [a] }], [])
+        yield* deliveries.takeShards(owners, owners, [a, b])
+        assert.deepStrictEqual(crashesOf(yield* claim), ["a1", "b1", "c0"])
+      })
+    )
+
+    test(
       "while a delivery is suspect, only as many are claimed as can start at once (L21)",
       Effect.gen(function*() {
         const { claim, deliveries, open, owner, owners, settle, want } = yield* setup(["a", "b", "c"])

@@ -228,10 +228,8 @@ const make = Effect.fnUntraced(function*(
       return owner === null ? [] : [owner]
     })
     if (taken.length === 0) return
-    const lost = yield* deliveries.takeShards(
-      taken,
-      taken.filter(({ epoch, scope }) => lastEpochs.get(scope) === epoch - 1)
-    )
+    const continued = taken.filter(({ epoch, scope }) => lastEpochs.get(scope) === epoch - 1)
+    const lost = yield* deliveries.takeShards(taken, continued, worker.blockedBefore(continued))
     for (const owner of taken) {
       if (lost.includes(owner)) continue
       lastEpochs.set(owner.scope, owner.epoch)

@@ -8,9 +8,17 @@ import { acme, make, type Rig, unavailable } from "../../../test/support/deliver
 import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
 import { deliveryScopeOf, deliveryScopes, dispatchScope, shardOf } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
+import { isolateAfterCrashes } from "../../store/Deliveries.ts"
 
 const trigger = "ats.application.created"
 const other = "lever:beta"
+/** Uses this much processor time without yielding, in ms. */
+const compute = (millis: number) => {
+  const end = process.threadCpuUsage().user + millis * 1_000
+  // each reading is a system call, whose own time does not count: read seldom
+  while (process.threadCpuUsage().user < end) for (let step = 0; step < 1_000_000; step++);
+}
+
 const scopeOf = (integration: string) => deliveryScopeOf(shardOf(integration))
 
 /** Two processes: the first one creates all deliveries, and each runs those of one integration. `before`: while the first is alone. */
@@ -227,6 +235,75 @@ describe("deliveries in two processes", () => {
       yield* passTime(61)
       yield* rig.empty
     }))
+
+  describe("a handler that computes without yielding", () => {
+    /** Afterwards the last attempts end, also if the test fails: the engine waits for them. */
+    const ending = <E, R>(body: Effect.Effect<void, E, R>) => Effect.ensuring(body, TestClock.adjust("2 minutes"))
+    const blockers = (ids: ReadonlyArray<string>) => {
+      const started: Array<string> = []
+      const plugin = Plugin.make("p").with({ from: "oldest" }).on(
+        trigger,
+        { timeout: "10 minutes" },
+        ({ recordId }) =>
+          Effect.gen(function*() {
+            started.push(recordId)
+            if (ids.includes(recordId)) compute(1_100)
+            yield* Effect.sleep("1 minute")
+          })
+      )
+      return { started, plugin }
+    }
+    /** The process loses its shard, which no other process takes, and takes it again. */
+    const loseAndRetake = Effect.fnUntraced(function*({ move, passTime }: Effect.Success<ReturnType<typeof pair>>) {
+      yield* move(acme, 3)
+      yield* passTime(3)
+      yield* move(acme, 1)
+      yield* passTime(2)
+    })
+
+    it.effect("and loses its shard each time becomes a dead letter after four attempts; others count no crash (L21)", () =>
+      ending(Effect.gen(function*() {
+        const { plugin, started } = blockers(["a1"])
+        const processes = yield* pair(plugin)
+        const { passTime, rig } = processes
+        yield* rig.append("a1")
+        yield* rig.append("a2")
+        for (let times = 1; times <= isolateAfterCrashes; times++) {
+          yield* passTime(1)
+          yield* loseAndRetake(processes)
+        }
+        // the other delivery runs to its end, then the suspect runs alone
+        yield* passTime(62)
+        assert.lengthOf(started.filter((id) => id === "a1"), isolateAfterCrashes + 1)
+        yield* loseAndRetake(processes)
+        const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+        assert.deepStrictEqual(letters.map(({ event, failure }) => [event?.id, failure.reason]), [
+          ["a1", "ProcessEnded"]
+        ])
+        yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.dead === 1 && row.due + row.running === 0)
+      })))
+
+    it.effect("counts a crash also if its database is unavailable when the shard moves (L21, X10)", () =>
+      ending(Effect.gen(function*() {
+        const { plugin, started } = blockers(["a1"])
+        const processes = yield* pair(plugin)
+        const { move, passTime, rig } = processes
+        yield* rig.append("a1")
+        yield* passTime(1)
+        let isDown = false
+        rig.beforeClaim = () => isDown ? Effect.fail(unavailable) : Effect.void
+        for (let times = 0; times < isolateAfterCrashes + 2; times++) {
+          isDown = true
+          yield* move(acme, 3)
+          yield* passTime(3)
+          isDown = false
+          yield* move(acme, 1)
+          yield* passTime(2)
+        }
+        assert.lengthOf(started, isolateAfterCrashes + 1)
+        yield* rig.dead(1)
+      })))
+  })
 
   describe("a shard that is lost and taken again while an attempt of its earlier term still runs", () => {
     /** The first attempt of `a1` ends 30 seconds after it started, even if it is interrupted; later ones take two minutes. */

@@ -18,6 +18,11 @@ export interface Watched {
   readonly handler: string
 }
 
+interface WatchedAttempt {
+  readonly label: Watched
+  readonly onBlocked: () => void
+}
+
 const beatMillis = 100
 /** Longer than a page of 250 records, a round of deliveries or a garbage collection takes, in ms. */
 const stallMillis = 1_000
@@ -91,24 +96,26 @@ export const make = Effect.gen(function*() {
   const usual = yield* Scheduler.Scheduler
   const reports = yield* Queue.sliding<Effect.Effect<void>>(16)
   const attempts = new Map<string, number>()
-  /** The handler that took the last step, and when. Only steps of handlers are recorded. */
-  let last: { readonly label: Watched; readonly at: number; readonly beat: number } | null = null
-  let suspect: Watched | null = null
+  /** The attempt that took the last step, and when. Only steps of handlers are recorded. */
+  let last: { readonly attempt: WatchedAttempt; readonly at: number; readonly beat: number } | null = null
+  let suspect: WatchedAttempt | null = null
   let beat = 0
   let computedAt = computed()
 
-  const stepOf = (label: Watched) => {
+  const stepOf = (attempt: WatchedAttempt) => {
     const at = performance.now()
     // no timer has run since, so the last step blocked the process for that long
-    if (last !== null && last.beat === beat && at - last.at > stallMillis) suspect = last.label
-    last = { label, at, beat }
+    if (last !== null && last.beat === beat && at - last.at > stallMillis) suspect = last.attempt
+    last = { attempt, at, beat }
   }
 
-  const watched = (label: Watched) => {
+  /** `onBlocked` runs if the attempt blocks the process. */
+  const watched = (label: Watched, onBlocked: () => void = () => {}) => {
+    const own: WatchedAttempt = { label, onBlocked }
     const scheduler: Scheduler.Scheduler = {
       executionMode: usual.executionMode,
       shouldYield: (fiber) => {
-        stepOf(label)
+        stepOf(own)
         return usual.shouldYield(fiber)
       },
       makeDispatcher: () => usual.makeDispatcher()
@@ -124,8 +131,11 @@ export const make = Effect.gen(function*() {
   const checkStall = () => {
     const now = computed()
     const millis = now - computedAt
-    const culprit = suspect ?? (last !== null && last.beat === beat ? last.label : null)
-    if (millis > stallMillis && culprit !== null) Queue.offerUnsafe(reports, report({ ...culprit, millis }))
+    const culprit = suspect ?? (last !== null && last.beat === beat ? last.attempt : null)
+    if (millis > stallMillis && culprit !== null) {
+      Queue.offerUnsafe(reports, report({ ...culprit.label, millis }))
+      culprit.onBlocked()
+    }
     suspect = null
     beat++
     computedAt = now

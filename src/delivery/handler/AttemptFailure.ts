@@ -86,7 +86,7 @@ export const failureOf = (
 export const processEndedFailure = (times: number, at: number): Failure =>
   failure(
     "ProcessEnded",
-    `the process ended ${times} times while this delivery ran, the last time with no other delivery running`,
+    `the process ended or was blocked ${times} times while this delivery ran, the last time with no other delivery running`,
     at
   )
 

@@ -289,13 +289,18 @@ export const make = (
   // ---- attempting
 
   const takeShards: Deliveries["Service"]["takeShards"] = Effect.fnUntraced(
-    function*(owners, continued = []) {
+    function*(owners, continued = [], blocking = []) {
       const lost = yield* replaced(owners)
       const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
       if (shards.length > 0) {
         const crash = continued.length === 0
           ? sql.literal("1")
           : sql`CASE WHEN shard IN ${sql.in(shardsOf(continued))} THEN 0 ELSE 1 END`
+        for (const some of Arr.chunksOf(blocking, rowsPerStatement)) {
+          yield* sql`
+            UPDATE deliveries SET state = 'due', crashes = crashes + 1
+            WHERE id ${among(sql, some)} AND state IN ('due', 'running') AND shard IN ${sql.in(shards)}`
+        }
         yield* sql`
           UPDATE deliveries SET state = 'due', crashes = crashes + ${crash}
           WHERE state = 'running' AND shard IN ${sql.in(shards)}`

@@ -4,7 +4,9 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Reactivity from "effect/reactivity/Reactivity"
+import * as References from "effect/References"
 import * as Semaphore from "effect/Semaphore"
 import * as SqlClient from "effect/sql/SqlClient"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
@@ -14,6 +16,7 @@ import { captureScopes, dispatchScope } from "../domain/Shard.ts"
 import * as SqlConnection from "../store/sql/Connection.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { misconfigured, StoreError, Unavailable } from "../store/Store.ts"
+import { StoreFault } from "../store/StoreFault.ts"
 import * as ClusterPlacement from "./ClusterPlacement.ts"
 import { Placement, PlacementEngine } from "./Placement.ts"
 
@@ -119,6 +122,39 @@ describe("the placement", () => {
       yield* TestClock.adjust("3 seconds")
       assert.strictEqual(placed.length, captureScopes.length + 1)
     }))
+
+  it.effect("logs each cause of a refusal once, however long it lasts, and when it has joined", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make(({ fiber, message }) => {
+      const { why } = fiber.getRef(References.CurrentLogAnnotations)
+      lines.push([message, ...why === undefined ? [] : [why]].flat().join(": "))
+    })
+    return Effect.gen(function*() {
+      const reachable = yield* database()
+      let cause: StoreError | null = unavailable
+      yield* join(
+        "one",
+        Layer.unwrap(
+          Effect.sync(() => cause === null ? reachable : Layer.effect(SqlClient.SqlClient, Effect.fail(cause)))
+        )
+      )
+      yield* TestClock.adjust("2 minutes")
+      assert.lengthOf(lines, 1)
+      const [before = ""] = lines
+      cause = new StoreError({
+        reason: new Unavailable({ operation: "open", cause: new StoreFault("denied", "here") })
+      })
+      yield* TestClock.adjust("2 minutes")
+      cause = unavailable
+      yield* TestClock.adjust("2 minutes")
+      assert.lengthOf(lines, 2)
+      assert.strictEqual(new Set(lines).size, 2)
+      cause = null
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(lines.slice(2), ["joined the fleet"])
+      assert.include(before, "joining the fleet failed")
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
 
   it.effect("ends with the reason if the database can never be the store", () =>
     Effect.gen(function*() {

@@ -85,6 +85,14 @@ const databaseErrorOf = (defect: unknown): SqlError | null =>
     ? databaseErrorOf(defect.cause)
     : null
 
+const logOnce = (error: { readonly message: string }, logged: Set<string>) =>
+  Effect.suspend(() => {
+    const why = faultOf(error)?.message ?? error.message
+    if (logged.has(why)) return Effect.void
+    logged.add(why)
+    return Effect.annotateLogs(Effect.logWarning("joining the fleet failed, trying again"), { why })
+  })
+
 /**
  * Joins the fleet and runs the singletons that are placed in this process until interrupted; then hands them over. `process` is unique in
  * the fleet. `client`: a client of the store's database with at least two connections, of which one is kept.
@@ -92,6 +100,13 @@ const databaseErrorOf = (defect: unknown): SqlError | null =>
 export const run = (
   process: string,
   client: Layer.Layer<SqlClient, StoreError>
+): Effect.Effect<never, StoreError, PlacementEngine> => Effect.suspend(() => joinWith(process, client, new Set()))
+
+/** `logged`: the causes of the refusals since the process was last part of the fleet. Each is logged once. */
+const joinWith = (
+  process: string,
+  client: Layer.Layer<SqlClient, StoreError>,
+  logged: Set<string>
 ): Effect.Effect<never, StoreError, PlacementEngine> =>
   Effect.gen(function*() {
     const engine = yield* PlacementEngine
@@ -105,6 +120,8 @@ export const run = (
       )
     })
     yield* Effect.forkScoped(Effect.delay(engine.joined.open, longestJoin))
+    if (logged.size > 0) yield* Effect.logInfo("joined the fleet")
+    logged.clear()
     return yield* Effect.never
   }).pipe(
     Effect.scoped,
@@ -116,10 +133,9 @@ export const run = (
     Effect.catch((error) =>
       error._tag === "StoreError" && !error.reason.retryable
         ? Effect.fail(error)
-        : Effect.logWarning("joining the fleet failed, trying again").pipe(
-          Effect.annotateLogs({ why: faultOf(error)?.message ?? error.message }),
+        : logOnce(error, logged).pipe(
           Effect.andThen(Effect.sleep(storePause)),
-          Effect.andThen(run(process, client))
+          Effect.andThen(joinWith(process, client, logged))
         )
     )
   )

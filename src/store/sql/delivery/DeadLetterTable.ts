@@ -65,7 +65,7 @@ const fromSwitch = (which: Switch) =>
 export const make = (
   sql: SqlClient,
   signals: Signals["Service"],
-  { insert, unblock }: Pick<DeliveryTable, "insert" | "unblock">
+  { insertWithIds, unblock }: Pick<DeliveryTable, "insertWithIds" | "unblock">
 ) => {
   const locks = Locks.make(sql)
 
@@ -223,7 +223,7 @@ export const make = (
       )).pipe(withRetry("discard"))
 
   const replay: Deliveries["Service"]["replay"] = (deliveries, action) =>
-    insert(deliveries).pipe(Effect.tap(record(action)), locks.deliveries, withRetry("replay"))
+    insertWithIds(deliveries).pipe(Effect.tap(record(action)), locks.deliveries, withRetry("replay"))
 
   // ---- switches
 

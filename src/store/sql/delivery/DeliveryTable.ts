@@ -102,8 +102,8 @@ export const make = (
       : deliveries.filter(({ subject }) => subject._tag === "Tick" || !emptied.has(subject.position))
   })
 
-  /** Inside a transaction: adds deliveries, in their order, and returns their ids. */
-  const insert = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
+  /** Inside a transaction: the rows of new deliveries, in the order in which they are added. */
+  const newRows = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
     const deliveries = yield* withoutEmptied(all)
     const { ahead, now } = yield* DatabaseTime.read(sql)
     const rows: Array<ReturnType<typeof fromDelivery>> = []
@@ -122,8 +122,20 @@ export const make = (
         if (blocking.includes(state)) blocked.add(delivery.orderingKey)
       }
     }
+    return rows
+  })
+
+  /** Inside a transaction: adds deliveries, in their order. */
+  const insert = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    for (const some of Arr.chunksOf(yield* newRows(deliveries), rowsPerStatement)) {
+      yield* sql`INSERT INTO deliveries ${insertion(sql, some)}`
+    }
+  })
+
+  /** Like `insert`; returns the ids. */
+  const insertWithIds = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
     const ids: Array<number> = []
-    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+    for (const some of Arr.chunksOf(yield* newRows(deliveries), rowsPerStatement)) {
       const added = yield* sql<{ id: Integer }>`INSERT INTO deliveries ${insertion(sql, some)} RETURNING id`
       for (const { id } of added) ids.push(Number(id))
     }
@@ -358,7 +370,7 @@ export const make = (
     )
 
   return {
-    insert: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insert(deliveries)),
+    insertWithIds: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insertWithIds(deliveries)),
     unblock: (keys: ReadonlyArray<OrderingKey>) => toStoreError("unblock")(unblock(keys)),
     handlers: withRetry("handlers")(handlers),
     registerHandlers,

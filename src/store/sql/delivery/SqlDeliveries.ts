@@ -36,7 +36,7 @@ const make = Effect.gen(function*() {
   const { checked } = Checksum.make(cipher)
   const ownership = Fencing.make(sql)
   const log = EventTable.make(sql, cipher)
-  const { insert, unblock, ...table } = DeliveryTable.make(sql, ownership, log)
+  const { insertWithIds, unblock, ...table } = DeliveryTable.make(sql, ownership, log)
 
   const content: Deliveries["Service"]["content"] = ({ integration, model }, id) =>
     sql<Content>`
@@ -58,7 +58,7 @@ const make = Effect.gen(function*() {
     )
 
   const expectations = ExpectationTable.make(sql)
-  const deadLetters = DeadLetterTable.make(sql, yield* Signals, { insert, unblock })
+  const deadLetters = DeadLetterTable.make(sql, yield* Signals, { insertWithIds, unblock })
   return Deliveries.of({
     ...table,
     ...JournalTable.make(sql, cipher, ownership, expectations),

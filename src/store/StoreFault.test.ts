@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { ConnectionError, SqlError, UnknownError } from "effect/sql/SqlError"
+import { connectionsPerProcess } from "./postgres/Postgres.ts"
 import { ofConnection, ofSqlState, toSqlError } from "./postgres/PostgresFault.ts"
 import { toStoreError } from "./sql/SqlRetry.ts"
 import { ofResultCode } from "./sqlite/SqliteFault.ts"
@@ -82,6 +83,10 @@ describe("faults of a store", () => {
     assert.include(fault.message, `(${store}, C0DE)`)
     assert.isAbove(fault.hint.length, 10)
     assert.strictEqual(new Set(faultKinds.map((each) => traitsOf(each).description)).size, faultKinds.length)
+  })
+
+  it("a server without a free connection is reported with the number of connections that a process uses", () => {
+    assert.match(traitsOf("tooManyClients").remedy, new RegExp(`each process uses up to ${connectionsPerProcess}$`))
   })
 
   it.each([

@@ -75,7 +75,8 @@ const traitsByKind = {
   tooManyClients: {
     ...response,
     description: "the database server has no free connection",
-    remedy: "end other clients, or raise max_connections or the limit of the role or database; Rollcall uses up to 10"
+    remedy:
+      "end other clients, or raise max_connections or the limit of the role or database; each process uses up to 13"
   },
   login: {
     ...response,

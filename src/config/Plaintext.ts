@@ -17,4 +17,4 @@ export const parseAllowPlaintext = (list: ConfigValue): ReadonlySet<PlaintextCon
 
 /** The end of a hint: how to allow the connection although it is unencrypted. */
 export const orAllowPlaintext = (connection: PlaintextConnection): string =>
-  `if everyone who can read the network between may read this too, add ${connection} to ROLLCALL_ALLOW_PLAINTEXT`
+  `if you accept that others on the network can read this, add ${connection} to ROLLCALL_ALLOW_PLAINTEXT`

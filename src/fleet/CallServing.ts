@@ -100,7 +100,9 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
       Effect.flatMap(Effect.forEach((name) => Effect.ignore(claim(name)), { concurrency: claims, discard: true })),
       // `Health` logs outages; the next check tries again
       Effect.ignore,
-      Effect.catchDefect((defect) => Effect.logError("calls from other processes were not looked for", defect))
+      Effect.catchDefect((defect) =>
+        Effect.logError("could not look for commands from other processes; trying again", defect)
+      )
     )
     yield* isServing.await.pipe(
       Effect.andThen(check),
@@ -116,7 +118,9 @@ export const make: Effect.Effect<Pick<Calls["Service"], "isLocal" | "serve">, ne
       for (const id of ids) if (!wanted.has(id)) running.get(id)?.execution.interruptUnsafe()
     })
     yield* Effect.ignore(beat).pipe(
-      Effect.catchDefect((defect) => Effect.logError("calls from other processes have no heartbeat", defect)),
+      Effect.catchDefect((defect) =>
+        Effect.logError("could not report that commands from other processes are running; trying again", defect)
+      ),
       Effect.delay(beatInterval),
       Effect.forever,
       Effect.forkScoped

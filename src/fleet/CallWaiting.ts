@@ -106,7 +106,9 @@ export const make: Effect.Effect<Calls["Service"]["call"], never, CallQueue | Sc
   yield* isWaiting.await.pipe(
     Effect.andThen(Effect.sleep(lookInterval)),
     Effect.andThen(Effect.catch(look, giveUp)),
-    Effect.catchDefect((defect) => Effect.logError("calls to other processes were not looked after", defect)),
+    Effect.catchDefect((defect) =>
+      Effect.logError("could not look for replies of other processes; trying again", defect)
+    ),
     Effect.forever,
     Effect.forkScoped
   )

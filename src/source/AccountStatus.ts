@@ -27,7 +27,7 @@ export const make = (clients: ReadonlyMap<string, Client>): AccountStatus["Servi
       if (left === 0) continue
       const until = new Date(now + left).toISOString()
       remarks.push(
-        `account ${account} is rate limited until ${until}: the API requested a pause, and until then it sends no requests`
+        `account ${account} is rate limited until ${until}: the API requested a pause, so Rollcall sends no requests until then`
       )
     }
     return remarks.length === 0 ? null : remarks.join("; ")

@@ -94,7 +94,7 @@ describe("rate limits", () => {
       yield* TestClock.adjust("10 seconds")
       assert.strictEqual(
         yield* paused.remark,
-        "account eu is rate limited until 1970-01-01T00:01:30.000Z: the API requested a pause, and until then it sends no requests"
+        "account eu is rate limited until 1970-01-01T00:01:30.000Z: the API requested a pause, so Rollcall sends no requests until then"
       )
       yield* finished(fiber)
       assert.isNull(yield* paused.remark)

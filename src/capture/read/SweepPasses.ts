@@ -6,9 +6,9 @@
  * have happened.
  *
  * Invariants
- * 1. A backfill reads its list in passes. The last one is the first pass without a possible gap, the second pass that a single process read
- *    without a long pause, or the first pass from the fourth on that a single process read. The first complete poll that started after the
- *    last pass then completes the backfill, or the second one if the first may have skipped records too   (P9, W6)
+ * 1. A backfill reads its list in passes, until one of these is read: a pass without a possible gap; the second pass that one process read
+ *    alone and without a long pause; the fourth or a later pass that one process read alone. The first complete poll that started after
+ *    this last pass completes the backfill, or the second poll if the first may have skipped records too   (P9, W6)
  * 2. If the confirmation of missing records (`Absence.ts`) finds more records than the pass contained, the pass is repeated, up to the
  *    fourth pass
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause

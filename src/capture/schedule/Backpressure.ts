@@ -16,7 +16,7 @@ export interface Backpressure {
 /** Why reading is paused, as text; null while streams are read. `behind`: how many events the reader is behind. */
 export const describePause = (behind: number, { limit }: Pick<Limit, "limit">): string | null =>
   behind > limit
-    ? `reading is paused, because ${behind} events are not published yet; it continues at ${limit}`
+    ? `reading is paused, because ${behind} events are not published yet; it continues when at most ${limit} are left`
     : null
 
 export const make = (store: Store["Service"], options: Limit | null): Backpressure => {

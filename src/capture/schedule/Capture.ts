@@ -108,9 +108,9 @@ export class Capture extends Context.Service<
 
 const approvedPage = 100
 /**
- * A process that was frozen while its shards moved is fenced first, and releases them soon afterwards. If it does not release a shard within
- * this time, the shard has not moved, and the other process was wrong to take it: that process had been frozen just before, or it is not
- * part of the fleet.
+ * A process that was frozen while its shards moved is fenced first, and releases them soon afterwards. A shard that it does not release
+ * within this time has not moved. Then the other process took it by mistake: that process had just been frozen itself, or it is not part of
+ * the fleet.
  */
 const releasePatience = "10 seconds"
 

@@ -416,7 +416,7 @@ describe("Integrations", () => {
         Effect.provide(Logger.layer([logger])),
         Effect.provideService(References.MinimumLogLevel, "Warn")
       )
-      assert.deepStrictEqual(lines, ["Warn integration is not declared any longer and is not read"])
+      assert.deepStrictEqual(lines, ["Warn integration is no longer declared, so it is not read"])
       assert.deepInclude(yield* stateOf(acme.id), { state: "removed", declared: false })
       assert.isTrue((yield* streamOf(acme.id))?.retired)
       yield* second.add(acme)

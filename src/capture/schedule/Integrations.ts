@@ -255,7 +255,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const changed = taken.filter((integration) => !Equal.equals(before.get(integration.id), integration))
     yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
     for (const { id } of changed.filter(({ id }) => before.get(id)?.state === "active" && !read.has(id))) {
-      yield* Effect.annotateLogs(Effect.logWarning("integration is not declared any longer and is not read"), {
+      yield* Effect.annotateLogs(Effect.logWarning("integration is no longer declared, so it is not read"), {
         integration: id,
         hint: "its records are kept; if it should be read, declare it in the configuration of every process"
       })

@@ -6,8 +6,8 @@
  * 2. A store outage loses nothing: attempts that ended during the outage are settled when the store is available again
  *
  * Gotchas
- * - The engine takes ownership of a scope when the scope is placed here. An engine that was replaced must not take over again by a
- *   retry, only in a fleet, and then after a while: see `PlacedScopes`.
+ * - The engine takes ownership of a scope when the scope is placed here. An engine that was replaced must not take the scope again when it
+ *   retries. In a fleet it takes the scope again after a while: see `PlacedScopes`.
  * - On shutdown a running attempt gets the rest of its time-out. The next process delivers everything else. When a shard moves to another
  *   process, its attempts have less time: see `PlacedScopes`.
  */

@@ -2,9 +2,10 @@
  * The ownership scopes of deliveries that the placement has put into this process. The engine takes new ones together, in one transaction.
  *
  * Gotchas
- * - A process that was frozen just before it took a scope takes it when it resumes, even if the scope is now placed in another process, and a
- *   process that is not part of the fleet takes all scopes. So a scope that was lost although it is still placed here is taken again
- *   after `retakeAfterMillis`, if the processes have a common placement. Without one, they would take the scopes from each other forever.
+ * - Another process may take a scope that is placed here: a process that was frozen just before it took the scope and now resumes, or a
+ *   process that is not part of the fleet. So a scope that was lost although it is still placed here is taken again after
+ *   `retakeAfterMillis`. This is done only if the processes have a common placement: otherwise they would take the scopes from each other
+ *   forever.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"

@@ -61,8 +61,8 @@ const causeOf = ({ handler, plugin }: AttemptLabel, kind: UncaughtKind, error: u
     : Cause.die(new Uncaught(`plugin ${plugin}, handler ${handler}: ${how[kind]}`, { cause: error }))
 
 /**
- * Runs the effect so that its uncaught errors are traced back to it. The first of them becomes its failure: the effect is
- * interrupted once `writesDone` returns: when every write that the attempt has sent has its response.
+ * Runs the effect so that its uncaught errors are traced back to it. The first of them becomes its failure. Before the effect is
+ * interrupted, `writesDone` waits until every write that the attempt has sent has its response.
  */
 export const containUncaught =
   (label: AttemptLabel, writesDone: Effect.Effect<void> = Effect.void) =>

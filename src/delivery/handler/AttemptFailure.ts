@@ -27,7 +27,7 @@ const engineMessages = [
   /^Cannot convert undefined or null to object$/
 ]
 
-/** The error was made in a function of the engine, which names an argument by its value: `Object.groupBy(rows, name)`. */
+/** True if a function of the engine threw the error, because its message then quotes the value of an argument: `Object.groupBy(rows, name)`. */
 const namesArgument = ({ message, stack }: Error): boolean =>
   /^[^\n]* is not a function/.test(message) &&
   typeof stack === "string" && /^[^\n]*\n +at [^\n]*\(<anonymous>\)(?:\n|$)/.test(stack)

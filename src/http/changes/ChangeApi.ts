@@ -63,7 +63,7 @@ export const ChangePath = Schema.Struct({
       published_at: Schema.String
     })).annotate({
       description:
-        "Where it is; null if it is not published yet, or if that was not recorded: an earlier version published it, the broker did " +
+        "Where the event is; null if it is not published yet, or if its place is unknown: an earlier version published it, the broker did " +
         "not return an offset, or it was published longer ago than the retention of the log"
     })
   })).annotate({ description: "null without Kafka" }),

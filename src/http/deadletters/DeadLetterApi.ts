@@ -201,7 +201,7 @@ export type PlanView = typeof PlanView.Type
 export const RedriveView = Schema.Struct({
   count: Schema.Number,
   ranges: IdRanges.annotate({
-    description: "Ids of the deliveries that are tried again; `POST /v1/deadletters/progress` tells how far they are"
+    description: "Ids of the deliveries that are tried again; `POST /v1/deadletters/progress` shows how far they are"
   }),
   from: Schema.String,
   to: Schema.String
@@ -209,8 +209,8 @@ export const RedriveView = Schema.Struct({
 export type RedriveView = typeof RedriveView.Type
 export const ProgressView = Schema.Struct({
   done: Schema.Number.annotate({ description: "Settled: their handlers are done with them" }),
-  open: Schema.Number.annotate({ description: "They wait for their time, or for an earlier delivery, or run" }),
-  dead: Schema.Number.annotate({ description: "Dead letters, for a redrive: again" })
+  open: Schema.Number.annotate({ description: "They run, or wait for their time or for an earlier delivery" }),
+  dead: Schema.Number.annotate({ description: "Dead letters; after a redrive, those that failed again" })
 })
 export type ProgressView = typeof ProgressView.Type
 export const DiscardView = Schema.Struct({ count: Schema.Number })

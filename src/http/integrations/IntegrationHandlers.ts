@@ -37,7 +37,8 @@ const notJson: Fault = {
 
 const viewOf = Effect.fnUntraced(function*(integration: IntegrationState) {
   const [view] = integrationView(integration, (yield* overview).streams)
-  return view ?? (yield* Effect.die(new Error(`${integration.id} was erased by the request that should return it`)))
+  return view ??
+    (yield* Effect.die(new Error(`the response cannot show ${integration.id}, because the request has erased it`)))
 })
 
 const add = (check: IntegrationValidator) =>

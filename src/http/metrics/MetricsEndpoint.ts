@@ -54,7 +54,8 @@ const dead = gauge("rollcall_dead_letters", {
   description: "Deliveries that failed for good and wait for an operator"
 })
 const circuitOpen = gauge("rollcall_handler_circuit_open", {
-  description: "1 while a handler that failed for several records in a row is only probed"
+  description:
+    "1 while the circuit of a handler is open: it failed for several records in a row, so one delivery at a time is tried"
 })
 const pluginIntegrations = gauge("rollcall_plugin_integrations", {
   description: "Integrations of a plugin by state: on, off, unconfigured, removed"

@@ -11,7 +11,7 @@ import { StoreUnavailable } from "../Problem.ts"
 import { Instant, Model, Time } from "../Schemas.ts"
 
 const Matter = Schema.Struct({
-  id: Schema.String.annotate({ description: "The same for the same matter, as long as it lasts" }),
+  id: Schema.String.annotate({ description: "Identifies the matter for as long as it lasts" }),
   kind: Schema.Literals([
     "store",
     "process",
@@ -35,11 +35,11 @@ const Matter = Schema.Struct({
   since: Instant,
   integrations: Schema.Array(Schema.String).annotate({ description: "The first few that are affected, by name" }),
   integration_count: Schema.Number.annotate({
-    description: "How many integrations are affected; 0 = it is not about any"
+    description: "How many integrations are affected; 0 if the matter does not concern integrations"
   }),
   stream_count: Schema.Number,
   action: Schema.String.annotate({ description: "What to do next, as the label of a link" }),
-  link: Schema.String.annotate({ description: "The page of the console where it can be done" })
+  link: Schema.String.annotate({ description: "The page of the console on which this can be done" })
 })
 export type Matter = typeof Matter.Type
 
@@ -54,7 +54,7 @@ const Step = Schema.Struct({
     description:
       "Streams beyond their target; changes that are not published; events that are not in Kafka; deliveries that are not settled"
   }),
-  oldest_at: Instant.annotate({ description: "Since when the oldest of them waits" }),
+  oldest_at: Instant.annotate({ description: "The time since which the oldest of them waits" }),
   remark: Schema.NullOr(Schema.String)
 })
 export type Step = typeof Step.Type

@@ -11,11 +11,12 @@ import type { streamOrders, StreamRow, streamStates } from "./OverviewApi.ts"
 
 /** How many intervals of its polls a stream may be behind. */
 const intervalsBehind = 3
+/** In seconds. */
 const leastTarget = 120
 /** Polls that return the whole list run less often (see `NextStep`). */
 const unfilteredFactor = 10
 
-/** Seconds. `interval`: between two polls, s. */
+/** The freshness, in seconds, above which a stream is late. `interval`: the time between two polls, in seconds. */
 export const targetOf = ({ polls_return }: Pick<StreamView, "polls_return">, interval: number): number =>
   Math.max(leastTarget, intervalsBehind * interval * (polls_return === "everything" ? unfilteredFactor : 1))
 

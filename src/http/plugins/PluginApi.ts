@@ -76,7 +76,7 @@ export const ReplayView = Schema.Struct({
   /** Number of deliveries that were made or, in a dry run, would be made. */
   deliveries: Schema.Number,
   ranges: IdRanges.annotate({
-    description: "Ids of the deliveries that were made; `POST /v1/deadletters/progress` tells how far they are"
+    description: "Ids of the deliveries that were made; `POST /v1/deadletters/progress` shows how far they are"
   }),
   from: Schema.String,
   to: Schema.String,

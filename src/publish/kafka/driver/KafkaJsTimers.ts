@@ -1,7 +1,7 @@
 /**
- * Corrects a timer of kafkajs, when this module is imported. After each response, a connection looks for requests that wait, and sets a
- * timer for the next look, whose duration is negative: so an idle connection looks nearly a thousand times a second. With this
- * correction the timer is set only while a request waits.
+ * Corrects a timer of kafkajs, when this module is imported. After each response, a connection of kafkajs looks for requests that wait, and
+ * sets a timer for its next look. The duration of that timer is negative, so an idle connection looks nearly a thousand times a second.
+ * With this correction the timer is set only while a request waits.
  *
  * Gotchas
  * - The class is internal. A test fails if it is different in a new version.

@@ -30,7 +30,7 @@ const putLength = (target: Target, length: number): void => {
   target.bytes[target.at++] = rest
 }
 
-/** Runs `put`, and writes the number of bytes that it wrote before them. `likely`: about how many bytes that will be. */
+/** Runs `put`, and writes the number of its bytes in front of them. `likely`: about how many bytes that will be. */
 const putSized = (target: Target, likely: number, put: () => void): void => {
   const start = target.at
   const reserved = prefixBytes(likely)

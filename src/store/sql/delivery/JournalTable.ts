@@ -93,9 +93,9 @@ export const make = (
   })
 
   /**
-   * Counts one more write in the hour; false if the hour's budget is used up. A write by a clock that is behind, of another process or
-   * after it was set back, counts in the hour that has already begun: otherwise each change between the hours would begin the budget
-   * again   (W4).
+   * Counts one more write in the hour; false if the hour's budget is used up. A clock may be behind, because it was set back or belongs to
+   * another process. Its writes count in the later hour, which has already begun: otherwise each change between the two hours would start
+   * the budget again   (W4).
    */
   const spend = Effect.fnUntraced(
     function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, hour: number) {

@@ -70,7 +70,7 @@ export interface HandlerOptions {
   readonly as?: string
   /** Time limit of one attempt; 30 seconds by default. */
   readonly timeout?: DurationInput
-  /** Attempts that run at the same time; 4 by default. Attempts for one record always run one after another. */
+  /** Attempts that run at the same time, in all processes together; 4 by default. Attempts for one record run one after another. */
   readonly concurrency?: number
   /** Failed attempts after which the delivery becomes a dead letter; 8 by default. */
   readonly attempts?: number

@@ -2,8 +2,8 @@
  * A short row for each stream: its state in one word, and its freshness against its target. Filters and sorts the rows.
  *
  * Invariants
- * 1. A stream that is read and falls behind is `late`, whatever the reason: no state hides a freshness beyond the target, except the
- *    states that say why it is not read, and a backfill
+ * 1. A stream whose freshness exceeds its target is `late`, whatever the reason, unless its state already says why: `blocked`, `paused`,
+ *    `failing` or `backfilling`
  */
 import type { IntegrationView } from "../Api.ts"
 import type { StreamView } from "../streams/StreamApi.ts"

@@ -13,11 +13,11 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
+import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import { CurrentActor } from "../store/Actor.ts"
 import { CallQueue } from "../store/CallQueue.ts"
 import * as SqlDeliveries from "../store/sql/delivery/SqlDeliveries.ts"
 import { Health } from "../store/sql/Health.ts"
-import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Damaged, Store, StoreError, Unavailable } from "../store/Store.ts"
 import { StoreFault } from "../store/StoreFault.ts"
 import { CallError, Calls, type Handler, handler, method } from "./Calls.ts"
@@ -43,7 +43,7 @@ const gone = new StoreError({
 
 /** One database. Each `process` is one more process that has it open. */
 const setup = Effect.gen(function*() {
-  const database = yield* Layer.build(Sqlite.client({ file: ":memory:" }))
+  const database = yield* Layer.build(MemoryStore.client())
   const client = Context.pick(SqlClient, Health)(database)
   const sql = Context.get(client, SqlClient)
 

@@ -7,12 +7,12 @@ import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
 import { created, skills, stateOf, tags } from "../../test/conformance/StoreSamples.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
+import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import { executeCommand } from "../capture/schedule/StreamCommands.ts"
 import type { Stream } from "../capture/Stream.ts"
 import { parsePosition } from "../domain/ChangeEvent.ts"
 import * as Guard from "../domain/Guard.ts"
 import * as Processing from "../domain/Processing.ts"
-import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import type { StreamState } from "../store/State.ts"
 import { Store } from "../store/Store.ts"
 import { progressMessage } from "./kafka/KafkaMessage.ts"
@@ -60,7 +60,7 @@ const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
   return { reports, relay: yield* Effect.provide(Relay, context) }
 })
 
-const store = Sqlite.layer({ file: ":memory:" })
+const store = MemoryStore.layer()
 const seconds = (count: number) => Effect.repeat(TestClock.adjust("1 second"), { times: count - 1 })
 const brief = (report: StreamProgress) => `${report.model} ${report.completeTo} at ${report.position}`
 

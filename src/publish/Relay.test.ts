@@ -14,9 +14,9 @@ import * as TestClock from "effect/testing/TestClock"
 import { entries } from "../../test/integration/publish/Entries.ts"
 import { append } from "../../test/integration/publish/Log.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
+import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import { chainOf, genesis, type LogEntry, partitionKey } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
-import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import { Relay, type RelayStatus } from "./Relay.ts"
 import * as Retention from "./Retention.ts"
@@ -42,7 +42,7 @@ const ids = (broker: MemorySink.MemoryBroker) => broker.events.map((event) => ev
 const expected = (first: number, last: number, mark = "event") =>
   Array.from({ length: last - first + 1 }, (_, index) => `${mark}-${first + index}`)
 
-const store = Sqlite.layer({ file: ":memory:" })
+const store = MemoryStore.layer()
 /** Runs the effect and advances virtual time, second by second, until the effect ends. */
 const whileTimePasses = Effect.fnUntraced(function*<A, E>(effect: Effect.Effect<A, E>) {
   const fiber = yield* Effect.forkChild(effect)
@@ -478,7 +478,7 @@ describe("Relay", () => {
         saveReaderPosition: (...args) => now(({ saveReaderPosition }) => saveReaderPosition(...args))
       }
       const replaceWith = Effect.fnUntraced(function*(fill: Effect.Effect<void, StoreError, Store>) {
-        const other = Context.get(yield* Layer.build(Layer.fresh(Sqlite.layer({ file: ":memory:" }))), Store)
+        const other = Context.get(yield* Layer.build(Layer.fresh(MemoryStore.layer())), Store)
         yield* Effect.provideService(fill, Store, other)
         // The copy has the same owner.
         yield* other.takeOwnership("relay")
@@ -549,7 +549,7 @@ describe("Relay", () => {
           assert.isTrue(isRead)
           assert.deepStrictEqual(ids(broker), published)
           assert.isNull((yield* relay.status).reason)
-        }).pipe(Effect.provide(Layer.fresh(Layer.orDie(Sqlite.layer({ file: ":memory:" })))))
+        }).pipe(Effect.provide(Layer.fresh(Layer.orDie(MemoryStore.layer()))))
     )
 
     it.effect("continues automatically with a copy that has the same events", () =>

@@ -2,6 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
+import * as MemoryStore from "../support/store/MemoryStore.ts"
 import { callSuite } from "./CallQueue.ts"
 import { processSuite } from "./Processes.ts"
 import { requestLeaseSuite } from "./RequestLeases.ts"
@@ -11,8 +12,8 @@ import { expectationSuite } from "./StoreExpectations.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
 import { encrypted, file, suites } from "./StoreSuites.ts"
 
-suites("SQLite in memory", Sqlite.layer({ file: ":memory:" }))
-suites("SQLite in memory, encrypted", Layer.provide(Sqlite.layer({ file: ":memory:" }), encrypted))
+suites("SQLite in memory", MemoryStore.layer())
+suites("SQLite in memory, encrypted", Layer.provide(MemoryStore.layer(), encrypted))
 expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
 processSuite("SQLite file", Effect.map(file, Sqlite.client))
 sessionSuite("SQLite file", Effect.map(file, Sqlite.client))

@@ -8,9 +8,9 @@ import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import type { IncrementalModel } from "../../api/Lists.ts"
 import type { PageRequest } from "../../source/Source.ts"
-import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture, layer } from "../schedule/Capture.ts"
 
@@ -69,7 +69,7 @@ const scenario = <A, E>(
   const made = integrationOf()
   return TestClock.setTime(start).pipe(
     Effect.andThen(test(made)),
-    Effect.provide(Layer.merge(Scripted.layerOf(made.apis), Sqlite.layer({ file: ":memory:" }))),
+    Effect.provide(Layer.merge(Scripted.layerOf(made.apis), MemoryStore.layer())),
     Effect.provideService(References.MinimumLogLevel, "None")
   )
 }

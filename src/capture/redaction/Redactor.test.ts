@@ -13,6 +13,7 @@ import { capturing } from "../../../test/support/capture/Capturing.ts"
 import { owning, type Rig, rigWith, scenario, start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { named } from "../../../test/support/capture/Waves.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
@@ -282,7 +283,7 @@ describe("content that was stored before a rule was added", () => {
       assert.notInclude(JSON.stringify(yield* store.readLog({ after: 0, limit: 1_000 })), "secret")
     }).pipe(
       Effect.scoped,
-      Effect.provide(Sqlite.layer({ file: ":memory:" })),
+      Effect.provide(MemoryStore.layer()),
       Effect.provideService(References.MinimumLogLevel, "None")
     )
   })

@@ -9,6 +9,7 @@ import { TestClock } from "effect/testing"
 import { capturing, integration, running, stateOf } from "../../../test/support/capture/Capturing.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import type { IncrementalModel } from "../../api/Lists.ts"
 import {
   Forbidden,
@@ -19,7 +20,6 @@ import {
   Unauthorized,
   Unsupported
 } from "../../source/Source.ts"
-import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { takeStreams } from "../Stream.ts"
 import { Capture } from "./Capture.ts"
@@ -70,7 +70,7 @@ describe("Capture", () => {
       }).pipe(
         Effect.provide(
           capturing(models).pipe(
-            Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+            Layer.provideMerge(Layer.merge(Scripted.layer(api), MemoryStore.layer()))
           )
         )
       )
@@ -112,7 +112,7 @@ describe("Capture", () => {
         api.intercept = (_, answer) => Effect.succeed(answer)
         assert.deepStrictEqual(yield* logged(run("1 hour")), ["stream recovered"])
         assert.deepStrictEqual(yield* logged(run("1 hour")), [])
-      }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))))
+      }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer())))
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
@@ -331,7 +331,7 @@ describe("Capture", () => {
       }).pipe(
         Effect.provide(
           capturing(["ats.application"], { backpressure: { reader: "relay", limit: 10 } }).pipe(
-            Layer.provideMerge(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+            Layer.provideMerge(Layer.merge(Scripted.layer(api), MemoryStore.layer()))
           )
         )
       )
@@ -356,7 +356,7 @@ describe("Capture", () => {
             transact: (owner, key, body) =>
               Effect.suspend(() => away ? Effect.fail(gone) : store.transact(owner, key, body))
           }))
-      ).pipe(Layer.provide(Sqlite.layer({ file: ":memory:" })))
+      ).pipe(Layer.provide(MemoryStore.layer()))
       yield* Effect.gen(function*() {
         const store = yield* Store
         const capture = yield* Capture
@@ -400,7 +400,7 @@ describe("Capture", () => {
         yield* once(["ats.tag"])
         assert.isFalse((yield* stateOf("ats.tag")).retired)
         assert.strictEqual((yield* stateOf("ats.tag")).backfillStartedAt, before.backfillStartedAt)
-      }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))))
+      }).pipe(Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer())))
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
   it.effect("`once` reads every stream and returns those that failed", () =>
@@ -414,7 +414,7 @@ describe("Capture", () => {
           : Effect.succeed(answer)
       const problems = yield* Effect.flatMap(Capture, (capture) => capture.once).pipe(
         Effect.provide(capturing(["ats.application", "ats.offer"])),
-        Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" })))
+        Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer()))
       )
       assert.deepStrictEqual(problems.map((problem) => problem.model), ["ats.offer"])
       assert.include(problems[0]!.problem, "scope configuration")

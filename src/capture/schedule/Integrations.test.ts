@@ -12,12 +12,12 @@ import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../../test/support/publish/MemorySink.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Relay } from "../../publish/Relay.ts"
 import { Sink, Unreachable } from "../../publish/Sink.ts"
 import { Source } from "../../source/Source.ts"
-import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import type { Hold } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import * as StoreAdoption from "../commit/StoreAdoption.ts"
@@ -82,7 +82,7 @@ const scenario = <A, E>(
     })),
     Effect.andThen(test(api)),
     Effect.scoped,
-    Effect.provide(Layer.merge(Scripted.layer(api), Sqlite.layer({ file: ":memory:" }))),
+    Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer())),
     Effect.provideService(References.MinimumLogLevel, "None")
   )
 }

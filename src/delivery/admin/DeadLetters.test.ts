@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { Deliveries, type Failure, type NewDelivery } from "../../store/Deliveries.ts"
-import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import * as DeadLetters from "./DeadLetters.ts"
 
@@ -40,7 +40,7 @@ const died = Effect.gen(function*() {
 })
 
 const over = Duration.minutes(10)
-const inMemory = Effect.provide(Sqlite.layer({ file: ":memory:" }))
+const inMemory = Effect.provide(MemoryStore.layer())
 
 describe("a plan for many dead letters", () => {
   it.effect("a plan counts all letters per handler and reason, and its hash changes when one of them changes", () =>

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { changeOf, headOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
-import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
 import * as EventCache from "./EventCache.ts"
 
@@ -26,5 +26,5 @@ describe("events in memory", () => {
       assert.isNotNull(yield* before)
       yield* deliveries.purgeForgotten(tags, ["a"], { found: [], own: true })
       assert.isNull(yield* before)
-    }).pipe(Effect.provide(Layer.fresh(Sqlite.layer({ file: ":memory:" })))))
+    }).pipe(Effect.provide(Layer.fresh(MemoryStore.layer()))))
 })

@@ -9,6 +9,7 @@ import { TestClock } from "effect/testing"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { misconfigured, Store } from "../../store/Store.ts"
 import { StoredSessions } from "../../store/StoredSessions.ts"
@@ -29,7 +30,7 @@ const makeTokens = () => {
 }
 
 const over = (tokens: ReturnType<typeof makeTokens>) =>
-  Sessions.layer.pipe(Layer.provideMerge(tokens.layer), Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+  Sessions.layer.pipe(Layer.provideMerge(tokens.layer), Layer.provideMerge(MemoryStore.layer()))
 const inProcess = Effect.provide(Layer.unwrap(Effect.sync(() => over(makeTokens()))))
 
 const grant = (scope: Scope): Effect.Effect<Grant, never, Tokens> =>

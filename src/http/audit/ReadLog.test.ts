@@ -8,8 +8,8 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { type Actor, CurrentActor } from "../../store/Actor.ts"
-import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import type { IntegrationState } from "../../store/State.ts"
 import { incompatible, Store, type StoreError } from "../../store/Store.ts"
 import { ReadLog } from "./ReadLog.ts"
@@ -41,7 +41,7 @@ const storeWith = (before: Effect.Effect<void, StoreError>) =>
       yield* store.saveIntegration(yield* store.takeOwnership("capture"), connected, null)
       return { ...store, recordReads: (reads) => Effect.andThen(before, store.recordReads(reads)) }
     })
-  ).pipe(Layer.provide(Sqlite.layer({ file: ":memory:" })))
+  ).pipe(Layer.provide(MemoryStore.layer()))
 
 /** Closes the log in the end, which takes at most a second although the store may hang. */
 const withLog =

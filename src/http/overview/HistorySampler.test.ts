@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
-import * as Sqlite from "../../store/sqlite/Sqlite.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { historyInterval } from "../../store/State.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
@@ -56,4 +56,4 @@ it.effect("the history continues over restarts, has one sample a minute in a fle
     state.failing = false
     yield* TestClock.adjust("1 minute")
     assert.deepStrictEqual(yield* events, [1, 2, 3, 6, 7, 9, 10])
-  }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))))
+  }).pipe(Effect.provide(MemoryStore.layer())))

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -13,6 +14,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { changeOf, headOf, pendingOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import { undoLaterMigrations } from "../../../test/support/store/LaterMigrations.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { deliveryScopeOf, shardOf } from "../../domain/Shard.ts"
 import { Deliveries } from "../Deliveries.ts"
 import { newestKnown } from "../sql/Migrations.ts"
@@ -44,6 +46,28 @@ describe("a SQLite file", () => {
           return answer
         })
       yield* Sqlite.prepareFile({ run: interrupted }, file).pipe(Effect.ensuring(Effect.sync(close)))
+    }))
+})
+
+describe("a copy of a migrated store in memory", () => {
+  const tablesOf = (sql: SqlClient.SqlClient) =>
+    sql.unsafe<{ readonly sql: string }>("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name")
+
+  it.effect("has the tables of a new store, an identity of its own, and shares nothing with another copy", () =>
+    Effect.gen(function*() {
+      const created = yield* Layer.build(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))
+      const copies = yield* Effect.replicateEffect(
+        Layer.build(Layer.provideMerge(SqlStore.layer, MemoryStore.client())),
+        2
+      )
+      const [one, other] = copies.map((services) => Context.get(services, SqlClient.SqlClient)) as [
+        SqlClient.SqlClient,
+        SqlClient.SqlClient
+      ]
+      assert.deepStrictEqual(yield* tablesOf(one), yield* tablesOf(Context.get(created, SqlClient.SqlClient)))
+      assert.lengthOf(new Set([created, ...copies].map((services) => Context.get(services, Store).identity.store)), 3)
+      yield* one`INSERT INTO readers (name, position) VALUES ('relay', 7)`
+      assert.deepStrictEqual(yield* other`SELECT name FROM readers`, [])
     }))
 })
 

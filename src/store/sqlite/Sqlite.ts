@@ -54,8 +54,8 @@ const rowsOf = ({ columns, rows }: StatementResult): ReadonlyArray<Row> =>
     return row
   })
 
-const openHere = (file: string): Effect.Effect<Session, unknown> =>
-  Effect.map(tryRun(() => SqliteDriver.open(file)), ({ close, isTransaction, run }) => ({
+const openHere = (file: string, content?: Uint8Array): Effect.Effect<Session, unknown> =>
+  Effect.map(tryRun(() => SqliteDriver.open(file, content)), ({ close, isTransaction, run }) => ({
     run: (sql, params) => tryRun(() => run(sql, params)),
     isTransaction,
     close: Effect.sync(close)
@@ -117,14 +117,19 @@ export interface Options {
    * memory never has a separate thread.
    */
   readonly ownThread?: boolean
+  /** The first content of a database in memory, from `DatabaseSync.serialize`. Nothing by default. */
+  readonly content?: Uint8Array
 }
 
 /** One connection to `file`, which is created if it does not exist. */
-export const session = ({ file, ownThread = false }: Options) =>
-  Effect.map(open(file, ownThread && file !== ":memory:" ? SqliteThread.open(file) : openHere(file)), (opened) => {
-    const health = Health.make(file)
-    return { connection: connect(opened, file, health), isTransaction: opened.isTransaction, health }
-  })
+export const session = ({ content, file, ownThread = false }: Options) =>
+  Effect.map(
+    open(file, ownThread && file !== ":memory:" ? SqliteThread.open(file) : openHere(file, content)),
+    (opened) => {
+      const health = Health.make(file)
+      return { connection: connect(opened, file, health), isTransaction: opened.isTransaction, health }
+    }
+  )
 
 /** A client with one connection to `file`. */
 export const client = (

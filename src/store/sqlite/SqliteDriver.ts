@@ -74,10 +74,14 @@ const preparedCache = (database: DatabaseSync) => {
   }
 }
 
-/** Opens `file`, which is created if it does not exist, readable by its owner only. SQLite reads it only with the first statement. */
-export const open = (file: string) => {
+/**
+ * Opens `file`, which is created if it does not exist, readable by its owner only. SQLite reads it only with the first statement.
+ * `content`: the first content of a database in memory, from `DatabaseSync.serialize`.
+ */
+export const open = (file: string, content?: Uint8Array) => {
   if (file !== ":memory:") createIfMissing(file)
   const database = new DatabaseSync(file, { timeout: busyMillis })
+  if (content !== undefined) database.deserialize(content)
   const prepare = preparedCache(database)
   const changes = () => Number(valueOf(database, "SELECT total_changes()"))
   let changesBefore = 0

@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { relayReader, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { StoreFault } from "../../../src/store/StoreFault.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import { ask, send, server, stream, using, write } from "./Running.ts"
 
 const secret = "s3cret"
@@ -134,7 +134,7 @@ describe("a change", () => {
       assert.notInclude(text, secret)
     }).pipe(
       Effect.provide(
-        server().pipe(Layer.provideMerge(failing), Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+        server().pipe(Layer.provideMerge(failing), Layer.provideMerge(MemoryStore.layer()))
       ),
       Effect.scoped
     )

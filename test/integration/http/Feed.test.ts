@@ -7,8 +7,8 @@ import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { connect } from "node:net"
 import * as Server from "../../../src/http/Server.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Running from "./Running.ts"
 
 const { ask, stream, using, write, writeMany } = Running
@@ -315,7 +315,7 @@ const overtaken = Layer.provideMerge(
         readLog: (query) =>
           Effect.andThen(store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 2 }), store.readLog(query))
       }))
-  ).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+  ).pipe(Layer.provideMerge(MemoryStore.layer()))
 )
 
 /** The API over a store that counts the pages of the log that are read, and limits their length. */
@@ -330,7 +330,7 @@ class PagesRead extends Context.Service<PagesRead, { count: number; longest: num
     }
     return Context.make(PagesRead, pages).pipe(Context.add(Store, { ...store, readLog }))
   })).pipe(
-    Layer.provideMerge(Sqlite.layer({ file: ":memory:" })),
+    Layer.provideMerge(MemoryStore.layer()),
     (counted) => Layer.provideMerge(Running.server(), counted)
   )
 }

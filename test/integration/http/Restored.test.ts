@@ -8,6 +8,7 @@ import { join } from "node:path"
 import * as Server from "../../../src/http/Server.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Running from "./Running.ts"
 
 const { ask, stream, write } = Running
@@ -115,7 +116,7 @@ describe("a position of another copy of the store", () => {
                 return rows.map((row) => ({ ...row, id: "other", chain: "o".repeat(22) }))
               })
           }))
-      ).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+      ).pipe(Layer.provideMerge(MemoryStore.layer()))
       const ids = Array.from({ length: 30 }, (_, index) => `r${index}`)
       yield* Effect.gen(function*() {
         yield* stream()

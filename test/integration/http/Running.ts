@@ -27,10 +27,10 @@ import * as Server from "../../../src/http/Server.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Source } from "../../../src/source/Source.ts"
 import type { CallQueue } from "../../../src/store/CallQueue.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { Head, IntegrationState, StreamState } from "../../../src/store/State.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 
 const minute = Duration.minutes(1)
 
@@ -125,7 +125,7 @@ export const server = (
     Layer.provideMerge(plugins.length === 0 ? PluginAdmin.none : delivering(plugins, api, write))
   )
 
-export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+export const layer = (options?: Options) => server(options).pipe(Layer.provideMerge(MemoryStore.layer()))
 
 export const key = { integration: "greenhouse:acme", model: "ats.tag" } as const
 

@@ -8,9 +8,9 @@ import type { AddressInfo } from "node:net"
 import { Api } from "../../../src/http/Api.ts"
 import { assetPaths, consolePaths } from "../../../src/http/console/ConsolePaths.ts"
 import * as Server from "../../../src/http/Server.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { EndedRun, Run } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Running from "./Running.ts"
 
 const { ask, post, send, stream, using, write } = Running
@@ -590,7 +590,7 @@ describe("the server", () => {
       const { port } = other.address() as AddressInfo
       const taken = Running.server({ port })
       const error = yield* Effect.flip(Effect.scoped(Layer.build(taken))).pipe(
-        Effect.provide(Sqlite.layer({ file: ":memory:" })),
+        Effect.provide(MemoryStore.layer()),
         Effect.ensuring(Effect.sync(() => other.close()))
       )
       assert(error._tag === "ServerError")

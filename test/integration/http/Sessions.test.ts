@@ -6,9 +6,9 @@ import { createHash } from "node:crypto"
 import { once } from "node:events"
 import { type IncomingMessage, request } from "node:http"
 import * as Server from "../../../src/http/Server.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { misconfigured, type StoreError } from "../../../src/store/Store.ts"
 import { StoredSessions } from "../../../src/store/StoredSessions.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Running from "./Running.ts"
 
 const { send, using } = Running
@@ -175,7 +175,7 @@ describe("a browser", () => {
       assert.strictEqual((yield* get("/v1/streams", unknown)).status, 200)
     }).pipe(
       Effect.provide(
-        Running.server({ token }).pipe(Layer.provide(failing), Layer.provideMerge(Sqlite.layer({ file: ":memory:" })))
+        Running.server({ token }).pipe(Layer.provide(failing), Layer.provideMerge(MemoryStore.layer()))
       )
     )
   })

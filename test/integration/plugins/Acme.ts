@@ -29,8 +29,8 @@ import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 
 export const ats = "greenhouse:acme"
 export const hris = "workday:acme"
@@ -89,7 +89,7 @@ export const make = Effect.gen(function*() {
       readers: []
     }).pipe(
       Layer.provideMerge(Capture.layer({ minOverlap: Duration.minutes(1), confirmInterval: Duration.minutes(1) })),
-      Layer.provideMerge(Sqlite.layer({ file: ":memory:" })),
+      Layer.provideMerge(MemoryStore.layer()),
       Layer.provideMerge(api),
       Layer.provideMerge(NodeHttpClient.layerNodeHttp)
     )

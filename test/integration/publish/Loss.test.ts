@@ -19,6 +19,7 @@ import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -73,7 +74,7 @@ const file = Effect.acquireRelease(
   (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
 ).pipe(Effect.map((folder) => join(folder, "rollcall.db")))
 
-const memory = Sqlite.layer({ file: ":memory:" })
+const memory = MemoryStore.layer()
 
 const services = Layer.merge(Broker.layer, Broker.separateOnRequest("auto.create.topics.enable=true\n"))
 

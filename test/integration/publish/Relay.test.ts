@@ -19,6 +19,7 @@ import * as KafkaSink from "../../../src/publish/kafka/KafkaSink.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Broker from "../kafka/Broker.ts"
 import { currentDriver, describeWithDrivers } from "../kafka/Drivers.ts"
 import * as Kcat from "../kafka/Kcat.ts"
@@ -107,7 +108,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         yield* relay.awaitPosition(4200)
         assert.deepStrictEqual(yield* readBack(topic), upTo(4200))
       }).pipe(
-        Effect.provide(Sqlite.layer({ file: ":memory:" })),
+        Effect.provide(MemoryStore.layer()),
         Effect.provideServiceEffect(Broker.Broker, Effect.flatten(Broker.Separate))
       ),
     patience
@@ -140,7 +141,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         const { unusedPartitions } = yield* KafkaSink.inspect(options, identity)
         assert.deepStrictEqual(unusedPartitions, [{ topic: topicOf(topic, tags), partitions: 12, used: 6 }])
       }).pipe(
-        Effect.provide(Sqlite.layer({ file: ":memory:" })),
+        Effect.provide(MemoryStore.layer()),
         Effect.provide(Logger.layer([logger]))
       )
     },
@@ -170,7 +171,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         const relay = yield* start(topic)
         yield* relay.awaitPosition(1200)
         assert.deepStrictEqual(yield* readBack(topic), upTo(1200))
-      }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+      }).pipe(Effect.provide(MemoryStore.layer())),
     patience
   )
 
@@ -277,7 +278,7 @@ describeWithDrivers("Relay on Kafka", missing, services, (it) => {
         assert.strictEqual((yield* next.status).state, "running")
         assert.strictEqual(yield* store.readerPosition("relay"), 600)
         assert.deepStrictEqual(yield* readBack(topic), upTo(600))
-      }).pipe(Effect.provide(Sqlite.layer({ file: ":memory:" }))),
+      }).pipe(Effect.provide(MemoryStore.layer())),
     patience
   )
 })

@@ -9,8 +9,8 @@ import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import { Capture, type CaptureOptions, layer } from "../../../src/capture/schedule/Capture.ts"
 import type { StreamSettings } from "../../../src/capture/schedule/StreamLifecycle.ts"
 import { Source } from "../../../src/source/Source.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store, StoreError } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../store/MemoryStore.ts"
 import { start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 export const integration = "greenhouse:acme"
@@ -43,7 +43,7 @@ export const running = <A, E>(
 ) => {
   const api = Scripted.make()
   const store = Layer.effect(Store, Effect.map(Store, (store) => ({ ...store, ...replace(store) }))).pipe(
-    Layer.provide(Sqlite.layer({ file: ":memory:" }))
+    Layer.provide(MemoryStore.layer())
   )
   const infrastructure = Layer.merge(Scripted.layer(api), store)
   return Effect.gen(function*() {

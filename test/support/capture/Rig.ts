@@ -20,9 +20,9 @@ import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import * as ExpectationTable from "../../../src/store/sql/stream/ExpectationTable.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { ReleaseMode, StreamState } from "../../../src/store/State.ts"
 import { type ListedHold, type Owner, Store } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../store/MemoryStore.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
 /** All streams are owned by this owner. */
@@ -193,7 +193,7 @@ export const scenario = <A, E>(
     Effect.provide(
       Layer.merge(
         Scripted.layer(api),
-        Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" }))
+        Layer.provideMerge(SqlStore.layer, MemoryStore.client())
       )
     )
   )

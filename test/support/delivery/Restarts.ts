@@ -27,10 +27,10 @@ import * as Plugin from "../../../src/plugin/Plugin.ts"
 import { SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import { type Backlog, type DeadLetter, Deliveries } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { type RecordWrite, Store } from "../../../src/store/Store.ts"
 import { eventOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
 import { hooked } from "../source/Hooked.ts"
+import * as MemoryStore from "../store/MemoryStore.ts"
 import * as TestPlacement from "./TestPlacement.ts"
 
 export interface Size {
@@ -321,7 +321,7 @@ export const run = Effect.fnUntraced(function*(size: Size) {
     ticks: [],
     steps: new Map()
   }
-  const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
+  const services = yield* Layer.build(MemoryStore.layer())
   const store = Context.get(services, Store)
   const deliveries = Context.get(services, Deliveries)
   const owner = yield* store.takeOwnership("capture")

@@ -22,11 +22,11 @@ import { Source, WriteError } from "../../../src/source/Source.ts"
 import * as SourcePort from "../../../src/source/Source.ts"
 import type { StepKey } from "../../../src/store/AttemptJournal.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { IntegrationState } from "../../../src/store/State.ts"
 import { type Owner, Store, StoreError, Unavailable } from "../../../src/store/Store.ts"
 import { changeOf, headOf, integrationOf, stateOf } from "../../conformance/StoreSamples.ts"
 import { hooked } from "../source/Hooked.ts"
+import * as MemoryStore from "../store/MemoryStore.ts"
 
 export const acme = "greenhouse:acme"
 export const applications: StreamKey = { integration: acme, model: "ats.application" }
@@ -171,7 +171,7 @@ export interface Rig {
 
 /** `source`: replaces the scripted one; it is built again for each start. */
 export const makeWith = Effect.fnUntraced(function*({ source }: { readonly source?: Layer.Layer<Source> }) {
-  const services = yield* Layer.build(Sqlite.layer({ file: ":memory:" }))
+  const services = yield* Layer.build(MemoryStore.layer())
   const store = Context.get(services, Store)
   const deliveries = Context.get(services, Deliveries)
   const owner: Owner = yield* Effect.orDie(store.takeOwnership("capture"))

@@ -19,8 +19,8 @@ import { Processes } from "../../../src/store/Processes.ts"
 import { RequestLeases } from "../../../src/store/RequestLeases.ts"
 import * as RequestLeaseTable from "../../../src/store/sql/RequestLeaseTable.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
-import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { StoreError, Unavailable } from "../../../src/store/Store.ts"
+import * as MemoryStore from "../store/MemoryStore.ts"
 
 /** The longest response of the API. */
 export const timeout = Duration.seconds(5)
@@ -61,7 +61,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   const base = yield* Clock.Clock
   const now = () => base.currentTimeMillisUnsafe()
   const random = new SeededRandom(seed)
-  const database = yield* Layer.build(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))
+  const database = yield* Layer.build(Layer.provideMerge(SqlStore.layer, MemoryStore.client()))
   const databaseClock = clockOf(base, () => 1_800_000_000_000, () => 0n, Effect.void)
 
   const sent: Array<Sent> = []

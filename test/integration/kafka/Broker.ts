@@ -19,7 +19,7 @@ import * as Schema from "effect/Schema"
 import * as Scope from "effect/Scope"
 import kafkajs from "kafkajs"
 import { execFile, execFileSync, spawn } from "node:child_process"
-import { randomBytes } from "node:crypto"
+import { createHash, randomBytes } from "node:crypto"
 import { createWriteStream } from "node:fs"
 import { access, cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
@@ -122,6 +122,8 @@ authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
 super.users=User:ANONYMOUS;User:writer
 log.dirs=${folder}/data
 auto.create.topics.enable=false
+# otherwise an idle broker writes a record twice a second
+metadata.max.idle.interval.ms=0
 offsets.topic.replication.factor=1
 offsets.topic.num.partitions=1
 transaction.state.log.replication.factor=1
@@ -198,19 +200,19 @@ const startWith = Effect.fnUntraced(function*(machine: ReadonlyArray<string>, se
       `${properties(folder, port, controller, sasl)}${additional.properties({ plain: port, controller, sasl, spare })}`
     )
     const data = join(folder, "data")
+    const own = additional.format ?? []
     const format = () => {
       const bytes = randomBytes(16)
       // The text must not start with a dash, or it would be parsed as an option.
       bytes[0]! &= 0x7f
       const id = bytes.toString("base64url")
-      const own = additional.format ?? []
       return exec("java", java("kafka.tools.StorageTool", "format", "-t", id, "-c", config, ...own), {
         timeout: 60_000
       })
     }
-    if (additional.format !== undefined) return await format()
-    // a Java machine of its own formats the storage, so brokers get a copy of what the first one formatted
-    const formatted = await cachedFolder("kafka/formatted-4.1.0", async (home) => {
+    // a Java machine of its own formats the storage, so brokers copy the storage that the first one formatted with these arguments
+    const given = createHash("sha256").update(JSON.stringify(own)).digest("hex").slice(0, 12)
+    const formatted = await cachedFolder(`kafka/formatted-4.1.0-${given}`, async (home) => {
       await format()
       await cp(data, join(home, "data"), { recursive: true })
     })

@@ -46,6 +46,7 @@ export default defineConfig({
             "test/**/*.long.test.ts",
             // the properties whose number of runs depends on the size
             "src/capture/{commit/Histories,derived/Candidates,forget/Forgetting}.property.test.ts",
+            "src/config/MisplacedSecrets.property.test.ts",
             "src/delivery/engine/{Fleet,Restarts}.property.test.ts",
             "src/{domain/Canonical,publish/Adoption,source/SharedBudget}.property.test.ts"
           ],

@@ -1,6 +1,7 @@
 /** A secret in the wrong place of the configuration is not quoted in any message. */
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Result, Schema } from "effect"
+import { runs } from "../../test/support/Runs.ts"
 import * as Config from "./Config.ts"
 import { secret } from "./ConfigFile.ts"
 import { loadEnvironment, variableNames } from "./RawConfig.ts"
@@ -63,7 +64,7 @@ describe("a secret", () => {
           assertUnquoted(yield* faultsOf({ [name]: "", [`${name}_FILE`]: `/${text}` }), key)
         }
       }),
-    { arbitrary: { runs: 20 } }
+    { arbitrary: { runs: runs(7) } }
   )
 
   it.effect.prop(

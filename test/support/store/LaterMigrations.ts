@@ -25,7 +25,8 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "ALTER TABLE events DROP COLUMN traceparent",
   "DROP TABLE publications",
   "DROP TABLE runs",
-  "ALTER TABLE forgotten DROP COLUMN progress"
+  "ALTER TABLE forgotten DROP COLUMN progress",
+  "ALTER TABLE log_counter DROP COLUMN removals"
 ]
 
 /** The number of a migration that no version has. */

@@ -9,7 +9,8 @@ import type { NewEvent } from "../domain/ChangeEvent.ts"
 import type { OpenExpectation } from "../domain/Expectation.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import { parseTime } from "../domain/Watermark.ts"
-import type { RowCounts, StreamState } from "../store/State.ts"
+import type { RowCounts } from "../store/Run.ts"
+import type { StreamState } from "../store/State.ts"
 import { annotate } from "./Stream.ts"
 
 /** The properties of a published event that metrics and the guard use. */

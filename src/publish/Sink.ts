@@ -12,7 +12,7 @@ import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { StreamKey } from "../domain/Model.ts"
-import type { EventPlaces, Publication } from "../store/State.ts"
+import type { EventPlaces, Publication } from "../store/EventLog.ts"
 
 /** The sink is unavailable: the relay keeps its position and retries. */
 export class Unreachable extends Schema.TaggedError<Unreachable>()("Unreachable", {

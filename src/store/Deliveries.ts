@@ -21,7 +21,7 @@ import type { DeliveryProgress, IdRange } from "../domain/DeliveryProgress.ts"
 import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import type { AttemptJournal } from "./AttemptJournal.ts"
-import type { OperatorAction } from "./State.ts"
+import type { OperatorAction } from "./AuditLog.ts"
 import type { Owner, StoreError } from "./Store.ts"
 
 /**

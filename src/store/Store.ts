@@ -19,32 +19,15 @@ import type { Expectation, OpenExpectation, PluginWrite } from "../domain/Expect
 import type { ForgettableRecord, Forgotten } from "../domain/Forgotten.ts"
 import type { DerivedModel, StreamKey } from "../domain/Model.ts"
 import type { References } from "../domain/Reference.ts"
-import type { FoundEvents, FoundRow, LogQuery, LogSearch, StoredRow } from "./LogQueries.ts"
-import type {
-  AuditEntry,
-  EndedRun,
-  EventPlace,
-  ForgettingProgress,
-  ForgottenRecord,
-  Head,
-  HistorySample,
-  Hold,
-  HoldState,
-  IntegrationState,
-  OperatorAction,
-  Pending,
-  PendingStatus,
-  Publication,
-  Quarantined,
-  QuarantinedRow,
-  ReadSummary,
-  ReleaseMode,
-  StoredContent,
-  StreamCounts,
-  StreamQuery,
-  StreamState
-} from "./State.ts"
+import type { AuditEntry, OperatorAction, ReadSummary } from "./AuditLog.ts"
+import type { EventPlace, FoundEvents, FoundRow, LogQuery, LogSearch, Publication, StoredRow } from "./EventLog.ts"
+import type { ForgettingProgress, ForgottenRecord } from "./ForgottenRecords.ts"
+import type { HistorySample } from "./History.ts"
+import type { Hold, HoldState, ReleaseMode } from "./Holds.ts"
+import type { EndedRun } from "./Run.ts"
+import type { IntegrationState, StreamCounts, StreamQuery, StreamState } from "./State.ts"
 import type { StoreError } from "./StoreError.ts"
+import type { Head, Pending, PendingStatus, Quarantined, QuarantinedRow, StoredContent } from "./StreamRecords.ts"
 // ---- values -------------------------------------------------------------------------------------------------------
 
 export {
@@ -145,7 +128,7 @@ export interface UnconfirmedWrite extends StreamKey, Pick<PluginWrite, "name" | 
   readonly reportedAt: number
 }
 
-export type { FoundEvents, FoundRow, LogFilter, LogQuery, LogSearch, StoredRow } from "./LogQueries.ts"
+export type { FoundEvents, FoundRow, LogFilter, LogQuery, LogSearch, StoredRow } from "./EventLog.ts"
 
 /**
  * Name of a reader that never reads: publishing starts after its position. That is the start of the generation (0 in the first one), or a

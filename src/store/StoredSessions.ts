@@ -8,7 +8,7 @@
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import type * as Effect from "effect/Effect"
-import type { OperatorAction } from "./State.ts"
+import type { OperatorAction } from "./AuditLog.ts"
 import type { StoreError } from "./Store.ts"
 
 /** A session ends after this time without activity. */

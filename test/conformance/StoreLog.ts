@@ -7,8 +7,8 @@ import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import * as Tracer from "effect/Tracer"
 import { chainOf, genesis, type LogEntry } from "../../src/domain/ChangeEvent.ts"
-import type { Head } from "../../src/store/State.ts"
 import type { LogQuery, RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
+import type { Head } from "../../src/store/StreamRecords.ts"
 import * as Tracing from "../../src/telemetry/Tracing.ts"
 import {
   all,

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { EventPlaces } from "../../src/store/State.ts"
+import type { EventPlaces } from "../../src/store/EventLog.ts"
 import { relayReader, Store, type StoreError } from "../../src/store/Store.ts"
 import { reasonOf } from "./StoreSamples.ts"
 

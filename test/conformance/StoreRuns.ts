@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { type EndedRun, keptRuns } from "../../src/store/State.ts"
+import { type EndedRun, keptRuns } from "../../src/store/Run.ts"
 import { Store, type StoreError, type StreamTx } from "../../src/store/Store.ts"
 import { begin, skills, Stop, tags } from "./StoreSamples.ts"
 

@@ -12,7 +12,7 @@ import { replay } from "../../src/delivery/admin/Replay.ts"
 import { batchWindowOf } from "../../src/delivery/engine/Subscription.ts"
 import { formatPosition } from "../../src/domain/ChangeEvent.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
-import type { Hold } from "../../src/store/State.ts"
+import type { Hold } from "../../src/store/Holds.ts"
 import { Store } from "../../src/store/Store.ts"
 import { Oracle, type OracleSnapshot, type Violation } from "./oracle/Oracle.ts"
 import {

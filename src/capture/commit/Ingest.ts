@@ -26,18 +26,11 @@ import { type Observation, observe, parseRow, quarantineHash, type Row } from ".
 import type { Processing } from "../../domain/Processing.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { parseTime } from "../../domain/Watermark.ts"
-import type {
-  Head,
-  Hold,
-  Pending,
-  PendingStatus,
-  Quarantined,
-  RowCounts,
-  Run,
-  StoredContent,
-  StreamState
-} from "../../store/State.ts"
+import type { Hold } from "../../store/Holds.ts"
+import type { RowCounts, Run } from "../../store/Run.ts"
+import type { StreamState } from "../../store/State.ts"
 import type { RecordWrite, StoreError, StreamTx } from "../../store/Store.ts"
+import type { Head, Pending, PendingStatus, Quarantined, StoredContent } from "../../store/StreamRecords.ts"
 import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
 import type { Stream } from "../Stream.ts"
 import { buildRecordWrite, type NewContent, type RecordChange } from "./RecordWrite.ts"

@@ -5,7 +5,7 @@ import { integration, running, stateOf } from "../../../test/support/capture/Cap
 import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
 import { refuse } from "../../../test/support/capture/ScriptedApi.ts"
 import { Forbidden, Transient } from "../../source/Source.ts"
-import type { EndedRun } from "../../store/State.ts"
+import type { EndedRun } from "../../store/Run.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
 

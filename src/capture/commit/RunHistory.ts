@@ -9,7 +9,8 @@
  * - A poll that is interrupted when the process ends gets no entry: its state is in memory only, and the next poll reads the same changes.
  */
 import type { Model } from "../../domain/Model.ts"
-import type { EndedRun, PublishedCounts, RowCounts, Run, StreamState } from "../../store/State.ts"
+import type { EndedRun, PublishedCounts, RowCounts, Run } from "../../store/Run.ts"
+import type { StreamState } from "../../store/State.ts"
 import type { DetectedEvent } from "../Metrics.ts"
 import { zeroRowCounts } from "./Ingest.ts"
 

@@ -7,7 +7,8 @@
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { type AppliedRules, unknownRules } from "../../domain/Redaction.ts"
-import type { StoredContent, StreamState } from "../../store/State.ts"
+import type { StreamState } from "../../store/State.ts"
+import type { StoredContent } from "../../store/StreamRecords.ts"
 import { parseContent } from "./RecordWrite.ts"
 
 type Rules = Pick<StreamState, "redactions" | "processings">

@@ -11,7 +11,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Guard from "../../domain/Guard.ts"
-import type { Hold } from "../../store/State.ts"
+import type { Hold } from "../../store/Holds.ts"
 import type { Store, StoreError, StreamTx } from "../../store/Store.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import { pageContext } from "../commit/Ingest.ts"

@@ -6,7 +6,8 @@
  */
 import type { JsonObject } from "../../domain/Canonical.ts"
 import { keepPublished } from "../../domain/ScopeChange.ts"
-import type { Hold, PendingStatus } from "../../store/State.ts"
+import type { Hold } from "../../store/Holds.ts"
+import type { PendingStatus } from "../../store/StreamRecords.ts"
 
 /** The scope holds that mask paths, open holds first. A rejected scope hold continues to mask its paths. */
 export const maskingHolds = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> => {

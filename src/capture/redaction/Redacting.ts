@@ -21,8 +21,9 @@ import {
   satisfies
 } from "../../domain/Redaction.ts"
 import { type Transition, transitionPath } from "../../domain/Transition.ts"
-import type { Pending, QuarantinedRow, StoredContent, StreamState } from "../../store/State.ts"
+import type { StreamState } from "../../store/State.ts"
 import type { LogContent, RewrittenContent } from "../../store/Store.ts"
+import type { Pending, QuarantinedRow, StoredContent } from "../../store/StreamRecords.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
 import { rulesOf } from "../commit/StoredContent.ts"
 

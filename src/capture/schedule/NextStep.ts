@@ -9,7 +9,8 @@
  * 4. If a run ended in the future, our clock was set back: the stream does not wait until the clock has caught up   (W4)
  */
 import * as Duration from "effect/Duration"
-import type { Run, StreamState } from "../../store/State.ts"
+import type { Run } from "../../store/Run.ts"
+import type { StreamState } from "../../store/State.ts"
 import type { RefreshOutcome } from "../read/Refresh.ts"
 import { isSweepOnly, type Stream } from "../Stream.ts"
 import { backoffDelay } from "./StreamLifecycle.ts"

@@ -24,7 +24,7 @@ import * as Layer from "effect/Layer"
 import * as Semaphore from "effect/Semaphore"
 import { modelNames } from "../../domain/Model.ts"
 import { type Actor, CurrentActor } from "../../store/Actor.ts"
-import type { ReadSummary } from "../../store/State.ts"
+import type { ReadSummary } from "../../store/AuditLog.ts"
 import { Store } from "../../store/Store.ts"
 
 /** How long the first read of an hour waits for its entry. */

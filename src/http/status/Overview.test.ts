@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
-import type { LogQuery } from "../../store/LogQueries.ts"
+import type { LogQuery } from "../../store/EventLog.ts"
 import { Damaged, Store, StoreError } from "../../store/Store.ts"
 import { overview } from "./Overview.ts"
 

@@ -1,7 +1,8 @@
 /** The runs of a stream, with the reason why each ended in words. */
 import { gapReasons, hasConsistentCounts } from "../../capture/commit/RunHistory.ts"
 import { formatTime } from "../../domain/Watermark.ts"
-import type { EndedRun, IdlePolls, Run, StreamState } from "../../store/State.ts"
+import type { EndedRun, IdlePolls, Run } from "../../store/Run.ts"
+import type { StreamState } from "../../store/State.ts"
 import type { IdlePollsView, RunView, StreamRuns } from "./RunApi.ts"
 
 const reasonOf = ({ outcome, reason }: Pick<EndedRun, "outcome" | "reason">): string | null => {

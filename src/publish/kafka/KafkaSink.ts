@@ -23,7 +23,7 @@ import * as Semaphore from "effect/Semaphore"
 import { randomUUID } from "node:crypto"
 import { type LogEntry, type LogIdentity, partitionKey } from "../../domain/ChangeEvent.ts"
 import { streamName } from "../../domain/Model.ts"
-import type { EventPlaces } from "../../store/State.ts"
+import type { EventPlaces } from "../../store/EventLog.ts"
 import {
   type Checkpoint,
   checkpointOf,

@@ -28,7 +28,6 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
-import type { Head } from "../State.ts"
 import type {
   LogContent,
   LogFilter,
@@ -39,6 +38,7 @@ import type {
   Store,
   StoreError
 } from "../Store.ts"
+import type { Head } from "../StreamRecords.ts"
 import * as Checksum from "./Checksum.ts"
 import { contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"

@@ -7,7 +7,7 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { historyInterval, type HistorySample, historySlots } from "../State.ts"
+import { historyInterval, type HistorySample, historySlots } from "../History.ts"
 
 const minuteOf = (at: number): number => Math.floor(at / historyInterval)
 

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import type { EventPlace, EventPlaces, Publication } from "../State.ts"
+import type { EventPlace, EventPlaces, Publication } from "../EventLog.ts"
 
 /** Topic, partition, offset of the first message, and the positions: the first one, then the difference to the one before. */
 type Encoded = readonly [topic: string, partition: number, offset: number, ...differences: ReadonlyArray<number>]

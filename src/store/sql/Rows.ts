@@ -3,8 +3,10 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { LogEntry, NewEvent } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { Head, Hold, IntegrationState, Pending, QuarantinedRow, StreamState } from "../State.ts"
+import type { Hold } from "../Holds.ts"
+import type { IntegrationState, StreamState } from "../State.ts"
 import { incompatible, type ListedHold, type StoreError } from "../Store.ts"
+import type { Head, Pending, QuarantinedRow } from "../StreamRecords.ts"
 import { codec, type Columns, flag, json, type Row } from "./Columns.ts"
 
 /** The drivers return no `bigint`: see `Columns.ts`. */

@@ -13,7 +13,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import { Processes } from "../Processes.ts"
-import type { PendingStatus, StreamCounts, StreamState } from "../State.ts"
+import type { StreamCounts, StreamState } from "../State.ts"
 import {
   incompatible,
   type LiveRecord,
@@ -24,6 +24,7 @@ import {
   type StreamTx
 } from "../Store.ts"
 import type { StoredSessions } from "../StoredSessions.ts"
+import type { PendingStatus } from "../StreamRecords.ts"
 import * as AuditTable from "./AuditTable.ts"
 import * as Checksum from "./Checksum.ts"
 import type { Content } from "./Checksum.ts"

@@ -1,6 +1,7 @@
 /** The oracle's view of one stream: the published and the pending state of each record, and the rows that were served. */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
-import type { Hold, Pending } from "../../../src/store/State.ts"
+import type { Hold } from "../../../src/store/Holds.ts"
+import type { Pending } from "../../../src/store/StreamRecords.ts"
 import type { ServedRow } from "../world/FaultyApi.ts"
 import type { Json, JsonObject, Row, Table } from "../world/World.ts"
 import { contentOf } from "./Content.ts"

@@ -3,7 +3,7 @@
  * no other position has one.
  */
 import type { LogEntry } from "../../../src/domain/ChangeEvent.ts"
-import type { EventPlace } from "../../../src/store/State.ts"
+import type { EventPlace } from "../../../src/store/EventLog.ts"
 import type { SinkPlace } from "../service/SimulatedSink.ts"
 import type { ReportViolation } from "./ObservedStream.ts"
 

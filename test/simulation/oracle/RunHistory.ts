@@ -2,7 +2,8 @@
  * The history of a stream's runs: every run that ended is an entry, or is counted as a poll that found nothing; an entry has the rows that
  * the run was served and the events that it published, and the store keeps the newest entries as they were committed.
  */
-import { type EndedRun, keptRuns, type PublishedCounts, type StreamState } from "../../../src/store/State.ts"
+import { type EndedRun, keptRuns, type PublishedCounts } from "../../../src/store/Run.ts"
+import type { StreamState } from "../../../src/store/State.ts"
 import type { CommittedTransaction } from "../service/Process.ts"
 import type { ReportViolation } from "./ObservedStream.ts"
 

@@ -37,16 +37,13 @@ import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
 import { Source } from "../../../src/source/Source.ts"
 import { type AttemptOutcome, type ClaimResult, Deliveries } from "../../../src/store/Deliveries.ts"
+import type { ForgottenRecord } from "../../../src/store/ForgottenRecords.ts"
+import type { Hold } from "../../../src/store/Holds.ts"
 import type { RequestLeases } from "../../../src/store/RequestLeases.ts"
-import type {
-  EndedRun,
-  ForgottenRecord,
-  Hold,
-  IntegrationState,
-  Pending,
-  StreamState
-} from "../../../src/store/State.ts"
+import type { EndedRun } from "../../../src/store/Run.ts"
+import type { IntegrationState, StreamState } from "../../../src/store/State.ts"
 import { type Owner, relayReader, Store, StoreError, type StreamTx, Unavailable } from "../../../src/store/Store.ts"
+import type { Pending } from "../../../src/store/StreamRecords.ts"
 import type { LoggedEvent } from "../oracle/ObservedStream.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
 import type { FaultyApi, ServedPage } from "../world/FaultyApi.ts"

@@ -17,7 +17,7 @@ import {
   SinkError,
   Unreachable
 } from "../../../src/publish/Sink.ts"
-import type { EventPlace, EventPlaces } from "../../../src/store/State.ts"
+import type { EventPlace, EventPlaces } from "../../../src/store/EventLog.ts"
 
 /** The process that sends. */
 interface Sender {

@@ -7,7 +7,8 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import { type EndedRun, keptRuns, type StreamState } from "../../State.ts"
+import { type EndedRun, keptRuns } from "../../Run.ts"
+import type { StreamState } from "../../State.ts"
 
 /** A step of an open transaction. */
 export const record = (sql: SqlClient, stream: number) => (run: EndedRun) =>

@@ -53,3 +53,25 @@ export interface FoundRow extends Pick<StoredRow, "integration" | "model" | "id"
   /** The row cannot be decrypted: whether it contains the text is unknown. */
   readonly unreadable?: true
 }
+
+// ---- publications -------------------------------------------------------------------------------------------------
+
+/** Where events are in one partition of a topic: messages that were appended without another one between them. */
+export interface EventPlaces {
+  readonly topic: string
+  readonly partition: number
+  /** Of the first message. */
+  readonly offset: number
+  /** For each message the position of its event in the log, in order; an event may have several messages in a row. */
+  readonly positions: ReadonlyArray<number>
+}
+
+/** Where the events of one batch are in the sink. */
+export interface Publication {
+  /** When the sink had them; our clock, in ms. */
+  readonly at: number
+  readonly places: ReadonlyArray<EventPlaces>
+}
+
+/** Where one event is in the sink. */
+export interface EventPlace extends Pick<EventPlaces, "topic" | "partition" | "offset">, Pick<Publication, "at"> {}

@@ -47,11 +47,12 @@ import type { Source } from "../source/Source.ts"
 import * as UnifiedApi from "../source/UnifiedApi.ts"
 import type { CallQueue } from "../store/CallQueue.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
+import { relayReader } from "../store/EventLog.ts"
 import { Processes, type ProcessProblem } from "../store/Processes.ts"
 import type { RequestLeases } from "../store/RequestLeases.ts"
 import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
-import { relayReader, Store, type StoreError } from "../store/Store.ts"
+import { Store, type StoreError } from "../store/Store.ts"
 import type { StoredSessions } from "../store/StoredSessions.ts"
 
 /** The settings, completed by the models that discovery found. */

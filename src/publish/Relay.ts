@@ -31,6 +31,8 @@ import * as Stream from "effect/Stream"
 import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
+import { relayReader } from "../store/EventLog.ts"
+import type { Owner } from "../store/Ownership.ts"
 import {
   backoff,
   type Condition,
@@ -40,7 +42,7 @@ import {
   nextCondition,
   type Unexpected
 } from "../store/Recovery.ts"
-import { type Outage, type Owner, relayReader, Store, type StoreError } from "../store/Store.ts"
+import { type Outage, Store, type StoreError } from "../store/Store.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
 import * as Progress from "./Progress.ts"
 import { Diverged, failOn, findMismatch, findResumePoint } from "./ResumePoint.ts"

@@ -8,7 +8,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { genesis } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
-import { type LogRange, type Owner, publishingStart, relayReader, type Store } from "../store/Store.ts"
+import { type LogRange, publishingStart, relayReader } from "../store/EventLog.ts"
+import type { Owner } from "../store/Ownership.ts"
+import type { Store } from "../store/Store.ts"
 import { type Checkpoint, findPublishedElsewhere, type RecordKey, type Sink, type SinkCheckpoint } from "./Sink.ts"
 
 /** The sink contains events that this log never contained or no longer contains. */

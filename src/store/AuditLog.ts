@@ -1,4 +1,5 @@
 /** The audit log: the commands of operators, and summaries of requests that read records. */
+import type { Operation } from "./StoreError.ts"
 
 /** One command of an operator, for the audit log. */
 export interface OperatorAction {
@@ -34,4 +35,23 @@ export interface AuditEntry extends OperatorAction {
   /** See `Actor.ts`; null in entries of earlier versions. */
   readonly actor: string | null
   readonly address: string | null
+}
+
+export interface AuditLog {
+  /** Adds an operator's action that changes nothing in the store to the audit log. */
+  readonly recordAction: (action: OperatorAction) => Operation<void>
+  /** Operators' actions, the newest first; `before`: only those with a smaller id. */
+  readonly auditLog: (limit: number, before?: number) => Operation<ReadonlyArray<AuditEntry>>
+  /**
+   * Adds requests to the audit log. `requests` is added to the summary of the same hour, route, target, actor and address, if there
+   * is one. Any process may call this.
+   */
+  readonly recordReads: (reads: ReadonlyArray<ReadSummary>) => Operation<void>
+  /** Summaries of requests, the newest first; `before`: only those with a smaller id. */
+  readonly auditedReads: (
+    limit: number,
+    before?: number
+  ) => Operation<ReadonlyArray<ReadSummary & { readonly id: number }>>
+  /** Deletes summaries of requests whose hour started before `before` (our clock, in ms). */
+  readonly pruneReads: (before: number) => Operation<void>
 }

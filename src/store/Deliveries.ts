@@ -22,7 +22,8 @@ import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import type { AttemptJournal } from "./AttemptJournal.ts"
 import type { OperatorAction } from "./AuditLog.ts"
-import type { Owner, StoreError } from "./Store.ts"
+import type { Owner } from "./Ownership.ts"
+import type { StoreError } from "./Store.ts"
 
 /**
  * All times are by our clock, in ms, even if another process wrote them, because the store keeps due times by the clock of the database.

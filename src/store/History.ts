@@ -1,4 +1,5 @@
 /** The history of the installation: one sample a minute, kept for a day. */
+import type { Operation } from "./StoreError.ts"
 
 /** Time between two samples of the history, in ms. */
 export const historyInterval = 60_000
@@ -25,4 +26,14 @@ export interface HistorySample {
   readonly blocked: number
   /** Open holds. */
   readonly holds: number
+}
+
+export interface History {
+  /**
+   * Adds a sample, unless the history already has a sample of the same minute. The sample replaces the one of the previous day. Any
+   * process may call this.
+   */
+  readonly recordSample: (sample: HistorySample) => Operation<void>
+  /** The samples at or after `since` (our clock, in ms), oldest first. */
+  readonly history: (since: number) => Operation<ReadonlyArray<HistorySample>>
 }

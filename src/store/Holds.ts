@@ -1,4 +1,12 @@
-/** The holds of the guard. Their rows are pending rows, see `StreamRecords.ts`. */
+/**
+ * The holds of the guard: any process lists and decides them. The stream's owner opens and saves them (`StreamTx.ts`).
+ *
+ * Gotchas
+ * - The rows of a hold are pending rows, see `StreamRecords.ts`.
+ */
+import type * as Effect from "effect/Effect"
+import type { StreamKey } from "../domain/Model.ts"
+import type { Operation } from "./StoreError.ts"
 
 /**
  * `open`: waits for an operator. `rejected`: an operator decided that its changes stay unpublished. `approving`: approved, but not all of
@@ -32,4 +40,48 @@ export interface Hold {
   readonly released: number
   /** Set once the hold is approved. */
   readonly release: ReleaseMode | null
+}
+
+/** The hash and the number of the rows of a hold at one moment. An approval refers to exactly these rows. */
+export interface HoldPlan {
+  /** Identifies these rows, with their content. */
+  readonly hash: string
+  readonly rows: number
+}
+
+/** A hold with its stream and its current number of rows. */
+export type ListedHold = StreamKey & Hold & { readonly rows: number }
+
+export interface Holds {
+  /** Newest first. Without `states`: holds that are neither approved nor canceled. `before` is an id. */
+  readonly holds: (
+    query: {
+      readonly states?: ReadonlyArray<HoldState> | undefined
+      readonly before?: number | undefined
+      readonly limit: number
+    }
+  ) => Operation<ReadonlyArray<ListedHold>>
+  readonly hold: (id: number) => Operation<ListedHold | null>
+  /** Null if the hold does not exist. */
+  readonly holdPlan: (id: number) => Operation<HoldPlan | null>
+  /**
+   * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash of the rows
+   * that the operator has seen. Returns false if nothing was decided, because the hold was already approved, canceled or rejected, or
+   * because its rows are no longer those of the plan.
+   */
+  readonly decide: (
+    id: number,
+    decision: { readonly state: "rejected" } | {
+      readonly state: "approving"
+      readonly release: ReleaseMode
+      readonly plan?: string | undefined
+    },
+    /** Our clock, in ms. */
+    now: number
+  ) => Operation<boolean>
+  /**
+   * Waits until this process knows of more than `seen` decisions; returns how many it knows of. On PostgreSQL it may take a second to
+   * notice a decision that another process saved.
+   */
+  readonly awaitDecision: (seen: number) => Effect.Effect<number>
 }

@@ -4,7 +4,6 @@ import type { Model, StreamKey } from "../domain/Model.ts"
 import type { Processing, ProcessingRules } from "../domain/Processing.ts"
 import type { AppliedRules } from "../domain/Redaction.ts"
 import type { EndedRun, IdlePolls, Run } from "./Run.ts"
-import type { PendingStatus } from "./StreamRecords.ts"
 
 // ---- integrations -------------------------------------------------------------------------------------------------
 
@@ -132,22 +131,4 @@ export interface RedactionProgress {
   readonly startedAt: number
   /** How many rows were rewritten. */
   readonly rewritten: number
-}
-
-/** Selects streams: each given property must match with any of its values. */
-export interface StreamQuery {
-  readonly integrations?: ReadonlyArray<string> | undefined
-  readonly models?: ReadonlyArray<string> | undefined
-  /** Streams after this one, in the order of integration and model. */
-  readonly after?: { readonly integration: string; readonly model: string } | undefined
-  readonly limit: number
-}
-
-/** How many rows of a stream the store has. */
-export interface StreamCounts {
-  readonly live: number
-  readonly quarantined: number
-  /** Records that wait for a re-read. */
-  readonly stale: number
-  readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
 }

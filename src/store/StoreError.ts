@@ -1,4 +1,5 @@
 /** The errors of the store. The reason says how the caller proceeds, and has a hint for the operator. */
+import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { FaultCause, faultOf } from "./StoreFault.ts"
 
@@ -69,3 +70,6 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
 
 export const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
 export const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
+
+/** An operation of a port of the store. */
+export type Operation<A> = Effect.Effect<A, StoreError>

@@ -1,10 +1,12 @@
 /**
- * The records of a stream as the store keeps them: heads, pending rows and quarantined rows.
+ * The records of a stream as the store keeps them: heads, pending rows and quarantined rows. Reading them outside a transaction.
  *
  * Gotchas
  * - A head describes the *published* state of a record. A change that is observed but not yet published is a pending row.
  */
 import type { DeleteReason, Origin } from "../domain/ChangeEvent.ts"
+import type { StreamKey } from "../domain/Model.ts"
+import type { Operation } from "./StoreError.ts"
 
 /** JSON text of a record, with the id of the rules that were applied to it; null if not known. */
 export interface StoredContent {
@@ -79,4 +81,42 @@ export interface QuarantinedRow extends Omit<Quarantined, "at"> {
   /** Our clock, in ms. */
   readonly firstAt: number
   readonly lastAt: number
+}
+
+/** A record as published. */
+export interface LiveRecord extends StoredContent {
+  readonly id: string
+  readonly version: number
+  readonly generation: number
+}
+
+export interface StreamRecords {
+  /** Current published content of a stream's live records in id order, with the newest position, read at one moment. */
+  readonly records: (
+    key: StreamKey,
+    after: string | null,
+    limit: number
+  ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
+  /** Live records that no run has seen since run `runId` started, in id order. */
+  readonly liveNotSeenSince: (
+    key: StreamKey,
+    runId: number,
+    after: string | null,
+    limit: number
+  ) => Operation<ReadonlyArray<string>>
+  /** The live records among these. */
+  readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Operation<ReadonlySet<string>>
+  /** The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order: controls of a confirmation. */
+  readonly controlIds: (key: StreamKey, runId: number, limit: number) => Operation<ReadonlyArray<string>>
+  /** Pending rows without their content, in key order: of all streams, of one stream, or of one hold. `after` is an id. */
+  readonly pendingRows: (
+    query: {
+      readonly key?: StreamKey | undefined
+      readonly hold?: number | undefined
+      readonly after?: string | undefined
+      readonly limit: number
+    }
+  ) => Operation<ReadonlyArray<StreamKey & Omit<Pending, "content">>>
+  /** Deletes quarantined rows that were last read before `before` (our clock, in ms); returns how many. */
+  readonly pruneQuarantine: (before: number) => Operation<number>
 }

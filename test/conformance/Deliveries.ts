@@ -15,7 +15,8 @@ import {
   type Failure,
   type NewDelivery
 } from "../../src/store/Deliveries.ts"
-import type { Owner, Store, StoreError } from "../../src/store/Store.ts"
+import type { Owner } from "../../src/store/Ownership.ts"
+import type { Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"
 
 const handler = (name: string, details: Partial<ConfiguredHandler> = {}): ConfiguredHandler => ({

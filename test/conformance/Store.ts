@@ -6,7 +6,8 @@ import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { CurrentActor } from "../../src/store/Actor.ts"
-import { type Owner, Store, type StoreError } from "../../src/store/Store.ts"
+import type { Owner } from "../../src/store/Ownership.ts"
+import { Store, type StoreError } from "../../src/store/Store.ts"
 import {
   all,
   begin,

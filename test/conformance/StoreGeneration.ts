@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
 import { genesis } from "../../src/domain/ChangeEvent.ts"
-import { publishingStart, Store, type StoreError } from "../../src/store/Store.ts"
+import { publishingStart } from "../../src/store/EventLog.ts"
+import { Store, type StoreError } from "../../src/store/Store.ts"
 import { all, begin, created, eventOf, ids, reasonOf, skills, tags } from "./StoreSamples.ts"
 
 export const generationSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>

@@ -7,8 +7,10 @@ import type * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import * as Tracer from "effect/Tracer"
 import { chainOf, genesis, type LogEntry } from "../../src/domain/ChangeEvent.ts"
-import type { LogQuery, RecordWrite, Store, StoreError } from "../../src/store/Store.ts"
+import type { LogQuery } from "../../src/store/EventLog.ts"
+import type { Store, StoreError } from "../../src/store/Store.ts"
 import type { Head } from "../../src/store/StreamRecords.ts"
+import type { RecordWrite } from "../../src/store/StreamTx.ts"
 import * as Tracing from "../../src/telemetry/Tracing.ts"
 import {
   all,

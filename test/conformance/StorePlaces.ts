@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import type { EventPlaces } from "../../src/store/EventLog.ts"
-import { relayReader, Store, type StoreError } from "../../src/store/Store.ts"
+import { type EventPlaces, relayReader } from "../../src/store/EventLog.ts"
+import { Store, type StoreError } from "../../src/store/Store.ts"
 import { reasonOf } from "./StoreSamples.ts"
 
 const inTags = (partition: number, offset: number, positions: ReadonlyArray<number>): EventPlaces => ({

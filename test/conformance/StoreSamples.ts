@@ -7,8 +7,9 @@ import { initialState } from "../../src/capture/schedule/StreamLifecycle.ts"
 import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import type { IntegrationState, StreamState } from "../../src/store/State.ts"
-import { type RecordWrite, Store, StoreError, type StreamTx, Unavailable } from "../../src/store/Store.ts"
+import { Store, StoreError, Unavailable } from "../../src/store/Store.ts"
 import type { Head, Pending } from "../../src/store/StreamRecords.ts"
+import type { RecordWrite, StreamTx } from "../../src/store/StreamTx.ts"
 
 export const tags: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
 export const skills: StreamKey = { integration: "workday:acme", model: "hris.skill" }

@@ -2,7 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { type LogSearch, Store, type StoreError } from "../../src/store/Store.ts"
+import type { LogSearch } from "../../src/store/EventLog.ts"
+import { Store, type StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, headOf, skills, tags } from "./StoreSamples.ts"
 
 const caused = (delivery: number) => JSON.stringify({ plugin: "p", delivery: String(delivery), depth: 1, paths: [""] })

@@ -22,8 +22,8 @@ import {
 } from "../../domain/Redaction.ts"
 import { type Transition, transitionPath } from "../../domain/Transition.ts"
 import type { StreamState } from "../../store/State.ts"
-import type { LogContent, RewrittenContent } from "../../store/Store.ts"
 import type { Pending, QuarantinedRow, StoredContent } from "../../store/StreamRecords.ts"
+import type { LogContent, RewrittenContent } from "../../store/StreamTx.ts"
 import { parseContent } from "../commit/RecordWrite.ts"
 import { rulesOf } from "../commit/StoredContent.ts"
 

@@ -20,15 +20,10 @@ import * as Effect from "effect/Effect"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { combine, satisfies } from "../../domain/Redaction.ts"
+import type { Owner } from "../../store/Ownership.ts"
 import type { RedactionProgress, StreamState } from "../../store/State.ts"
-import {
-  type LogContent,
-  type Owner,
-  type RewrittenContent,
-  Store,
-  type StoreError,
-  type StreamTx
-} from "../../store/Store.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
+import type { LogContent, RewrittenContent, StreamTx } from "../../store/StreamTx.ts"
 import { redactionsOf, withRedaction } from "../commit/StoredContent.ts"
 import * as Metrics from "../Metrics.ts"
 import { annotate, type Ownership, unlessErased } from "../Stream.ts"

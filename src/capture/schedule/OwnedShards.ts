@@ -11,7 +11,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import { type Owner, Store, type StoreError } from "../../store/Store.ts"
+import type { Owner } from "../../store/Ownership.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
 import type { Ownership } from "../Stream.ts"
 
 interface OwnedShard {

@@ -7,7 +7,8 @@ import { integration, running, stateOf } from "../../../test/support/capture/Cap
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { Forbidden, NotReady, Transient, Unsupported } from "../../source/Source.ts"
-import { type ListedHold, Store } from "../../store/Store.ts"
+import type { ListedHold } from "../../store/Holds.ts"
+import { Store } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
 
 const broken = Scripted.refuse(new Transient({ code: null, message: "502" }))

@@ -10,7 +10,7 @@ import { eventFor, type PublishedEvent, unfiltered } from "../../plugin/EventMat
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { AttemptJournal } from "../../store/AttemptJournal.ts"
 import { type Claimed, dedupKeysOf } from "../../store/Deliveries.ts"
-import type { Owner } from "../../store/Store.ts"
+import type { Owner } from "../../store/Ownership.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import type { Subscription } from "../engine/Subscription.ts"
 import * as Attempt from "./Attempt.ts"

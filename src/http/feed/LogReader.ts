@@ -14,7 +14,8 @@
 import * as Effect from "effect/Effect"
 import { genesis, type LogEntry, type LogPlace, parsePosition } from "../../domain/ChangeEvent.ts"
 import { entryOf, modelNames } from "../../domain/Model.ts"
-import { type LogFilter, Store, type StoreError } from "../../store/Store.ts"
+import type { LogFilter } from "../../store/EventLog.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
 import { PositionGone, PositionMalformed } from "../Problem.ts"
 import * as ResponsePage from "./ResponsePage.ts"
 

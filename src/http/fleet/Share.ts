@@ -8,8 +8,8 @@
  *   that cannot read the list, or is not listed because it cannot write to the store, has everything in its share.
  */
 import { captureScopeOf, captureScopes, dispatchScope } from "../../domain/Shard.ts"
+import { relayReader } from "../../store/EventLog.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
-import { relayReader } from "../../store/Store.ts"
 
 export interface Share {
   /** True if the streams of the integration are in the share. */

@@ -28,17 +28,10 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { chainOf, genesis } from "../../domain/ChangeEvent.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
-import type {
-  LogContent,
-  LogFilter,
-  LogQuery,
-  LogSearch,
-  RecordWrite,
-  RewrittenContent,
-  Store,
-  StoreError
-} from "../Store.ts"
+import type { LogFilter, LogQuery, LogSearch } from "../EventLog.ts"
+import type { Store, StoreError } from "../Store.ts"
 import type { Head } from "../StreamRecords.ts"
+import type { LogContent, RecordWrite, RewrittenContent } from "../StreamTx.ts"
 import * as Checksum from "./Checksum.ts"
 import { contentSum, type EventRow, rowSum, summedColumns } from "./Checksum.ts"
 import type { Row } from "./Columns.ts"

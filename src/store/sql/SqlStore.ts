@@ -12,19 +12,15 @@ import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
 import { genesis } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
+import { publishingStart } from "../EventLog.ts"
+import type { Owner } from "../Ownership.ts"
 import { Processes } from "../Processes.ts"
-import type { StreamCounts, StreamState } from "../State.ts"
-import {
-  incompatible,
-  type LiveRecord,
-  type Owner,
-  publishingStart,
-  Store,
-  type StoreError,
-  type StreamTx
-} from "../Store.ts"
+import type { StreamState } from "../State.ts"
+import { incompatible, Store, type StoreError } from "../Store.ts"
 import type { StoredSessions } from "../StoredSessions.ts"
-import type { PendingStatus } from "../StreamRecords.ts"
+import type { LiveRecord, PendingStatus } from "../StreamRecords.ts"
+import type { StreamCounts } from "../Streams.ts"
+import type { StreamTx } from "../StreamTx.ts"
 import * as AuditTable from "./AuditTable.ts"
 import * as Checksum from "./Checksum.ts"
 import type { Content } from "./Checksum.ts"

@@ -4,7 +4,8 @@
  */
 import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/Deliveries.ts"
-import type { Owner, Store } from "../../../src/store/Store.ts"
+import type { Owner } from "../../../src/store/Ownership.ts"
+import type { Store } from "../../../src/store/Store.ts"
 import type { ReportViolation } from "./ObservedStream.ts"
 
 /** So many records must fail one after another. */

@@ -25,7 +25,7 @@ import {
   isolateAfterCrashes,
   type NewDelivery
 } from "../../Deliveries.ts"
-import type { Owner } from "../../Store.ts"
+import type { Owner } from "../../Ownership.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { StreamTx } from "../../Store.ts"
+import type { StreamTx } from "../../StreamTx.ts"
 import { inBatches } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import type { Raw } from "../SqlRetry.ts"

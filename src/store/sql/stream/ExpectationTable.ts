@@ -23,7 +23,8 @@ import {
   type PluginWrite
 } from "../../../domain/Expectation.ts"
 import { derivedRegistry, isDerived, type Model } from "../../../domain/Model.ts"
-import type { Store, StreamTx, UnconfirmedWrite } from "../../Store.ts"
+import type { Store, UnconfirmedWrite } from "../../Store.ts"
+import type { StreamTx } from "../../StreamTx.ts"
 import { codec, type Columns, flag, json, type Row } from "../Columns.ts"
 import { inBatches, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"

@@ -13,7 +13,7 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { RecordWrite } from "../../Store.ts"
+import type { RecordWrite } from "../../StreamTx.ts"
 import { inBatches } from "../Rows.ts"
 import { among, insertion, rowsOf } from "../RowValues.ts"
 import { toStoreError } from "../SqlRetry.ts"

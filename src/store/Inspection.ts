@@ -1,6 +1,6 @@
 /** The result of inspecting a store: an inspection writes nothing and takes no ownership. */
 import type { LogIdentity } from "../domain/ChangeEvent.ts"
-import type { HandlerName } from "./Deliveries.ts"
+import type { HandlerName } from "./Delivery.ts"
 import { publishingStart } from "./EventLog.ts"
 import type { FleetInspection } from "./Processes.ts"
 

@@ -5,16 +5,9 @@ import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { deliveryScopeOf, deliveryScopes, shardOf } from "../../src/domain/Shard.ts"
 import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
-import {
-  type Claimed,
-  type ClaimRequest,
-  type ConfiguredHandler,
-  Deliveries,
-  deliveryReader,
-  type FailedAttempt,
-  type Failure,
-  type NewDelivery
-} from "../../src/store/Deliveries.ts"
+import { type ConfiguredHandler, Deliveries, deliveryReader } from "../../src/store/Deliveries.ts"
+import type { FailedAttempt, Failure, NewDelivery } from "../../src/store/Delivery.ts"
+import type { Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/Ownership.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"

@@ -13,7 +13,7 @@ import { permissions } from "../../api/Permissions.ts"
 import type { ReadName } from "../../api/Reads.ts"
 import type * as Config from "../../config/Config.ts"
 import { Source } from "../../source/Source.ts"
-import type { HandlerName } from "../../store/Deliveries.ts"
+import type { HandlerName } from "../../store/Delivery.ts"
 import { checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 
 /** The configured plugins, and the integrations in which each is on. */

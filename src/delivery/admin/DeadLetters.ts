@@ -15,13 +15,9 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { createHash } from "node:crypto"
 import { type IdRange, rangesOf } from "../../domain/DeliveryProgress.ts"
-import {
-  type DeadLetter,
-  type DeadLetterQuery,
-  Deliveries,
-  type Failure,
-  type HandlerName
-} from "../../store/Deliveries.ts"
+import type { DeadLetter, DeadLetterQuery } from "../../store/DeadLetters.ts"
+import { Deliveries } from "../../store/Deliveries.ts"
+import type { Failure, HandlerName } from "../../store/Delivery.ts"
 import type { StoreError } from "../../store/Store.ts"
 import { longestWait } from "../engine/Retry.ts"
 import * as UnknownOutcomes from "./UnknownOutcomes.ts"

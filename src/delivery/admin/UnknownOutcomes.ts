@@ -17,14 +17,9 @@ import * as Schema from "effect/Schema"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../../api/Writes.ts"
 import { createdIds } from "../../domain/Expectation.ts"
 import type { Model } from "../../domain/Model.ts"
-import {
-  type DeadLetter,
-  dedupKeysOf,
-  Deliveries,
-  recordDedupKeyOf,
-  type Resolution,
-  type UnresolvedStep
-} from "../../store/Deliveries.ts"
+import type { DeadLetter, Resolution, UnresolvedStep } from "../../store/DeadLetters.ts"
+import { Deliveries } from "../../store/Deliveries.ts"
+import { dedupKeysOf, recordDedupKeyOf } from "../../store/Delivery.ts"
 import type { StoreError } from "../../store/Store.ts"
 import { settlingMillis } from "../handler/WriteVerification.ts"
 

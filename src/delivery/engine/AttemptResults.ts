@@ -4,7 +4,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-import type { Deliveries, Failure } from "../../store/Deliveries.ts"
+import type { Deliveries } from "../../store/Deliveries.ts"
+import type { Failure } from "../../store/Delivery.ts"
 import type * as Attempt from "../handler/Attempt.ts"
 import type { EndedJobs } from "./EndedJobs.ts"
 import { deliveriesCounter, type HandlerQueue, type OwnedJob } from "./HandlerQueue.ts"

@@ -2,7 +2,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as HandlerCircuit from "../../domain/HandlerCircuit.ts"
-import type { ClaimResult } from "../../store/Deliveries.ts"
+import type { ClaimResult } from "../../store/DeliveryClaims.ts"
 import type { EndedJobs, OwnedOutcome } from "./EndedJobs.ts"
 import type { HandlerQueue } from "./HandlerQueue.ts"
 

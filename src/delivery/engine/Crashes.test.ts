@@ -6,7 +6,7 @@ import * as Rig from "../../../test/support/delivery/Rig.ts"
 import { makeWith } from "../../../test/support/delivery/Rig.ts"
 import { deliveryScopes } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
-import { isolateAfterCrashes } from "../../store/Deliveries.ts"
+import { isolateAfterCrashes } from "../../store/Delivery.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
 
 /** A handler that records its deliveries and which ones ran concurrently. It never ends for the records of `poison`. */

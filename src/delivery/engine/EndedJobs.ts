@@ -2,7 +2,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { AttemptOutcome, Claimed } from "../../store/Deliveries.ts"
+import type { AttemptOutcome, Claimed } from "../../store/DeliveryClaims.ts"
 import type { HandlerQueue, OwnedJob } from "./HandlerQueue.ts"
 import type { OwnedShard } from "./OwnedShards.ts"
 

@@ -12,7 +12,8 @@
 import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"
 import type { HandlerOptions } from "../../plugin/Plugin.ts"
-import type { AttemptOutcome, FailedAttempt, Failure } from "../../store/Deliveries.ts"
+import type { FailedAttempt, Failure } from "../../store/Delivery.ts"
+import type { AttemptOutcome } from "../../store/DeliveryClaims.ts"
 
 const defaults = { attempts: 8, first: Duration.seconds(1), longest: Duration.minutes(10) }
 

@@ -9,7 +9,7 @@ import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import { placeOf } from "../../domain/ErrorPlace.ts"
 import { type HandlerError, Uncaught } from "../../plugin/Failure.ts"
-import type { Failure } from "../../store/Deliveries.ts"
+import type { Failure } from "../../store/Delivery.ts"
 
 /** The attempt took longer than its handler's time-out. */
 export class TimedOut {

@@ -2,7 +2,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { HandlerName } from "../Deliveries.ts"
+import type { HandlerName } from "../Delivery.ts"
 import {
   chainQuery,
   type Inspection,

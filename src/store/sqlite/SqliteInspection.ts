@@ -13,7 +13,7 @@ import { accessSync, constants, existsSync, realpathSync } from "node:fs"
 import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
-import type { HandlerName } from "../Deliveries.ts"
+import type { HandlerName } from "../Delivery.ts"
 import {
   chainQuery,
   type Inspection,

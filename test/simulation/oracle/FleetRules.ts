@@ -3,7 +3,7 @@
  * handler (L4). It sees all processes at once, and repeats the rules of the service in its own words.
  */
 import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
-import type { AttemptOutcome, ClaimResult } from "../../../src/store/Deliveries.ts"
+import type { AttemptOutcome, ClaimResult } from "../../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../../src/store/Ownership.ts"
 import type { Store } from "../../../src/store/Store.ts"
 import type { ReportViolation } from "./ObservedStream.ts"

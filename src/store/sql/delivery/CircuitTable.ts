@@ -9,7 +9,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
-import type { AttemptOutcome } from "../../Deliveries.ts"
+import type { AttemptOutcome } from "../../DeliveryClaims.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
 import type { Integer } from "../Rows.ts"
 

@@ -9,7 +9,8 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import { deliveryScopes } from "../../../domain/Shard.ts"
-import { type ClaimRequest, isolateAfterCrashes } from "../../Deliveries.ts"
+import { isolateAfterCrashes } from "../../Delivery.ts"
+import type { ClaimRequest } from "../../DeliveryClaims.ts"
 import type { Integer } from "../Rows.ts"
 
 export type Shards = ReadonlyArray<number>

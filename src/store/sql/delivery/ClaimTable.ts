@@ -10,13 +10,8 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import { shardOf } from "../../../domain/Shard.ts"
-import {
-  batchNameOf,
-  type Claimed,
-  type ClaimRequest,
-  type ClaimResult,
-  isolateAfterCrashes
-} from "../../Deliveries.ts"
+import { batchNameOf, isolateAfterCrashes } from "../../Delivery.ts"
+import type { Claimed, ClaimRequest, ClaimResult } from "../../DeliveryClaims.ts"
 import { type Integer } from "../Rows.ts"
 import type { BatchTable } from "./BatchTable.ts"
 import * as ClaimLimits from "./ClaimLimits.ts"

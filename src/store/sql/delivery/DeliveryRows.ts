@@ -2,7 +2,8 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { shardOf } from "../../../domain/Shard.ts"
-import type { Claimed, Delivery, Failure, NewDelivery, Subject } from "../../Deliveries.ts"
+import type { Delivery, Failure, NewDelivery, Subject } from "../../Delivery.ts"
+import type { Claimed } from "../../DeliveryClaims.ts"
 import type { Integer } from "../Rows.ts"
 
 export interface DeliveryRow {

@@ -14,17 +14,9 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import { shardOfScope } from "../../../domain/Shard.ts"
-import {
-  type AttemptOutcome,
-  type ConfiguredHandler,
-  type Deliveries,
-  deliveryReader,
-  type FailedAttempt,
-  halvesOf,
-  type HandlerState,
-  isolateAfterCrashes,
-  type NewDelivery
-} from "../../Deliveries.ts"
+import { type ConfiguredHandler, type Deliveries, deliveryReader, type HandlerState } from "../../Deliveries.ts"
+import { type FailedAttempt, halvesOf, isolateAfterCrashes, type NewDelivery } from "../../Delivery.ts"
+import type { AttemptOutcome } from "../../DeliveryClaims.ts"
 import type { Owner } from "../../Ownership.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
 import type { EventTable } from "../EventTable.ts"

@@ -1,7 +1,8 @@
 /** The deliveries of an event, as far as the store still knows them: open deliveries, failed attempts and journaled steps. */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { dedupKeysOf, type Deliveries, type DeliveryTrace } from "../../Deliveries.ts"
+import type { Deliveries, DeliveryTrace } from "../../Deliveries.ts"
+import { dedupKeysOf } from "../../Delivery.ts"
 import { inBatches, type Integer } from "../Rows.ts"
 import { withRetry } from "../SqlRetry.ts"
 

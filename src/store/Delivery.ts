@@ -1,0 +1,133 @@
+/**
+ * The values of a delivery: its handler, its subject, its batch, its failures, and the keys under which its steps run once.
+ *
+ * Gotchas
+ * - All times are by our clock, in ms, even if another process wrote them, because the store keeps due times by the clock of the database.
+ * - All positions are positions in the event log.
+ */
+import type { Model } from "../domain/Model.ts"
+
+export interface HandlerName {
+  readonly plugin: string
+  readonly handler: string
+}
+
+export type Subject =
+  | { readonly _tag: "Event"; readonly position: number }
+  /** A tick covers the positions after `from`, up to and including `to`. */
+  | { readonly _tag: "Tick"; readonly scheduledAt: number; readonly from: number; readonly to: number }
+
+export interface NewDelivery {
+  readonly handler: number
+  readonly integration: string
+  /** Deliveries with the same key run in order: those of one record, or the ticks of one integration. */
+  readonly orderingKey: string
+  readonly subject: Subject
+  readonly dueAt: number
+  /** The failure of a delivery that is dead from the start and never attempted; otherwise null. */
+  readonly dead: Failure | null
+  /** Name of a new journal for the delivery; null if the delivery uses the journal of its event or tick. */
+  readonly fresh: string | null
+}
+
+export interface Delivery extends Omit<NewDelivery, "dead" | "dueAt"> {
+  readonly id: number
+  readonly createdAt: number
+  /** Failed attempts. */
+  readonly attempts: number
+  /**
+   * Name of the batch, fixed at the first claim. A new batch is named `<id of the first member>`. The halves of a batch append `.0` or
+   * `.1` to its name. If the events were delivered in a batch before, the name is that of the earlier batch followed by `.r<id of the
+   * first member>`.
+   */
+  readonly batch: string | null
+}
+
+// ---- batches and keys of steps --------------------------------------------------------------------------------------
+
+/** A batch and the batches that contain it, the narrowest first. */
+const batchesAround = (batch: string): ReadonlyArray<string> => {
+  const parts = batch.split(".")
+  return parts.map((_, index) => parts.slice(0, parts.length - index).join("."))
+}
+
+/** The keys under which a step of this delivery runs once, the narrowest first. All integrations have ticks at the same times   (L6). */
+export const dedupKeysOf = (
+  { batch, fresh, integration, subject }: Pick<Delivery, "batch" | "fresh" | "integration" | "subject">
+): readonly [string, ...ReadonlyArray<string>] => {
+  const own = fresh === null ? "" : `~${fresh}`
+  if (batch !== null) {
+    const [first = batch, ...others] = batchesAround(batch).map((name) => `b${name}${own}`)
+    return [first, ...others]
+  }
+  return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
+}
+
+/** The key of a step that runs once per record, or, for a tick, once per integration. */
+export const recordDedupKeyOf = (
+  integration: string,
+  record: { readonly model: Model; readonly id: string } | "tick"
+): string => record === "tick" ? `r:${integration}` : `r:${integration}/${record.model}/${record.id}`
+
+/** Name of a new batch. `last`: the batch in which its events were last delivered, or null; `first`: id of its first delivery. */
+export const batchNameOf = (last: string | null, first: number): string =>
+  last === null ? String(first) : `${last}.r${first}`
+
+/** The two batches into which a failed batch is split. */
+export const halvesOf = <A>(batch: string, members: ReadonlyArray<A>) => {
+  const middle = Math.ceil(members.length / 2)
+  return [members.slice(0, middle), members.slice(middle)].map((half, index) => ({
+    batch: `${batch}.${index}`,
+    members: half
+  }))
+}
+
+// ---- failures -----------------------------------------------------------------------------------------------------
+
+/**
+ * The reasons, in the order in which they are listed for people. `ProcessEnded`: the process ended while the attempt ran, see
+ * `isolateAfterCrashes`.
+ */
+export const failureReasons = [
+  "Transient",
+  "RateLimited",
+  "Permanent",
+  "TimedOut",
+  "Defect",
+  "LoopDetected",
+  "ProcessEnded"
+] as const
+export type FailureReason = (typeof failureReasons)[number]
+
+/**
+ * A delivery that was running this many times when its process ended runs in isolation from then on: no other delivery runs beside it. If
+ * the process ends once more, the delivery is the cause.
+ */
+export const isolateAfterCrashes = 3
+
+/** Why an attempt failed. Messages contain no personal data. */
+export interface Failure {
+  readonly reason: FailureReason
+  readonly message: string
+  /** For `Permanent`: the kind of refusal. */
+  readonly refusal: string | null
+  readonly faults: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly message: string }>
+  readonly at: number
+}
+
+/** A request that an attempt sent, to the API or to another server. */
+export interface SentRequest {
+  /** `addTag`, `live ats.application`, `POST hooks.example`: no path, no body. */
+  readonly what: string
+  readonly integration: string | null
+  readonly at: number
+  readonly outcome: "done" | "refused" | "unknown"
+}
+
+/** One failed attempt, as shown in the details of a dead letter. */
+export interface FailedAttempt {
+  readonly number: number
+  readonly startedAt: number
+  readonly failure: Failure
+  readonly requests: ReadonlyArray<SentRequest>
+}

@@ -1,0 +1,125 @@
+/**
+ * Claims: a process claims due deliveries of its shards, attempts them, and settles them.
+ *
+ * Invariants
+ * 1. Per handler and ordering key, at most one delivery is claimed at a time: the earliest that is not settled   (I5)
+ * 2. An owner or a claim that is no longer the newest cannot settle a delivery   (I10, X16)
+ */
+import type * as Effect from "effect/Effect"
+import type { LogEntry } from "../domain/ChangeEvent.ts"
+import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
+import type { Delivery, FailedAttempt } from "./Delivery.ts"
+import type { Owner } from "./Ownership.ts"
+import type { StoreError } from "./StoreError.ts"
+
+/** A delivery that this process may attempt until a later claim exists. */
+export interface Claimed extends Delivery {
+  readonly claim: number
+  /** Number of earlier claims whose process ended before they were settled or released; see `isolateAfterCrashes`. */
+  readonly crashes: number
+}
+
+export interface RunningDelivery {
+  readonly id: number
+  readonly shard: number
+}
+
+/** The deliveries that a handler has capacity for. */
+export interface ClaimRequest {
+  readonly handler: number
+  /** Maximum number of deliveries, or of batches. */
+  readonly most: number
+  /**
+   * Replaces `most` while one of the handler's due or running deliveries was running during an earlier crash. The next crash is counted
+   * for every claimed delivery, so only as many are claimed as can start at once. `most` if absent.
+   */
+  readonly mostAfterCrash?: number
+  /**
+   * True to claim only deliveries that must run alone, and at most one for all requests together. Otherwise only other deliveries are
+   * claimed.
+   */
+  readonly isolated?: boolean
+  /** Maximum number of deliveries in a batch; null if the handler takes no batches. */
+  readonly size: number | null
+  /**
+   * Maximum number of deliveries, or of batches, that are claimed in all processes together, while other processes own shards too. A
+   * process that owns all shards may claim more than it starts at once. No maximum if absent.
+   */
+  readonly concurrency?: number
+  /** Integrations whose deliveries are not claimed now. */
+  readonly excludedIntegrations: ReadonlyArray<string>
+  /** A delivery that is due more than this far ahead, in ms, becomes due now, because our clock was set back   (W4). */
+  readonly maxLead: number
+}
+
+export interface ClaimResult {
+  readonly claimed: ReadonlyArray<Claimed>
+  /** When the next delivery will be due; null if no delivery is waiting for its time. */
+  readonly next: number | null
+  /** True if a delivery that must run alone is due, and a request for other deliveries skipped it. */
+  readonly isolatedDue: boolean
+  readonly lost: ReadonlyArray<Owner>
+  /** The circuits of handlers that failed since their last success, in any process. The others are closed. */
+  readonly circuits: ReadonlyMap<number, HandlerCircuit>
+}
+
+/** How an attempt ended. The outcome of a batch applies to all its members. */
+export type AttemptOutcome =
+  & {
+    readonly deliveries: ReadonlyArray<number>
+    /**
+     * The result of the attempt for the handler's circuit. `failed`: the ordering key of the failed record; null if it succeeded. Absent
+     * if the circuit does not change, because the handler did not run, or met a rate limit.
+     */
+    readonly result?: { readonly handler: number; readonly failed: string | null }
+  }
+  & (
+    | { readonly _tag: "Settled" }
+    /** The deliveries are due again, as if they had not been claimed. */
+    | { readonly _tag: "Released" }
+    | {
+      readonly _tag: "Retry"
+      readonly dueAt: number
+      readonly attempts: number
+      readonly failedAttempt: FailedAttempt
+      /** True if the attempt ended because all writes are stopped. The delivery is due as soon as they are resumed. */
+      readonly stopped?: boolean
+    }
+    | { readonly _tag: "Dead"; readonly attempts: number; readonly failedAttempt: FailedAttempt }
+    /** The batch becomes two batches. */
+    | { readonly _tag: "Split"; readonly batch: string; readonly dueAt: number; readonly failedAttempt: FailedAttempt }
+  )
+
+export interface DeliveryClaims {
+  /**
+   * A new owner of shards must call this first. Deliveries of these shards that were running for an earlier owner are due again
+   * (batches keep their members), and their claims are counted as crashes. `continued`: the owners among these of which the earlier
+   * owner is the same process, which has not crashed. Returns the owners that have been replaced since.
+   */
+  readonly takeShards: (
+    owners: ReadonlyArray<Owner>,
+    continued?: ReadonlyArray<Owner>
+  ) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
+  /**
+   * In one transaction: settles the attempts that have ended, then claims due deliveries. Ignores deliveries of other shards than those
+   * of `owners`. `lost`: the owners that have been replaced; nothing is settled or claimed for them. For a handler whose circuit is
+   * open, nothing is claimed. When the open time is over, one delivery or batch is claimed in all processes together.
+   */
+  readonly settleAndClaim: (
+    owners: ReadonlyArray<Owner>,
+    outcomes: ReadonlyArray<AttemptOutcome>,
+    requests: ReadonlyArray<ClaimRequest>
+  ) => Effect.Effect<ClaimResult, StoreError>
+  /**
+   * The running deliveries of the shards of `owners`. If `settleAndClaim` fails, its transaction may have been committed: the deliveries
+   * that it claimed are running then, although the caller does not know them.
+   */
+  readonly running: (owners: ReadonlyArray<Owner>) => Effect.Effect<ReadonlyArray<RunningDelivery>, StoreError>
+  /** Log rows at these positions, however old, in position order; erased rows are missing. */
+  readonly entries: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<LogEntry>, StoreError>
+  /** The batch in which each event was last delivered to the handler, by position. Events without a batch are missing. */
+  readonly batches: (
+    handler: number,
+    positions: ReadonlyArray<number>
+  ) => Effect.Effect<ReadonlyMap<number, string>, StoreError>
+}

@@ -80,7 +80,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "isClaimUncertain = false\n"
   ]),
   mutant("outdated-state", "an empty poll is committed only if nothing else has changed the stream's state", [
-    "store/sql/SqlStore.ts",
+    "store/sql/stream/StreamTable.ts",
     "WHERE ${is(before)} AND state = ${JSON.stringify(before)}\n",
     "WHERE ${is(before)}\n"
   ], [

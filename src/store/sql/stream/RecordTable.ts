@@ -1,0 +1,78 @@
+/** The records of a stream outside a transaction: published content, ids of live records, pending rows, and old quarantined rows. */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { genesis } from "../../../domain/ChangeEvent.ts"
+import type { StreamKey } from "../../../domain/Model.ts"
+import type { LiveRecord, StreamRecords } from "../../StreamRecords.ts"
+import * as Checksum from "../Checksum.ts"
+import type { Content } from "../Checksum.ts"
+import type { Row } from "../Columns.ts"
+import type { ContentCipher } from "../ContentCipher.ts"
+import { inBatches, listedPendings } from "../Rows.ts"
+import { among } from "../RowValues.ts"
+import type { Raw } from "../SqlRetry.ts"
+import { isStream } from "./StreamTable.ts"
+
+const idsOf = Arr.map(({ id }: { readonly id: string }) => id)
+
+export const make = (sql: SqlClient, cipher: ContentCipher): Raw<StreamRecords> => {
+  const { checked } = Checksum.make(cipher)
+  const is = isStream(sql)
+  const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
+
+  return {
+    liveNotSeenSince: (key, runId, after, limit) =>
+      sql<{ id: string }>`
+        SELECT id FROM heads
+        WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND last_run_id < ${runId}
+        ORDER BY id LIMIT ${limit}`.pipe(Effect.map(idsOf)),
+    liveIds: (key, ids) =>
+      inBatches(ids, (some) =>
+        sql<{ id: string }>`
+          SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id ${among(sql, some)} AND live = 1`).pipe(
+          Effect.map((rows) => new Set(idsOf(rows)))
+        ),
+    controlIds: (key, runId, limit) => {
+      const seen = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND last_run_id >= ${runId}`
+      return sql<{ id: string }>`
+        SELECT id FROM (${seen} ORDER BY id LIMIT ${limit}) AS first
+        UNION
+        SELECT id FROM (${seen} ORDER BY id DESC LIMIT ${limit}) AS last
+        ORDER BY id`.pipe(Effect.map(idsOf))
+    },
+    // one statement, so that the position and the records are read at one moment
+    records: (key, after, limit) =>
+      sql<Content & Omit<LiveRecord, "id"> & { id: string | null; newest: number; chain: string }>`
+        SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum, r.redaction
+        FROM log_counter c LEFT JOIN (
+          SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum, e.redaction
+          FROM heads h JOIN events e ON e.position = h.position
+          WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
+          ORDER BY h.id LIMIT ${limit}
+        ) r ON TRUE ORDER BY r.id`.pipe(
+        Effect.flatMap(checked),
+        Effect.map((rows) => ({
+          position: Number(rows[0]?.newest),
+          chain: rows[0]?.chain ?? genesis,
+          records: rows.flatMap(({ content, id, generation, redaction, version }) =>
+            id === null ? [] : [{ id, version, generation, content, redaction }]
+          )
+        }))
+      ),
+    pendingRows: ({ after, hold, key, limit }) => {
+      const conditions = [
+        ...key === undefined ? [] : [is(key)],
+        ...hold === undefined ? [] : [sql`p.hold = ${hold}`],
+        ...after === undefined ? [] : [sql`p.id > ${after}`]
+      ]
+      return sql<Row>`
+        SELECT ${listedPendings.columns()} FROM pending p JOIN streams s ON s.key = p.stream
+        WHERE ${sql.and(conditions)} ORDER BY s.integration, s.model, p.id LIMIT ${limit}`.pipe(
+        Effect.map(Arr.map(listedPendings.fromRow))
+      )
+    },
+    pruneQuarantine: (before) =>
+      sql`DELETE FROM quarantine WHERE last_at < ${before} RETURNING stream`.pipe(Effect.map((rows) => rows.length))
+  }
+}

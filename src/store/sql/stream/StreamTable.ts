@@ -1,0 +1,230 @@
+/**
+ * The table of streams: transactions on one stream, states, counts, lists, and the erasure of a stream.
+ *
+ * Invariants
+ * 1. One transaction at a time runs per stream, and per integration (see `Locks`)
+ */
+import * as Arr from "effect/Array"
+import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
+import { genesis } from "../../../domain/ChangeEvent.ts"
+import type { StreamKey } from "../../../domain/Model.ts"
+import type { Owner } from "../../Ownership.ts"
+import type { StreamState } from "../../State.ts"
+import { incompatible, type StoreError } from "../../Store.ts"
+import type { PendingStatus } from "../../StreamRecords.ts"
+import type { StreamCounts, Streams } from "../../Streams.ts"
+import type { StreamTx } from "../../StreamTx.ts"
+import type { ContentCipher } from "../ContentCipher.ts"
+import type { EventTable } from "../EventTable.ts"
+import type * as Fencing from "../Fencing.ts"
+import * as Locks from "../Locks.ts"
+import { inBatches, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
+import { among, insertion } from "../RowValues.ts"
+import { convertEach, toStoreError, withRetry } from "../SqlRetry.ts"
+import * as HoldTable from "./HoldTable.ts"
+import * as RunTable from "./RunTable.ts"
+import * as StreamTransaction from "./StreamTransaction.ts"
+
+/** The tables with rows of one stream, besides the event log. */
+const streamTables = [
+  "heads",
+  "pending",
+  "quarantine",
+  "holds",
+  "stale_records",
+  "record_references",
+  "derivations",
+  "expectations",
+  "runs"
+] as const
+
+const missing = ({ integration, model }: StreamKey) =>
+  incompatible(`the stream ${integration}/${model} is not in the store`)
+
+type Nullable<A> = { readonly [K in keyof A]: A[K] | null }
+
+interface CountRow {
+  readonly key: number
+  readonly live: number
+  readonly quarantined: number
+  readonly stale: number
+}
+
+interface PendingCount {
+  readonly stream: number
+  readonly status: PendingStatus
+  readonly count: number
+}
+
+/** The counts of a stream's rows, given the counts of the pending rows of several streams. */
+const withPending = (pending: ReadonlyArray<PendingCount>) => {
+  const byStream = Map.groupBy(pending, ({ stream }) => Number(stream))
+  return ({ key, live, quarantined, stale }: CountRow): StreamCounts => ({
+    live: Number(live),
+    quarantined: Number(quarantined),
+    stale: Number(stale),
+    pending: Object.fromEntries((byStream.get(Number(key)) ?? []).map(({ count, status }) => [status, Number(count)]))
+  })
+}
+
+/** The condition that selects one stream. */
+export const isStream = (sql: SqlClient) => (key: StreamKey) =>
+  sql`integration = ${key.integration} AND model = ${key.model}`
+
+export const make = (
+  sql: SqlClient,
+  log: EventTable,
+  cipher: ContentCipher,
+  { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
+): Streams => {
+  const locks = Locks.make(sql)
+  const is = isStream(sql)
+  // these counts use narrow indexes only and read no rows
+  const rowCounts = sql`s.key,
+    (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
+    (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
+    (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale`
+
+  const open = (key: StreamKey): Effect.Effect<StreamTx, StoreError> =>
+    locks.streams(key.integration).pipe(
+      Effect.andThen(sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`),
+      Effect.flatMap(([row]) =>
+        row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
+      ),
+      Effect.map(([row, state]) =>
+        StreamTransaction.make(sql, log, row.key, state, cipher, (model) => open({ ...key, model }))
+      ),
+      toStoreError("begin")
+    )
+
+  /**
+   * One bounded transaction of `eraseStream`; returns true once nothing is left. The row of the stream, which has the key, is deleted
+   * last.
+   */
+  const eraseSome = Effect.fnUntraced(
+    function*(owner: Owner, key: StreamKey) {
+      yield* fence(owner)
+      yield* locks.streams(key.integration)
+      const [row] = yield* sql<{ key: number }>`SELECT key FROM streams WHERE ${is(key)}`
+      if (row === undefined) return true
+      const stream = row.key
+      if ((yield* log.eraseSome(stream)) > 0) return false
+      for (const name of streamTables) {
+        const table = sql(name)
+        const id = sql(name === "quarantine" ? "hash" : "id")
+        const deleted = yield* sql`DELETE FROM ${table} WHERE stream = ${stream} AND ${id} IN (
+          SELECT ${id} FROM ${table} WHERE stream = ${stream} LIMIT ${rowsPerStatement}) RETURNING stream`
+        if (deleted.length > 0) return false
+      }
+      yield* sql`DELETE FROM streams WHERE key = ${stream}`
+      return true
+    },
+    sql.withTransaction,
+    withRetry("eraseStream")
+  )
+
+  return {
+    ...convertEach<Omit<Streams, "transact" | "replaceQuietState" | "eraseStream">>(withRetry, {
+      ensureStreams: (streams) =>
+        inBatches(streams, (some) =>
+          sql`INSERT INTO streams ${
+            insertion(
+              sql,
+              Arr.map(some, (state) => ({
+                integration: state.integration,
+                model: state.model,
+                state: JSON.stringify(state)
+              }))
+            )
+          } ON CONFLICT (integration, model) DO NOTHING`).pipe(sql.withTransaction),
+      streams: Effect.flatMap(
+        sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`,
+        Effect.forEach(toState)
+      ),
+      streamsOf: (integration) =>
+        Effect.flatMap(
+          sql<StreamRow>`
+            SELECT key, integration, model, state FROM streams WHERE integration = ${integration} ORDER BY model`,
+          Effect.forEach(toState)
+        ),
+      stream: (key) =>
+        sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
+          Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
+        ),
+      runs: (key) => RunTable.list(sql, is(key)),
+      streamsAtPosition: sql<StreamRow & { newest: number; chain: string }>`
+        SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
+        FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
+        Effect.flatMap((rows) =>
+          Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
+            position: Number(rows[0]?.newest),
+            chain: rows[0]?.chain ?? genesis,
+            streams
+          }))
+        )
+      ),
+      counts: Effect.gen(function*() {
+        const streams = yield* sql<StreamKey & CountRow>`
+          SELECT s.integration, s.model, ${rowCounts} FROM streams s ORDER BY s.integration, s.model`
+        const pending = yield* sql<
+          PendingCount
+        >`SELECT stream, status, count(*) AS count FROM pending GROUP BY stream, status`
+        const counts = withPending(pending)
+        return streams.map((row) => ({ integration: row.integration, model: row.model, ...counts(row) }))
+      }),
+      streamPage: ({ after, integrations, limit, models }) =>
+        Effect.gen(function*() {
+          const conditions = [
+            sql`TRUE`,
+            ...integrations === undefined ? [] : [sql`s.integration IN ${sql.in(integrations)}`],
+            ...models === undefined ? [] : [sql`s.model IN ${sql.in(models)}`],
+            ...after === undefined ? [] : [sql`(s.integration, s.model) > (${after.integration}, ${after.model})`]
+          ]
+          // the outer join gives a row with the position even if no stream matches
+          const rows = yield* sql<Nullable<StreamRow & CountRow> & { newest: number; chain: string }>`
+            SELECT c.position AS newest, c.chain, s.*
+            FROM log_counter c LEFT JOIN (
+              SELECT s.integration, s.model, s.state, ${rowCounts} FROM streams s
+              WHERE ${sql.and(conditions)} ORDER BY s.integration, s.model LIMIT ${limit}
+            ) s ON TRUE ORDER BY s.integration, s.model`
+          const found = rows.filter((row): row is StreamRow & CountRow & { newest: number; chain: string } =>
+            row.key !== null
+          )
+          const pending = found.length === 0 ? [] : yield* sql<PendingCount>`
+            SELECT stream, status, count(*) AS count FROM pending
+            WHERE stream ${among(sql, found.map(({ key }) => key))} GROUP BY stream, status`
+          const counts = withPending(pending)
+          return {
+            position: Number(rows[0]?.newest),
+            chain: rows[0]?.chain ?? genesis,
+            streams: yield* Effect.forEach(found, (row) =>
+              Effect.map(toState(row), (state) => ({ state, counts: counts(row) })))
+          }
+        }).pipe(sql.withTransaction)
+    }),
+    transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
+      fence(owner).pipe(
+        Effect.andThen(open(key)),
+        Effect.flatMap(body),
+        sql.withTransaction,
+        withRetry("transact")
+      ),
+    replaceQuietState: (owner: Owner, before: StreamState, after: StreamState) =>
+      sql`
+        UPDATE streams SET state = ${JSON.stringify(after)}
+        WHERE ${is(before)} AND state = ${JSON.stringify(before)}
+          AND EXISTS (SELECT 1 FROM ownership WHERE scope = ${owner.scope} AND epoch = ${owner.epoch} ${locks.shared})
+          AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.stream = streams.key)
+          AND NOT EXISTS (SELECT 1 FROM stale_records r WHERE r.stream = streams.key)
+          AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.stream = streams.key AND ${sql.literal(HoldTable.isUndecided)})
+        RETURNING key`.pipe(
+        sql.withTransaction,
+        Effect.map((rows) => rows.length > 0),
+        toStoreError("replaceQuietState")
+      ),
+    eraseStream: Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
+      while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
+    })
+  }
+}

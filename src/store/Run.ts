@@ -18,6 +18,22 @@ export interface RowCounts {
   readonly quarantined: number
 }
 
+export const zeroRowCounts: RowCounts = {
+  read: 0,
+  unchanged: 0,
+  equivalent: 0,
+  changed: 0,
+  tombstones: 0,
+  duplicates: 0,
+  pending: 0,
+  quarantined: 0
+}
+
+export const addRowCounts = (a: RowCounts, b: RowCounts): RowCounts =>
+  Object.fromEntries(
+    (Object.keys(zeroRowCounts) as ReadonlyArray<keyof RowCounts>).map((key) => [key, a[key] + b[key]])
+  ) as Record<keyof RowCounts, number>
+
 /** Events of one run by kind; a record that returns is created. */
 export interface PublishedCounts {
   readonly created: number

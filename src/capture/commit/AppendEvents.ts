@@ -6,7 +6,7 @@ import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
 import { applicationChangesOf, deriveCandidates } from "../derived/Candidates.ts"
 import type { DetectedEvent } from "../Metrics.ts"
 import { attributeWrites } from "./Attribution.ts"
-import type { PageContext } from "./Ingest.ts"
+import type { PageContext } from "./PageContext.ts"
 import { withRedaction } from "./StoredContent.ts"
 
 /** Leaves out the contents, so that the events of a large wave fit into memory (I9). */

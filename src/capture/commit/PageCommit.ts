@@ -12,7 +12,7 @@ import { containsForgottenId, nothingRemoved, removalOf } from "../../domain/For
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { updateReportedTo } from "../../domain/Watermark.ts"
-import type { PublishedCounts, RowCounts, Run } from "../../store/Run.ts"
+import { addRowCounts, type PublishedCounts, type RowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import type { StreamTx } from "../../store/StreamTx.ts"
@@ -23,15 +23,8 @@ import { RunAborted, widenOverlap, withProcessing } from "../schedule/StreamLife
 import { spanAttributes, type Stream, transact } from "../Stream.ts"
 import { appendEvents } from "./AppendEvents.ts"
 import { takeUnconfirmedWrites } from "./Attribution.ts"
-import {
-  addRowCounts,
-  ingest,
-  type IngestResult,
-  pageContext,
-  prepare,
-  type Prepared,
-  zeroRowCounts
-} from "./Ingest.ts"
+import { ingest, type IngestResult, prepare, type Prepared } from "./Ingest.ts"
+import { pageContext } from "./PageContext.ts"
 import { endRun, publishedIn } from "./RunHistory.ts"
 
 export interface PageToCommit {

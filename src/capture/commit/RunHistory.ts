@@ -9,10 +9,9 @@
  * - A poll that is interrupted when the process ends gets no entry: its state is in memory only, and the next poll reads the same changes.
  */
 import type { Model } from "../../domain/Model.ts"
-import type { EndedRun, PublishedCounts, RowCounts, Run } from "../../store/Run.ts"
+import { type EndedRun, type PublishedCounts, type RowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { DetectedEvent } from "../Metrics.ts"
-import { zeroRowCounts } from "./Ingest.ts"
 
 /** The events of the stream by kind, without those of a derived model; absent if there are none. */
 export const publishedIn = (model: Model, events: ReadonlyArray<DetectedEvent>): PublishedCounts | undefined => {

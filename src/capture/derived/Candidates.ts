@@ -29,7 +29,7 @@ import { parseTime } from "../../domain/Watermark.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { Head } from "../../store/StreamRecords.ts"
 import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
-import type { PageContext } from "../commit/Ingest.ts"
+import type { PageContext } from "../commit/PageContext.ts"
 import { buildRecordWrite, parseContent, type RecordChange } from "../commit/RecordWrite.ts"
 import { currentContent } from "../commit/StoredContent.ts"
 

@@ -151,7 +151,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     '        if (property === "id") id ??= { from, to: next }\n'
   ]),
   mutant("no-staging", "deletes are staged until the run is complete", [
-    "capture/commit/Ingest.ts",
+    "capture/commit/RowOutcome.ts",
     '      return stagedOrHeld("deletes", "flagged")\n',
     '      return { count: "changed", write: write({ kind: "deleted", reason: "flagged" }) }\n'
   ]),
@@ -170,7 +170,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     'hash("sha256", canonical(value, shape), "base64url")',
     'hash("sha256", JSON.stringify([value, shape.masked.size]), "base64url")'
   ], [
-    "capture/commit/Ingest.ts",
+    "capture/commit/RowOutcome.ts",
     '      if (changes.length === 0) return { count: "equivalent", write: write({ kind: "same" }) }\n',
     ""
   ]),

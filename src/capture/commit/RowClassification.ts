@@ -1,0 +1,93 @@
+/**
+ * Classifies the rows of a page: compares each record with its stored rows, without publishing or staging anything.
+ *
+ * Gotchas
+ * - If a page contains different copies of one record, the record is disputed and a refetch decides (P3). Until then the record
+ *   stays in its hold. Otherwise an old copy of a deleted record could take it out of a hold that an operator rejected (D17).
+ * - If a model's processing changed, a record is first hashed with the older processing. If that hash equals the stored one, the
+ *   record did not change. Otherwise the stored content is hashed with the new processing before the comparison (S3, V1, V2).
+ */
+import * as Effect from "effect/Effect"
+import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
+import { type Classification, classify, isOlder, type PendingObservation } from "../../domain/Classify.ts"
+import { type Observation, observe, type Row } from "../../domain/Observation.ts"
+import type { Processing } from "../../domain/Processing.ts"
+import { parseTime } from "../../domain/Watermark.ts"
+import type { Head, Pending } from "../../store/StreamRecords.ts"
+import type { StreamTx } from "../../store/StreamTx.ts"
+import type { PageContext } from "./PageContext.ts"
+import { currentContent } from "./StoredContent.ts"
+
+/** The stored rows of this page's records. */
+export interface Stored {
+  readonly heads: ReadonlyMap<string, Head>
+  readonly pending: ReadonlyMap<string, Pending>
+  /** Canonical hashes with the current processing, for heads whose hashes were made with an older one. */
+  readonly rehashed: ReadonlyMap<string, string>
+}
+
+export interface ClassifiedRow {
+  readonly observed: Observation
+  readonly meaning: Classification
+}
+
+const hashBy = ({ apply, shape }: Processing, record: JsonObject): string => canonicalHash(shape, apply(record))
+
+/** Canonical hashes with the current processing, by id; see `Stored`. */
+export const rehash = Effect.fnUntraced(function*(
+  tx: StreamTx,
+  copies: ReadonlyMap<string, ReadonlyArray<Row>>,
+  heads: ReadonlyMap<string, Head>,
+  { processing, stream }: PageContext
+) {
+  const outdated = [...copies].flatMap(([id, rows]) => {
+    const head = heads.get(id)
+    return head !== undefined && head.live && head.position !== null && head.fingerprint !== processing.fingerprint
+      ? [{ head, position: head.position, shown: rows.at(-1)!.raw }]
+      : []
+  })
+  if (outdated.length === 0) return new Map<string, string>()
+  // The older rules are applied with the current registry entry and key. If one of those changed too, the fingerprint or the
+  // hash differs, and the stored content is hashed instead.
+  const older = new Map((stream.processings ?? []).map(processing.withRules).map((one) => [one.fingerprint, one]))
+  const contents = yield* tx.contents(outdated.map(({ position }) => position))
+  return new Map(outdated.flatMap(({ head, position, shown }) => {
+    const then = older.get(head.fingerprint)
+    const isSame = then !== undefined && hashBy(then, shown) === head.canonicalHash
+    if (isSame) return [[head.id, hashBy(processing, shown)] as const]
+    const content = currentContent(processing, stream, contents.get(position))
+    return content === null ? [] : [[head.id, canonicalHash(processing.shape, content)] as const]
+  }))
+})
+
+/** Classifies all copies of one record on this page together. */
+export const classifyCopies = (
+  rows: ReadonlyArray<Row>,
+  stored: Stored,
+  context: PageContext
+): ClassifiedRow | "unchanged" | "duplicate" => {
+  const { processing } = context
+  const last = rows.at(-1)!
+  const head = stored.heads.get(last.id)
+  const pending = stored.pending.get(last.id)
+  const agree = rows.every((row) => row.textHash === last.textHash)
+  if (agree && head !== undefined && pending === undefined && head.textHash === last.textHash) {
+    return head.lastSeenRunId === context.runId && !context.isRefetch ? "duplicate" : "unchanged"
+  }
+  const copies = (agree ? [last] : rows).map((row) => observe(processing, row))
+  const { canonicalHash, deleted } = copies.at(-1)!
+  const disagree = copies.some((copy) => copy.deleted !== deleted || copy.canonicalHash !== canonicalHash)
+  // Equal copies can have different timestamps. The newest copy is used: with an older timestamp, an outdated copy could be accepted later.
+  const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
+  if (disagree) return { observed, meaning: { _tag: "Disputed" } }
+  const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }
+  return { observed, meaning: classify(known, pendingObservationOf(pending), observed, context) }
+}
+
+const pendingObservationOf = (row: Pending | undefined): PendingObservation | undefined =>
+  row && {
+    status: row.reason === "absent" ? "absent" : row.status,
+    deleted: row.deleted,
+    canonicalHash: row.canonicalHash,
+    changedAtMs: parseTime(row.changedAt)
+  }

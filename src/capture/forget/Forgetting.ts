@@ -1,13 +1,12 @@
 /**
  * Forgets a record for good, on an operator's request: the record is removed from the whole store, and no run stores it again until an
- * operator allows it.
+ * operator allows it. `RecordSearch.ts` finds the rows of the record, and `StoreRemoval.ts` removes them.
  *
  * Invariants
  * 1. The request is committed before anything is removed; a request that was interrupted continues at the next start
  * 2. A record is reported as forgotten once the store has none of its content, and no handler that has it in memory is running
  *
  * Gotchas
- * - Every step can be repeated. A record that repeats the forgotten one may get a second pair of events after a crash.
  * - Only ids are recorded for the request. An id that belongs to no stored record is refused, because it could be a name or an address.
  */
 import * as Clock from "effect/Clock"
@@ -18,8 +17,8 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
 import { createHash } from "node:crypto"
-import { embeddingModels, type ForgettableRecord, type Forgotten, idAsJson, repeats } from "../../domain/Forgotten.ts"
-import { derivedFrom, type Model, type StreamKey, streamName } from "../../domain/Model.ts"
+import type { ForgettableRecord } from "../../domain/Forgotten.ts"
+import type { Model } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import { formatTime } from "../../domain/Watermark.ts"
@@ -27,10 +26,10 @@ import { Deliveries } from "../../store/Deliveries.ts"
 import type { ForgottenRecord, FoundRow } from "../../store/ForgottenRecords.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import { parseContent } from "../commit/RecordWrite.ts"
 import { Capture } from "../schedule/Capture.ts"
-import { unlessErased } from "../Stream.ts"
-import { deleteRecord, removeCopies, type Streams } from "./RecordRemoval.ts"
+import * as RecordSearch from "./RecordSearch.ts"
+import { maxListedIds } from "./RecordSearch.ts"
+import * as StoreRemoval from "./StoreRemoval.ts"
 
 /** The effects of forgetting a record, as counts per place. */
 export interface Plan {
@@ -91,64 +90,18 @@ export interface ForgettingOptions {
 
 const runningCheckInterval = "1 second"
 const longestWait = "10 seconds"
-const maxListedIds = 100
-/** Records with copies per transaction. */
-const chunk = 25
 
 const isSame = (a: ForgettableRecord | ForgottenRecord, b: ForgettableRecord): boolean =>
   a.integration === b.integration && a.model === b.model && a.id === b.id
-const forgottenOnly = ({ id, model }: ForgettableRecord): Forgotten => new Map([[model, new Set([id])]])
 const nameOf = ({ id, integration, model }: ForgettableRecord): string => `${integration}/${model}/${id}`
-
-/** Removes the record from one place, and returns the number of running handlers that have it in memory. */
-type Purge = Effect.Effect<number, StoreError>
 
 const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
   const store = yield* Store
   const deliveries = yield* Deliveries
   const capture = yield* Capture
   const lock = yield* Semaphore.make(1)
-
-  // ---- finding
-
-  /** The stream of the record itself, and the streams whose records may repeat it. */
-  const streamsOf = Effect.fnUntraced(function*({ integration, model }: ForgettableRecord) {
-    const all = yield* store.streamsOf(integration)
-    const embedding = embeddingModels(model)
-    return {
-      all,
-      own: all.find((stream) => stream.model === model),
-      embedding: all.filter((stream) => embedding.includes(stream.model))
-    }
-  })
-
-  /** The records that repeat the record now or did so in an earlier version, with the rows that contain the copies, by stream. */
-  const findCopies = Effect.fnUntraced(function*(record: ForgettableRecord, embedding: ReadonlyArray<StreamKey>) {
-    const found = yield* store.findRows(
-      embedding,
-      idAsJson(record.id),
-      ({ changes, content, model }) => repeats(model, parseContent(content), JSON.parse(changes), forgottenOnly(record))
-    )
-    const readable = found.filter(({ unreadable }) => unreadable !== true)
-    const copies = [...Map.groupBy(readable, streamName).values()].map((rows) => {
-      const { integration, model } = rows[0]!
-      return { key: { integration, model }, rows, ids: [...new Set(rows.map(({ id }) => id))] }
-    })
-    const removed = new Set(copies.flatMap(({ ids, key }) => ids.map((id) => `${key.model}/${id}`)))
-    // the rows of these records are removed by their ids
-    const isLeft = ({ id, model, unreadable }: FoundRow) => unreadable === true && !removed.has(`${model}/${id}`)
-    return { copies, unreadable: found.filter(isLeft) }
-  })
-
-  /** Rows of the record itself. Some may be kept for a delivery although retention has deleted later rows. */
-  const findOwn = (record: ForgettableRecord, own: StreamKey) =>
-    Effect.map(
-      store.findRows([own], idAsJson(record.id), ({ id }) => id === record.id),
-      (rows) => rows.filter(({ id }) => id === record.id)
-    )
-
-  const rowsIn = (rows: ReadonlyArray<FoundRow>, ids: ReadonlySet<string>) =>
-    rows.flatMap(({ id, position }) => position !== null && ids.has(id) ? [{ id, position }] : [])
+  const { findCopies, findOwn, streamsOf } = RecordSearch.make(store)
+  const remove = StoreRemoval.make({ store, deliveries, capture, processing })
 
   const knownAs = (record: ForgettableRecord) =>
     Effect.map(store.forgotten, (all) => all.find((one) => isSame(one, record)))
@@ -196,69 +149,6 @@ const make = Effect.fnUntraced(function*({ processing }: ForgettingOptions) {
     }
     const hash = createHash("sha256").update(JSON.stringify([nameOf(record), counts])).digest("hex").slice(0, 16)
     return { hash, ...counts }
-  })
-
-  // ---- removing
-
-  /** Removes the record from all places; returns the removals that are not complete, because handlers have the events in memory. */
-  const remove = Effect.fnUntraced(function*(record: ForgettableRecord) {
-    const { all, embedding, own } = yield* streamsOf(record)
-    const models = all.filter(({ retired }) => retired !== true).map(({ model }) => model)
-    const streams: Streams = {
-      owner: capture.ownerOf(record.integration),
-      processing,
-      derivedProcessing: ({ model }) => {
-        const derived = derivedFrom(model, models)
-        return derived === undefined ? null : processing(derived)
-      }
-    }
-    const forgotten = forgottenOnly(record)
-    const incomplete: Array<Purge> = []
-    const purge = Effect.fnUntraced(function*(one: Purge) {
-      if ((yield* one) > 0) incomplete.push(one)
-    })
-    const { copies, unreadable } = yield* findCopies(record, embedding)
-    const total = copies.reduce((sum, { ids }) => sum + ids.length, own === undefined ? 0 : 1)
-    let done = 0
-    const note = (changed: number) =>
-      Effect.suspend(() => store.noteForgetting(streams.owner, record, { done: done += changed, total }))
-    yield* note(0)
-    for (const { ids, key, rows } of copies) {
-      const logged = new Set(rows.flatMap(({ id, position }) => position === null ? [] : [id]))
-      for (let from = 0; from < ids.length; from += chunk) {
-        const some = ids.slice(from, from + chunk)
-        const published = yield* unlessErased(
-          key,
-          [],
-          removeCopies(streams, { key, ids: some, logged }, forgotten)
-        ).pipe(Effect.provideService(Store, store))
-        yield* purge(
-          deliveries.purgeForgotten(key, published, { found: rowsIn(rows, new Set(published)), own: false })
-        )
-        yield* note(some.length)
-      }
-    }
-    if (own !== undefined) {
-      yield* unlessErased(own, undefined, deleteRecord(streams, own, record.id)).pipe(
-        Effect.provideService(Store, store)
-      )
-      const found = rowsIn(yield* findOwn(record, own), new Set([record.id]))
-      yield* purge(deliveries.purgeForgotten(own, [record.id], { found, own: true }))
-      yield* note(1)
-    }
-    yield* purge(deliveries.purgeResults(record.integration, idAsJson(record.id)))
-    yield* store.dropQuarantinedCopies(capture.ownerOf(record.integration), record.integration, idAsJson(record.id))
-    if (unreadable.length > 0) {
-      yield* Effect.logWarning("rows cannot be decrypted, so they may still repeat the forgotten record").pipe(
-        Effect.annotateLogs({
-          integration: record.integration,
-          rows: unreadable.length,
-          positions: unreadable.flatMap(({ position }) => position ?? []).slice(0, maxListedIds).join(", "),
-          hint: "forget the records of these rows too, and allow them again: the next sweep then reads them"
-        })
-      )
-    }
-    return incomplete
   })
 
   const removeAll = Effect.fnUntraced(function*(record: ForgettableRecord) {

@@ -350,7 +350,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "  events: [],\n  erased: true,\n"
   ]),
   mutant("forgotten-copies", "a forgotten record is removed from the records that repeat it", [
-    "capture/forget/Forgetting.ts",
+    "capture/forget/StoreRemoval.ts",
     "of copies) {\n",
     "of copies.slice(0, 0)) {\n"
   ]),
@@ -360,7 +360,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "      yield* log.empty(positions.slice(1))\n"
   ]),
   mutant("forgotten-results", "results of other records' steps that contain a forgotten record are emptied", [
-    "capture/forget/Forgetting.ts",
+    "capture/forget/StoreRemoval.ts",
     "    yield* purge(deliveries.purgeResults(record.integration, idAsJson(record.id)))\n",
     ""
   ]),

@@ -26,7 +26,8 @@ import { type Integer, rowsPerStatement } from "../Rows.ts"
 import type { Signals } from "../Signals.ts"
 import { withRetry } from "../SqlRetry.ts"
 import { type DeliveryRow, toDelivery, toFailure } from "./DeliveryRows.ts"
-import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
+import type { DeliveryTable } from "./DeliveryTable.ts"
+import type { OrderingKey } from "./OrderedDeliveries.ts"
 
 interface DeadRow extends DeliveryRow {
   readonly plugin: string

@@ -1,13 +1,6 @@
 /**
- * The table of deliveries as the engine uses it: deliveries are added from the log and settled. `ClaimTable` claims them.
- *
- * Invariants
- * 1. Per handler and ordering key, at most one delivery is due or running; later ones are waiting   (I5)
- *
- * Gotchas
- * - When a delivery is added, and when one ends, it is checked whether an earlier delivery with the same ordering key is unsettled. A
- *   claim does not check that, so thousands of deliveries that wait for a dead one do not slow it down.
- * - The members of a batch always have the same state, due time and attempts.
+ * The table of deliveries as the engine uses it: dispatches from the log, takes shards, and runs the transactions of attempts.
+ * `OrderedDeliveries` adds deliveries, `ClaimTable` claims them, and `Settlement` saves the outcomes of their attempts.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -15,10 +8,9 @@ import type { SqlClient } from "effect/sql/SqlClient"
 import * as HandlerCircuit from "../../../domain/HandlerCircuit.ts"
 import { shardOfScope } from "../../../domain/Shard.ts"
 import { type ConfiguredHandler, type Deliveries, deliveryReader, type HandlerState } from "../../Deliveries.ts"
-import { type FailedAttempt, halvesOf, isolateAfterCrashes, type NewDelivery } from "../../Delivery.ts"
+import type { NewDelivery } from "../../Delivery.ts"
 import type { AttemptOutcome } from "../../DeliveryClaims.ts"
 import type { Owner } from "../../Ownership.ts"
-import * as DatabaseTime from "../DatabaseTime.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
@@ -28,10 +20,11 @@ import { toStoreError, withRetry, withRetryAfterRollback } from "../SqlRetry.ts"
 import * as BatchTable from "./BatchTable.ts"
 import * as CircuitTable from "./CircuitTable.ts"
 import * as ClaimTable from "./ClaimTable.ts"
-import { assignShards, fromDelivery, fromFailure } from "./DeliveryRows.ts"
+import { assignShards } from "./DeliveryRows.ts"
+import type { OrderingKey } from "./OrderedDeliveries.ts"
+import * as OrderedDeliveries from "./OrderedDeliveries.ts"
+import * as Settlement from "./Settlement.ts"
 import * as TickTable from "./TickTable.ts"
-
-export type OrderingKey = { readonly handler: Integer; readonly ordering_key: string }
 
 const shardsOf = (owners: ReadonlyArray<Owner>) => owners.map(({ scope }) => shardOfScope(scope))
 
@@ -44,6 +37,8 @@ export const make = (
   const members = BatchTable.make(sql)
   const claims = ClaimTable.make(sql, members)
   const circuitTable = CircuitTable.make(sql)
+  const { insert, unblock } = OrderedDeliveries.make(sql)
+  const { settle, settleAll } = Settlement.make(sql, members, { unblock })
   const newest = Effect.map(
     sql<{ position: Integer }>`SELECT position FROM log_counter`,
     ([row]) => Number(row?.position ?? 0)
@@ -51,88 +46,6 @@ export const make = (
 
   // a pattern on the JSON text is safe, because quotes inside a value are escaped
   const removed = sql.literal(`SELECT id FROM integrations WHERE state NOT LIKE '%"state":"active"%'`)
-  const writesOff = sql.literal("SELECT plugin FROM switched_off WHERE plugin = '' AND integration = ''")
-
-  // ---- ordering keys
-
-  const skips = (handler: number) =>
-    Effect.map(
-      sql<{ skips_dead: Integer }>`SELECT skips_dead FROM handlers WHERE key = ${handler}`,
-      ([row]) => Number(row?.skips_dead) === 1
-    )
-
-  /** For each key: makes the first waiting delivery due, unless an earlier delivery still blocks it. */
-  const unblock = Effect.fnUntraced(function*(keys: ReadonlyArray<OrderingKey>) {
-    for (const [handler, own] of Map.groupBy(keys, (row) => Number(row.handler))) {
-      const earlier = (yield* skips(handler))
-        ? sql.literal("")
-        : sql`OR (e.state = 'dead' AND e.id < deliveries.id)`
-      for (const some of Arr.chunksOf(own.map(({ ordering_key }) => ordering_key), rowsPerStatement)) {
-        yield* sql`
-          UPDATE deliveries SET state = 'due' WHERE id IN (
-            SELECT min(id) FROM deliveries
-            WHERE handler = ${handler} AND ordering_key ${among(sql, some)} AND state = 'waiting' GROUP BY ordering_key
-          ) AND NOT EXISTS (
-            SELECT 1 FROM deliveries e WHERE e.handler = deliveries.handler AND e.ordering_key = deliveries.ordering_key
-              AND (e.state IN ('due', 'running') ${earlier})
-          )`
-      }
-    }
-  })
-
-  /** Leaves out the deliveries of log rows that were emptied after the dispatcher had read them. */
-  const withoutEmptied = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
-    const positions = new Set(deliveries.flatMap(({ subject }) => subject._tag === "Event" ? [subject.position] : []))
-    const emptied = new Set<number>()
-    for (const some of Arr.chunksOf(positions, rowsPerStatement)) {
-      const found = yield* sql<{ position: Integer }>`
-        SELECT position FROM events WHERE position ${among(sql, some)} AND kind <> 'deleted' AND content IS NULL`
-      for (const { position } of found) emptied.add(Number(position))
-    }
-    return emptied.size === 0
-      ? deliveries
-      : deliveries.filter(({ subject }) => subject._tag === "Tick" || !emptied.has(subject.position))
-  })
-
-  /** Inside a transaction: the rows of new deliveries, in the order in which they are added. */
-  const newRows = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
-    const deliveries = yield* withoutEmptied(all)
-    const { ahead, now } = yield* DatabaseTime.read(sql)
-    const rows: Array<ReturnType<typeof fromDelivery>> = []
-    for (const [handler, own] of Map.groupBy(deliveries, (delivery) => delivery.handler)) {
-      const blocking = ["waiting", "due", "running", ...(yield* skips(handler)) ? [] : ["dead"]]
-      const blocked = new Set<string>()
-      for (const some of Arr.chunksOf([...new Set(own.map(({ orderingKey }) => orderingKey))], rowsPerStatement)) {
-        const found = yield* sql<{ ordering_key: string }>`
-          SELECT DISTINCT ordering_key FROM deliveries
-          WHERE handler = ${handler} AND ordering_key ${among(sql, some)} AND state IN ${sql.in(blocking)}`
-        for (const { ordering_key } of found) blocked.add(ordering_key)
-      }
-      for (const delivery of own) {
-        const state = delivery.dead !== null ? "dead" : blocked.has(delivery.orderingKey) ? "waiting" : "due"
-        rows.push(fromDelivery(delivery, { state, createdAt: now - ahead, ahead }))
-        if (blocking.includes(state)) blocked.add(delivery.orderingKey)
-      }
-    }
-    return rows
-  })
-
-  /** Inside a transaction: adds deliveries, in their order. */
-  const insert = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
-    for (const some of Arr.chunksOf(yield* newRows(deliveries), rowsPerStatement)) {
-      yield* sql`INSERT INTO deliveries ${insertion(sql, some)}`
-    }
-  })
-
-  /** Like `insert`; returns the ids. */
-  const insertWithIds = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
-    const ids: Array<number> = []
-    for (const some of Arr.chunksOf(yield* newRows(deliveries), rowsPerStatement)) {
-      const added = yield* sql<{ id: Integer }>`INSERT INTO deliveries ${insertion(sql, some)} RETURNING id`
-      for (const { id } of added) ids.push(Number(id))
-    }
-    return ids
-  })
 
   // ---- dispatching
 
@@ -214,97 +127,16 @@ export const make = (
     withRetry("dispatch")
   )
 
-  // ---- settling
-
-  const saveFailedAttempt = Effect.fnUntraced(
-    function*(deliveries: ReadonlyArray<number>, { number, ...details }: FailedAttempt) {
-      const rows = deliveries.map((delivery) => ({ delivery, number, details: JSON.stringify(details) }))
-      for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
-        yield* sql`INSERT INTO attempts ${insertion(sql, some)} ON CONFLICT (delivery, number) DO UPDATE SET
-        details = excluded.details`
-      }
-    }
-  )
-
-  /** Settles all successful deliveries, the most common outcome, in as few statements as possible. */
-  const settleAll = Effect.fnUntraced(function*(ids: ReadonlyArray<number>) {
-    for (const some of Arr.chunksOf(ids, rowsPerStatement)) {
-      const settled = yield* sql<OrderingKey & { id: Integer; claims: Integer }>`
-        DELETE FROM deliveries WHERE id ${among(sql, some)} AND state = 'running'
-        RETURNING id, handler, ordering_key, claims`
-      const retried = settled.filter(({ claims }) => Number(claims) > 1).map(({ id }) => Number(id))
-      if (retried.length > 0) yield* sql`DELETE FROM attempts WHERE delivery ${among(sql, retried)}`
-      yield* unblock(settled)
-    }
-  })
-
-  /** For a delivery that is dead because its process ended: it runs alone again after a redrive or after its batch is halved. */
-  const cappedCrashes = sql`CASE WHEN crashes > ${isolateAfterCrashes} THEN ${isolateAfterCrashes} ELSE crashes END`
-
-  const settle = Effect.fnUntraced(function*(
-    outcome: Exclude<AttemptOutcome, { readonly _tag: "Settled" }>,
-    { ahead, now }: DatabaseTime.DatabaseClock
-  ) {
-    const { deliveries } = outcome
-    for (const some of Arr.chunksOf(deliveries, rowsPerStatement)) {
-      const ours = sql`id ${among(sql, some)} AND state = 'running'`
-      switch (outcome._tag) {
-        case "Released":
-          yield* sql`UPDATE deliveries SET state = 'due' WHERE ${ours}`
-          break
-        case "Retry": {
-          const [off] = outcome.stopped === true ? yield* sql`${writesOff}` : []
-          // writes were resumed after this write was refused, so no later resume would make it due
-          const isResumed = outcome.stopped === true && off === undefined
-          const dueAt = isResumed ? now : outcome.dueAt + ahead
-          yield* sql`
-            UPDATE deliveries SET state = 'due', due_at = ${dueAt}, attempts = ${outcome.attempts},
-              stopped = ${off === undefined ? 0 : 1}
-            WHERE ${ours}`
-          break
-        }
-        case "Dead": {
-          const { failure } = outcome.failedAttempt
-          const dead = yield* sql<OrderingKey>`
-            UPDATE deliveries SET state = 'dead', attempts = ${outcome.attempts}, failure = ${fromFailure(failure)},
-              died_at = ${failure.at}, crashes = ${cappedCrashes}
-            WHERE ${ours} RETURNING handler, ordering_key`
-          yield* unblock(dead)
-          break
-        }
-        case "Split":
-          break
-      }
-    }
-    if (outcome._tag === "Split") {
-      for (const { batch, members } of halvesOf(outcome.batch, deliveries)) {
-        for (const some of Arr.chunksOf(members, rowsPerStatement)) {
-          yield* sql`
-            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt + ahead}, attempts = 0,
-              batch = ${batch}, crashes = ${cappedCrashes}
-            WHERE id ${among(sql, some)} AND state = 'running'`
-        }
-      }
-      yield* members.remember(deliveries)
-    }
-    if (outcome._tag !== "Released") yield* saveFailedAttempt(deliveries, outcome.failedAttempt)
-  })
-
   // ---- attempting
 
   const takeShards: Deliveries["Service"]["takeShards"] = Effect.fnUntraced(
-    function*(owners, continued = [], blocking = []) {
+    function*(owners, continued = []) {
       const lost = yield* replaced(owners)
       const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
       if (shards.length > 0) {
         const crash = continued.length === 0
           ? sql.literal("1")
           : sql`CASE WHEN shard IN ${sql.in(shardsOf(continued))} THEN 0 ELSE 1 END`
-        for (const some of Arr.chunksOf(blocking, rowsPerStatement)) {
-          yield* sql`
-            UPDATE deliveries SET state = 'due', crashes = crashes + 1
-            WHERE id ${among(sql, some)} AND state IN ('due', 'running') AND shard IN ${sql.in(shards)}`
-        }
         yield* sql`
           UPDATE deliveries SET state = 'due', crashes = crashes + ${crash}
           WHERE state = 'running' AND shard IN ${sql.in(shards)}`
@@ -362,7 +194,7 @@ export const make = (
     )
 
   return {
-    insertWithIds: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insertWithIds(deliveries)),
+    insert: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insert(deliveries)),
     unblock: (keys: ReadonlyArray<OrderingKey>) => toStoreError("unblock")(unblock(keys)),
     handlers: withRetry("handlers")(handlers),
     registerHandlers,

@@ -29,7 +29,8 @@ import { among } from "../RowValues.ts"
 import { AllowLongStatement, withRetry } from "../SqlRetry.ts"
 import * as TextSearch from "../TextSearch.ts"
 import * as DedupKey from "./DedupKey.ts"
-import type { DeliveryTable, OrderingKey } from "./DeliveryTable.ts"
+import type { DeliveryTable } from "./DeliveryTable.ts"
+import type { OrderingKey } from "./OrderedDeliveries.ts"
 
 interface ChainRow {
   readonly id: string

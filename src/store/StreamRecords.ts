@@ -1,5 +1,6 @@
 /**
- * The records of a stream as the store keeps them: heads, pending rows and quarantined rows. Reading them outside a transaction.
+ * The records of a stream as the store keeps them: heads, pending rows and quarantined rows. The interface `StreamRecords` reads them
+ * outside a transaction.
  *
  * Gotchas
  * - A head describes the *published* state of a record. A change that is observed but not yet published is a pending row.

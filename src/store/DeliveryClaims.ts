@@ -94,11 +94,13 @@ export interface DeliveryClaims {
   /**
    * A new owner of shards must call this first. Deliveries of these shards that were running for an earlier owner are due again
    * (batches keep their members), and their claims are counted as crashes. `continued`: the owners among these of which the earlier
-   * owner is the same process, which has not crashed. Returns the owners that have been replaced since.
+   * owner is the same process, which has not crashed. `blocking`: deliveries in the shards of `continued` whose attempts blocked that
+   * process; they count a crash nevertheless, even if they have been released. Returns the owners that have been replaced since.
    */
   readonly takeShards: (
     owners: ReadonlyArray<Owner>,
-    continued?: ReadonlyArray<Owner>
+    continued?: ReadonlyArray<Owner>,
+    blocking?: ReadonlyArray<number>
   ) => Effect.Effect<ReadonlyArray<Owner>, StoreError>
   /**
    * In one transaction: settles the attempts that have ended, then claims due deliveries. Ignores deliveries of other shards than those

@@ -57,8 +57,13 @@ export interface LogRange {
   readonly newest: number
 }
 
-/** Chains that identify a log's content: see `chainOf`. */
+/** Chains that identify a log's events (see `chainOf`), and a number that shows whether a reader may hold content that was removed. */
 export interface LogChains extends LogRange {
+  /**
+   * The number of removals of content from rows that readers may not have read yet. A reader that holds content compares it with the
+   * number from before it read the content; if they differ, it reads the content again   (I11).
+   */
+  readonly removals: number
   /** The chain at `newest`. */
   readonly chain: string
   readonly chains: ReadonlyArray<string | null>
@@ -108,7 +113,8 @@ export interface EventLog {
   /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` is `newest` + 1 if every row was pruned. */
   readonly logRange: Operation<LogRange>
   /**
-   * The range, the chain at the newest position, and the chains at these positions in their order, all read at one moment.
+   * The range, the chain at the newest position, the number of removals, and the chains at these positions in their order, all read at
+   * one moment.
    * A chain is null if the log ends before that position, or if the row after that position is pruned   (X14, X18).
    */
   readonly chains: (positions: ReadonlyArray<number>) => Operation<LogChains>

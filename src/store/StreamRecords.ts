@@ -92,11 +92,15 @@ export interface LiveRecord extends StoredContent {
 }
 
 export interface StreamRecords {
-  /** Current published content of a stream's live records in id order, with the newest position, read at one moment. */
+  /**
+   * Current published content of a stream's live records in id order, with the newest position, read at one moment. `id`: of this record
+   * only; the list is empty if the record is not live.
+   */
   readonly records: (
     key: StreamKey,
     after: string | null,
-    limit: number
+    limit: number,
+    id?: string
   ) => Operation<{ readonly position: number; readonly chain: string; readonly records: ReadonlyArray<LiveRecord> }>
   /** Live records that no run has seen since run `runId` started, in id order. */
   readonly liveNotSeenSince: (

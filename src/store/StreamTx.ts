@@ -116,6 +116,8 @@ export interface StreamTx {
   readonly logContents: (before: number, limit: number) => Operation<ReadonlyArray<LogContent>>
   /** Replaces the content of log rows that this transaction has read. Positions, event ids and chains stay. */
   readonly rewriteLog: (rows: ReadonlyArray<RewrittenContent>) => Operation<void>
+  /** Raises `LogChains.removals`. The log's counter is locked from this call to the commit. */
+  readonly noteRemoval: Operation<void>
   /** The next stale records to read again, in id order, at most `limit`. */
   readonly takeStale: (limit: number) => Operation<StaleRecords>
   /**

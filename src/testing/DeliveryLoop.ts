@@ -1,6 +1,6 @@
 /**
  * Delivers events to one plugin by the rules of the service: matching of events to handlers, retries with back-off, dead letters
- * that park later events of the record, halving of failed batches.
+ * that park later events of the record, halving of failed batches, ticks at the multiples of their interval.
  *
  * Gotchas
  * - Deliveries run one after another, so races between handlers do not occur here.
@@ -21,10 +21,11 @@ import {
   plannedDeliveriesOf,
   type PlannedDelivery
 } from "../delivery/handler/PlannedDelivery.ts"
+import { toDuration } from "../domain/DurationText.ts"
 import type { AnyEvent } from "../plugin/Event.ts"
 import { type HandlerError, isHandlerError, Transient } from "../plugin/Failure.ts"
 import type { Plugin } from "../plugin/Plugin.ts"
-import { configurationOf } from "../plugin/PluginConfiguration.ts"
+import { configurationOf, isEnabledIn } from "../plugin/PluginConfiguration.ts"
 import { batchNameOf, halvesOf } from "../store/Delivery.ts"
 import * as TestAttempt from "./TestAttempt.ts"
 import type { TestEnvironment } from "./TestEnvironment.ts"
@@ -84,18 +85,26 @@ const shownFailure = (
   return { _tag: "Defect", message: defect instanceof Error ? defect.message : String(defect), cause: defect }
 }
 
-/** A delivery, and the name of its batch, if it is one. */
+/** A delivery, the name of its batch, if it is one, and the time at which it was created or its tick was due. */
 interface NamedDelivery {
   readonly planned: PlannedDelivery
   readonly batch: string | null
+  readonly at: number
 }
 
-/** Attempts a delivery until it succeeds or becomes a dead letter. A failed batch is halved until the failing event is alone. */
+/** The keys of the records whose later events wait behind a dead letter. */
+const parkingKeyOf = ({ key }: Subscription, { integration, model, recordId }: PlannedDelivery["events"][number]) =>
+  JSON.stringify([key, integration, model, recordId])
+
+/**
+ * Attempts a delivery until it succeeds or becomes a dead letter, which parks later events. A failed batch is halved until the failing event
+ * is alone.
+ */
 const attemptUntilSettled = Effect.fnUntraced(function*(
   context: DeliveryContext,
   subscription: Subscription,
-  { batch, planned }: NamedDelivery
-): Effect.fn.Return<DeliveryResult["state"]> {
+  { at, batch, planned }: NamedDelivery
+): Effect.fn.Return<void> {
   const { crashPoint, environment, logs, settled } = context
   const { handler } = subscription
   const configuration = yield* configOf(context, planned.integration)
@@ -103,19 +112,18 @@ const attemptUntilSettled = Effect.fnUntraced(function*(
   environment.rememberBatch(subscription.key, planned.events, batch)
   const members = planned.events.length === 0 ? [0] : planned.events
   const timeout = timeoutOf(handler)
-  const createdAt = environment.state.now
   let [runs, attempts, waited] = [0, 0, 0]
   for (;;) {
     runs++
     const { claim } = environment.claim(delivery)
     const startedAt = environment.state.now
-    const job = jobOf(subscription, { ...planned, batch }, createdAt, { id: delivery, claim })
+    const job = jobOf(subscription, { ...planned, batch }, at, { id: delivery, claim })
     const delivered = { subscription, job, configuration }
     const { exit, requests } = yield* TestAttempt.run(environment, delivered, crashPoint, logs)
     if (exit === "crashed") continue
     if (Exit.isSuccess(exit)) {
       settled.push({ handler: handler.name, state: "done", attempts: runs, failure: null })
-      return "done"
+      return
     }
     const failure = failureOf(exit.cause, timeout, environment.state.now)
     const outcome = outcomeOf(
@@ -126,13 +134,15 @@ const attemptUntilSettled = Effect.fnUntraced(function*(
     )
     if (outcome._tag === "Split") {
       for (const { batch, members } of halvesOf(outcome.batch, planned.events)) {
-        yield* attemptUntilSettled(context, subscription, { planned: { ...planned, events: members }, batch })
+        yield* attemptUntilSettled(context, subscription, { planned: { ...planned, events: members }, batch, at })
       }
-      return "dead"
+      return
     }
     if (outcome._tag !== "Retry" || (failure.reason === "RateLimited" && ++waited >= maxRateLimitWaits)) {
       settled.push({ handler: handler.name, state: "dead", attempts: runs, failure: shownFailure(exit.cause, timeout) })
-      return "dead"
+      if (handler.options.onDeadLetter === "skip") return
+      for (const event of planned.events) environment.state.parked.add(parkingKeyOf(subscription, event))
+      return
     }
     environment.state.now = outcome.dueAt
     attempts = outcome.attempts
@@ -142,19 +152,20 @@ const attemptUntilSettled = Effect.fnUntraced(function*(
 const subscriptionsOf = ({ plugin }: DeliveryContext): ReadonlyArray<Subscription> =>
   plugin.handlers.map((handler, key) => ({ key, plugin, handler, batchWindow: 0 }))
 
-const deliverOne = Effect.fnUntraced(
+/** Delivers an event, or those events of a batch that do not wait behind a dead letter of their record. */
+const deliverUnparked = Effect.fnUntraced(
   function*(context: DeliveryContext, subscription: Subscription, planned: PlannedDelivery) {
-    const { environment: { state: { parked } }, settled } = context
-    const { handler, key } = subscription
-    const keys = planned.events.map(({ integration, model, recordId }) =>
-      JSON.stringify([key, integration, model, recordId])
+    const { environment, settled } = context
+    const { activation, name } = subscription.handler
+    const { parked = [], free = [] } = Object.groupBy(
+      planned.events,
+      (event) => environment.state.parked.has(parkingKeyOf(subscription, event)) ? "parked" : "free"
     )
-    if (keys.some((key) => parked.has(key))) {
-      settled.push({ handler: handler.name, state: "parked", attempts: 0, failure: null })
-      return
-    }
-    const state = yield* attemptUntilSettled(context, subscription, { planned, batch: null })
-    if (state === "dead" && handler.options.onDeadLetter !== "skip") { for (const key of keys) parked.add(key) }
+    for (const _ of parked) settled.push({ handler: name, state: "parked", attempts: 0, failure: null })
+    if (free.length === 0) return
+    const batch = activation._tag === "Batch" ? batchNameOf(planned.batch, environment.nextDelivery) : null
+    const at = environment.state.now
+    yield* attemptUntilSettled(context, subscription, { planned: { ...planned, events: free }, batch, at })
   }
 )
 
@@ -167,27 +178,25 @@ export const deliver = Effect.fnUntraced(function*(context: DeliveryContext, eve
     const found = published.filter(({ event }) => matchEvent(subscription, event) !== "no")
     const planned = (some: ReadonlyArray<MatchedEvent>) =>
       plannedDeliveriesOf(subscription, some, environment.batchesOf(key))
-    if (handler.activation._tag === "Batch") {
-      for (const one of planned(found)) {
-        const batch = batchNameOf(one.batch, environment.nextDelivery)
-        yield* attemptUntilSettled(context, subscription, { planned: one, batch })
-      }
-    } else {
-      for (const one of found.flatMap((each) => planned([each]))) yield* deliverOne(context, subscription, one)
-    }
+    const deliveries = handler.activation._tag === "Batch" ? planned(found) : found.flatMap((each) => planned([each]))
+    for (const delivery of deliveries) yield* deliverUnparked(context, subscription, delivery)
   }
 })
 
-/** Runs an `.every` handler once, over the events since its previous tick. */
+/** Runs an `.every` handler once, over the events since its previous tick, if the plugin is on in the integration. */
 export const tick = Effect.fnUntraced(function*(context: DeliveryContext, name: string, integration: string) {
-  const { plugin, environment: { state: { log, ticks } } } = context
+  const { environment, plugin } = context
   const subscription = subscriptionsOf(context).find(({ handler }) =>
     handler.name === name && handler.activation._tag === "Tick"
   )
-  if (subscription === undefined) throw new Error(`plugin "${plugin.name}" has no \`.every\` handler "${name}"`)
-  const tickKey = JSON.stringify([name, integration])
-  const [from, to] = [ticks.get(tickKey) ?? 0, log.length]
+  if (subscription?.handler.activation._tag !== "Tick") {
+    throw new Error(`plugin "${plugin.name}" has no \`.every\` handler "${name}"`)
+  }
+  if (!isEnabledIn(plugin, integration)) return
+  const key = JSON.stringify([name, integration])
+  const interval = Duration.toMillis(toDuration(subscription.handler.activation.every))
+  const { from, scheduledAt, to } = environment.nextTick(key, interval)
   const planned = { integration, events: [], batch: null, from, to }
-  yield* attemptUntilSettled(context, subscription, { planned, batch: null })
-  ticks.set(tickKey, to)
+  yield* attemptUntilSettled(context, subscription, { planned, batch: null, at: scheduledAt })
+  environment.state.ticks.set(key, { scheduledAt, to })
 })

@@ -3,7 +3,7 @@
  * If the process loses such a shard and takes it again, with no other owner in between, these deliveries count a crash. Without that, they
  * would be repeated without an end (0095).
  */
-import type { Owner } from "../../store/Store.ts"
+import type { Owner } from "../../store/Ownership.ts"
 import type { OwnedShard } from "./OwnedShards.ts"
 
 /** Whether `after` follows directly on `before`: no process owned the scope in between. */

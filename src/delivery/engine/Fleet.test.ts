@@ -8,7 +8,7 @@ import { acme, make, type Rig, unavailable } from "../../../test/support/deliver
 import * as TestPlacement from "../../../test/support/delivery/TestPlacement.ts"
 import { deliveryScopeOf, deliveryScopes, dispatchScope, shardOf } from "../../domain/Shard.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
-import { isolateAfterCrashes } from "../../store/Deliveries.ts"
+import { isolateAfterCrashes } from "../../store/Delivery.ts"
 
 const trigger = "ats.application.created"
 const other = "lever:beta"

@@ -21,6 +21,7 @@ import type { PublishedEvent } from "../../plugin/EventMatching.ts"
 import { type Deliveries, isSwitchedOff, type Switch } from "../../store/Deliveries.ts"
 import { isolateAfterCrashes } from "../../store/Delivery.ts"
 import type { Claimed, ClaimRequest, RunningDelivery } from "../../store/DeliveryClaims.ts"
+import type { Owner } from "../../store/Ownership.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type * as Attempt from "../handler/Attempt.ts"
 import { failureOf, isolatedWaitFailure, processEndedFailure, retryAfterOf } from "../handler/AttemptFailure.ts"
@@ -28,6 +29,7 @@ import type * as HandlerContext from "../handler/HandlerContext.ts"
 import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
 import * as Job from "../handler/Job.ts"
 import * as AttemptResults from "./AttemptResults.ts"
+import * as BlockingDeliveries from "./BlockingDeliveries.ts"
 import * as Circuits from "./Circuits.ts"
 import { claimRequestsOf, excludedIntegrations, maxClaimedPerHandler } from "./ClaimRequests.ts"
 import * as Configurations from "./Configurations.ts"
@@ -75,6 +77,7 @@ export const make = (
   const runningAttempts = new Map<Attempt.Attempt, OwnedShard>()
   /** The claimed deliveries that the store has not settled yet, each with the shard for which it was claimed. */
   const known = new Map<number, OwnedShard>()
+  const blocking = BlockingDeliveries.make()
 
   const isFree = () => [...queues.values()].every(({ inFlight }) => inFlight === 0)
 
@@ -96,10 +99,14 @@ export const make = (
     runningAttempts.set(attempt, owned)
     if (draining) attempt.timer.abandonWaits()
     const timeout = Job.timeoutOf(handler)
+    const members = job.members.map(({ id }) => id)
+    const noteBlocking = () => {
+      if (runningAttempts.has(attempt)) blocking.add(members, owned)
+    }
     const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
       Job.inDeliverySpan(handlerQueue, job),
       containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.writesDone),
-      watchdog.watched({ plugin: plugin.name, handler: handler.name }),
+      watchdog.watched({ plugin: plugin.name, handler: handler.name }, noteBlocking),
       // all other deliveries wait for an isolated one, so its waits end at its time-out
       crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
         Effect.andThen(Effect.delay(Effect.sync(attempt.timer.abandonWaits), timeout), Effect.never)
@@ -110,6 +117,7 @@ export const make = (
     )
     attempt.end()
     runningAttempts.delete(attempt)
+    blocking.ended(members, owned)
     const now = yield* Clock.currentTimeMillis
     if (Exit.isSuccess(exit)) return yield* succeed(handlerQueue, job, now)
     if (attempt.timer.hasAbandoned()) {
@@ -260,7 +268,12 @@ export const make = (
     onClaimed,
     releaseDisabled,
     start,
-    addShard: shards.add,
+    addShard: (owner: Owner) => {
+      blocking.retaken(owner)
+      shards.add(owner)
+    },
+    /** The deliveries whose attempts blocked the process until it lost the shards that these owners have taken again. */
+    blockedBefore: blocking.before,
     shards: (state: OwnedShard["state"]) => shards.all(state),
     drop,
     /** Starts nothing more of the shard, so that it can move. Its running attempts continue, unless they wait for a request slot. */

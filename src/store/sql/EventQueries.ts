@@ -140,8 +140,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
   // One statement, so that all values are from the same moment. Position 0, which no row has, keeps the list from being empty: the
   // condition would be constant, and SQLite would read the whole table.
   const chains = (positions: ReadonlyArray<number>) =>
-    sql<Counter & { at: number | null; found: string }>`
-      SELECT ${columns}, e.position AS at, e.chain AS found
+    sql<Counter & { removals: number; at: number | null; found: string }>`
+      SELECT ${columns}, c.removals, e.position AS at, e.chain AS found
       FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", [0, ...positions])}`.pipe(
       Effect.map((rows) => {
         const counter = rows[0] ?? emptyLog
@@ -149,6 +149,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
         return {
           ...rangeOf(counter),
           chain: counter.chain,
+          removals: Number(rows[0]?.removals ?? 0),
           chains: positions.map((position) => chainAt(counter, position, known.get(position)))
         }
       })

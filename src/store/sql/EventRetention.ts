@@ -13,6 +13,7 @@
  * - A row of an erased stream no longer belongs to a record: it is deleted once `pruned` has passed it. The row at `pruned` stays,
  *   because `positionBefore` reads its time: a reader may start right after that row.
  * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
+ * - `noteRemoval` locks the counter, which `prune` locks before rows of the log. So it is called before a transaction locks such rows.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -111,6 +112,11 @@ export const make = (sql: SqlClient) => {
       + "content_sum = NULL, row_sum = NULL"
   )
 
+  /** Inside a transaction that removes content: readers that hold content of the log read it again. */
+  const noteRemoval = Effect.asVoid(sql`UPDATE log_counter SET removals = removals + 1`).pipe(
+    toStoreError("noteRemoval")
+  )
+
   const empty = (positions: ReadonlyArray<number>) =>
     inBatches(positions, (some) => sql`UPDATE events SET ${emptied} WHERE position ${among(sql, some)}`).pipe(
       toStoreError("empty")
@@ -176,5 +182,5 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { noteErased, prune, empty, purgeErased, eraseSome }
+  return { noteErased, noteRemoval, prune, empty, purgeErased, eraseSome }
 }

@@ -37,7 +37,7 @@ export const make = (
   const members = BatchTable.make(sql)
   const claims = ClaimTable.make(sql, members)
   const circuitTable = CircuitTable.make(sql)
-  const { insert, unblock } = OrderedDeliveries.make(sql)
+  const { insert, insertWithIds, unblock } = OrderedDeliveries.make(sql)
   const { settle, settleAll } = Settlement.make(sql, members, { unblock })
   const newest = Effect.map(
     sql<{ position: Integer }>`SELECT position FROM log_counter`,
@@ -130,13 +130,18 @@ export const make = (
   // ---- attempting
 
   const takeShards: Deliveries["Service"]["takeShards"] = Effect.fnUntraced(
-    function*(owners, continued = []) {
+    function*(owners, continued = [], blocking = []) {
       const lost = yield* replaced(owners)
       const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
       if (shards.length > 0) {
         const crash = continued.length === 0
           ? sql.literal("1")
           : sql`CASE WHEN shard IN ${sql.in(shardsOf(continued))} THEN 0 ELSE 1 END`
+        for (const some of Arr.chunksOf(blocking, rowsPerStatement)) {
+          yield* sql`
+            UPDATE deliveries SET state = 'due', crashes = crashes + 1
+            WHERE id ${among(sql, some)} AND state IN ('due', 'running') AND shard IN ${sql.in(shards)}`
+        }
         yield* sql`
           UPDATE deliveries SET state = 'due', crashes = crashes + ${crash}
           WHERE state = 'running' AND shard IN ${sql.in(shards)}`
@@ -194,7 +199,7 @@ export const make = (
     )
 
   return {
-    insert: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insert(deliveries)),
+    insertWithIds: (deliveries: ReadonlyArray<NewDelivery>) => toStoreError("insert")(insertWithIds(deliveries)),
     unblock: (keys: ReadonlyArray<OrderingKey>) => toStoreError("unblock")(unblock(keys)),
     handlers: withRetry("handlers")(handlers),
     registerHandlers,

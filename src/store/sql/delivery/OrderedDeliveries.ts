@@ -59,8 +59,8 @@ export const make = (sql: SqlClient) => {
       : deliveries.filter(({ subject }) => subject._tag === "Tick" || !emptied.has(subject.position))
   })
 
-  /** Inside a transaction: adds deliveries, in their order, and returns their ids. */
-  const insert = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
+  /** Inside a transaction: the rows of new deliveries, in the order in which they are added. */
+  const newRows = Effect.fnUntraced(function*(all: ReadonlyArray<NewDelivery>) {
     const deliveries = yield* withoutEmptied(all)
     const { ahead, now } = yield* DatabaseTime.read(sql)
     const rows: Array<ReturnType<typeof fromDelivery>> = []
@@ -79,15 +79,27 @@ export const make = (sql: SqlClient) => {
         if (blocking.includes(state)) blocked.add(delivery.orderingKey)
       }
     }
+    return rows
+  })
+
+  /** Inside a transaction: adds deliveries, in their order. */
+  const insert = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
+    for (const some of Arr.chunksOf(yield* newRows(deliveries), rowsPerStatement)) {
+      yield* sql`INSERT INTO deliveries ${insertion(sql, some)}`
+    }
+  })
+
+  /** Like `insert`; returns the ids. */
+  const insertWithIds = Effect.fnUntraced(function*(deliveries: ReadonlyArray<NewDelivery>) {
     const ids: Array<number> = []
-    for (const some of Arr.chunksOf(rows, rowsPerStatement)) {
+    for (const some of Arr.chunksOf(yield* newRows(deliveries), rowsPerStatement)) {
       const added = yield* sql<{ id: Integer }>`INSERT INTO deliveries ${insertion(sql, some)} RETURNING id`
       for (const { id } of added) ids.push(Number(id))
     }
     return ids
   })
 
-  return { insert, unblock }
+  return { insert, insertWithIds, unblock }
 }
 
 export type OrderedDeliveries = ReturnType<typeof make>

@@ -42,13 +42,14 @@ export const make = (sql: SqlClient, cipher: ContentCipher): Raw<StreamRecords> 
         ORDER BY id`.pipe(Effect.map(idsOf))
     },
     // one statement, so that the position and the records are read at one moment
-    records: (key, after, limit) =>
+    records: (key, after, limit, id) =>
       sql<Content & Omit<LiveRecord, "id"> & { id: string | null; newest: number; chain: string }>`
         SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum, r.redaction
         FROM log_counter c LEFT JOIN (
           SELECT h.id, h.version, e.generation, e.position, e.content, e.content_sum, e.redaction
           FROM heads h JOIN events e ON e.position = h.position
           WHERE h.stream = ${keyOf(key)} AND h.id > ${after ?? ""} AND h.live = 1 AND e.content IS NOT NULL
+            ${id === undefined ? sql.literal("") : sql`AND h.id = ${id}`}
           ORDER BY h.id LIMIT ${limit}
         ) r ON TRUE ORDER BY r.id`.pipe(
         Effect.flatMap(checked),

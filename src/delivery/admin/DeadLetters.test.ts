@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import type { Failure, NewDelivery } from "../../store/Delivery.ts"
-import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import * as DeadLetters from "./DeadLetters.ts"
 

@@ -134,7 +134,7 @@ describe("rollcall/events", () => {
   it("a value with any id of a registered schema decodes, from bytes and from text", () => {
     const [message] = sent(hire)
     const whole = Events.fromKafka(received(message!))
-    // as UTF-8: one character per byte, `{`, `{"`, characters of two, three and four bytes, and bytes that are no character
+    // as UTF-8: one character per byte, `{`, `{"`, characters of two, three and four bytes, and bytes that are not a character
     for (const id of [1, 0x7b, 0x7b22, 0xc3a9, 0x1c2a0, 0x61e28082, 0x00f09f98, 0x7fffffff]) {
       const head = Buffer.alloc(5)
       head.writeInt32BE(id, 1)

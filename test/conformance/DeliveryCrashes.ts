@@ -61,7 +61,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
     )
 
     test(
-      "a delivery that blocked the process counts a crash in a shard that the process takes again, also if it is released (L21)",
+      "a delivery that blocked the process counts a crash in a shard that the process takes again, even if it is released (L21)",
       Effect.gen(function*() {
         const { claim, deliveries, owners } = yield* setup(["a", "b", "c"])
         const ids = (yield* claim).map(({ id }) => id)

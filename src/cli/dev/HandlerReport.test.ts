@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
 import { stripVTControlCharacters } from "node:util"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
@@ -11,8 +12,10 @@ const reportOf = (result: Plugin.HandlerEffect, input: unknown = { recordId: "r1
     const show = (attempt: Attempt) =>
       Effect.sync(() => void lines.push(stripVTControlCharacters(attemptText(attempt)).slice("00:00:00Z  ".length)))
     const plugin = withReport(Plugin.make("p").on("ats.tag.created", {}, () => result) as Plugin.Plugin<unknown>, show)
-    // these handlers use no capability
-    yield* Effect.exit(plugin.handlers[0]?.run(input, {}) as Effect.Effect<void, unknown>)
+    // these handlers use no capability; each handler needs a client, whose requests end with it
+    yield* Effect.exit(plugin.handlers[0]?.run(input, {}) as Effect.Effect<void, unknown, HttpClient.HttpClient>).pipe(
+      Effect.provideService(HttpClient.HttpClient, HttpClient.make(() => Effect.never))
+    )
     return lines.join("\n").replaceAll(/ {2,}/g, "  ")
   })
 

@@ -237,7 +237,7 @@ describe("deliveries in two processes", () => {
     }))
 
   describe("a handler that computes without yielding", () => {
-    /** Afterwards the last attempts end, also if the test fails: the engine waits for them. */
+    /** Afterwards the last attempts end, even if the test fails: the engine waits for them. */
     const ending = <E, R>(body: Effect.Effect<void, E, R>) => Effect.ensuring(body, TestClock.adjust("2 minutes"))
     const blockers = (ids: ReadonlyArray<string>) => {
       const started: Array<string> = []
@@ -283,7 +283,7 @@ describe("deliveries in two processes", () => {
         yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.dead === 1 && row.due + row.running === 0)
       })))
 
-    it.effect("counts a crash also if its database is unavailable when the shard moves (L21, X10)", () =>
+    it.effect("counts a crash even if its database is unavailable when the shard moves (L21, X10)", () =>
       ending(Effect.gen(function*() {
         const { plugin, started } = blockers(["a1"])
         const processes = yield* pair(plugin)

@@ -169,13 +169,13 @@ const loadDelivery = Effect.promise(() =>
   ])
 )
 
-/** Without plugins the delivery engine is not loaded. Handlers use the `HttpClient` for requests to other servers. */
 /**
- * The client of the handlers. It does not follow redirects, and verifies certificates even if the variable NODE_TLS_REJECT_UNAUTHORIZED turns
- * verification off for the process. Exported for its test.
+ * The client with which handlers send requests to other servers. It does not follow redirects, and verifies certificates even if the
+ * variable NODE_TLS_REJECT_UNAUTHORIZED turns verification off for the process. Exported for its test.
  */
 export const pluginHttpClient = NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true })
 
+/** Without plugins the delivery engine is not loaded. */
 const pluginsLayer = (
   { plugins, retention }: ResolvedConfig,
   { integrationsReady, takesAll }: { readonly integrationsReady: Effect.Effect<void>; readonly takesAll: boolean }

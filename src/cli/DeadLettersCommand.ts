@@ -18,7 +18,7 @@ import { given, instantFlag, numberArgument, switchFlag, textFlag, yes } from ".
 import { CommandError, print } from "./Process.ts"
 import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
 import { formatPlural } from "./terminal/Tables.ts"
-import { checkWaitFlags, startAndWait, waitFlags, type WaitInput } from "./Waiting.ts"
+import { checkWaitFlags, startAndWait, type TimeLimit, waitFlags } from "./Waiting.ts"
 
 const query = {
   plugin: textFlag("plugin", "Only dead letters of this plugin", "name"),
@@ -188,10 +188,10 @@ const redrive = clientCommand("redrive", {
     return yield* startAndWait(
       { hint, timeout: wait.timeout },
       client.deadletters.redrive({ payload }),
-      Effect.fnUntraced(function*(redriven: Redriven, timeout: WaitInput["timeout"]) {
+      Effect.fnUntraced(function*(redriven: Redriven, limit: Option.Option<TimeLimit>) {
         if (!wait.wait) return redriven
         const sent = { kind: "redrive", ranges: redriven.ranges, sentAt, dueAt: Date.parse(redriven.to) } as const
-        return { ...redriven, progress: yield* awaitSent(client, sent, { json, timeout }) }
+        return { ...redriven, progress: yield* awaitSent(client, sent, { json, limit }) }
       })
     )
   }),

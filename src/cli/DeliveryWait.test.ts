@@ -27,9 +27,14 @@ const waiting = (
     let reads = 0
     const read = Effect.sync(() => states[Math.min(reads++, states.length - 1)]!)
     const show = (text: string) => Effect.sync(() => void shown.push(stripVTControlCharacters(text)))
-    const fiber = yield* Effect.forkChild(Effect.result(awaitDeliveries(deliveries, { read, show, timeout })), {
-      startImmediately: true
-    })
+    const fiber = yield* Effect.forkChild(
+      Effect.result(
+        awaitDeliveries(deliveries, { read, show, limit: Option.map(timeout, (whole) => ({ whole, left: whole })) })
+      ),
+      {
+        startImmediately: true
+      }
+    )
     yield* TestClock.adjust("1 minute")
     return { result: yield* Fiber.join(fiber), shown }
   })

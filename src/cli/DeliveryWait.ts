@@ -1,6 +1,7 @@
 /** Waits until the deliveries of a redrive or a replay are done, and counts them. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
 import {
   type DeliveryProgress,
   type IdRange,
@@ -12,7 +13,7 @@ import {
 import type { ApiClient } from "./ApiClient.ts"
 import { CommandError, printProgress } from "./Process.ts"
 import { formatPlural, progressLine } from "./terminal/Tables.ts"
-import { waitFor, type WaitInput, type WaitOptions } from "./Waiting.ts"
+import { type TimeLimit, waitFor, type WaitOptions } from "./Waiting.ts"
 
 /** The sum over all of these deliveries; `count` returns it for the ranges of one request. */
 export const progressOf = <E>(
@@ -60,11 +61,11 @@ export const awaitDeliveries = <E extends Error>(
 export const awaitSent = (
   client: ApiClient,
   sent: SentDeliveries,
-  { json, timeout }: Pick<WaitInput, "timeout"> & { readonly json: boolean }
+  { json, limit }: { readonly json: boolean; readonly limit: Option.Option<TimeLimit> }
 ) => {
   const read = progressOf(sent.ranges, (ranges) => client.deadletters.progress({ payload: { ranges } }))
   const show = json ? () => Effect.void : printProgress
-  return Effect.ensuring(awaitDeliveries(sent, { read, show, timeout }), show(""))
+  return Effect.ensuring(awaitDeliveries(sent, { limit, read, show }), show(""))
 }
 
 /** Fails if deliveries are dead letters. */

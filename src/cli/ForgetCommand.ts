@@ -121,12 +121,12 @@ const forgetRecord = Effect.fnUntraced(function*(
   return yield* startAndWait(
     { hint: `It may have saved the request. ${howToContinue}`, timeout },
     send,
-    (sent, timeout) => {
+    (sent, limit) => {
       if (sent !== null && (!wait || sent.state === "forgotten")) return Effect.succeed(sent)
       const read = client.forget.progress({ payload: record }).pipe(
         Effect.mapError((error) => sent === null && isMissing(error) ? notSaved : error)
       )
-      return Effect.ensuring(awaitForgotten(searchSeconds, { read, show, timeout }), show(""))
+      return Effect.ensuring(awaitForgotten(searchSeconds, { limit, read, show }), show(""))
     }
   )
 })

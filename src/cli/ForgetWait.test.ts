@@ -34,9 +34,14 @@ const waiting = (
       return state instanceof ApiClientError ? Effect.fail(state) : Effect.succeed(state)
     })
     const show = (text: string) => Effect.sync(() => void shown.push(stripVTControlCharacters(text)))
-    const fiber = yield* Effect.forkChild(Effect.result(awaitForgotten(searchSeconds, { read, show, timeout })), {
-      startImmediately: true
-    })
+    const fiber = yield* Effect.forkChild(
+      Effect.result(
+        awaitForgotten(searchSeconds, { read, show, limit: Option.map(timeout, (whole) => ({ whole, left: whole })) })
+      ),
+      {
+        startImmediately: true
+      }
+    )
     yield* TestClock.adjust("2 minutes")
     return { result: yield* Fiber.join(fiber), shown }
   })

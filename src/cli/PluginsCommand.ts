@@ -4,6 +4,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import type * as Option from "effect/Option"
 import { ApiClientError } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
@@ -13,7 +14,7 @@ import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./
 import { newPlugin } from "./NewPluginCommand.ts"
 import { CommandError, printProgress } from "./Process.ts"
 import { pluginListText, pluginText, type Replayed, replayText } from "./terminal/PluginText.ts"
-import { checkWaitFlags, startAndWait, waitFlags, type WaitInput, withElapsed } from "./Waiting.ts"
+import { checkWaitFlags, startAndWait, type TimeLimit, waitFlags, withElapsed } from "./Waiting.ts"
 
 const plugin = nameArgument("plugin", "Name of the plugin, as `rollcall plugins list` shows it")
 
@@ -133,10 +134,10 @@ const replay = clientCommand("replay", {
       withElapsed(client.plugins.replay({ params: { plugin }, payload }), show).pipe(
         Effect.mapError(dryRun ? (error: Error) => error : explainInterruptedReplay(plugin, fresh))
       ),
-      Effect.fnUntraced(function*(replayed: Replayed, timeout: WaitInput["timeout"]) {
+      Effect.fnUntraced(function*(replayed: Replayed, limit: Option.Option<TimeLimit>) {
         if (!wait.wait) return replayed
         const sent = { kind: "replay", ranges: replayed.ranges, sentAt, dueAt: yield* Clock.currentTimeMillis } as const
-        return { ...replayed, progress: yield* awaitSent(client, sent, { json, timeout }) }
+        return { ...replayed, progress: yield* awaitSent(client, sent, { json, limit }) }
       })
     )
   }),

@@ -40,7 +40,13 @@ const waiting = (
     })
     const show = (text: string) => Effect.sync(() => void shown.push(text))
     const fiber = yield* Effect.forkChild(
-      Effect.result(awaitCommand(command, { ...idle, accepted_at: accepted }, { read, show, timeout })),
+      Effect.result(
+        awaitCommand(command, { ...idle, accepted_at: accepted }, {
+          read,
+          show,
+          limit: Option.map(timeout, (whole) => ({ whole, left: whole }))
+        })
+      ),
       { startImmediately: true }
     )
     return { fiber, shown, reads: () => reads }

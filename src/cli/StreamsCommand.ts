@@ -88,9 +88,9 @@ const waitedCommand = (command: WaitedCommand, description: string) =>
       return yield* startAndWait(
         { hint, timeout },
         client.streamCommands.command({ params: { ...stream, command } }),
-        (accepted, timeout) =>
+        (accepted, limit) =>
           wait
-            ? Effect.ensuring(awaitCommand(command, accepted, { read, show, timeout }), show(""))
+            ? Effect.ensuring(awaitCommand(command, accepted, { limit, read, show }), show(""))
             : Effect.succeed(accepted)
       )
     }),

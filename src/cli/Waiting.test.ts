@@ -23,7 +23,13 @@ describe("--timeout", () => {
     Effect.gen(function*() {
       const fiber = yield* Effect.forkChild(
         startAndWait({ hint, timeout }, Effect.delay(Effect.succeed("accepted"), "15 seconds"), (answer, rest) =>
-          Effect.succeed([answer, Option.map(rest, Duration.toSeconds)] as const)),
+          Effect.succeed(
+            [
+              answer,
+              Option.map(rest, ({ left }) =>
+                Duration.toSeconds(left))
+            ] as const
+          )),
         { startImmediately: true }
       )
       yield* TestClock.adjust("15 seconds")

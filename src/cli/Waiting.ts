@@ -36,12 +36,18 @@ export const checkWaitFlags = ({ timeout, wait }: WaitInput) =>
     ? Effect.fail(new CommandError({ message: "--timeout has no effect without --wait", hint: "Add --wait." }))
     : Effect.void
 
+/** `--timeout`, and how much of it is left once the request is answered. */
+export interface TimeLimit {
+  readonly whole: Duration.Duration
+  readonly left: Duration.Duration
+}
+
 export interface WaitOptions<V, E> {
   /** Reads the current state. */
   readonly read: Effect.Effect<V, E>
   /** Shows the progress. */
   readonly show: (text: string) => Effect.Effect<void>
-  readonly timeout: Option.Option<Duration.Duration>
+  readonly limit: Option.Option<TimeLimit>
 }
 
 export interface Work<V> {
@@ -61,7 +67,7 @@ const passing: ReadonlySet<ApiClientError["reason"]> = new Set(["unreachable", "
 /** Returns the state in which the work is done. */
 export const waitFor = <V, E extends Error>(
   { hint, judge, subject }: Work<V>,
-  { read, show, timeout }: WaitOptions<V, E>
+  { limit, read, show }: WaitOptions<V, E>
 ): Effect.Effect<V, E | CommandError> => {
   let unanswered = 0
   const mayReturn = (error: E): boolean =>
@@ -82,40 +88,38 @@ export const waitFor = <V, E extends Error>(
       yield* Effect.sleep(interval)
     }
   })
-  return Option.match(timeout, {
+  return Option.match(limit, {
     onNone: () => loop,
-    onSome: (duration) =>
+    onSome: ({ left, whole }) =>
       Effect.timeoutOrElse(loop, {
-        duration,
+        duration: left,
         orElse: () =>
-          Effect.fail(
-            new CommandError({ message: `${subject} was not done within ${Duration.format(duration)}`, hint })
-          )
+          Effect.fail(new CommandError({ message: `${subject} was not done within ${Duration.format(whole)}`, hint }))
       })
   })
 }
 
 /**
- * Sends the request that starts the work, and then waits; `--timeout` limits both together. `wait` gets the answer and the rest of the time.
+ * Sends the request that starts the work, and then waits; `--timeout` limits both together. `wait` gets the answer and the time that is left.
  * `hint`: what to do if the request is not answered in time, because it may then have been carried out.
  */
 export const startAndWait = <A, E, R, B, E2, R2>(
   { hint, timeout }: { readonly hint: string; readonly timeout: Option.Option<Duration.Duration> },
   start: Effect.Effect<A, E, R>,
-  wait: (answer: A, timeout: Option.Option<Duration.Duration>) => Effect.Effect<B, E2, R2>
+  wait: (answer: A, limit: Option.Option<TimeLimit>) => Effect.Effect<B, E2, R2>
 ): Effect.Effect<B, E | E2 | CommandError, R | R2> =>
   Option.match(timeout, {
     onNone: () => Effect.flatMap(start, (answer) => wait(answer, Option.none())),
-    onSome: (duration) =>
+    onSome: (whole) =>
       Effect.timed(start).pipe(
         Effect.timeoutOrElse({
-          duration,
+          duration: whole,
           orElse: () =>
             Effect.fail(
-              new CommandError({ message: `the process did not answer within ${Duration.format(duration)}`, hint })
+              new CommandError({ message: `the process did not answer within ${Duration.format(whole)}`, hint })
             )
         }),
-        Effect.flatMap(([taken, answer]) => wait(answer, Option.some(Duration.subtract(duration, taken))))
+        Effect.flatMap(([taken, answer]) => wait(answer, Option.some({ whole, left: Duration.subtract(whole, taken) })))
       )
   })
 

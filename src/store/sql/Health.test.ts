@@ -135,6 +135,18 @@ describe("the health of a store", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("begins an outage with the first statement without an answer, even if a connection that fails shows it first", () => {
+    const { answers, health, layer } = observed()
+    return Effect.gen(function*() {
+      yield* TestClock.adjust("10 seconds")
+      yield* answers
+      yield* Effect.forkChild(health.observe(Effect.never))
+      yield* TestClock.adjust("4 seconds")
+      yield* health.failed(errorOf("silent"))
+      assert.deepInclude(yield* health.outage, { since: 10_000 })
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("treats a timeout while others are answered as a dead session, unless the next statement times out too", () => {
     const { answers, health, layer, lines } = observed()
     return Effect.gen(function*() {

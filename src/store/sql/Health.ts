@@ -93,6 +93,13 @@ export const make = (store: string): Health["Service"] => {
       })
     })
 
+  /** Since when at least one statement has waited, and none got a response; null if none waits. */
+  const silentSince = (): number | null => {
+    let oldest = Infinity
+    for (const { begunAt } of running) oldest = Math.min(oldest, begunAt)
+    return oldest === Infinity ? null : Math.max(oldest, respondedAt)
+  }
+
   /**
    * A statement timed out although others got responses: perhaps its session had been dead for a long time, or perhaps the statement
    * always takes too long. Only a repeated timeout is an outage.
@@ -104,7 +111,11 @@ export const make = (store: string): Health["Service"] => {
   }
 
   const recordFault = (fault: StoreFault, begunAt: number, now: number) => {
-    if (fault.kind === "silent") return begunAt < respondedAt ? recordSlow(begunAt, now) : begin(fault, begunAt, now)
+    if (fault.kind === "silent") {
+      return begunAt < respondedAt
+        ? recordSlow(begunAt, now)
+        : begin(fault, Math.min(begunAt, silentSince() ?? begunAt), now)
+    }
     if (!traitsOf(fault.kind).transient) return begin(fault, now, now)
     const before = transientFaults.get(fault.kind)
     const since = before === undefined || now - before.last > transientMemory ? now : before.since
@@ -129,12 +140,6 @@ export const make = (store: string): Health["Service"] => {
     const seconds = Math.round((now - outage.since) / 1000)
     outage = null
     return logChange("info", "store available again", { seconds })
-  }
-
-  const silentSince = (): number | null => {
-    let oldest = Infinity
-    for (const { begunAt } of running) oldest = Math.min(oldest, begunAt)
-    return oldest === Infinity ? null : Math.max(oldest, respondedAt)
   }
 
   const currentOutage = (now: number): Pick<OutageState, "fault" | "since"> | null => {

@@ -57,7 +57,7 @@ import type { StoredSessions } from "../store/StoredSessions.ts"
 
 /** The settings, completed by the models that discovery found. */
 export interface ResolvedConfig extends Config.Settings {
-  readonly discovered: ReadonlyMap<string, ReadonlyArray<Model>>
+  readonly discovered: ReadonlyMap<string, ModelDiscovery.Discovered>
   /** The streams of the declared integrations. */
   readonly streams: ReadonlyArray<StreamKey>
   readonly rawConfig: RawConfig
@@ -83,7 +83,7 @@ export const resolveConfig = Effect.fnUntraced(function*(settings: Config.Settin
   const undecided = settings.integrations.filter(({ models }) => models === "auto")
   const discovered = yield* ModelDiscovery.discoverModels(undecided)
   const streams = settings.integrations.flatMap(({ id, models }) =>
-    (models === "auto" ? discovered.get(id) ?? [] : models).map((model) => ({ integration: id, model }))
+    (models === "auto" ? discovered.get(id)?.models ?? [] : models).map((model) => ({ integration: id, model }))
   )
   const plan: ResolvedConfig = { ...settings, discovered, streams, rawConfig }
   return plan

@@ -134,7 +134,7 @@ export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported"
   readonly retryable = false
   readonly hint =
     "this integration does not offer it. Rollcall tries a model again once a day; to stop that, remove the model from the " +
-    "configuration, or restart Rollcall if the models are `auto`: it then reads the tool catalog again."
+    "configuration. With models `auto`, Rollcall stops that itself once the API's tool catalog lists it as unsupported."
 }
 /** The API is still setting up the integration. This must never be treated as an empty list. */
 export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", errorFields) {

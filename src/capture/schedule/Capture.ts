@@ -86,6 +86,8 @@ export class Capture extends Context.Service<
      * stopped.
      */
     readonly assign: (streams: Assigned) => Effect.Effect<void, StoreError>
+    /** Stops reading a stream of an owned integration, as `assign` does, and retires it. Other streams are not interrupted. */
+    readonly retire: (key: StreamKey) => Effect.Effect<void, StoreError>
     /**
      * Reads all streams until interrupted, and redacts content that was stored before a rule was added. Fails only if the store cannot
      * be used at all, or if another process took over and `takesAll` is set.
@@ -229,6 +231,16 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* Effect.forEach(wanted, add, { discard: true })
   })
 
+  const retire = Effect.fnUntraced(function*({ integration, model }: StreamKey) {
+    const worker = workers.get(streamName({ integration, model }))
+    if (worker !== undefined) yield* remove(worker)
+    yield* store.transact(
+      ownerOf(integration),
+      { integration, model },
+      (tx) => tx.saveState({ ...tx.state, retired: true })
+    )
+  })
+
   /**
    * Wakes the loops of streams with approved holds. Each loop releases the holds of its stream, so no stream waits for another stream's
    * run.
@@ -320,6 +332,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     release,
     awaitLost: Queue.take(lost),
     assign,
+    retire,
     run,
     once: Effect.suspend(() => Effect.forEach([...workers.values()], readOnce, { concurrency: "unbounded" })).pipe(
       Effect.map((failures) => failures.flat()),

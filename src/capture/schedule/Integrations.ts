@@ -19,16 +19,17 @@ import * as Equal from "effect/Equal"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import { derivedFrom, isStreamModel, type Model } from "../../domain/Model.ts"
+import { derivedFrom, isStreamModel, type Model, streamName } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import { Source } from "../../source/Source.ts"
+import type { Source } from "../../source/Source.ts"
 import type { OperatorAction } from "../../store/AuditLog.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { IntegrationState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
-import { discoverModels } from "./ModelDiscovery.ts"
+import * as DiscoveredModels from "./DiscoveredModels.ts"
+import { type Discovered, listed } from "./ModelDiscovery.ts"
 import type { StreamSettings } from "./StreamLifecycle.ts"
 
 /** Settings of one integration, from the configuration or from an operator. */
@@ -42,7 +43,7 @@ export interface IntegrationSettings extends Pick<IntegrationState, "id" | "acco
 export interface IntegrationsOptions {
   readonly declared: ReadonlyArray<IntegrationSettings>
   /** The discovered models of declared integrations with `models: auto`. */
-  readonly discovered: ReadonlyMap<string, ReadonlyArray<Model>>
+  readonly discovered: ReadonlyMap<string, Discovered>
   /** Processing of a model's records. */
   readonly processing: (model: Model) => Processing
   /** Readers of the event log that must have read an integration's events before they are erased. */
@@ -106,7 +107,7 @@ const stateOf = (
 const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const store = yield* Store
   const capture = yield* Capture
-  const source = yield* Source
+  const discovered = yield* DiscoveredModels.make(options.discovered)
   const lock = yield* Semaphore.make(1)
 
   const find = (id: string) => Effect.map(store.integrations, (all) => all.find((integration) => integration.id === id))
@@ -119,15 +120,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   // ---- reading
 
-  const discoveredModels = new Map(options.discovered)
-  const discoverNew = (integrations: ReadonlyArray<Pick<IntegrationState, "id" | "account" | "models">>) =>
-    discoverModels(integrations.filter(({ id, models }) => models === "auto" && !discoveredModels.has(id))).pipe(
-      Effect.provideService(Source, source),
-      Effect.map((found) => found.forEach((models, id) => discoveredModels.set(id, models)))
-    )
-
   const streamsOf = ({ account, backfill, id, interval, generation, models, sweepInterval }: IntegrationState) => {
-    const all = models === "auto" ? discoveredModels.get(id) ?? [] : models
+    const all = models === "auto" ? discovered.modelsOf(id) : models
     return all.filter(isStreamModel).map((model): StreamSettings => {
       const derived = derivedFrom(model, all)
       return {
@@ -148,6 +142,41 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     capture.assign(new Map(integrations.map((integration) => [integration.id, streamsOf(integration)])))
   const stopReading = (ids: Iterable<string>) => capture.assign(new Map([...ids].map((id) => [id, []])))
 
+  /**
+   * Retires the streams of these integrations whose models the tools do not offer, and returns them. If this process has lost their shard,
+   * its next owner does that with its own catalog.
+   */
+  const retireUnoffered = Effect.fnUntraced(function*(ids: ReadonlyMap<string, Discovered>) {
+    const read = new Set(
+      (yield* store.integrations).flatMap(({ id, models }) =>
+        ids.has(id) && models === "auto" && capture.owns(id) ? [id] : []
+      )
+    )
+    const unoffered = (yield* store.streams).filter(({ integration, model, retired }) =>
+      retired !== true && read.has(integration) && !discovered.modelsOf(integration).includes(model)
+    )
+    return yield* Effect.filter(unoffered, (key) =>
+      capture.retire(key).pipe(
+        Effect.as(true),
+        Effect.catch((error) => error.reason._tag === "Fenced" ? Effect.succeed(false) : Effect.fail(error))
+      ))
+  })
+
+  const applyCatalog = Effect.fnUntraced(
+    function*(found: ReadonlyMap<string, Discovered>) {
+      const retired = yield* retryWhileStoreUnavailable(lock.withPermit(retireUnoffered(found)))
+      yield* Effect.annotateLogs(Effect.logInfo("tool catalog available"), {
+        account: [...new Set([...found.values()].map(({ account }) => account))].join(", "),
+        retired: retired.length === 0 ? "no stream" : listed(retired.map(streamName))
+      })
+    },
+    Effect.catch(({ message }) =>
+      Effect.annotateLogs(Effect.logError("models that the tools do not offer are read until the next start"), {
+        why: message
+      })
+    )
+  )
+
   // ---- erasing
 
   /** Waits until every reader has read the events that are in the log now. */
@@ -167,7 +196,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     if (!erased.declared) return yield* save({ ...erased, state: "erased" })
     const active: IntegrationState = { ...erased, state: "active" }
     yield* save(active)
-    yield* discoverNew([active])
+    yield* discovered.discover([active])
     yield* startReading([active])
   })
 
@@ -199,7 +228,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const before = yield* find(settings.id)
     if (before?.state === "active") return yield* refuse(settings.id, before.declared ? "declared" : "present")
     if (before?.state === "erasing") return yield* refuse(settings.id, "erasing")
-    yield* discoverNew([settings])
+    yield* discovered.discover([settings])
     const after = stateOf(settings, before, false)
     const models = after.models === "auto" ? "auto" : after.models.join(" ")
     const detail =
@@ -220,7 +249,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
       ? { ...before, state: "removed" }
       : { ...before, state: "erasing", generation: Math.max(before.generation, store.identity.generation) + 1 }
     const action = yield* operatorAction("integrations.remove", id, `data ${data}`)
-    discoveredModels.delete(id)
+    discovered.forget(id)
     yield* save(after, action).pipe(
       Effect.andThen(stopReading([id])),
       Effect.andThen(data === "erase" ? eraseInBackground(id) : Effect.void),
@@ -252,7 +281,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     const taken = combined(before).filter(({ id }) => isTaken(id))
     const active = taken.filter(({ state }) => state === "active")
     const read = new Set(active.map(({ id }) => id))
-    yield* discoverNew(active)
+    yield* discovered.discover(active)
     const changed = taken.filter((integration) => !Equal.equals(before.get(integration.id), integration))
     yield* Effect.forEach(changed, (integration) => save(integration), { discard: true })
     for (const { id } of changed.filter(({ id }) => before.get(id)?.state === "active" && !read.has(id))) {
@@ -268,6 +297,7 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   })
 
   yield* resume(capture.owns)
+  yield* Effect.forkScoped(discovered.complete(applyCatalog))
 
   return Integrations.of({
     add: (settings) => lock.withPermit(add(settings)),

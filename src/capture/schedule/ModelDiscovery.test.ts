@@ -30,7 +30,7 @@ describe("models: auto", () => {
       yield* TestClock.adjust("3 seconds")
       const found = discovering.pollUnsafe() === undefined ? null : yield* Fiber.join(discovering)
       assert.deepStrictEqual([...found?.keys() ?? []], integrations.map(({ id }) => id))
-      assert.includeMembers([...found?.get("greenhouse:one") ?? []], [...streamModels])
+      assert.includeMembers([...found?.get("greenhouse:one")?.models ?? []], [...streamModels])
       assert.deepStrictEqual([...causes], ["no complete response within 3s"])
     }).pipe(Effect.provide(Logger.layer([logger])))
   })

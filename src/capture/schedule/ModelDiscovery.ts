@@ -26,8 +26,21 @@ type Category = (typeof categories)[number]
 /** Tools by category in an account's catalog; null if that part of the catalog could not be read. */
 export type ToolCatalog = Readonly<Record<Category, ReadonlyArray<Tool> | null>>
 
-/** Longest time that start-up waits for a catalog. */
+/** The models of an integration, as far as the tool catalog of its account was available. */
+export interface Discovered {
+  readonly account: string
+  readonly models: ReadonlyArray<Model>
+  readonly catalog: ToolCatalog
+}
+
+/** True if a category of the catalog was not available, so that all its models are read. */
+export const isProvisional = ({ catalog }: Discovered): boolean =>
+  categories.some((category) => catalog[category] === null)
+
+/** Longest time that a start, or an operator who adds an integration, waits for a catalog. */
 const catalogTimeout = Duration.seconds(3)
+/** Longest time that a later request waits for a catalog, such as while the account is paused. */
+const laterTimeout = Duration.seconds(30)
 
 /** Names that a catalog may use for each model, in snake case and without the category. The contract does not define them. */
 const spellings: Readonly<Record<StreamModel, ReadonlyArray<string>>> = {
@@ -68,27 +81,30 @@ export const supportedModels = (integration: string, catalog: ToolCatalog): Read
   return offered.length === 0 ? streamModels : offered
 }
 
-/** Requests the catalog of an account once. After a failure or timeout, which is logged, the category is null. */
-const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account: string) {
+interface CatalogRequest {
+  readonly account: string
+  readonly wanted: ReadonlyArray<Category>
+  readonly timeout: Duration.Duration
+  readonly onFailure: (category: Category, why: string) => Effect.Effect<void>
+}
+
+/** Requests the wanted categories once. A category that is not wanted, or not available, is null. */
+const fetchCatalog = Effect.fnUntraced(function*({ account, onFailure, timeout, wanted }: CatalogRequest) {
   const { read } = yield* Source
   const tools = (category: Category) =>
-    read({ account, integration: null, read: "tools", params: { category }, priority: "poll" }).pipe(
+    !wanted.includes(category) ? Effect.succeed(null) : read({
+      account,
+      integration: null,
+      read: "tools",
+      params: { category },
+      priority: "poll"
+    }).pipe(
       Effect.map(({ tools }) => tools),
       Effect.timeoutOrElse({
-        duration: catalogTimeout,
-        orElse: () => Effect.fail({ message: `no complete response within ${Duration.format(catalogTimeout)}` })
+        duration: timeout,
+        orElse: () => Effect.fail({ message: `no complete response within ${Duration.format(timeout)}` })
       }),
-      Effect.catch((error) =>
-        Effect.logWarning("tool catalog not available; every model of the category is read").pipe(
-          Effect.annotateLogs({
-            account,
-            category,
-            why: error.message,
-            hint: "restart Rollcall when the API responds: it then leaves out the models that the tools do not offer"
-          }),
-          Effect.as(null)
-        )
-      )
+      Effect.catch(({ message }) => Effect.as(onFailure(category, message), null))
     )
   const catalog: ToolCatalog = yield* Effect.all({
     ats: tools("ats"),
@@ -98,35 +114,71 @@ const fetchCatalog = Effect.fn("ModelDiscovery.fetchCatalog")(function*(account:
   return catalog
 })
 
-const maxListedIntegrations = 10
+const logUnavailable = (account: string) => (category: Category, why: string) =>
+  Effect.logWarning("tool catalog not available; every model of the category is read").pipe(Effect.annotateLogs({
+    account,
+    category,
+    why,
+    hint: "nothing to do: Rollcall requests it again, and then stops reading the models that the tools do not offer"
+  }))
+
+const maxListed = 10
+
+/** The first names, and how many more there are. */
+export const listed = (names: ReadonlyArray<string>): string => {
+  const some = names.slice(0, maxListed).join(", ")
+  return names.length > maxListed ? `${some} and ${names.length - maxListed} more` : some
+}
 
 /** Returns the models of each integration. Requests the catalogs of all accounts concurrently, each once. */
 export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
   integrations: ReadonlyArray<UndiscoveredIntegration>
-): Effect.fn.Return<ReadonlyMap<string, ReadonlyArray<Model>>, never, Source> {
-  const accounts = [...new Set(integrations.map(({ account }) => account))]
-  const catalogs = new Map(
-    yield* Effect.forEach(
-      accounts,
-      (account) => Effect.map(fetchCatalog(account), (catalog) => [account, catalog] as const),
-      { concurrency: "unbounded" }
-    )
+): Effect.fn.Return<ReadonlyMap<string, Discovered>, never, Source> {
+  const found = yield* Effect.forEach(
+    Map.groupBy(integrations, ({ account }) => account),
+    Effect.fnUntraced(function*([account, own]) {
+      const onFailure = logUnavailable(account)
+      const catalog = yield* fetchCatalog({ account, onFailure, timeout: catalogTimeout, wanted: categories })
+      return own.map(({ id }) => ({ id, account, catalog, models: supportedModels(id, catalog) }))
+    }),
+    { concurrency: "unbounded" }
   )
-  const unavailable: ToolCatalog = { ats: null, hris: null, assessment: null }
-  const found = integrations.map(({ account, id }) =>
-    [id, supportedModels(id, catalogs.get(account) ?? unavailable)] as const
-  )
-  const left = found.map(([integration, models]) => ({
-    integration,
+  const left = found.flat().map(({ id, models }) => ({
+    integration: id,
     models: streamModels.filter((model) => !models.includes(model)).join(", ")
   }))
   for (const [models, own] of Map.groupBy(left, ({ models }) => models)) {
     if (models === "") continue
-    const some = own.slice(0, maxListedIntegrations).map(({ integration }) => integration).join(", ")
-    const more = own.length - maxListedIntegrations
     yield* Effect.logInfo("some models are not read, because the tools of these integrations do not offer them").pipe(
-      Effect.annotateLogs({ models, integrations: more > 0 ? `${some} and ${more} more` : some })
+      Effect.annotateLogs({ models, integrations: listed(own.map(({ integration }) => integration)) })
     )
   }
-  return new Map(found.map(([id, models]) => [id, withDerived(models)]))
+  return new Map(found.flat().map(({ id, ...one }) => [id, { ...one, models: withDerived(one.models) }]))
+})
+
+/**
+ * Requests the categories that were not available, each once per account. Returns the integrations of which more is known now. Logs
+ * nothing.
+ */
+export const rediscoverModels = Effect.fn("ModelDiscovery.rediscover")(function*(
+  provisional: ReadonlyMap<string, Discovered>
+): Effect.fn.Return<ReadonlyMap<string, Discovered>, never, Source> {
+  const found = yield* Effect.forEach(
+    Map.groupBy(provisional, ([, { account }]) => account),
+    Effect.fnUntraced(function*([account, own]) {
+      const wanted = categories.filter((category) => own.some(([, { catalog }]) => catalog[category] === null))
+      const later = yield* fetchCatalog({ account, wanted, timeout: laterTimeout, onFailure: () => Effect.void })
+      return own.flatMap(([id, { catalog: known }]): ReadonlyArray<readonly [string, Discovered]> => {
+        if (!wanted.some((category) => known[category] === null && later[category] !== null)) return []
+        const catalog: ToolCatalog = {
+          ats: known.ats ?? later.ats,
+          hris: known.hris ?? later.hris,
+          assessment: known.assessment ?? later.assessment
+        }
+        return [[id, { account, catalog, models: withDerived(supportedModels(id, catalog)) }]]
+      })
+    }),
+    { concurrency: "unbounded" }
+  )
+  return new Map(found.flat())
 })

@@ -122,10 +122,10 @@ const checkIntegrations = Effect.fnUntraced(function*(input: DoctorInput, name: 
   const integrations = input.integrations.filter(({ account }) => account === name)
   const discovered = yield* discoverModels(integrations.filter(({ models }) => models === "auto"))
   const streams = integrations.flatMap((integration) => {
-    const models = integration.models === "auto" ? discovered.get(integration.id) : integration.models
+    const models = integration.models === "auto" ? discovered.get(integration.id)?.models : integration.models
     return (models?.filter(isStreamModel) ?? streamModels).map((model) => ({ integration, model }))
   })
-  const unsupported = [...discovered].flatMap(([id, models]) => {
+  const unsupported = [...discovered].flatMap(([id, { models }]) => {
     const others = streamModels.filter((model) => !models.includes(model))
     return others.length === 0 ? [] : [ok(`integration ${id}`, `its tool does not offer ${others.join(", ")}`)]
   })

@@ -1,0 +1,321 @@
+/** A process whose tool catalog was not available when it determined the models of `auto`. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Deferred from "effect/Deferred"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as References from "effect/References"
+import * as Scope from "effect/Scope"
+import { TestClock } from "effect/testing"
+import { start } from "../../../test/support/capture/Rig.ts"
+import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
+import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
+import { streamName } from "../../domain/Model.ts"
+import * as Processing from "../../domain/Processing.ts"
+import { captureScopeOf } from "../../domain/Shard.ts"
+import { Source, SourceError, Transient, Unsupported } from "../../source/Source.ts"
+import { Store, type StoreError } from "../../store/Store.ts"
+import { Capture, type CaptureOptions, layer as captureLayer } from "./Capture.ts"
+import { Integrations, type IntegrationSettings, layer } from "./Integrations.ts"
+import { discoverModels } from "./ModelDiscovery.ts"
+
+const acme: IntegrationSettings = {
+  id: "greenhouse:acme",
+  account: "default",
+  models: "auto",
+  interval: Duration.minutes(1),
+  sweepInterval: Duration.hours(6),
+  backfill: "publish"
+}
+const offered = ["ats.application", "ats.candidate", "ats.offer", "ats.scorecard"]
+
+const down = new SourceError({ reason: new Transient({ code: null, message: "the API is down" }) })
+const unsupported = new SourceError({ reason: new Unsupported({ code: null, message: "not offered" }) })
+const tools = [{
+  id: "greenhouse",
+  coverage: { read_models: [{ id: "tags", coverage_status: "UNSUPPORTED" }] }
+}]
+
+interface World {
+  readonly api: Scripted.ScriptedApi
+  /** The categories that were requested. */
+  readonly requested: Array<string>
+  /** The lines of the log, with their annotations. */
+  readonly lines: Array<string>
+  /** Answers the request for the catalog of a category. */
+  answer: (category: string) => Effect.Effect<typeof tools, SourceError>
+}
+
+const available = (category: string) => Effect.succeed(category === "ats" ? tools : [])
+
+/** Starts a process like the program does: it discovers the models of the declared integrations, and then reads them. */
+const startProcess = Effect.fnUntraced(function*(
+  declared: ReadonlyArray<IntegrationSettings>,
+  options: Partial<CaptureOptions> = {}
+) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const services = Layer.merge(Layer.succeed(Store, yield* Store), Layer.succeed(Source, yield* Source))
+  const discovered = yield* discoverModels(declared.filter(({ models }) => models === "auto"))
+  const context = yield* layer({ declared, discovered, processing: Processing.defaultProcessing, readers: [] }).pipe(
+    Layer.provideMerge(
+      captureLayer({ minOverlap: Duration.minutes(5), confirmInterval: Duration.minutes(10), ...options })
+    ),
+    Layer.provide(services),
+    Layer.fresh,
+    (one) => Layer.buildWithScope(one, scope)
+  )
+  const capture = Context.get(context, Capture)
+  yield* Effect.forkIn(capture.run, scope)
+  yield* TestClock.adjust("1 second")
+  return { ...Context.get(context, Integrations), capture, stop: Scope.close(scope, Exit.void) }
+})
+
+const scenario = <A, E>(
+  test: (world: World) => Effect.Effect<A, E, Store | Source | Scope.Scope>
+): Effect.Effect<A, E | StoreError> => {
+  const api = Scripted.make()
+  const world: World = { api, requested: [], lines: [], answer: () => Effect.fail(down) }
+  for (const id of ["a", "b"]) api.put(start, { id, name: "1" })
+  api.intercept = (request, answer) =>
+    offered.includes(request.model) ? Effect.succeed(answer) : Effect.fail(unsupported)
+  const read = ({ params, read }: { readonly params: object; readonly read: string }) =>
+    Effect.suspend(() => {
+      const category = read === "tools" && "category" in params ? String(params.category) : read
+      world.requested.push(category)
+      return Effect.map(world.answer(category), (tools) => ({ tools }))
+    })
+  const source = Layer.effect(Source, Effect.map(Source, (lists) => ({ ...lists, read: read as never })))
+  const logger = Logger.make(({ fiber, message }) => {
+    world.lines.push(`${message} ${JSON.stringify(fiber.getRef(References.CurrentLogAnnotations))}`)
+  })
+  return TestClock.setTime(start).pipe(
+    Effect.andThen(test(world)),
+    Effect.scoped,
+    Effect.provide(Layer.mergeAll(
+      Layer.provide(source, Scripted.layer(api)),
+      MemoryStore.layer(),
+      Logger.layer([logger])
+    ))
+  )
+}
+
+/** The models of an integration that are read. */
+const modelsOf = Effect.fnUntraced(function*({ id }: Pick<IntegrationSettings, "id">) {
+  const own = yield* (yield* Store).streamsOf(id)
+  return own.filter(({ retired }) => retired !== true).map(({ model }) => model).sort()
+})
+const logged = ({ lines }: World, text: string) => lines.filter((line) => line.includes(text))
+
+describe("a tool catalog that was not available", () => {
+  it.effect("is requested again, and streams that the tool does not offer are retired with one line of the log", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      yield* startProcess([{ ...acme, interval: Duration.minutes(30) }])
+      yield* TestClock.adjust("1 hour")
+      const store = yield* Store
+      const before = yield* store.streamsOf(acme.id)
+      assert.isAbove(before.filter(({ blocked }) => blocked?.reason === "unsupported").length, 5)
+      assert.strictEqual(logged(world, "tool catalog not available").length, 3, "one line for each category")
+      assert.deepStrictEqual(logged(world, "tool catalog available"), [])
+      const events = yield* store.logRange
+
+      world.answer = available
+      world.lines.length = 0
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(yield* modelsOf(acme), offered)
+      assert.strictEqual((yield* store.streamsOf(acme.id)).length, before.length, "no stream is deleted")
+      assert.deepStrictEqual(yield* store.logRange, events)
+      assert.lengthOf(world.lines, 1)
+      assert.include(world.lines[0], "tool catalog available")
+      assert.include(world.lines[0], "greenhouse:acme/ats.tag")
+
+      const requests = world.api.requests.length
+      yield* TestClock.adjust("25 hours")
+      const read = new Set(world.api.requests.slice(requests).map(({ model }) => model))
+      assert.sameMembers([...read], offered.filter((model) => model !== "ats.candidate"))
+      const later = world.lines.filter((line) => !line.startsWith("sweep complete"))
+      assert.deepStrictEqual(later, [world.lines[0]])
+    })))
+
+  it.effect("is requested after 10 seconds, then at growing intervals of at most 5 minutes, and no longer once it is known", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      yield* startProcess([acme])
+      const times: Array<number> = []
+      for (let second = 1; second < 3000; second++) {
+        world.requested.length = 0
+        yield* TestClock.adjust("1 second")
+        if (world.requested.length > 0) times.push(second)
+        if (times.length === 8) world.answer = available
+      }
+      const waits = times.map((time, index) => time - (times[index - 1] ?? -1))
+      assert.deepStrictEqual(waits, [10, 20, 40, 80, 160, 300, 300, 300, 300])
+    })))
+
+  it.effect("is requested again only for the categories that were not available", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      world.answer = (category) => category === "hris" ? Effect.fail(down) : available(category)
+      yield* startProcess([acme])
+      assert.includeMembers([...(yield* modelsOf(acme))], ["ats.offer", "hris.skill"])
+      assert.notInclude(yield* modelsOf(acme), "ats.tag")
+      world.requested.length = 0
+      world.answer = available
+      yield* TestClock.adjust("10 minutes")
+      assert.deepStrictEqual(world.requested, ["hris"])
+      assert.deepStrictEqual(yield* modelsOf(acme), offered)
+    })))
+
+  it.effect("changes an integration that an operator added meanwhile, and no integration with explicit models", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const explicit = { ...acme, id: "greenhouse:explicit", models: ["ats.tag"] } as const
+      const added = { ...acme, id: "greenhouse:added" }
+      const { add } = yield* startProcess([explicit])
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(world.requested, [], "no integration needs the catalog")
+      yield* add(added)
+      yield* add({ ...explicit, id: "greenhouse:explicit-added" })
+      yield* TestClock.adjust("1 minute")
+      assert.include(yield* modelsOf(added), "ats.tag")
+      world.answer = available
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(yield* modelsOf(added), offered)
+      assert.deepStrictEqual(yield* modelsOf(explicit), ["ats.tag"])
+      assert.deepStrictEqual(yield* modelsOf({ id: "greenhouse:explicit-added" }), ["ats.tag"])
+    })))
+
+  it.effect("is not used for an integration that was removed during the request and is added again later", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const { add, remove } = yield* startProcess([])
+      yield* add(acme)
+      const answered = yield* Deferred.make<void>()
+      world.answer = (category) => Effect.andThen(Deferred.await(answered), available(category))
+      yield* TestClock.adjust("10 seconds")
+      yield* remove(acme.id, "keep")
+      yield* Deferred.succeed(answered, undefined)
+      yield* TestClock.adjust("1 minute")
+      world.answer = (category) =>
+        Effect.succeed(category === "ats" ? [{ id: "greenhouse", coverage: { read_models: [] } }] : [])
+      yield* add(acme)
+      assert.include(yield* modelsOf(acme), "ats.tag", "the tool offers tags by now")
+    })))
+
+  it.effect("does not change an integration to which another process of the fleet gave explicit models", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const scope = captureScopeOf(acme.id)
+      const taking = ({ capture, resume }: Effect.Success<ReturnType<typeof startProcess>>) =>
+        Effect.andThen(capture.take([scope]), resume(new Set([scope])))
+      const one = yield* startProcess([], { takesAll: false })
+      const two = yield* startProcess([], { takesAll: false })
+      yield* taking(one)
+      yield* one.add(acme)
+      yield* one.capture.release(new Set([scope]))
+      yield* taking(two)
+      yield* two.remove(acme.id, "keep")
+      yield* two.add({ ...acme, models: ["ats.tag"] })
+      yield* two.stop
+      yield* taking(one)
+      world.answer = available
+      yield* TestClock.adjust("10 minutes")
+      assert.deepStrictEqual(yield* modelsOf(acme), ["ats.tag"])
+      assert.strictEqual(logged(world, "tool catalog available").length, 1)
+    })))
+
+  it.effect("is applied by each process of a fleet to the streams of its shards, also of those that it takes later", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const other = { ...acme, id: "greenhouse:other" }
+      const scopes = [captureScopeOf(acme.id), captureScopeOf(other.id)] as const
+      assert.notStrictEqual(scopes[0], scopes[1])
+      const store = yield* Store
+      const first = yield* startProcess([acme, other])
+      yield* TestClock.adjust("1 second")
+      yield* first.stop
+      const all = yield* modelsOf(other)
+      const written = new Set<string>()
+      const { capture, resume } = yield* Effect.provideService(
+        startProcess([acme, other], { takesAll: false }),
+        Store,
+        {
+          ...store,
+          transact: (owner, key, body) => {
+            written.add(key.integration)
+            return store.transact(owner, key, body)
+          }
+        }
+      )
+      yield* capture.take([scopes[0]])
+      yield* resume(new Set([scopes[0]]))
+      world.answer = available
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(yield* modelsOf(acme), offered)
+      assert.deepStrictEqual(yield* modelsOf(other), all, "the shard of another process")
+      assert.deepStrictEqual([...written], [acme.id])
+      yield* capture.take([scopes[1]])
+      yield* resume(new Set([scopes[1]]))
+      assert.deepStrictEqual(yield* modelsOf(other), offered)
+      assert.strictEqual((yield* store.streamsOf(other.id)).length, (yield* store.streamsOf(acme.id)).length)
+    })))
+
+  it.effect("is applied to the other shards if another process has taken one over (I10)", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const other = { ...acme, id: "greenhouse:other" }
+      const store = yield* Store
+      yield* startProcess([acme, other])
+      yield* store.takeOwnership(captureScopeOf(acme.id))
+      world.answer = available
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(yield* modelsOf(other), offered)
+      assert.include(yield* modelsOf(acme), "ats.tag")
+      assert.deepStrictEqual(logged(world, "acme/"), [])
+    })))
+
+  it.effect("is requested again if it has not answered within 30 seconds", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      yield* startProcess([acme])
+      world.requested.length = 0
+      world.answer = () => Effect.never
+      yield* TestClock.adjust("58 seconds")
+      assert.sameMembers(world.requested, ["ats", "hris", "assessment"])
+      world.answer = available
+      yield* TestClock.adjust("2 seconds")
+      assert.deepStrictEqual(yield* modelsOf(acme), offered)
+    })))
+
+  it.effect("is not requested after the process has stopped", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const { stop } = yield* startProcess([acme])
+      yield* TestClock.adjust("1 minute")
+      yield* stop
+      world.requested.length = 0
+      yield* TestClock.adjust("1 hour")
+      assert.deepStrictEqual(world.requested, [])
+    })))
+
+  it.effect("that does not answer for a long time delays no command of an operator", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const { add, remove } = yield* startProcess([])
+      yield* add(acme)
+      world.answer = () => Effect.never
+      yield* TestClock.adjust("11 seconds")
+      assert.strictEqual((yield* remove(acme.id, "keep")).state, "removed")
+    })))
+
+  it.effect("does not interrupt the streams that the tool offers", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      yield* startProcess([acme])
+      yield* TestClock.adjust("5 minutes")
+      const waiting = yield* Deferred.make<void>()
+      const { intercept } = world.api
+      const sent: Array<string> = []
+      world.api.intercept = (request, answer) => {
+        sent.push(streamName(request))
+        return Effect.andThen(Deferred.await(waiting), intercept(request, answer))
+      }
+      yield* TestClock.adjust("2 minutes")
+      const before = sent.length
+      world.answer = available
+      yield* TestClock.adjust("5 minutes")
+      assert.deepStrictEqual(yield* modelsOf(acme), offered)
+      assert.strictEqual(sent.length, before, "each stream still waits for its response")
+    })))
+})

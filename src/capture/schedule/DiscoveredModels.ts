@@ -3,7 +3,7 @@
  * available, all its models are read; it is requested again in the background until it is known.
  *
  * Invariants
- * 1. The models of an integration change only if a part of its catalog was not available
+ * 1. The models of an integration change only if a part of its account's catalog was not available
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -39,7 +39,7 @@ export const make = Effect.fnUntraced(function*(
 ): Effect.fn.Return<DiscoveredModels, never, Source> {
   const source = yield* Source
   const known = new Map(discovered)
-  const provisional = () => new Map([...known].filter(([, one]) => isProvisional(one)))
+  const provisional = () => new Map([...known].flatMap(([id, one]) => isProvisional(one) ? [[id, one] as const] : []))
   /** Opened when the models of an integration may be provisional. */
   const mayBeProvisional = yield* Latch.make(true)
 

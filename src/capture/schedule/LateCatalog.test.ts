@@ -110,7 +110,7 @@ const modelsOf = Effect.fnUntraced(function*({ id }: Pick<IntegrationSettings, "
 const logged = ({ lines }: World, text: string) => lines.filter((line) => line.includes(text))
 
 describe("a tool catalog that was not available", () => {
-  it.effect("is requested again, and streams that the tool does not offer are retired with one line of the log", () =>
+  it.effect("is requested again, and streams that the tool does not offer are retired with one line of the log (C1)", () =>
     scenario(Effect.fnUntraced(function*(world) {
       yield* startProcess([{ ...acme, interval: Duration.minutes(30) }])
       yield* TestClock.adjust("1 hour")

@@ -26,16 +26,17 @@ type Category = (typeof categories)[number]
 /** Tools by category in an account's catalog; null if that part of the catalog could not be read. */
 export type ToolCatalog = Readonly<Record<Category, ReadonlyArray<Tool> | null>>
 
-/** The models of an integration, as far as the tool catalog of its account was available. */
+/** The models of an integration. They are provisional if a part of its account's tool catalog was not available. */
 export interface Discovered {
   readonly account: string
   readonly models: ReadonlyArray<Model>
-  readonly catalog: ToolCatalog
+  /** The available part of the tool catalog; null if all of it was available. */
+  readonly partialCatalog: ToolCatalog | null
 }
-
-/** True if a category of the catalog was not available, so that all its models are read. */
-export const isProvisional = ({ catalog }: Discovered): boolean =>
-  categories.some((category) => catalog[category] === null)
+export interface Provisional extends Discovered {
+  readonly partialCatalog: ToolCatalog
+}
+export const isProvisional = (discovered: Discovered): discovered is Provisional => discovered.partialCatalog !== null
 
 /** Longest time that a start, or an operator who adds an integration, waits for a catalog. */
 const catalogTimeout = Duration.seconds(3)
@@ -80,6 +81,12 @@ export const supportedModels = (integration: string, catalog: ToolCatalog): Read
   })
   return offered.length === 0 ? streamModels : offered
 }
+
+const discoveredFrom = (catalog: ToolCatalog, { account, id }: UndiscoveredIntegration): Discovered => ({
+  account,
+  models: withDerived(supportedModels(id, catalog)),
+  partialCatalog: categories.some((category) => catalog[category] === null) ? catalog : null
+})
 
 interface CatalogRequest {
   readonly account: string
@@ -139,12 +146,12 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
     Effect.fnUntraced(function*([account, own]) {
       const onFailure = logUnavailable(account)
       const catalog = yield* fetchCatalog({ account, onFailure, timeout: catalogTimeout, wanted: categories })
-      return own.map(({ id }) => ({ id, account, catalog, models: supportedModels(id, catalog) }))
+      return own.map((integration) => [integration.id, discoveredFrom(catalog, integration)] as const)
     }),
     { concurrency: "unbounded" }
   )
-  const left = found.flat().map(({ id, models }) => ({
-    integration: id,
+  const left = found.flat().map(([integration, { models }]) => ({
+    integration,
     models: streamModels.filter((model) => !models.includes(model)).join(", ")
   }))
   for (const [models, own] of Map.groupBy(left, ({ models }) => models)) {
@@ -153,7 +160,7 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
       Effect.annotateLogs({ models, integrations: listed(own.map(({ integration }) => integration)) })
     )
   }
-  return new Map(found.flat().map(({ id, ...one }) => [id, { ...one, models: withDerived(one.models) }]))
+  return new Map(found.flat())
 })
 
 /**
@@ -161,21 +168,21 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
  * nothing.
  */
 export const rediscoverModels = Effect.fn("ModelDiscovery.rediscover")(function*(
-  provisional: ReadonlyMap<string, Discovered>
+  provisional: ReadonlyMap<string, Provisional>
 ): Effect.fn.Return<ReadonlyMap<string, Discovered>, never, Source> {
   const found = yield* Effect.forEach(
     Map.groupBy(provisional, ([, { account }]) => account),
     Effect.fnUntraced(function*([account, own]) {
-      const wanted = categories.filter((category) => own.some(([, { catalog }]) => catalog[category] === null))
+      const wanted = categories.filter((category) => own.some(([, one]) => one.partialCatalog[category] === null))
       const later = yield* fetchCatalog({ account, wanted, timeout: laterTimeout, onFailure: () => Effect.void })
-      return own.flatMap(([id, { catalog: known }]): ReadonlyArray<readonly [string, Discovered]> => {
+      return own.flatMap(([id, { partialCatalog: known }]): ReadonlyArray<readonly [string, Discovered]> => {
         if (!wanted.some((category) => known[category] === null && later[category] !== null)) return []
         const catalog: ToolCatalog = {
           ats: known.ats ?? later.ats,
           hris: known.hris ?? later.hris,
           assessment: known.assessment ?? later.assessment
         }
-        return [[id, { account, catalog, models: withDerived(supportedModels(id, catalog)) }]]
+        return [[id, discoveredFrom(catalog, { account, id })]]
       })
     }),
     { concurrency: "unbounded" }

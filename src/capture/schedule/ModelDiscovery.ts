@@ -126,7 +126,7 @@ const logUnavailable = (account: string) => (category: Category, why: string) =>
     account,
     category,
     why,
-    hint: "nothing to do: Rollcall requests it again, and then stops reading the models that the tools do not offer"
+    hint: "Rollcall requests it until the API returns it, and then stops reading the models that the tools do not offer"
   }))
 
 const maxListed = 10

@@ -36,7 +36,7 @@ export const checkWaitFlags = ({ timeout, wait }: WaitInput) =>
     ? Effect.fail(new CommandError({ message: "--timeout has no effect without --wait", hint: "Add --wait." }))
     : Effect.void
 
-/** `--timeout`, and how much of it is left once the request is answered. */
+/** `--timeout`, and how much time is left once the request is answered. */
 export interface TimeLimit {
   readonly whole: Duration.Duration
   readonly left: Duration.Duration

@@ -86,7 +86,7 @@ const kinds: ReadonlyArray<readonly [kind: string, sql: RegExp, value?: RegExp]>
   ["adoption", /UPDATE meta SET generation|e\.generation < |AND generation < /],
   [
     "erasure",
-    /DELETE FROM "?\w+"? WHERE stream = \? AND "?(id|hash)"? IN \(\s*SELECT|UPDATE events SET silent = 1|DELETE FROM streams WHERE/
+    /DELETE FROM "?\w+"? WHERE stream = \? AND "?(id|hash)"? IN \(\s*SELECT (?!value FROM json_each)|UPDATE events SET silent = 1|DELETE FROM streams WHERE/
   ],
   ["decision", /INSERT INTO audit/, /^holds\./],
   ["approval", /^\s*UPDATE holds/, /^(approving|approved)$/],

@@ -19,7 +19,9 @@ export const waitFlags = {
   wait: switchFlag("wait", "Wait until it is done, and show the progress; the exit code is 1 if it cannot be done"),
   timeout: Flag.String("timeout").pipe(
     Flag.filterMap(parseShortDuration, (text) => `"${text}" is not a duration; write 20s or "20 minutes"`),
-    Flag.withDescription('With --wait: stop waiting after this duration, such as "20 minutes", with exit code 1'),
+    Flag.withDescription(
+      'With --wait: end after this duration, such as "20 minutes", with exit code 1; it includes the request'
+    ),
     Flag.withMetavar("duration"),
     Flag.optional
   )

@@ -22,12 +22,12 @@ type Fields = ReadonlyMap<string, SchemaAST.AST>
 const nearby = 2
 const maxSuggested = 3
 
-/** The fields of an object, or of the members of an array, by name; null if any name is possible, or none. */
+/** The fields of an object, or of the members of an array, by name; null for a value of free form or without fields. */
 const fieldsOf = (ast: SchemaAST.AST | undefined): Fields | null => {
   if (ast === undefined) return null
   if (SchemaAST.isArrays(ast)) return fieldsOf(ast.rest[0])
   if (SchemaAST.isUnion(ast)) return ast.types.map(fieldsOf).find((fields) => fields !== null) ?? null
-  if (!SchemaAST.isObjects(ast) || ast.indexSignatures.length > 0) return null
+  if (!SchemaAST.isObjects(ast)) return null
   return new Map(ast.propertySignatures.map(({ name, type }) => [String(name), type]))
 }
 

@@ -8,14 +8,10 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { AssessmentPackage } from "../api/Assessment.ts"
-import { recordSchemas } from "../api/Records.ts"
+import { modelSchemas } from "../api/ModelSchemas.ts"
 import type { StreamModel } from "./Model.ts"
 
-const schemas: Readonly<Record<StreamModel, Schema.Codec<unknown, unknown>>> = {
-  ...recordSchemas,
-  "assessment.package": AssessmentPackage
-}
+const schemas: Readonly<Record<StreamModel, Schema.Codec<unknown, unknown>>> = modelSchemas
 const decoders = new Map(
   Object.entries(schemas).map(([model, schema]) => [model, Schema.decodeUnknownResult(schema, { errors: "all" })])
 )

@@ -103,13 +103,13 @@ export const open = (file: string, content?: Uint8Array) => {
   }
   const inTransaction = <A>(run: () => A): A => {
     if (database.isTransaction) return run()
-    database.exec(begin)
+    runOnce(prepare(begin), [])
     try {
       const result = run()
-      database.exec(commit)
+      runOnce(prepare(commit), [])
       return result
     } catch (cause) {
-      if (database.isTransaction) database.exec("ROLLBACK")
+      if (database.isTransaction) runOnce(prepare("ROLLBACK"), [])
       throw cause
     }
   }

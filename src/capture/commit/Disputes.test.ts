@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { scenario } from "../../../test/support/capture/Rig.ts"
 import { refuse } from "../../../test/support/capture/ScriptedApi.ts"
+import { vanished } from "../../../test/support/capture/Waves.ts"
 import { Forbidden, Rejected, Unsupported } from "../../source/Source.ts"
 
 describe("Disputes", () => {
@@ -142,6 +143,30 @@ describe("Disputes", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
+    })))
+
+  it.effect("an old copy of a record that was absent and came back is disputed, and only the refetched copy is restored (P3, D9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
+      yield* rig.put({ id: "r", title: "old" })
+      yield* rig.sweep
+      const old = structuredClone(rig.api.rows.get("r")!.row)
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "r", title: "edited" })
+      yield* rig.poll
+      const comeBack = yield* vanished(rig, ["r"])
+      comeBack()
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? { ...answer, results: [old] } : answer)
+      yield* rig.poll
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.poll
+      const titles = (yield* rig.events).filter(({ id }) => id === "r")
+        .map(({ after, kind }) => [kind, after === null ? null : JSON.parse(after).title])
+      assert.deepStrictEqual(titles, [["created", "old"], ["updated", "edited"], ["deleted", null], [
+        "created",
+        "edited"
+      ]])
     })))
 
   it.effect("a dispute about a record that is gone is resolved after a poll without rows too, with controls from the last sweep (P3)", () =>

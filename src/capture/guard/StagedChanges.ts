@@ -87,12 +87,14 @@ export const toRecordWrite = (
   content: JsonObject
 ): RecordWrite => {
   const { head, row } = staged
+  // An absent record was not observed, so it keeps its `changed_at`: an old copy of it is still known to be older when it comes back (P3).
+  const changedAtMs = row.content === null ? head.changedAt : parseTime(row.changedAt)
   const next: NewContent = {
     ...row,
     content,
     remoteId: storableText((row.content === null ? staged.published : staged.observed)?.["remote_id"]),
     canonicalHash: row.content === null ? row.canonicalHash : canonicalHash(context.processing.shape, content),
-    changedAtMs: parseTime(row.changedAt)
+    changedAtMs
   }
   return buildRecordWrite(head, toRecordChange(staged, content, context, mode), next, {
     ...context,

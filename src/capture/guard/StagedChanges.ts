@@ -87,7 +87,7 @@ export const toRecordWrite = (
   content: JsonObject
 ): RecordWrite => {
   const { head, row } = staged
-  // An absent record was not observed, so it keeps its `changed_at`: an old copy of it is still known to be older when it comes back (P3).
+  // Nothing was observed of an absent record, so it keeps its `changed_at`. If it comes back, that time shows which copies are old (P3).
   const changedAtMs = row.content === null ? head.changedAt : parseTime(row.changedAt)
   const next: NewContent = {
     ...row,

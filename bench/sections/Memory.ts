@@ -69,7 +69,7 @@ export const million: Section = {
       digits: 1,
       value: (runs) => medianOf(runs, valueOf("read.cpuSeconds")),
       shortfall:
-        `94 µs for each record, and about the same with 100,000 records, so the size of the tables is not the cause; see the first read.`
+        `96 µs for each record, and about the same with 100,000 records, so the size of the tables is not the cause; see the first read.`
     },
     {
       name: "sweep of 1,000,000 records of 600 B, CPU",

@@ -206,9 +206,9 @@ export const first: Section = {
       digits: 2,
       value: (runs) => medianOf(runs, cpuRatio("service", "script")),
       shortfall:
-        `The log costs 190 µs for each record and the relay 80, the script 110. For each record the script writes one row; the service writes a head, an event
+        `The log costs 196 µs for each record and the relay 64, the script 115. For each record the script writes one row; the service writes a head, an event
   and an entry for each record that is repeated in it, computes a canonical form, and sends the rows to the thread of the database. The profile shows no single large part. A canonical form
-  only of records whose text changes would save up to 15 %. The relay with \`platformatic\` costs less ([Relay](#relay)). Nothing that was tried reaches 1.0 × with a before-image.`
+  only of records whose text changes would save up to 16 %. The relay with \`platformatic\` costs less ([Relay](#relay)). Nothing that was tried reaches 1.0 × with a before-image.`
     },
     {
       name: "first read without Kafka, CPU relative to `fetch` and `JSON.parse`",

@@ -120,7 +120,7 @@ const polledTo = ({ lastPoll, watermark }: StreamState): number =>
 /**
  * How late a change became visible, in ms: from its `changed_at` to the start of the last complete poll, which should have returned it (W3).
  * Empty if the change is not late, or if `changed_at` does not show it: a change of nested content does not move `changed_at` (W13), a change
- * from before the backfill is not late, and a pending change was observed before.
+ * from before the backfill is not late, a pending change was observed before, and a deleted record may have changed while no list had it.
  */
 const lagOf = (
   { meaning, observed: { changedAtMs, id } }: ClassifiedRow,
@@ -131,7 +131,7 @@ const lagOf = (
   const pendingChangedAt = parseTime(pending.get(id)?.changedAt)
   const { backfilledAt, backfillStartedAt } = stream
   const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
-  if (!isChange || backfill || backfilledAt === null || changedAtMs === null) return []
+  if (!isChange || backfill || backfilledAt === null || changedAtMs === null || head?.live === false) return []
   if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
   if (pendingChangedAt !== null && changedAtMs <= pendingChangedAt) return []
   const lag = polledTo(stream) - changedAtMs

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
+import { vanished } from "../../../test/support/capture/Waves.ts"
 import { Store } from "../../store/Store.ts"
 import { initialState, widenOverlap } from "../schedule/StreamLifecycle.ts"
 import { refresh } from "./Refresh.ts"
@@ -108,6 +109,22 @@ describe("lateness", () => {
       yield* goLive(rig)
       yield* rig.put({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
       yield* rig.sweep
+      assert.strictEqual((yield* rig.state).overlap, minutes(5))
+    })))
+
+  it.effect("a change of an absent record that is seen when the record comes back does not extend the overlap (W3, D9)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
+      yield* rig.put({ id: "r", title: "x" })
+      yield* goLive(rig)
+      yield* vanished(rig, ["r"])
+      yield* rig.put({ id: "r", title: "edited" })
+      const edited = rig.api.rows.get("r")!
+      rig.api.vanish("r")
+      yield* pollFor(rig, 30)
+      rig.api.rows.set("r", edited)
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2", "created 3"])
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
     })))
 

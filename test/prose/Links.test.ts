@@ -1,12 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readdirSync, readFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const pages = [
   "README.md",
   "CONTRIBUTING.md",
+  "SECURITY.md",
+  "CHANGELOG.md",
+  "examples/README.md",
   ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))
     .map((name) => `docs/${name}`)
@@ -35,11 +38,24 @@ const headingsIn = (page: string) =>
     .map(([, path = "", anchor = ""]) => ({ target: path === "" ? page : join(dirname(page), path), anchor }))
     .filter(({ target }) => target.endsWith(".md"))
 
+const sourceNames: ReadonlySet<string> = new Set(
+  ["src", "test", "plugins", "bench", "console"].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((path) => basename(path))
+  )
+)
+
+/** Sources that a page names without a folder, because its text names the folder. A decision may name a file that it had then. */
+const namedSourcesIn = (page: string): ReadonlyArray<string> =>
+  page.startsWith("docs/decisions/") || page === "CHANGELOG.md"
+    ? []
+    : [...readFileSync(join(root, page), "utf8").matchAll(/`([A-Z]\w*(?:\.\w+)*\.tsx?)`/g)].map(([, name = ""]) => name)
+
 describe("documentation", () => {
   it("names only existing files", () => {
-    const missing = pages.flatMap((page) =>
-      filesIn(page).filter((path) => !existsSync(join(root, path))).map((path) => `${page}: ${path}`)
-    )
+    const missing = pages.flatMap((page) => [
+      ...filesIn(page).filter((path) => !existsSync(join(root, path))).map((path) => `${page}: ${path}`),
+      ...namedSourcesIn(page).filter((name) => !sourceNames.has(name)).map((name) => `${page}: ${name}`)
+    ])
     assert.deepStrictEqual(missing, [])
   })
 

@@ -35,7 +35,7 @@ export interface ClassifyContext {
   readonly runId: number
   /** The observation is from a refetch by id, whose result is final: it never causes a dispute. */
   readonly isRefetch: boolean
-  /** The run is the stream's first sweep. */
+  /** The run is a backfill: the stream's first sweep, or one that an operator started. */
   readonly backfill: boolean
   readonly stream: {
     /** In ms of the server's clock. */

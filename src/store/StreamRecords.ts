@@ -18,7 +18,10 @@ export interface StoredContent {
 /** The last published state of one record. */
 export interface Head {
   readonly id: string
-  /** 0 if the record was never published: it was already deleted when it was first read, or a silent backfill stored it. */
+  /**
+   * 0 if the record has no row in the log of its generation: it was already deleted when it was first read, or before the store was
+   * adopted. A silent backfill stores version 1, in a row that readers do not get.
+   */
   readonly version: number
   readonly live: boolean
   /** Log row of the latest version; null when version is 0. */

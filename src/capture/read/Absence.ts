@@ -147,8 +147,8 @@ const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArr
 /**
  * Adds `absent` rows, or counts this confirmation in existing ones. Only records that are still live are marked, because a record may
  * have been forgotten since the request. A row that is already staged or held as deleted is not replaced. A held row gets the id of this
- * run, because a sweep releases only rows that it found again (C8). `confirmations`: 0 if this confirmation was inconclusive, or if the
- * records cannot be queried by id, else 1.
+ * run: a sweep that releases a hold releases only the rows that it observed again, and this absence is such an observation (C8).
+ * `confirmations`: 0 if this confirmation was inconclusive, or if the records cannot be queried by id, else 1.
  */
 const markAbsent = Effect.fnUntraced(function*(
   tx: StreamTx,

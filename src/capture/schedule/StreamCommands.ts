@@ -1,6 +1,7 @@
 /**
  * Operator commands for one stream. Each command is one transaction that changes the stream's state; the stream's loop then does
- * the work. A command therefore survives a restart and never waits for the run in progress.
+ * the work. A command therefore survives a restart and never waits for the run in progress. The exception is `poll`, which changes no
+ * state and only wakes the loop: after a restart, the stream is polled when its interval is over.
  *
  * Gotchas
  * - A poll in progress runs to its end, and then copies the watermark to the previous watermark as usual. A rewind sets the watermark

@@ -21,7 +21,6 @@ import type * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
-import * as Schedule from "effect/Schedule"
 import type { EndpointName } from "../api/Permissions.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
@@ -30,6 +29,8 @@ import * as Failures from "./Failures.ts"
 import { stopwatch } from "./MonotonicClock.ts"
 import * as Outages from "./Outages.ts"
 import * as RequestScheduler from "./RequestScheduler.ts"
+import * as ResponseHeaders from "./ResponseHeaders.ts"
+import * as RetryPolicy from "./RetryPolicy.ts"
 import * as SendAttempt from "./SendAttempt.ts"
 import { Inactive, RateLimited, SlotWaitAborted, SourceError, Transient, Unauthorized } from "./Source.ts"
 import type * as Warnings from "./Warnings.ts"
@@ -84,28 +85,7 @@ const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(re
       })
     ))
 
-// ---- retries ------------------------------------------------------------------------------------------------------
-
-/** Why a request failed. */
-type RequestError = SourceError | CircuitBreakers.CircuitOpen | SlotWaitAborted | SendAttempt.HookFailed<unknown>
-
-/** The longest delay between two attempts, unless the API requests a longer one. */
-const maxBackoff = Duration.seconds(30)
-const maxRetries: Partial<Record<SourceError["reason"]["_tag"], number>> = { Transient: 5, Unreadable: 2 }
-/** Maximum number of repetitions of one attempt after rate-limit responses. Each repetition waits until the account's pause is over. */
-const maxRateLimitRetries = 12
-
-/** The wait that an error response requested (503 with `Retry-After`); zero if it requested none. */
-const requestedWaitOf = (error: RequestError): Duration.Duration =>
-  error._tag === "SourceError" && error.reason._tag === "Transient"
-    ? Duration.min(Duration.millis(error.reason.retryAfter ?? 0), RequestScheduler.maxPause)
-    : Duration.zero
-
-/** Maximum number of repetitions of a failed attempt. After an open circuit, an aborted wait or a failed hook there is none. */
-const retriesOf = (error: RequestError): number => error._tag === "SourceError" ? maxRetries[error.reason._tag] ?? 0 : 0
-
-const isRateLimited = (error: RequestError | HttpClientError.HttpClientError): boolean =>
-  error._tag === "SourceError" && error.reason._tag === "RateLimited"
+// ---- not sent -----------------------------------------------------------------------------------------------------
 
 const fromOpenCircuit = ({ left, message }: CircuitBreakers.CircuitOpen): SourceError =>
   new SourceError({
@@ -166,9 +146,9 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
   })
 
   const applyLimits = Effect.fnUntraced(function*(request: ApiRequest, headers: Headers.Headers, now: number) {
-    const resetAfter = ApiResponse.rateLimitResetAfter(headers, now)
+    const resetAfter = ResponseHeaders.rateLimitResetAfter(headers, now)
     if (resetAfter !== null) yield* scheduler.pause(resetAfter)
-    const concurrency = ApiResponse.concurrencyOf(headers)
+    const concurrency = ResponseHeaders.concurrencyOf(headers)
     if (concurrency === null || !request.live) return
     yield* scheduler.updateLiveLimit(request.integration ?? "", concurrency.limit, concurrency.remaining)
   })
@@ -189,14 +169,14 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     yield* beforeSend
     const response = yield* client.execute(httpRequest)
     const { headers, status } = response
-    const pauseForResponse = pauseAccount(ApiResponse.retryAfterOf(headers, requestedAt))
+    const pauseForResponse = pauseAccount(ResponseHeaders.retryAfterOf(headers, requestedAt))
     if (status === 429) yield* pauseForResponse
     yield* applyLimits(request, headers, requestedAt)
     const { data, warnings } = yield* ApiResponse.read(response, { ...format, now: requestedAt }).pipe(
-      Effect.tapError((error) => status !== 429 && isRateLimited(error) ? pauseForResponse : Effect.void)
+      Effect.tapError((error) => status !== 429 && RetryPolicy.isRateLimited(error) ? pauseForResponse : Effect.void)
     )
     yield* noteWarnings(request.endpoint, warnings)
-    return { data, serverTime: ApiResponse.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
+    return { data, serverTime: ResponseHeaders.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
   })
 
   /** Sends the request until it succeeds, or until another attempt would not help. */
@@ -211,7 +191,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
       const message = `the integration id "${integration}" contains characters that are not allowed in an HTTP header`
       return yield* Failures.notSent(Inactive, message)
     }
-    const mayRetry = (error: RequestError) => error._tag === "SourceError" && mayRepeat(error)
+    const mayRetry = (error: RetryPolicy.RequestError) => error._tag === "SourceError" && mayRepeat(error)
     let usedKey = Redacted.make("")
 
     const sendWith = (key: Redacted.Redacted) => (beforeSend: Effect.Effect<void, SourceError>) =>
@@ -231,23 +211,20 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
       usedKey = key
       return attempt(sendWith(key), ready)
     })
-    const isKeyReplaced = (error: RequestError) =>
+    const isKeyReplaced = (error: RetryPolicy.RequestError) =>
       error._tag === "SourceError" && error.reason._tag === "Unauthorized" && mayRepeat(error)
         ? Effect.map(account.key, (current) => Redacted.value(current) !== Redacted.value(usedKey))
         : false
-    const backoff = Schedule.min([Schedule.exponential(retryBase), Schedule.spaced(maxBackoff)]).pipe(
-      Schedule.jittered,
-      Schedule.setInputType<RequestError>(),
-      Schedule.modifyDelay(({ duration, input }) => Effect.succeed(Duration.max(duration, requestedWaitOf(input)))),
-      Schedule.while(({ attempt, input }) => mayRetry(input) && attempt <= retriesOf(input))
-    )
     return yield* sendInSlot.pipe(
       circuits.guard(integration),
       scheduler.run(integration, request.priority, request.live),
       // No delay here: the scheduler has paused the account.
-      Effect.retry({ while: (error) => isRateLimited(error) && mayRetry(error), times: maxRateLimitRetries }),
+      Effect.retry({
+        while: (error) => RetryPolicy.isRateLimited(error) && mayRetry(error),
+        times: RetryPolicy.maxRateLimitRetries
+      }),
       Effect.retry({ while: isKeyReplaced, times: 1 }),
-      Effect.retry(backoff),
+      Effect.retry(RetryPolicy.backoff(retryBase, mayRetry)),
       Effect.tapError((error) => error._tag === "CircuitOpen" ? Metric.update(circuitRejections, 1) : Effect.void),
       Effect.mapError((error) =>
         error instanceof CircuitBreakers.CircuitOpen

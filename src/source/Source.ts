@@ -1,5 +1,5 @@
 /**
- * The port for reading and writing the unified API.
+ * The port for reading and writing the unified API. `SourceError.ts` has its errors.
  *
  * Invariants
  * 1. A write is sent again only if the API certainly did nothing, or if its `resendPolicy` is "safe"
@@ -22,6 +22,28 @@ import { ToolCategory } from "../api/Tools.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 import type { StreamModel } from "../domain/Model.ts"
 import type { RawRow } from "../domain/RawRow.ts"
+import type { Invalid, SourceError, WriteError } from "./SourceError.ts"
+
+export {
+  ApplicationAlreadyExists,
+  EmployeeAlreadyExists,
+  Forbidden,
+  Inactive,
+  Invalid,
+  JobClosed,
+  NotReady,
+  NotSent,
+  OutcomeUnknown,
+  RateLimited,
+  Rejected,
+  SourceError,
+  StaffingEntityClosed,
+  Transient,
+  Unauthorized,
+  Unreadable,
+  Unsupported,
+  WriteError
+} from "./SourceError.ts"
 
 /** The priorities of an account's requests, most urgent first; `write` is for requests of plugins. */
 export type Priority = "write" | "confirm" | "poll" | "refresh" | "sweep" | "backfill"
@@ -89,178 +111,6 @@ export type WriteRequest<W extends WriteName> = {
   readonly params: WriteParams<W>
   readonly body: WriteBody<W>
 } & WriteCheckContext<W>
-
-// ---- errors -------------------------------------------------------------------------------------------------------
-
-const errorFields = {
-  code: Schema.NullOr(Schema.String),
-  message: Schema.String,
-  /** Present if the request certainly did not reach the API. */
-  notSent: Schema.optionalKey(Schema.Literal(true))
-}
-
-/** Still rate limited after every retry. `retryAfter`: the wait that the API requested, in ms. */
-export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
-  ...errorFields,
-  retryAfter: Schema.NullOr(Schema.Number)
-}) {
-  readonly retryable = true
-  readonly hint =
-    "the account's rate limit is used up; Rollcall slows down automatically. If this continues, lengthen the intervals."
-}
-/** 5xx, a broken connection, a time-out or an open circuit. `retryAfter`: requested by the API, or until the probe, in ms. */
-export class Transient extends Schema.TaggedError<Transient>()("Transient", {
-  ...errorFields,
-  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
-}) {
-  readonly retryable = true
-  readonly hint = "the API or the network has a problem; Rollcall retries automatically and no changes are lost."
-}
-/** 401: the key is invalid, or the account does not allow our IP address. */
-export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", errorFields) {
-  readonly retryable = false
-  readonly hint =
-    "check three things: the account's key (ROLLCALL_API_KEY, or the secret named in the configuration file), that the key " +
-    "belongs to the region of the URL, and the account's IP allow-list."
-}
-/** 403: the account's scope configuration does not allow this request. */
-export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", errorFields) {
-  readonly retryable = false
-  readonly hint =
-    "enable the permission in the account's scope configuration, or remove the model from Rollcall's configuration."
-}
-/** The integration does not offer this model or endpoint. */
-export class Unsupported extends Schema.TaggedError<Unsupported>()("Unsupported", errorFields) {
-  readonly retryable = false
-  readonly hint =
-    "this integration does not offer it. Rollcall tries a model again once a day; to stop that, remove the model from the " +
-    "configuration. With models `auto`, Rollcall stops that itself once the API's tool catalog lists it as unsupported."
-}
-/** The API is still setting up the integration. This must never be treated as an empty list. */
-export class NotReady extends Schema.TaggedError<NotReady>()("NotReady", errorFields) {
-  readonly retryable = true
-  readonly hint =
-    "the integration's first synchronization is not finished; Rollcall starts reading automatically afterwards."
-}
-/** The integration is unknown or switched off, or its login to the third-party system is broken. */
-export class Inactive extends Schema.TaggedError<Inactive>()("Inactive", errorFields) {
-  readonly retryable = false
-  readonly hint =
-    "the customer's connection is broken, switched off or unknown; check the integration id and reconnect the integration."
-}
-/** The API rejected our request. For a request with a cursor this usually means that the cursor expired. */
-export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", errorFields) {
-  readonly retryable = false
-  readonly hint =
-    "the API rejected the request; a poll or sweep in progress starts over. If it happens again, report it."
-}
-/** The response is not JSON, not UTF-8, incomplete, of an unexpected shape, too large or too deeply nested. */
-export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
-  ...errorFields,
-  tooLarge: Schema.optionalKey(Schema.Literal(true))
-}) {
-  readonly retryable = true
-  readonly hint =
-    "the response does not match the API's contract; check that the account's URL (ROLLCALL_API_URL, or in the " +
-    "configuration file) is the API's base URL (it ends in /v1), and that no proxy answers instead of the API."
-}
-
-const sharedReasons = [
-  RateLimited,
-  Unauthorized,
-  Forbidden,
-  Unsupported,
-  NotReady,
-  Inactive,
-  Rejected,
-  Unreadable
-] as const
-
-/** Callers decide by the reason, never by the message. Messages contain no key and no personal data. */
-export class SourceError extends Schema.TaggedError<SourceError>()("SourceError", {
-  reason: Schema.Union([Transient, ...sharedReasons])
-}) {
-  override get message(): string {
-    return `${this.reason.message} (${this.reason.hint})`
-  }
-}
-
-/** The request is invalid and was not sent. Lists every problem without repeating a value. */
-export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
-  faults: Schema.Array(Schema.Struct({
-    /** JSON Pointer into the request: `/params/job_id`, `/body/candidate/first_name`. */
-    path: Schema.String,
-    /** `shape`, `size`, `scale`, or the violated rule of the form (`required`, `bounds`, …). */
-    rule: Schema.String,
-    message: Schema.String
-  }))
-}) {
-  readonly retryable = false
-  readonly hint = "correct the request before sending it again; the same request would fail the same check."
-  override get message(): string {
-    return this.faults.map(({ message, path }) => `${path}: ${message}`).join("; ")
-  }
-}
-
-/** The job no longer accepts applications. */
-export class JobClosed extends Schema.TaggedError<JobClosed>()("JobClosed", errorFields) {
-  readonly retryable = false
-  readonly hint = "the job is closed; choose another job."
-}
-/** The candidate has already applied for this job. */
-export class ApplicationAlreadyExists
-  extends Schema.TaggedError<ApplicationAlreadyExists>()("ApplicationAlreadyExists", errorFields)
-{
-  readonly retryable = false
-  readonly hint = "the application already exists; find it instead of creating it."
-}
-/** The employee already exists. */
-export class EmployeeAlreadyExists
-  extends Schema.TaggedError<EmployeeAlreadyExists>()("EmployeeAlreadyExists", errorFields)
-{
-  readonly retryable = false
-  readonly hint = "the employee already exists; find the employee instead of creating one."
-}
-/** The staffing entity no longer accepts hires. */
-export class StaffingEntityClosed
-  extends Schema.TaggedError<StaffingEntityClosed>()("StaffingEntityClosed", errorFields)
-{
-  readonly retryable = false
-  readonly hint = "the staffing entity is closed; choose an open one."
-}
-/** No attempt reached the API: it is unreachable, or the circuit is open. `retryAfter`: ms, if known. */
-export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
-  ...errorFields,
-  retryAfter: Schema.NullOr(Schema.Number)
-}) {
-  readonly retryable = true
-  readonly hint = "the request did not reach the API, so nothing was changed; try again later."
-}
-/**
- * The write was sent, and nothing proves that it had no effect: a broken connection, a time-out or an incomplete
- * response. For a write that must not be repeated, every error response without a documented code is included.
- */
-export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", errorFields) {
-  readonly retryable = false
-  readonly hint = "the write may have taken effect; check that before sending it again."
-}
-
-/** Why a write did not succeed. For every reason except `OutcomeUnknown` it is certain that the API did nothing. */
-export class WriteError extends Schema.TaggedError<WriteError>()("WriteError", {
-  reason: Schema.Union([
-    NotSent,
-    OutcomeUnknown,
-    JobClosed,
-    ApplicationAlreadyExists,
-    EmployeeAlreadyExists,
-    StaffingEntityClosed,
-    ...sharedReasons
-  ])
-}) {
-  override get message(): string {
-    return `${this.reason.message} (${this.reason.hint})`
-  }
-}
 
 // ---- waiting and sending ------------------------------------------------------------------------------------------
 

@@ -1,0 +1,49 @@
+/**
+ * Reads times and limits from the headers of the API's responses. Times are compared with the server's clock, if the response has a `Date`.
+ */
+import * as Duration from "effect/Duration"
+import type * as Headers from "effect/http/Headers"
+
+const dateOf = (text: string | undefined): number | null => {
+  const time = text === undefined || !/[a-z]/i.test(text) ? Number.NaN : Date.parse(text)
+  return Number.isNaN(time) ? null : time
+}
+
+/** The `Date` header in ms, null if missing or unreadable. */
+export const serverTimeOf = (headers: Headers.Headers): number | null => dateOf(headers["date"])
+
+const parseNumber = (text: string | undefined): number | null =>
+  text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null
+
+/**
+ * `Retry-After`, given in seconds or as a date; a date is compared with the server's clock. Null if the header is missing or unreadable;
+ * zero if the date has passed.
+ */
+export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
+  const text = headers["retry-after"]
+  const delta = parseNumber(text)
+  if (delta !== null) return Duration.seconds(delta)
+  const date = dateOf(text)
+  return date === null ? null : Duration.millis(Math.max(0, date - (serverTimeOf(headers) ?? now)))
+}
+
+/** How many live requests the integration allows at once, and how many more it allows now; null if a header is missing. */
+export const concurrencyOf = (
+  headers: Headers.Headers
+): { readonly limit: number; readonly remaining: number } | null => {
+  const limit = parseNumber(headers["concurrency-limit"])
+  const remaining = parseNumber(headers["concurrency-remaining"])
+  return limit === null || remaining === null ? null : { limit, remaining }
+}
+
+const firstEpochSecond = 1_000_000_000
+
+/** Time until the account's rate limit resets; null if requests remain or if the headers are missing. */
+export const rateLimitResetAfter = (headers: Headers.Headers, now: number): Duration.Duration | null => {
+  const remaining = parseNumber(headers["ratelimit-remaining"])
+  const reset = parseNumber(headers["ratelimit-reset"])
+  if (remaining === null || remaining > 0 || reset === null) return null
+  return reset < firstEpochSecond
+    ? Duration.seconds(reset)
+    : Duration.millis(Math.max(0, reset * 1000 - (serverTimeOf(headers) ?? now)))
+}

@@ -6,7 +6,8 @@
  */
 import type { Model } from "../domain/Model.ts"
 import { envelopeSchemaOf } from "./kafka/Debezium.ts"
-import { type Format, progressTopicOf } from "./kafka/KafkaMessage.ts"
+import type { Format } from "./kafka/KafkaMessage.ts"
+import { progressTopicOf } from "./kafka/TopicNames.ts"
 import { type JsonSchema, recordSchemaOf } from "./RecordSchema.ts"
 import { eventDataSchemaOf, progressDataSchema } from "./SchemaDocuments.ts"
 

@@ -19,8 +19,9 @@ import { randomUUID } from "node:crypto"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
 import { refused, type SinkCheckpoint, type SinkError } from "../Sink.ts"
 import type { KafkaClient } from "./KafkaClient.ts"
-import { controlTopicOf, type KafkaMessage, plainHeaders } from "./KafkaMessage.ts"
+import { type KafkaMessage, plainHeaders } from "./KafkaMessage.ts"
 import type { KafkaTopic } from "./KafkaTopics.ts"
+import { controlTopicOf } from "./TopicNames.ts"
 
 /** Segments are small because the newest one is never compacted, and `readControlTopic` reads all that remains. */
 export const controlTopic = (template: string, replicationFactor?: number): KafkaTopic => ({

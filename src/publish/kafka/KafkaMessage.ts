@@ -1,16 +1,13 @@
 /**
- * Turns an event into a Kafka message (topic, key, headers and value: CloudEvents 1.0 in binary mode, or the Debezium format),
- * and groups messages into sends. A send is one call of the client, small enough for the broker to accept.
+ * Turns an event into a Kafka message: key, headers and value, as CloudEvents 1.0 in binary mode or in the Debezium format.
  *
  * Invariants
  * 1. All events of one record go to one topic under one key   (I5)
- * 2. No record batch exceeds its topic's limit; an event that is too large by itself becomes a stub   (K1)
+ * 2. An event that is too large for its topic becomes a stub   (K1)
  *
  * Gotchas
  * - The trace context of an event is sent twice: as the attribute `traceparent` of CloudEvents, and as the header `traceparent`, which
  *   tracing libraries read. A Debezium message has only the header.
- * - From each send, kafkajs makes one record batch per partition, and a broker rejects a batch that is too large as a whole. A send
- *   is therefore limited as if all of its messages of one topic went to one partition, in one batch.
  */
 import {
   attributesOf,
@@ -23,11 +20,13 @@ import {
   partitionKey,
   removalAttributesOf
 } from "../../domain/ChangeEvent.ts"
-import { isModel, type StreamKey, streamName } from "../../domain/Model.ts"
+import { isModel, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
 import { envelopeTextOf } from "./Debezium.ts"
 import type { PlacedMessage } from "./driver/Driver.ts"
 import * as Headers from "./HeaderTemplate.ts"
+import { fitsInBatch } from "./Sends.ts"
+import { progressTopicOf, stateTopicOf, topicOf } from "./TopicNames.ts"
 
 /** One message with its destination; without a partition, the key decides. */
 export type KafkaMessage = Omit<PlacedMessage, "partition"> & {
@@ -42,53 +41,6 @@ export interface ReceivedMessage {
   readonly value: string | undefined
   readonly header: (name: string) => string | undefined
 }
-
-const placeholders = /\{([^}]*)\}/g
-
-/** Describes the mistake in a topic template; null if the template is valid. */
-export const findTemplateError = (template: string): string | null => {
-  for (const [text, name] of template.matchAll(placeholders)) {
-    if (name !== "model" && name !== "integration") {
-      return `the topic template contains ${text}; only {model} and {integration} are allowed`
-    }
-  }
-  const fixed = template.replaceAll(placeholders, "")
-  return /^[A-Za-z0-9._-]*$/.test(fixed) && template !== ""
-    ? null
-    : "the topic template is empty, or contains characters other than letters, digits, '.', '_' and '-'"
-}
-
-/** Keeps letters, digits, `.` and `-`; any other byte becomes `_` and two hex digits, so that no two ids share a topic. */
-const escapeIntegration = (integration: string): string =>
-  Array.from(
-    Buffer.from(integration),
-    (byte) =>
-      /[A-Za-z0-9.-]/.test(String.fromCharCode(byte))
-        ? String.fromCharCode(byte)
-        : `_${byte.toString(16).padStart(2, "0")}`
-  ).join("")
-
-/** The topic of a stream's events. */
-export const topicOf = (template: string, stream: StreamKey): string =>
-  template.replaceAll("{model}", stream.model).replaceAll("{integration}", () => escapeIntegration(stream.integration))
-
-/**
- * The name of one of Rollcall's internal topics for a template: `{model}` becomes `name`, `{integration}` becomes `_`, and a
- * template without `{model}` gets `._<name>` appended. No stream's topic can have such a name: no model is called `progress` or
- * `relay`, and an escaped integration has two hex digits after every `_`.
- */
-const ownTopicOf = (template: string, name: "progress" | "relay"): string =>
-  (template.includes("{model}") ? template.replaceAll("{model}", name) : `${template}._${name}`)
-    .replaceAll("{integration}", "_")
-
-/** The topic with the progress of every stream: `rollcall.progress` for `rollcall.{model}`. */
-export const progressTopicOf = (template: string): string => ownTopicOf(template, "progress")
-
-/** The topic with the relay's checkpoints: `rollcall.relay` for `rollcall.{model}`. */
-export const controlTopicOf = (template: string): string => ownTopicOf(template, "relay")
-
-/** The compacted topic with the latest content of a stream's records. */
-export const stateTopicOf = (template: string, stream: StreamKey): string => `${topicOf(template, stream)}.state`
 
 /** Attributes of a CloudEvent as headers. The value is null for attributes that differ between messages. */
 const headersOf = <Value extends string | null>(
@@ -109,11 +61,6 @@ const json = { "content-type": "application/json" }
 /** For the Debezium format and for progress: JSON without the attributes of a CloudEvent. */
 export const plainHeaders = Headers.fixed(json)
 const tracedJson = Headers.template({ ...json, traceparent: null })
-
-/** Upper bound of a message's size in its record batch (bytes), assuming the longest form of every length prefix. */
-export const sizeOf = ({ headers, key, value }: Omit<KafkaMessage, "topic" | "partition">): number =>
-  40 + Buffer.byteLength(key) + (value?.length ?? 0) + Headers.sizeOf(headers)
-const batchOverheadBytes = 128
 
 /** The path of the operating API that returns only this event, with its contents. */
 const logUrlOf = (identity: LogIdentity, entry: LogEntry): string =>
@@ -204,7 +151,7 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
     const key = attributes.partitionkey
     let stubbed = false
     const fitting = (whole: KafkaMessage, stub: () => Json, stubHeaders: Headers.Headers): KafkaMessage => {
-      if (sizeOf(whole) + batchOverheadBytes <= limitOf(whole.topic)) return whole
+      if (fitsInBatch(whole, limitOf(whole.topic))) return whole
       stubbed = true
       return { ...whole, value: frame(whole.topic, stub()), headers: stubHeaders }
     }
@@ -294,26 +241,3 @@ export const progressMessage = (
   ),
   headers: plainHeaders
 })
-
-/** Groups messages, in order, into sends in which each topic's messages fit into one record batch. */
-export const splitIntoSends = (
-  messages: Iterable<KafkaMessage>,
-  limitOf: (topic: string) => number
-): ReadonlyArray<ReadonlyArray<KafkaMessage>> => {
-  const sends: Array<Array<KafkaMessage>> = []
-  let send: Array<KafkaMessage> = []
-  let filled = new Map<string, number>()
-  for (const message of messages) {
-    const bytes = sizeOf(message)
-    const sum = (filled.get(message.topic) ?? batchOverheadBytes) + bytes
-    if (sum > limitOf(message.topic) && send.length > 0) {
-      sends.push(send)
-      send = []
-      filled = new Map()
-    }
-    filled.set(message.topic, (filled.get(message.topic) ?? batchOverheadBytes) + bytes)
-    send.push(message)
-  }
-  if (send.length > 0) sends.push(send)
-  return sends
-}

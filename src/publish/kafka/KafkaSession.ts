@@ -16,9 +16,11 @@ import { type Refused, SinkError, unreachable } from "../Sink.ts"
 import * as Control from "./ControlTopic.ts"
 import type { KafkaClient, KafkaProducer, PlacedBatch } from "./KafkaClient.ts"
 import { isBatchTooLarge } from "./KafkaErrors.ts"
-import { type KafkaMessage, progressTopicOf, splitIntoSends } from "./KafkaMessage.ts"
+import type { KafkaMessage } from "./KafkaMessage.ts"
 import { ensureTopics, type KafkaTopic, type TopicInfo } from "./KafkaTopics.ts"
+import { splitIntoSends } from "./Sends.ts"
 import * as TopicIntegrity from "./TopicIntegrity.ts"
+import { progressTopicOf } from "./TopicNames.ts"
 
 /** Time between two comparisons of the ends of all topics (ns). Whether the topics exist is checked more frequently. */
 const endsCheckInterval = 60_000_000_000n

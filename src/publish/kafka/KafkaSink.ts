@@ -38,16 +38,7 @@ import * as Control from "./ControlTopic.ts"
 import { partitionOf } from "./driver/Partitions.ts"
 import { make as makeClient } from "./KafkaClient.ts"
 import type { KafkaConnection } from "./KafkaConnection.ts"
-import {
-  findTemplateError,
-  type KafkaMessage,
-  makeEncoder,
-  progressMessage,
-  progressTopicOf,
-  recordOf,
-  stateRemoval,
-  stateTopicOf
-} from "./KafkaMessage.ts"
+import { type KafkaMessage, makeEncoder, progressMessage, recordOf, stateRemoval } from "./KafkaMessage.ts"
 import * as KafkaSession from "./KafkaSession.ts"
 import { ensureTopics, inspectTopics } from "./KafkaTopics.ts"
 import {
@@ -61,6 +52,7 @@ import {
 } from "./PublishedTopics.ts"
 import * as SchemaRegistry from "./SchemaRegistry.ts"
 import * as TopicIntegrity from "./TopicIntegrity.ts"
+import { findTemplateError, progressTopicOf, stateTopicOf } from "./TopicNames.ts"
 
 export interface KafkaOptions extends KafkaConnection, TopicOptions {
   /** With `debezium`: whether each deleted event is followed by a message without a value; true by default. */

@@ -3,9 +3,10 @@ import type { StreamKey } from "../../domain/Model.ts"
 import { eventSchemaDocumentOf, progressSchemaDocument, recordSchemaDocumentOf } from "../SchemaDocuments.ts"
 import type { SinkInspection } from "../Sink.ts"
 import { envelopeSchemaDocumentOf } from "./Debezium.ts"
-import { type Format, progressTopicOf, stateTopicOf, topicOf } from "./KafkaMessage.ts"
+import type { Format } from "./KafkaMessage.ts"
 import type { KafkaTopic, TopicInfo } from "./KafkaTopics.ts"
 import type { RegistryOptions, TopicSchema } from "./SchemaRegistry.ts"
+import { progressTopicOf, stateTopicOf, topicOf } from "./TopicNames.ts"
 
 export interface TopicOptions {
   /** Template of topic names with `{model}` and `{integration}`; `rollcall.{model}` by default. */

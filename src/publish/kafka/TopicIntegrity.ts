@@ -16,8 +16,8 @@ import { Refused, type SinkError } from "../Sink.ts"
 import type { TopicCheckpoint } from "./ControlTopic.ts"
 import type { AppendedBatch } from "./driver/Driver.ts"
 import type { KafkaClient } from "./KafkaClient.ts"
-import { controlTopicOf } from "./KafkaMessage.ts"
 import { endOffsetsOf, type KafkaTopic, listExisting } from "./KafkaTopics.ts"
+import { controlTopicOf } from "./TopicNames.ts"
 
 type TopicCheckpoints = ReadonlyMap<string, TopicCheckpoint>
 

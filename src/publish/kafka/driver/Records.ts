@@ -6,7 +6,7 @@
  *   shorter, the bytes after it are moved.
  */
 import type { HeaderTemplate } from "../HeaderTemplate.ts"
-import { sizeOf } from "../KafkaMessage.ts"
+import { sizeOf } from "../Sends.ts"
 import type { PlacedMessage } from "./Driver.ts"
 
 interface Target {

@@ -50,7 +50,7 @@ const layers: ReadonlyArray<Layer> = [
   { name: "fleet", files: /^fleet\//, imports: [...ports, "domain"], packages: none },
   {
     name: "relay",
-    files: /^publish\/(Progress|Relay|ResumePoint|Retention)\.ts$/,
+    files: /^publish\/(LogBatches|Progress|Relay|RelayStatus|ResumePoint|Retention)\.ts$/,
     imports: [...ports, "domain"],
     packages: none
   },

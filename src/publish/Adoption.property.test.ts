@@ -4,11 +4,8 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
-import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import * as Schema from "effect/Schema"
@@ -20,6 +17,7 @@ import { join } from "node:path"
 import { owning } from "../../test/support/capture/Rig.ts"
 import * as Scripted from "../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
+import { start, whileTimePasses } from "../../test/support/publish/Relaying.ts"
 import { runs } from "../../test/support/Runs.ts"
 import * as StoreAdoption from "../capture/commit/StoreAdoption.ts"
 import { poll } from "../capture/read/Poll.ts"
@@ -31,8 +29,7 @@ import * as Processing from "../domain/Processing.ts"
 import type { Source } from "../source/Source.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store } from "../store/Store.ts"
-import { Relay } from "./Relay.ts"
-import { Sink, type StreamProgress } from "./Sink.ts"
+import type { StreamProgress } from "./Sink.ts"
 
 const id = Schema.Literals(["a", "b", "c", "d", "e"])
 const Step = Schema.Union([
@@ -98,28 +95,18 @@ const makeScene = Effect.gen(function*() {
 
   /** Publishes the whole log; returns "stopped" if the relay stops. */
   const publish = withStore(Effect.gen(function*() {
-    const recording = Layer.effect(
-      Sink,
-      Effect.map(Sink, (sink) =>
-        Sink.of({
-          ...sink,
-          publishProgress: (identity, streams) =>
-            Effect.andThen(
-              sink.publishProgress(identity, streams),
-              Effect.sync(() => reports.push(...streams.map((stream) => ({ ...stream, after: broker.events.length }))))
-            )
-        }))
-    ).pipe(Layer.provide(MemorySink.layer(broker)))
+    const relay = yield* start(broker, {
+      sink: (sink) => ({
+        publishProgress: (identity, streams) =>
+          Effect.andThen(
+            sink.publishProgress(identity, streams),
+            Effect.sync(() => reports.push(...streams.map((stream) => ({ ...stream, after: broker.events.length }))))
+          )
+      })
+    })
     const { newest } = yield* (yield* Store).logRange
-    const scope = yield* Scope.make()
-    const context = yield* Layer.buildWithScope(
-      Layer.fresh(Relay.layer).pipe(Layer.provide(recording), Layer.provide(Layer.succeed(Store, yield* Store))),
-      scope
-    )
-    const published = yield* Effect.forkChild(Context.get(context, Relay).awaitPosition(newest))
-    while (published.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
-    const { state } = yield* Fiber.join(published)
-    yield* Scope.close(scope, Exit.void)
+    const { state } = yield* whileTimePasses(relay.awaitPosition(newest))
+    yield* relay.end
     return state
   }))
 

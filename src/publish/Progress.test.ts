@@ -2,11 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import { hours, minutes } from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as TestClock from "effect/testing/TestClock"
 import { created, skills, stateOf, tags } from "../../test/conformance/StoreSamples.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
+import * as Relaying from "../../test/support/publish/Relaying.ts"
 import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import { executeCommand } from "../capture/schedule/StreamCommands.ts"
 import type { Stream } from "../capture/Stream.ts"
@@ -16,8 +16,7 @@ import * as Processing from "../domain/Processing.ts"
 import type { StreamState } from "../store/State.ts"
 import { Store } from "../store/Store.ts"
 import { progressMessage } from "./kafka/KafkaMessage.ts"
-import { Relay } from "./Relay.ts"
-import { Sink, type StreamProgress, Unreachable } from "./Sink.ts"
+import { type StreamProgress, Unreachable } from "./Sink.ts"
 
 const overlap = 300_000
 
@@ -40,24 +39,17 @@ const begin = Effect.fnUntraced(function*(states: Partial<StreamState> = { backf
 
 /** Starts a relay; records its reports, each with the number of events that the broker had at that moment. */
 const start = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
-  const store = yield* Store
   const reports: Array<StreamProgress & { readonly published: number }> = []
-  const recording = Layer.effect(
-    Sink,
-    Effect.map(Sink, (sink) =>
-      Sink.of({
-        ...sink,
-        publishProgress: (identity, streams) =>
-          Effect.gen(function*() {
-            yield* sink.publishProgress(identity, streams)
-            for (const stream of streams) reports.push({ ...stream, published: broker.events.length })
-          })
-      }))
-  ).pipe(Layer.provide(MemorySink.layer(broker)))
-  const context = yield* Layer.build(
-    Layer.fresh(Relay.layer).pipe(Layer.provide(recording), Layer.provide(Layer.succeed(Store, store)))
-  )
-  return { reports, relay: yield* Effect.provide(Relay, context) }
+  const relay = yield* Relaying.start(broker, {
+    sink: (sink) => ({
+      publishProgress: (identity, streams) =>
+        Effect.gen(function*() {
+          yield* sink.publishProgress(identity, streams)
+          for (const stream of streams) reports.push({ ...stream, published: broker.events.length })
+        })
+    })
+  })
+  return { reports, relay }
 })
 
 const store = MemoryStore.layer()
@@ -154,8 +146,7 @@ describe("progress", () => {
         if (round % 10 === 4) broker.lostResponses = 1
         yield* TestClock.adjust("700 millis")
       }
-      const whole = yield* Effect.forkChild(relay.awaitPosition(position))
-      while (whole.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+      yield* Relaying.whileTimePasses(relay.awaitPosition(position))
       for (const report of reports) {
         assert.isAtLeast(report.published, truth.get(`${report.model} ${report.completeTo}`)!, brief(report))
         assert.isAtLeast(report.published, report.position)

@@ -5,7 +5,7 @@
  * 1. The checkpoint in the sink decides where publishing resumes: a crash between the sink's commit and the store's commit
  *    publishes nothing twice
  * 2. Up to the sink's position, the sink must contain exactly the events of this log; otherwise nothing is published. This is checked
- *    with every read, so a different copy of the store is noticed while the relay is running   (X14, X18)
+ *    at the start (`ResumePoint.ts`) and with every read (`LogBatches.ts`)   (X14, X18)
  * 3. Of two relays of one store only one can publish: the store's ownership and the sink's fencing ensure it   (I10, X15)
  * 4. A batch is sent only if no content was removed from the log since it was read: forgotten and redacted content is not published
  *    later, except from a batch that is being sent at that moment   (I11)
@@ -20,41 +20,24 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import * as Stream from "effect/Stream"
-import * as SubscriptionRef from "effect/SubscriptionRef"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import { Placement } from "../fleet/Placement.ts"
 import { relayReader } from "../store/EventLog.ts"
 import type { Owner } from "../store/Ownership.ts"
-import {
-  backoff,
-  type Condition,
-  describeStoreError,
-  failOnDefect,
-  finishOnInterrupt,
-  nextCondition,
-  type Unexpected
-} from "../store/Recovery.ts"
+import { backoff, describeStoreError, failOnDefect, finishOnInterrupt, type Unexpected } from "../store/Recovery.ts"
 import { type Outage, Store, type StoreError } from "../store/Store.ts"
 import * as Tracing from "../telemetry/Tracing.ts"
+import * as LogBatches from "./LogBatches.ts"
 import * as Progress from "./Progress.ts"
-import { Diverged, failOn, findMismatch, findResumePoint } from "./ResumePoint.ts"
+import * as RelayStatus from "./RelayStatus.ts"
+import { type Diverged, findResumePoint } from "./ResumePoint.ts"
 import { type Checkpoint, Sink, type SinkError, unreachable } from "./Sink.ts"
-
-/** `waiting`: the sink or the store is unavailable. `standby`: the relay is placed in another process. */
-export interface RelayStatus extends Condition {
-  /** Newest position known to be in the sink. */
-  readonly position: number
-  /** Log position of the last progress report that was published to the sink. */
-  readonly progressPosition: number
-}
 
 export interface RelayOptions {
   readonly progressEvery?: Duration.Input
@@ -66,12 +49,12 @@ export interface RelayOptions {
 }
 
 export class Relay extends Context.Service<Relay, {
-  readonly status: Effect.Effect<RelayStatus>
+  readonly status: Effect.Effect<RelayStatus.RelayStatus>
   /**
    * Returns once the sink has the events up to `position` and a progress report that was read after this call. Returns earlier if the relay
    * has stopped, or if the sink or the store has been unavailable for longer than `patience`; by default, that wait is unlimited.
    */
-  readonly awaitPosition: (position: number, patience?: Duration.Input) => Effect.Effect<RelayStatus>
+  readonly awaitPosition: (position: number, patience?: Duration.Input) => Effect.Effect<RelayStatus.RelayStatus>
 }>()("rollcall/publish/Relay") {
   /**
    * Publishes in the background while the layer exists and the relay is placed in this process; publishes the streams' progress at most
@@ -88,44 +71,6 @@ export class Relay extends Context.Service<Relay, {
 }
 
 type RelayError = SinkError | StoreError | Diverged | Unexpected
-
-/** The events to publish next, and the checkpoint after them. */
-interface NextBatch {
-  readonly batch: ReadonlyArray<LogEntry>
-  readonly checkpoint: Checkpoint
-  /** The log held further events when it was read. */
-  readonly more: boolean
-  /** The number of removals from the log when it was read: see `LogChains`. */
-  readonly removals: number
-}
-
-/** The status, and how many of the progress requests (calls of `awaitPosition`) are fulfilled: their report is in the sink. */
-interface InternalStatus extends RelayStatus {
-  readonly fulfilledRequests: number
-}
-
-const publicStatus = ({ position, progressPosition, reason, state }: InternalStatus): RelayStatus => ({
-  position,
-  progressPosition,
-  reason,
-  state
-})
-
-/**
- * The sink publishes a batch as a whole; Kafka in one transaction. `rows`: its maximum number of events. `content`: the approximate maximum
- * of its content (UTF-16 units), which only a batch of one event may exceed.
- */
-const batchLimits = { rows: 500, content: 4_000_000 }
-
-/** The first rows, as many as fit into a batch; at least one. */
-const fitting = (rows: ReadonlyArray<LogEntry>): ReadonlyArray<LogEntry> => {
-  let content = 0
-  const end = rows.findIndex(({ after, before, changes }, index) => {
-    content += (after?.length ?? 0) + (before?.length ?? 0) + changes.length
-    return index > 0 && content > batchLimits.content
-  })
-  return end < 0 ? rows : rows.slice(0, end)
-}
 
 const delays = {
   /** After the sink refused the request: time for an operator to correct the cause. */
@@ -183,34 +128,17 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   const store = yield* Store
   const sink = yield* Sink
   const { identity } = store
-  const status = yield* SubscriptionRef.make<InternalStatus>({
-    position: 0,
-    progressPosition: 0,
-    state: "standby",
-    reason: null,
-    fulfilledRequests: 0
-  })
+  const log = LogBatches.make(store)
+  const status = yield* RelayStatus.make
   let failures = 0
   /** The state that was last logged, if it is still the current one. */
-  let logged: RelayStatus["state"] | null = null
-  /** Completed when a caller of `awaitPosition` waits for the progress to be published. */
-  let progressRequested = Deferred.makeUnsafe<void>()
-  /** How many callers have requested progress so far, and how many of these requests the next progress report fulfills. */
-  let requests = 0
-  let requestsInReport = 0
+  let logged: RelayStatus.RelayStatus["state"] | null = null
 
-  const markPublished = Effect.fnUntraced(function*(position: number, newProgressPosition?: number) {
+  const markPublished = Effect.fnUntraced(function*(position: number, reportPosition?: number) {
     failures = 0
-    const { fulfilledRequests, progressPosition } = yield* SubscriptionRef.get(status)
     if (logged !== null) yield* Effect.logInfo("publishing again")
     logged = null
-    yield* SubscriptionRef.set(status, {
-      position,
-      progressPosition: newProgressPosition ?? progressPosition,
-      state: "running",
-      reason: null,
-      fulfilledRequests: newProgressPosition === undefined ? fulfilledRequests : requestsInReport
-    })
+    yield* status.setPublished(position, reportPosition)
   })
 
   const publish = Effect.fnUntraced(function*(owner: Owner, batch: ReadonlyArray<LogEntry>, checkpoint: Checkpoint) {
@@ -226,54 +154,11 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     yield* markPublished(checkpoint.position)
   }, finishOnShutdown)
 
-  /** Number of rows of the next read. It is small while events are so large that reads of many rows would be cut. */
-  let readRows = batchLimits.rows
-
-  /**
-   * Reads the next events after `from` and the checkpoint after them; silent rows are skipped (see `Store.readLog`). The chains are read
-   * with a second query. If the chain of the last row differs there, another copy of the store replaced this one in between, and everything
-   * is read once more. It is also read again if there were more removals than `removals`, which was read before the rows.
-   */
-  const readNextBatch = (from: Checkpoint, removals: number, isAgain = false): Effect.Effect<NextBatch, RelayError> =>
-    Effect.gen(function*() {
-      const { newest } = yield* store.logRange
-      const limit = Math.max(from.position, Math.min(newest, from.position + readRows))
-      const rows = limit > from.position ? yield* store.readLog({ after: from.position, limit: readRows }) : []
-      const known = rows.filter((row) => row.position <= limit)
-      const batch = fitting(known)
-      const last = batch.at(-1) ?? from
-      const upTo = batch.length < known.length ? last.position : limit
-      readRows = batch.length < known.length ? batch.length : Math.min(batchLimits.rows, readRows * 2)
-      const { chains: [before = null, read = null, chain = null], removals: now, ...range } = yield* store.chains([
-        from.position,
-        last.position,
-        upTo
-      ])
-      yield* failOn(findMismatch(from, { ...range, chain: before }))
-      if (chain !== null && read === last.chain) {
-        if (now !== removals) return yield* readNextBatch(from, now, isAgain)
-        return { batch, checkpoint: { position: upTo, chain }, more: newest > upTo, removals }
-      }
-      return isAgain
-        ? yield* new Diverged({ message: `position ${chain === null ? upTo : last.position} is missing in the log` })
-        : yield* readNextBatch(from, now, true)
-    })
-
-  /** Checks a batch that was read before something else was sent: returns it if the log is still the same. */
-  const verified = Effect.fnUntraced(function*(from: Checkpoint, next: NextBatch) {
-    const { chains: [chain = null, read = null], removals, ...range } = yield* store.chains([
-      from.position,
-      next.checkpoint.position
-    ])
-    yield* failOn(findMismatch(from, { ...range, chain }))
-    return read === next.checkpoint.chain && removals === next.removals ? next : yield* readNextBatch(from, removals)
-  })
-
   /** Returns when an idle session has work: new events in the log, or a progress report that is due or requested. */
   const awaitWork = (position: number) =>
     Effect.raceFirst(
       Effect.timeoutOption(store.awaitLog(position), progressEvery),
-      Effect.suspend(() => Deferred.await(progressRequested))
+      status.awaitRequest
     )
 
   /** Opens the sink and publishes until something fails. */
@@ -283,23 +168,21 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     let { removals } = yield* store.chains([])
     const progress = Progress.make(store, progressEvery)
     /** The batch after `last`, if it was read ahead. */
-    let ahead: NextBatch | null = null
+    let ahead: LogBatches.LogBatch | null = null
     while (true) {
-      if (Deferred.isDoneUnsafe(progressRequested)) {
-        progressRequested = Deferred.makeUnsafe()
-        requestsInReport = requests
-        progress.checkNow()
-      }
+      if (status.takeRequests()) progress.checkNow()
       const { position } = last
       const report = yield* progress.due(position)
       // This read checks that the sink still matches the log, so it precedes the progress report.
-      let next: NextBatch = ahead === null ? yield* readNextBatch(last, removals) : yield* verified(last, ahead)
+      let next: LogBatches.LogBatch = ahead === null
+        ? yield* log.read(last, removals)
+        : yield* log.verified(last, ahead)
       ahead = null
       if (report !== null) {
         yield* finishOnShutdown(sink.publishProgress(identity, report.streams))
         progress.markReported(report)
         yield* markPublished(position, report.position)
-        next = yield* verified(last, next)
+        next = yield* log.verified(last, next)
       }
       removals = next.removals
       if (next.checkpoint.position === position) {
@@ -308,8 +191,8 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
         continue
       }
       const [, following] = yield* Effect.all([
-        publish(owner, next.batch, next.checkpoint),
-        next.more ? Effect.option(readNextBatch(next.checkpoint, removals)) : Effect.succeedNone
+        publish(owner, next.events, next.checkpoint),
+        next.more ? Effect.option(log.read(next.checkpoint, removals)) : Effect.succeedNone
       ], { concurrency: 2 })
       ahead = Option.getOrNull(following)
       last = next.checkpoint
@@ -324,7 +207,6 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
     )
 
   const handleFailure = Effect.fnUntraced(function*(error: RelayError): Effect.fn.Return<void, "replaced"> {
-    const before = yield* SubscriptionRef.get(status)
     const recovery = recoveryFor(error)
     const state = recovery === "wait" ? "waiting" : "stopped"
     const reason = describe(error)
@@ -335,7 +217,7 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
         `${recovery === "wait" ? "publishing waits" : "publishing stopped"}: ${reason.message} (${reason.hint})`
       )
     }
-    yield* SubscriptionRef.set(status, yield* nextCondition(before, state, reason))
+    yield* status.setFailed(state, reason)
     const isReplaced = error._tag === "StoreError" && error.reason._tag === "Fenced" && error.reason.epoch > 0
     if (isReplaced && retakes) {
       return yield* Effect.andThen(Effect.sleep(delays.replaced), Effect.fail("replaced" as const))
@@ -349,36 +231,13 @@ const make = Effect.fnUntraced(function*(progressEvery: Duration.Duration, retak
   const retryForever = <A>(effect: Effect.Effect<A, RelayError>): Effect.Effect<A, "replaced"> =>
     Effect.catch(failOnDefect(effect), (error) => Effect.andThen(handleFailure(error), retryForever(effect)))
 
-  const setState = (state: RelayStatus["state"]) =>
-    SubscriptionRef.update(status, (before): InternalStatus => ({ ...before, state, reason: null }))
-
   /** Publishes while the relay is placed here. */
-  const run = setState("starting").pipe(
+  const run = status.setState("starting").pipe(
     Effect.andThen(retryForever(store.takeOwnership(relayReader))),
     Effect.flatMap((owner) => retryForever(Effect.catchTag(session(owner), "SinkError", retryIfOwner(owner)))),
     Effect.eventually,
-    Effect.onInterrupt(() => setState("standby"))
+    Effect.onInterrupt(() => status.setState("standby"))
   )
   yield* (yield* Placement).singleton(relayReader, run)
-  return Relay.of({
-    status: Effect.map(SubscriptionRef.get(status), publicStatus),
-    awaitPosition: Effect.fnUntraced(function*(position, patience = Duration.infinity) {
-      const request = ++requests
-      yield* Deferred.succeed(progressRequested, undefined)
-      const longest = Duration.toMillis(Duration.fromInputUnsafe(patience))
-      return yield* SubscriptionRef.changes(status).pipe(
-        Stream.filterEffect(({ fulfilledRequests, progressPosition, reason, state }) =>
-          Effect.map(
-            Clock.currentTimeMillis,
-            (now) =>
-              (fulfilledRequests >= request && progressPosition >= position) || state === "stopped" ||
-              (state === "waiting" && reason !== null && now - reason.since >= longest)
-          )
-        ),
-        Stream.runHead,
-        Effect.flatMap((now) => now._tag === "Some" ? Effect.succeed(now.value) : SubscriptionRef.get(status)),
-        Effect.map(publicStatus)
-      )
-    })
-  })
+  return Relay.of({ status: status.current, awaitPosition: status.awaitPosition })
 })

@@ -1,20 +1,17 @@
 /** Content that is removed from the log while the relay has it in memory. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as TestClock from "effect/testing/TestClock"
 import { append, key } from "../../test/integration/publish/Log.ts"
 import { owning } from "../../test/support/capture/Rig.ts"
 import * as MemorySink from "../../test/support/publish/MemorySink.ts"
+import { start, whileTimePasses } from "../../test/support/publish/Relaying.ts"
 import { redactStored } from "../capture/redaction/Redactor.ts"
 import type { NewEvent } from "../domain/ChangeEvent.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Deliveries } from "../store/Deliveries.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
-import { Relay } from "./Relay.ts"
-import { Sink } from "./Sink.ts"
 
 const store = Layer.fresh(Sqlite.layer({ file: ":memory:" }))
 type Removal = Effect.Effect<unknown, StoreError, Store | Deliveries>
@@ -74,7 +71,6 @@ interface Steps {
 const publishing = Effect.fnUntraced(function*(position: number, steps: Steps) {
   const broker = new MemorySink.MemoryBroker()
   const ports = yield* Effect.context<Store | Deliveries>()
-  const store = yield* Store
   const pending = new Map(Object.entries(steps))
   const once = (step: keyof Steps) =>
     Effect.suspend(() => {
@@ -82,32 +78,19 @@ const publishing = Effect.fnUntraced(function*(position: number, steps: Steps) {
       pending.delete(step)
       return Effect.asVoid(Effect.orDie(Effect.provideContext(removal, ports)))
     })
-  const through = Layer.effect(
-    Sink,
-    Effect.map(Sink, (sink) =>
-      Sink.of({
-        ...sink,
-        publish: (...batch) => Effect.andThen(once("publish"), sink.publish(...batch)),
-        publishProgress: (...progress) => Effect.andThen(once("progress"), sink.publishProgress(...progress))
-      }))
-  )
-  const changed = Store.of({
-    ...store,
-    readLog: (query) => Effect.tap(store.readLog(query), once("read")),
-    chains: (positions) =>
-      Effect.tap(store.chains(positions), positions.includes(700) ? once("readAhead") : Effect.void)
+  const relay = yield* start(broker, {
+    sink: (sink) => ({
+      publish: (...batch) => Effect.andThen(once("publish"), sink.publish(...batch)),
+      publishProgress: (...progress) => Effect.andThen(once("progress"), sink.publishProgress(...progress))
+    }),
+    store: (store) => ({
+      readLog: (query) => Effect.tap(store.readLog(query), once("read")),
+      chains: (positions) =>
+        Effect.tap(store.chains(positions), positions.includes(700) ? once("readAhead") : Effect.void)
+    })
   })
-  const context = yield* Layer.build(
-    Relay.layer.pipe(
-      Layer.provide(through),
-      Layer.provide(MemorySink.layer(broker)),
-      Layer.provide(Layer.succeed(Store, changed))
-    )
-  )
-  const relay = Context.get(context, Relay)
   // the report of the first call may have been read before a step appended events
-  const published = yield* Effect.forkChild(Effect.repeat(relay.awaitPosition(position), { times: 1 }))
-  while (published.pollUnsafe() === undefined) yield* TestClock.adjust("1 second")
+  yield* whileTimePasses(Effect.repeat(relay.awaitPosition(position), { times: 1 }))
   assert.isNull((yield* relay.status).reason)
   assert.isEmpty([...pending.keys()])
   return broker.events

@@ -393,11 +393,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (position > range.newest) return `the sink holds",
     "if (position < 0) return `the sink holds"
   ], [
-    "publish/Relay.ts",
+    "publish/LogBatches.ts",
     "if (chain !== null && read === last.chain) {",
     "if (read !== undefined) {"
   ], [
-    "publish/Relay.ts",
+    "publish/LogBatches.ts",
     "checkpoint: { position: upTo, chain }, more: newest > upTo",
     'checkpoint: { position: upTo, chain: chain ?? "" }, more: newest > upTo'
   ]),

@@ -121,3 +121,8 @@ export const proficiency = (skill: Row | null | undefined, random: SeededRandom)
   const option = random.pick(scale["ordered_options"] as ReadonlyArray<{ readonly id: string }>)
   return { type: "SINGLE_SELECT", selected_option_id: option.id }
 }
+
+export const jobTitle = (random: SeededRandom): string => `${random.pick(seniorities)} ${random.pick(titles)}`
+
+/** The content of a sample file, in Base64. */
+export const fileContent = (title: string): string => Buffer.from(`A ${title} of the sandbox.\n`).toString("base64")

@@ -22,7 +22,7 @@ import { type ListPage, type ListQuery, matchesQuery, pageOf } from "./ListQuery
 import { mutate, type MutationRequest, type RequestedMutationKind } from "./Mutations.ts"
 import { populate, type Sizes, sizesOf } from "./Population.ts"
 import { isLive, type Json, type ListOrder, models, Records, type Row, type WorldModel } from "./Records.ts"
-import { render } from "./Rendering.ts"
+import { render } from "./rendering/Rendering.ts"
 import { hash, SeededRandom } from "./SeededRandom.ts"
 import { WriteContext, type WriteResult } from "./writes/WriteContext.ts"
 import { write } from "./writes/Writes.ts"

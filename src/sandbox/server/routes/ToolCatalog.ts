@@ -10,7 +10,7 @@
  */
 import * as Record from "effect/Record"
 import type * as Schema from "effect/Schema"
-import { recordSchemas } from "../../../api/Records.ts"
+import { modelSchemas } from "../../../api/ModelSchemas.ts"
 import { type Tool, type ToolCategory, toolOf } from "../../../api/Tools.ts"
 import { writeSchemas } from "../../../api/Writes.ts"
 import { toLabel } from "../../world/SampleData.ts"
@@ -26,8 +26,9 @@ const coverageId = ({ kind, name, path }: Endpoint): string =>
     ? toSnakeCase(name)
     : path.split("/").slice(2).filter((part) => !part.startsWith(":")).join("_").replaceAll("-", "_")
 
+/** By the name of an endpoint: a list has the name of its model, a write has its own. */
 const schemas: Readonly<Record<string, Schema.Top>> = {
-  ...recordSchemas,
+  ...modelSchemas,
   ...Record.map(writeSchemas, ({ body }) => body)
 }
 

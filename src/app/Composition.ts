@@ -17,7 +17,6 @@ import { dirname, resolve } from "node:path"
 import * as Commands from "../capture/command/Commands.ts"
 import * as Forgetting from "../capture/forget/Forgetting.ts"
 import * as PlacedShards from "../capture/PlacedShards.ts"
-import { describePause } from "../capture/schedule/Backpressure.ts"
 import * as Capture from "../capture/schedule/Capture.ts"
 import * as Integrations from "../capture/schedule/Integrations.ts"
 import * as ModelDiscovery from "../capture/schedule/ModelDiscovery.ts"
@@ -36,7 +35,6 @@ import { Placement, PlacementEngine } from "../fleet/Placement.ts"
 import * as QueuedCalls from "../fleet/QueuedCalls.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
-import type { Overview } from "../http/status/Overview.ts"
 import { version } from "../http/Version.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
@@ -48,12 +46,13 @@ import * as UnifiedApi from "../source/UnifiedApi.ts"
 import type { CallQueue } from "../store/CallQueue.ts"
 import { type Deliveries, deliveryReader } from "../store/Deliveries.ts"
 import { relayReader } from "../store/EventLog.ts"
-import { Processes, type ProcessProblem } from "../store/Processes.ts"
+import { Processes } from "../store/Processes.ts"
 import type { RequestLeases } from "../store/RequestLeases.ts"
 import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import type { StoredSessions } from "../store/StoredSessions.ts"
+import { fleetDependency, kafkaDependency, problemOf, problemsOf, readingDependency } from "./Readiness.ts"
 
 /** The settings, completed by the models that discovery found. */
 export interface ResolvedConfig extends Config.Settings {
@@ -196,38 +195,6 @@ const pluginsLayer = (
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))
 
-interface Status {
-  readonly state: string
-  readonly reason: { readonly message: string; readonly hint: string } | null
-}
-
-const problemOf = (status: Effect.Effect<Status>) =>
-  Effect.map(status, ({ reason }) => reason && `${reason.message}; ${reason.hint}`)
-
-/** Exported for its test. */
-export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Status> }) =>
-  ({
-    name: "kafka",
-    problem: problemOf(status),
-    remark: (overview: Overview | null) =>
-      Effect.map(status, ({ state }) => {
-        if (state !== "standby" || overview === null) return null
-        const { newest, published } = overview.log
-        return `standby: another process publishes; ${newest - published} events of the log are not in Kafka yet`
-      })
-  }) satisfies Dependency
-
-/** Exported for its test. */
-export const fleetDependency = ({ joined }: Pick<PlacementEngine["Service"], "joined">) =>
-  ({
-    name: "fleet",
-    problem: Effect.sync(() =>
-      joined.isOpen()
-        ? null
-        : "this process waits for its share of the work, for at most 10 seconds; `rollcall fleet` shows the shares"
-    )
-  }) satisfies Dependency
-
 const serverDependencies = (isFleet: boolean) =>
   Effect.map(
     Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, AccountStatus, PlacementEngine]),
@@ -235,27 +202,9 @@ const serverDependencies = (isFleet: boolean) =>
       ...isFleet ? [fleetDependency(engine)] : [],
       ...Option.toArray(Option.map(relay, kafkaDependency)),
       { name: "plugins", problem: problemOf(plugins.engineState) },
-      {
-        name: "reading",
-        remark: (overview) =>
-          Effect.succeed(
-            Option.isNone(relay) || overview === null
-              ? null
-              : describePause(overview.log.newest - overview.log.published, { limit: maxUnpublished })
-          )
-      },
+      readingDependency(Option.isNone(relay) ? null : maxUnpublished),
       { name: "api", remark: () => accountStatus.remark }
     ]
-  )
-
-/** The problems of the dependencies, for the list of processes. */
-const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<ReadonlyArray<ProcessProblem>> =>
-  Effect.map(
-    Effect.forEach(
-      dependencies,
-      ({ name, problem = Effect.succeed(null) }) => Effect.map(problem, (reason) => ({ name, reason }))
-    ),
-    (found) => found.flatMap(({ name, reason }) => reason === null ? [] : [{ name, reason }])
   )
 
 const folderOf = (store: StoreLocation): string | null =>

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import type { Overview } from "../http/status/Overview.ts"
-import { fleetDependency, kafkaDependency } from "./Composition.ts"
+import { fleetDependency, kafkaDependency } from "./Readiness.ts"
 
 const overview: Overview = {
   streams: [],

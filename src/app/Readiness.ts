@@ -1,0 +1,59 @@
+/** The parts on which readiness depends, with their problems and with remarks for operators. `Composition.ts` lists the parts. */
+import * as Effect from "effect/Effect"
+import { describePause } from "../capture/schedule/Backpressure.ts"
+import type { PlacementEngine } from "../fleet/Placement.ts"
+import type { Dependency } from "../http/health/HealthHandlers.ts"
+import type { Overview } from "../http/status/Overview.ts"
+import type { ProcessProblem } from "../store/Processes.ts"
+
+interface Status {
+  readonly state: string
+  readonly reason: { readonly message: string; readonly hint: string } | null
+}
+
+export const problemOf = (status: Effect.Effect<Status>) =>
+  Effect.map(status, ({ reason }) => reason && `${reason.message}; ${reason.hint}`)
+
+export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Status> }) =>
+  ({
+    name: "kafka",
+    problem: problemOf(status),
+    remark: (overview: Overview | null) =>
+      Effect.map(status, ({ state }) => {
+        if (state !== "standby" || overview === null) return null
+        const { newest, published } = overview.log
+        return `standby: another process publishes; ${newest - published} events of the log are not in Kafka yet`
+      })
+  }) satisfies Dependency
+
+export const fleetDependency = ({ joined }: Pick<PlacementEngine["Service"], "joined">) =>
+  ({
+    name: "fleet",
+    problem: Effect.sync(() =>
+      joined.isOpen()
+        ? null
+        : "this process waits for its share of the work, for at most 10 seconds; `rollcall fleet` shows the shares"
+    )
+  }) satisfies Dependency
+
+/** `limit`: the number of unpublished events at which reading pauses; null without Kafka. */
+export const readingDependency = (limit: number | null) =>
+  ({
+    name: "reading",
+    remark: (overview: Overview | null) =>
+      Effect.succeed(
+        limit === null || overview === null
+          ? null
+          : describePause(overview.log.newest - overview.log.published, { limit })
+      )
+  }) satisfies Dependency
+
+/** The problems of the dependencies, for the list of processes. */
+export const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<ReadonlyArray<ProcessProblem>> =>
+  Effect.map(
+    Effect.forEach(
+      dependencies,
+      ({ name, problem = Effect.succeed(null) }) => Effect.map(problem, (reason) => ({ name, reason }))
+    ),
+    (found) => found.flatMap(({ name, reason }) => reason === null ? [] : [{ name, reason }])
+  )

@@ -21,7 +21,8 @@ import { pageContext } from "../commit/PageContext.ts"
 import { currentContent, withRedaction } from "../commit/StoredContent.ts"
 import { newRun } from "../read/Pages.ts"
 import { type Stream, transact } from "../Stream.ts"
-import { candidateModel, deriveCandidates, toApplicationChange } from "./Candidates.ts"
+import { candidateModel, toApplicationChange } from "./ApplicationChanges.ts"
+import { deriveCandidates } from "./Candidates.ts"
 
 const chunk = 250
 

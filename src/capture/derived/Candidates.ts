@@ -13,113 +13,31 @@
  * - The guard does not check candidates. It holds waves of applications, and no candidate is derived from a held change.
  * - If only the `changed_at` of a copy moves, no event is published. The copy keeps the older `changed_at` in comparisons until a sweep
  *   or a refresh reads another application with the candidate.
- * - If all fields of a copy are empty, the candidate is erased in that application.
  * - If a candidate is in more than `maxParents` applications, only the first `maxParents` and the changed ones are compared.
  */
 import * as Effect from "effect/Effect"
 import { chooseCopy } from "../../domain/CandidateCopy.ts"
 import { canonicalHash, type JsonObject } from "../../domain/Canonical.ts"
-import type { Origin } from "../../domain/ChangeEvent.ts"
 import { type Classification, classify, isOlder } from "../../domain/Classify.ts"
 import { diff } from "../../domain/Diff.ts"
-import { derivedRegistry } from "../../domain/Model.ts"
-import { embeddedRow, type Observation, observe, storableText } from "../../domain/Observation.ts"
+import { storableText } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { Head } from "../../store/StreamRecords.ts"
 import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
 import type { PageContext } from "../commit/PageContext.ts"
-import { buildRecordWrite, parseContent, type RecordChange } from "../commit/RecordWrite.ts"
+import { buildRecordWrite, type RecordChange } from "../commit/RecordWrite.ts"
 import { currentContent } from "../commit/StoredContent.ts"
-
-export const candidateModel = "ats.candidate"
-const { property } = derivedRegistry[candidateModel]
+import {
+  type ApplicationChange,
+  candidateModel,
+  copyIn,
+  groupByCandidate,
+  type ObservedCopy
+} from "./ApplicationChanges.ts"
 
 const maxParents = 50
-
-/** A candidate's copy in an application. */
-type ObservedCopy = Observation & { readonly parent: string }
-
-/** The candidate of one application after a change. */
-export interface ApplicationChange {
-  readonly parent: string
-  /** Null if the application has no candidate. */
-  readonly copy: ObservedCopy | null
-  /** True if the candidate was erased in this application. */
-  readonly erased: boolean
-  /** True if the application is flagged as deleted. It may be restored, so it still contains the candidate until it is erased. */
-  readonly flagged: boolean
-  /** True if the application is old. A candidate that only old applications contain is old too. */
-  readonly old: boolean
-  readonly origin: Origin
-  readonly detectedAt: number
-}
-
-const copyIn = (processing: Processing, parent: string, content: JsonObject | null): ObservedCopy | null => {
-  const row = embeddedRow(content?.[property])
-  return row === null ? null : { ...observe(processing, row), parent }
-}
-
-export const toApplicationChange = (
-  processing: Processing,
-  content: JsonObject | null,
-  details: Omit<ApplicationChange, "copy">
-): ApplicationChange => {
-  const copy = copyIn(processing, details.parent, content)
-  return copy?.blank === true ? { ...details, copy: null, erased: true } : { ...details, copy }
-}
-
-/** Includes applications with unchanged candidates: a later `changed_at` is not a change, but it decides which copy is published. */
-export const applicationChangesOf = (
-  writes: ReadonlyArray<RecordWrite>,
-  processing: Processing,
-  context: PageContext
-): ReadonlyArray<ApplicationChange> =>
-  writes.flatMap(({ content, erased = false, events, head: { id } }) => {
-    const event = events.at(-1)
-    if (event === undefined && !erased) return []
-    const old = event?.kind === "created" && event.origin === "backfill" && !event.restored
-    const foundBy = context.backfill ? "backfill" : context.origin
-    return [toApplicationChange(processing, content === undefined ? parseContent(event?.after) : content, {
-      parent: id,
-      erased,
-      flagged: event?.reason === "flagged" && !erased,
-      old,
-      origin: old ? foundBy : event?.origin ?? context.origin,
-      detectedAt: event?.detectedAt ?? context.now
-    })]
-  })
-
-/** The changes of this transaction that concern one candidate. */
-interface CandidateChanges {
-  readonly causes: Array<ApplicationChange>
-  readonly copies: Array<ObservedCopy>
-  /** Number of applications that contained the candidate and no longer do. */
-  left: number
-  erased: boolean
-  flagged: boolean
-}
-
-const groupByCandidate = (changes: ReadonlyArray<ApplicationChange>, before: ReadonlyMap<string, string>) => {
-  const candidates = new Map<string, CandidateChanges>()
-  const changesOf = (id: string, cause: ApplicationChange): CandidateChanges => {
-    const known = candidates.get(id) ?? { causes: [], copies: [], left: 0, erased: false, flagged: false }
-    candidates.set(id, known)
-    known.causes.push(cause)
-    return known
-  }
-  for (const one of changes) {
-    const shown = before.get(one.parent)
-    if (one.copy !== null) changesOf(one.copy.id, one).copies.push(one.copy)
-    if (shown === undefined || shown === one.copy?.id) continue
-    const left = changesOf(shown, one)
-    left.left++
-    left.erased ||= one.erased
-    left.flagged ||= one.flagged
-  }
-  return candidates
-}
 
 const isUpToDate = (head: Head | undefined, copy: ObservedCopy, processing: Processing): boolean =>
   head !== undefined && head.live !== copy.deleted && head.fingerprint === processing.fingerprint &&

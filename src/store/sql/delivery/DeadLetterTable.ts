@@ -1,5 +1,5 @@
 /**
- * Operators' queries and commands for deliveries: backlog, dead letters with their details, redrive, discard, replay, switches.
+ * Operators' queries and commands for deliveries: backlog, dead letters with their details, redrive, discard, replay.
  *
  * Invariants
  * 1. No command changes a claimed delivery
@@ -17,7 +17,7 @@ import { sizeOf } from "../../../domain/DeliveryProgress.ts"
 import type { Model } from "../../../domain/Model.ts"
 import type { OperatorAction } from "../../AuditLog.ts"
 import type { DeadLetter } from "../../DeadLetters.ts"
-import type { Backlog, Deliveries, Switch } from "../../Deliveries.ts"
+import type { Backlog, Deliveries } from "../../Deliveries.ts"
 import { dedupKeysOf } from "../../Delivery.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
@@ -57,13 +57,6 @@ const toDeadLetter = (row: DeadRow): DeadLetter => ({
 
 /** SQLite limits how deep a condition is nested. */
 const rangesPerStatement = 100
-
-/** Means "all" in the key of a switch. */
-const all = ""
-const fromSwitch = (which: Switch) =>
-  which._tag === "Writes"
-    ? { plugin: all, integration: all }
-    : { plugin: which.plugin, integration: which.integration ?? all }
 
 export const make = (
   sql: SqlClient,
@@ -228,38 +221,6 @@ export const make = (
   const replay: Deliveries["Service"]["replay"] = (deliveries, action) =>
     insertWithIds(deliveries).pipe(Effect.tap(record(action)), locks.deliveries, withRetry("replay"))
 
-  // ---- switches
-
-  const switchedOff = sql<{ plugin: string; integration: string }>`
-    SELECT plugin, integration FROM switched_off ORDER BY plugin, integration`.pipe(
-    Effect.map(Arr.map(({ integration, plugin }): Switch =>
-      plugin === all
-        ? { _tag: "Writes" }
-        : { _tag: "Plugin", plugin, integration: integration === all ? null : integration }
-    )),
-    withRetry("switchedOff")
-  )
-
-  const setSwitch: Deliveries["Service"]["setSwitch"] = (which, on, action) => {
-    const key = fromSwitch(which)
-    const resumed = on && which._tag === "Writes"
-      ? Effect.flatMap(
-        DatabaseTime.read(sql),
-        ({ now }) => sql`UPDATE deliveries SET due_at = ${now}, stopped = 0 WHERE stopped = 1`
-      )
-      : Effect.void
-    const change = on
-      ? sql`DELETE FROM switched_off WHERE plugin = ${key.plugin} AND integration = ${key.integration}`
-      : sql`INSERT INTO switched_off ${sql.insert(key)} ON CONFLICT (plugin, integration) DO NOTHING`
-    return change.pipe(
-      Effect.andThen(resumed),
-      Effect.andThen(record(action)),
-      Effect.asVoid,
-      locks.deliveries,
-      withRetry("setSwitch")
-    )
-  }
-
   return {
     service: {
       backlog,
@@ -269,8 +230,6 @@ export const make = (
       redrive,
       discard,
       replay,
-      switchedOff,
-      setSwitch,
       awaitCommand: (seen: number) => signals.after("command", seen)
     },
     /** A step of an open transaction: adds the action to the audit log, and wakes `awaitCommand` after the commit. */

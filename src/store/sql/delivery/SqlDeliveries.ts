@@ -28,6 +28,7 @@ import * as DeliveryTable from "./DeliveryTable.ts"
 import * as ForgetTable from "./ForgetTable.ts"
 import * as JournalTable from "./JournalTable.ts"
 import * as ResolutionTable from "./ResolutionTable.ts"
+import * as SwitchTable from "./SwitchTable.ts"
 import * as TraceTable from "./TraceTable.ts"
 
 const make = Effect.gen(function*() {
@@ -64,6 +65,7 @@ const make = Effect.gen(function*() {
     ...JournalTable.make(sql, cipher, ownership, expectations),
     ...ResolutionTable.make(sql, cipher, deadLetters, expectations),
     ...deadLetters.service,
+    ...SwitchTable.make(sql, deadLetters),
     ...TraceTable.make(sql),
     ...ForgetTable.make(sql, cipher, log, { unblock }),
     content,

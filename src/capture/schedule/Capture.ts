@@ -12,28 +12,27 @@ import * as Effect from "effect/Effect"
 import * as FiberMap from "effect/FiberMap"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
-import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import * as Guard from "../../domain/Guard.ts"
-import { isDerived, type StreamKey, streamName } from "../../domain/Model.ts"
+import { type StreamKey, streamName } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { captureScopeOf, captureScopes } from "../../domain/Shard.ts"
 import { Source } from "../../source/Source.ts"
-import type { ListedHold } from "../../store/Holds.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import * as StoreAdoption from "../commit/StoreAdoption.ts"
-import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import { audit, type AuditReport } from "../read/Audit.ts"
 import { restartSweep } from "../read/Sweep.ts"
 import { redactInBackground } from "../redaction/Redactor.ts"
 import type { Ownership, RunError } from "../Stream.ts"
+import { watchApprovals } from "./ApprovalWatch.ts"
+import * as AssignedStreams from "./AssignedStreams.ts"
 import * as Backpressure from "./Backpressure.ts"
 import * as FailureLog from "./FailureLog.ts"
 import * as OwnedShards from "./OwnedShards.ts"
 import { type CommandRefused, executeCommand, type StreamCommand } from "./StreamCommands.ts"
-import { initialState, type StreamSettings } from "./StreamLifecycle.ts"
+import type { StreamSettings } from "./StreamLifecycle.ts"
 import * as StreamWorker from "./StreamWorker.ts"
 
 export interface CaptureOptions {
@@ -48,9 +47,6 @@ export interface CaptureOptions {
   /** False if the process owns no stream until it takes shards. By default, it takes all shards when the layer is built. */
   readonly takesAll?: boolean
 }
-
-/** The streams that are read, by integration. */
-export type Assigned = ReadonlyMap<string, ReadonlyArray<StreamSettings>>
 
 /** The stream does not exist, or it is no longer read. */
 export class UnknownStream extends Schema.TaggedError<UnknownStream>()("UnknownStream", {
@@ -73,10 +69,7 @@ export class Capture extends Context.Service<
     readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
     /** Interrupts the reading and the background work of these shards, possibly before a current page is committed. */
     readonly release: (scopes: ReadonlySet<string>) => Effect.Effect<void>
-    /**
-     * Returns a shard that another process has taken over, and that this process did not release within `releasePatience`. Its streams
-     * are not read until the shard is taken again.
-     */
+    /** Returns a lost shard (see `OwnedShards.ts`). Its streams are not read until the shard is taken again. */
     readonly awaitLost: Effect.Effect<string>
     /** Runs the effect in the background until it ends or the shard of the integration is released. */
     readonly runFor: OwnedShards.OwnedShards["runFor"]
@@ -85,7 +78,7 @@ export class Capture extends Context.Service<
      * interrupted, possibly before the current page is committed, and retired. A retired stream that is assigned again continues where it
      * stopped.
      */
-    readonly assign: (streams: Assigned) => Effect.Effect<void, StoreError>
+    readonly assign: (streams: AssignedStreams.Assigned) => Effect.Effect<void, StoreError>
     /** Stops reading a stream of an owned integration, as `assign` does, and retires it. Other streams are not interrupted. */
     readonly retire: (key: StreamKey) => Effect.Effect<void, StoreError>
     /**
@@ -109,21 +102,14 @@ export class Capture extends Context.Service<
   }
 >()("rollcall/capture/Capture") {}
 
-const approvedPage = 100
-/**
- * A process that was frozen while its shards moved is fenced first, and releases them soon afterwards. A shard that it does not release
- * within this time has not moved. Then the other process took it by mistake: that process had just been frozen itself, or it is not part of
- * the fleet.
- */
-const releasePatience = "10 seconds"
-
 const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const store = yield* Store
   const source = yield* Source
   const services = Context.make(Store, store).pipe(Context.add(Source, source))
-  const shards = yield* OwnedShards.make
-  const { ownerOf, owns, runFor } = shards
   const takesAll = options.takesAll ?? true
+  const shards = yield* OwnedShards.make({ takesAll })
+  const { ownerOf, owns, runFor, untilReleased } = shards
+  const streams = AssignedStreams.make(store, { minOverlap: options.minOverlap, ownerOf })
   const processingOf = options.processingOf ?? (() => null)
   const backpressure = Backpressure.make(store, options.backpressure ?? null)
   const failureLog = FailureLog.make()
@@ -141,21 +127,6 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* mayRedact.open
   })
   if (takesAll) yield* take(captureScopes)
-
-  const lost = yield* Queue.unbounded<string>()
-
-  /**
-   * If the error shows that another process has taken over, waits until the shard is released here. If it is not released in time, the
-   * shard is treated as lost.
-   */
-  const untilReleased = (error: StoreError): Effect.Effect<void, StoreError> => {
-    const { reason } = error
-    if (reason._tag !== "Fenced" || takesAll) return Effect.fail(error)
-    return Effect.andThen(
-      Effect.sleep(releasePatience),
-      Effect.suspend(() => shards.isOwner(reason) ? Effect.asVoid(Queue.offer(lost, reason.scope)) : Effect.void)
-    )
-  }
 
   const start = (worker: StreamWorker.StreamWorker) =>
     loops === null
@@ -201,71 +172,25 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* shards.release([...scopes])
   })
 
-  const assign = Effect.fnUntraced(function*(assigned: Assigned) {
+  const assign = Effect.fnUntraced(function*(assigned: AssignedStreams.Assigned) {
     const before = [...workers.values()].filter(({ key }) => assigned.has(key.integration))
     yield* Effect.forEach(before, remove, { concurrency: "unbounded", discard: true })
-    const wanted = [...assigned.values()].flat()
-    const rows = wanted.flatMap(({ derivedProcessing, ...settings }) =>
-      derivedProcessing === undefined ? [settings] : [settings, { ...settings, model: derivedProcessing.model }]
-    )
-    yield* store.ensureStreams(rows.map((settings) => ({
-      ...initialState(settings, options.minOverlap),
-      generation: Math.max(settings.generation ?? 1, store.identity.generation),
-      ...store.encryptionKey === null ? {} : { encryptedWith: store.encryptionKey }
-    })))
-    const fills = new Map(rows.map((settings) => [streamName(settings), settings.backfill === "fill"]))
-    const [first] = assigned.keys()
-    const states = assigned.size === 1 && first !== undefined
-      ? yield* store.streamsOf(first)
-      : (yield* store.streams).filter(({ integration }) => assigned.has(integration))
-    for (const state of states) {
-      const fill = fills.get(streamName(state))
-      const retired = fill === undefined
-      if (!retired) failureLog.remember(state)
-      if ((state.retired ?? false) === retired && (retired || (state.silentBackfill ?? false) === fill)) continue
-      const condition = retired
-        ? { retired }
-        : { retired, silentBackfill: fill, ...isDerived(state.model) ? notBackfilled : {} }
-      yield* store.transact(ownerOf(state.integration), state, (tx) => tx.saveState({ ...tx.state, ...condition }))
-    }
-    yield* Effect.forEach(wanted, add, { discard: true })
+    for (const state of yield* streams.save(assigned)) failureLog.remember(state)
+    yield* Effect.forEach([...assigned.values()].flat(), add, { discard: true })
   })
 
-  const retire = Effect.fnUntraced(function*({ integration, model }: StreamKey) {
-    const worker = workers.get(streamName({ integration, model }))
+  const retire = Effect.fnUntraced(function*(key: StreamKey) {
+    const worker = workers.get(streamName(key))
     if (worker !== undefined) yield* remove(worker)
-    yield* store.transact(
-      ownerOf(integration),
-      { integration, model },
-      (tx) => tx.saveState({ ...tx.state, retired: true })
-    )
+    yield* streams.retire(key)
   })
 
-  /**
-   * Wakes the loops of streams with approved holds. Each loop releases the holds of its stream, so no stream waits for another stream's
-   * run.
-   */
-  const wakeApproved = Effect.gen(function*() {
-    let page: ReadonlyArray<ListedHold>
-    let before = Number.MAX_SAFE_INTEGER
-    do {
-      page = yield* store.holds({ states: ["approving"], before, limit: approvedPage })
-      before = page.at(-1)?.id ?? 0
-      for (const name of new Set(page.map(streamName))) {
-        const worker = workers.get(name)
-        if (worker === undefined) continue
-        worker.hasApprovedHold = true
-        yield* worker.wakeUp.open
-      }
-    } while (page.length === approvedPage)
-  })
-
-  const watchDecisions = Effect.gen(function*() {
-    let seen = 0
-    for (;;) {
-      yield* retryWhileStoreUnavailable(wakeApproved)
-      seen = yield* store.awaitDecision(seen)
-    }
+  /** The loop of a stream with approved holds releases them itself, so no stream waits for another stream's run. */
+  const wakeApproved = Effect.fnUntraced(function*(stream: string) {
+    const worker = workers.get(stream)
+    if (worker === undefined) return
+    worker.hasApprovedHold = true
+    yield* worker.wakeUp.open
   })
 
   const redactOlder = Effect.provideContext(redactInBackground(shards, processingOf), services)
@@ -284,7 +209,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* Effect.forEach(workers.values(), start, { discard: true })
     return yield* Effect.raceAllFirst([
       Effect.andThen(FiberMap.join(own), Effect.never),
-      watchDecisions,
+      watchApprovals(store, wakeApproved),
       keepRedacting
     ])
   }))
@@ -330,7 +255,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     runFor,
     take,
     release,
-    awaitLost: Queue.take(lost),
+    awaitLost: shards.awaitLost,
     assign,
     retire,
     run,

@@ -29,6 +29,7 @@ import type { IntegrationState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
 import * as DiscoveredModels from "./DiscoveredModels.ts"
+import * as IntegrationErasure from "./IntegrationErasure.ts"
 import { type Discovered, listed } from "./ModelDiscovery.ts"
 import type { StreamSettings } from "./StreamLifecycle.ts"
 
@@ -88,8 +89,6 @@ export class Integrations extends Context.Service<Integrations, {
   /** Reads the integrations of these shards, which this process has taken, and resumes their erasures. */
   readonly resume: (scopes: ReadonlySet<string>) => Effect.Effect<void, StoreError>
 }>()("rollcall/capture/Integrations") {}
-
-const readerCheckInterval = "1 second"
 
 const stateOf = (
   { interval, sweepInterval, ...settings }: IntegrationSettings,
@@ -179,16 +178,6 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
 
   // ---- erasing
 
-  /** Waits until every reader has read the events that are in the log now. */
-  const awaitReaders = Effect.gen(function*() {
-    const { newest } = yield* store.logRange
-    const behind = Effect.map(
-      Effect.forEach(options.readers, store.readerPosition),
-      (positions) => positions.some((position) => position < newest)
-    )
-    while (yield* behind) yield* Effect.sleep(readerCheckInterval)
-  })
-
   const finishErasing = Effect.fnUntraced(function*(id: string) {
     const erased = yield* find(id)
     if (erased === undefined) return
@@ -200,27 +189,10 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
     yield* startReading([active])
   })
 
-  const erase = Effect.fnUntraced(function*(id: string) {
-    yield* awaitReaders
-    const own = yield* store.streamsOf(id)
-    yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key), { discard: true })
-    // While another process reads the store, this may free no space. The next retention run then frees it.
-    yield* store.reclaim
-    yield* lock.withPermit(finishErasing(id))
+  const eraseInBackground = IntegrationErasure.make(store, capture, {
+    readers: options.readers,
+    finish: (id) => lock.withPermit(finishErasing(id))
   })
-
-  /** If this process loses the shard or the store, the next owner continues the erasure. */
-  const eraseInBackground = (id: string) =>
-    erase(id).pipe(
-      retryWhileStoreUnavailable,
-      Effect.catch((error) =>
-        Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), {
-          integration: id,
-          why: error.message
-        })
-      ),
-      (erasure) => capture.runFor(id, erasure)
-    )
 
   // ---- adding and removing
 

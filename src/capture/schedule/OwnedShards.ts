@@ -1,6 +1,6 @@
 /**
  * The shards whose streams this process owns. Background work belongs to the shard of its integration, and stops when the shard is
- * released.
+ * released. A shard that another process took, and that is not released here, is lost.
  *
  * Gotchas
  * - For an integration of another process, `ownerOf` returns an owner that is always fenced. So a transaction that starts too late fails
@@ -9,6 +9,7 @@
 import type * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import type { Owner } from "../../store/Ownership.ts"
@@ -21,23 +22,40 @@ interface OwnedShard {
 }
 
 export interface OwnedShards extends Ownership {
-  /** Whether this is still the owner in this process. Even then, another process may have taken over in the meantime. */
-  readonly isOwner: (owner: Owner) => boolean
   /** Takes over these shards, and fences the processes that owned them   (I10, X9). */
   readonly take: (scopes: Arr.NonEmptyReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** Stops the background work of these shards. */
   readonly release: (scopes: ReadonlyArray<string>) => Effect.Effect<void>
   /** Runs the effect in the background until it ends or the shard of the integration is released. */
   readonly runFor: (integration: string, effect: Effect.Effect<void>) => Effect.Effect<void>
+  /**
+   * If the error shows that another process has taken over, waits until the shard is released here. If it is not released in time, the
+   * shard is treated as lost. Fails with any other error, and always if the process takes all shards.
+   */
+  readonly untilReleased: (error: StoreError) => Effect.Effect<void, StoreError>
+  /** Returns a lost shard: one that another process has taken over, and that this process did not release within `releasePatience`. */
+  readonly awaitLost: Effect.Effect<string>
 }
+
+/**
+ * A process that was frozen while its shards moved is fenced first, and releases them soon afterwards. A shard that it does not release
+ * within this time has not moved. Then the other process took it by mistake: that process had just been frozen itself, or it is not part of
+ * the fleet.
+ */
+const releasePatience = "10 seconds"
 
 /** The first epoch is 1. */
 const fencedOwner = (scope: string): Owner => ({ scope, epoch: 0 })
 
-export const make: Effect.Effect<OwnedShards, never, Store | Scope.Scope> = Effect.gen(function*() {
+export const make = Effect.fnUntraced(function*(
+  { takesAll }: { readonly takesAll: boolean }
+): Effect.fn.Return<OwnedShards, never, Store | Scope.Scope> {
   const store = yield* Store
   const parent = yield* Effect.scope
   const shards = new Map<string, OwnedShard>()
+  const lost = yield* Queue.unbounded<string>()
+  /** Whether this is still the owner in this process. */
+  const isOwner = ({ epoch, scope }: Owner) => shards.get(scope)?.owner.epoch === epoch
 
   const release = Effect.fnUntraced(function*(scopes: ReadonlyArray<string>) {
     for (const scope of scopes) {
@@ -53,7 +71,6 @@ export const make: Effect.Effect<OwnedShards, never, Store | Scope.Scope> = Effe
       return shards.get(scope)?.owner ?? fencedOwner(scope)
     },
     owns: (integration) => shards.has(captureScopeOf(integration)),
-    isOwner: ({ epoch, scope }) => shards.get(scope)?.owner.epoch === epoch,
     take: Effect.fnUntraced(function*(scopes) {
       yield* release(scopes)
       const owners = yield* store.takeOwnerships(scopes)
@@ -64,6 +81,15 @@ export const make: Effect.Effect<OwnedShards, never, Store | Scope.Scope> = Effe
       Effect.suspend(() => {
         const shard = shards.get(captureScopeOf(integration))
         return shard === undefined ? Effect.void : Effect.asVoid(Effect.forkIn(effect, shard.scope))
-      })
+      }),
+    untilReleased: (error) => {
+      const { reason } = error
+      if (reason._tag !== "Fenced" || takesAll) return Effect.fail(error)
+      return Effect.andThen(
+        Effect.sleep(releasePatience),
+        Effect.suspend(() => isOwner(reason) ? Effect.asVoid(Queue.offer(lost, reason.scope)) : Effect.void)
+      )
+    },
+    awaitLost: Queue.take(lost)
   }
 })

@@ -1,0 +1,54 @@
+/**
+ * Erases the records of removed integrations: waits until every reader of the log has read their events, and then deletes them.
+ *
+ * Gotchas
+ * - The integration is stored as `erasing` beforehand. If this process loses the shard or the store, the next owner of the shard starts the
+ *   erasure again.
+ */
+import * as Effect from "effect/Effect"
+import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
+import type { Store, StoreError } from "../../store/Store.ts"
+import type { Capture } from "./Capture.ts"
+
+export interface ErasureOptions {
+  /** Readers of the event log that must have read an integration's events before they are erased. */
+  readonly readers: ReadonlyArray<string>
+  /** Runs when all records of the integration are deleted. */
+  readonly finish: (id: string) => Effect.Effect<void, StoreError>
+}
+
+const readerCheckInterval = "1 second"
+
+/** Makes a function that erases an integration in the background. */
+export const make = (store: Store["Service"], capture: Capture["Service"], { finish, readers }: ErasureOptions) => {
+  /** Waits until every reader has read the events that are in the log now. */
+  const awaitReaders = Effect.gen(function*() {
+    const { newest } = yield* store.logRange
+    const behind = Effect.map(
+      Effect.forEach(readers, store.readerPosition),
+      (positions) => positions.some((position) => position < newest)
+    )
+    while (yield* behind) yield* Effect.sleep(readerCheckInterval)
+  })
+
+  const erase = Effect.fnUntraced(function*(id: string) {
+    yield* awaitReaders
+    const own = yield* store.streamsOf(id)
+    yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key), { discard: true })
+    // While another process reads the store, this may free no space. The next retention run then frees it.
+    yield* store.reclaim
+    yield* finish(id)
+  })
+
+  return (id: string): Effect.Effect<void> =>
+    erase(id).pipe(
+      retryWhileStoreUnavailable,
+      Effect.catch((error) =>
+        Effect.annotateLogs(Effect.logError("integration not erased; the erasure is resumed at the next start"), {
+          integration: id,
+          why: error.message
+        })
+      ),
+      (erasure) => capture.runFor(id, erasure)
+    )
+}

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Layer from "effect/Layer"
 import { TestClock } from "effect/testing"
 import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
 import {
@@ -18,9 +17,8 @@ import {
 } from "../../../test/support/capture/ForgettingWorld.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as MemorySink from "../../../test/support/publish/MemorySink.ts"
-import type { LogEntry } from "../../domain/ChangeEvent.ts"
-import { Relay } from "../../publish/Relay.ts"
-import { Sink, Unreachable } from "../../publish/Sink.ts"
+import { received } from "../../../test/support/publish/Relaying.ts"
+import { Unreachable } from "../../publish/Sink.ts"
 import { Store } from "../../store/Store.ts"
 
 /** `created 1`, `updated 2` … of the rows of a record that readers get. */
@@ -160,17 +158,7 @@ describe("forgetting a candidate", () => {
   it.effect("publishes no content that the sink did not have before, and the delete once the sink is back", () =>
     scenario(Effect.fnUntraced(function*(world) {
       const broker = new MemorySink.MemoryBroker()
-      const got: Array<LogEntry> = []
-      const recording = Layer.effect(
-        Sink,
-        Effect.map(Sink, (sink) =>
-          Sink.of({
-            ...sink,
-            publish: (identity, batch, reached) =>
-              Effect.tap(sink.publish(identity, batch, reached), () => Effect.sync(() => got.push(...batch)))
-          }))
-      ).pipe(Layer.provide(MemorySink.layer(broker)))
-      yield* Layer.build(Relay.layer.pipe(Layer.provide(recording), Layer.provide(Layer.succeed(Store, yield* Store))))
+      const got = yield* received(broker)
       const process = yield* startProcess
       assert.deepStrictEqual(got.filter(({ id }) => id === "c-ann").map(({ kind }) => kind), ["created"])
       broker.failure = new Unreachable({ message: "away", cause: null })

@@ -15,6 +15,15 @@ const moveToEnd = ({ api }: Rig, now: number, id: string) => {
   api.put(now, { id, title: `changed at ${now}` })
 }
 
+/** Puts three records a minute after the backfill; a poll reads them on three pages. */
+const putOnThreePages = Effect.fnUntraced(function*(rig: Rig) {
+  yield* rig.put({ id: "zero" })
+  yield* rig.sweep
+  yield* rig.wait("1 minute")
+  for (const id of ["a", "b", "c"]) yield* rig.put({ id })
+  rig.api.pageSize = 1
+})
+
 describe("Poll", () => {
   it.effect("a row updated after its page was read is published once, by the next poll (W1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
@@ -36,11 +45,7 @@ describe("Poll", () => {
 
   it.effect("the watermark is the Date of the first response, however long the poll takes (W1)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
-      rig.api.pageSize = 1
+      yield* putOnThreePages(rig)
       rig.api.intercept = (request, answer) =>
         Effect.succeed({ ...answer, serverTime: answer.serverTime! + Number(request.cursor ?? 0) * 10_000 })
       yield* rig.poll
@@ -205,11 +210,7 @@ describe("Poll", () => {
 
   it.effect("a cursor that expires during the run restarts the run from its first page (P5)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
-      rig.api.pageSize = 1
+      yield* putOnThreePages(rig)
       let refused = false
       rig.api.intercept = (request, answer) => {
         if (request.cursor !== "1" || refused) return Effect.succeed(answer)
@@ -223,11 +224,7 @@ describe("Poll", () => {
 
   it.effect("an empty page with a cursor is not the end of the list, and page sizes have no meaning (P6, P7)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* rig.put({ id: "zero" })
-      yield* rig.sweep
-      yield* rig.wait("1 minute")
-      for (const id of ["a", "b", "c"]) yield* rig.put({ id })
-      rig.api.pageSize = 1
+      yield* putOnThreePages(rig)
       rig.api.intercept = (request, answer) =>
         Effect.succeed(request.cursor === null ? { ...answer, results: [], next: "0x0" } : answer)
       yield* rig.poll

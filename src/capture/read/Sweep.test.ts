@@ -10,6 +10,13 @@ const minute = 60_000
 const fill = (rig: Rig, ids: ReadonlyArray<string>) =>
   Effect.forEach(ids, (id) => rig.put({ id, title: id }), { discard: true })
 
+/** Backfills these records; returns an hour later. */
+const backfill = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>) {
+  yield* fill(rig, ids)
+  yield* rig.sweep
+  yield* rig.wait("1 hour")
+})
+
 /** Asserts that the records are shown as absent without any confirm, however often they are requested. */
 const isOnlyShown = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>) {
   for (let round = 0; round < 3; round++) {
@@ -64,9 +71,7 @@ describe("Sweep", () => {
 
   it.effect("a record created years ago that is found late is old, whatever its changed_at is (B1, B3, B4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a"])
       yield* rig.put({ id: "old", outcome: "HIRED", remote_created_at: "2024-01-01T00:00:00.000Z" })
       yield* rig.poll
       const event = (yield* rig.events).find((entry) => entry.id === "old")!
@@ -75,9 +80,7 @@ describe("Sweep", () => {
 
   it.effect("a new record that is hired when first read has the transition `hired` (T2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a"])
       yield* rig.put({ id: "new", outcome: "HIRED", remote_created_at: new Date(start + 60 * minute).toISOString() })
       yield* rig.poll
       const event = (yield* rig.events).find((entry) => entry.id === "new")!
@@ -104,9 +107,7 @@ describe("Sweep", () => {
 
   it.effect("a record that vanished without a flag is pending as absent until two spaced confirmations agree, and is not deleted before (D2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c", "d"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("b")
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
@@ -126,9 +127,7 @@ describe("Sweep", () => {
 
   it.effect("an absence is confirmed without extra delay after our clock was set back (D2, W4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c", "d"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("b")
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
@@ -139,9 +138,7 @@ describe("Sweep", () => {
 
   it.effect("an absence is canceled by any observation of the record (D6)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c"])
       const held = rig.api.rows.get("b")!
       rig.api.vanish("b")
       yield* rig.sweep
@@ -155,9 +152,7 @@ describe("Sweep", () => {
 
   it.effect("a record that shifting pages hide from the sweep is found by the confirmation and is not absent (D3)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c"])
       rig.api.intercept = (request, answer) =>
         Effect.succeed(request.ids === null ? { ...answer, results: answer.results.slice(1) } : answer)
       yield* rig.sweep
@@ -166,9 +161,7 @@ describe("Sweep", () => {
 
   it.effect("an interrupted sweep infers no deletes and is resumed at its page (D4)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c", "d"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("d")
       rig.api.pageSize = 1
       rig.api.intercept = (request, answer) =>
@@ -184,9 +177,7 @@ describe("Sweep", () => {
 
   it.effect("an API that returns [] for every request causes no absences, because the controls are missing too (D5)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c"])
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: null })
       yield* rig.sweep
       yield* rig.poll
@@ -213,9 +204,7 @@ describe("Sweep", () => {
   ) {
     it.effect(`a confirmation rejected with ${name} does not count (D12)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
-        yield* fill(rig, ["a", "b", "c"])
-        yield* rig.sweep
-        yield* rig.wait("1 hour")
+        yield* backfill(rig, ["a", "b", "c"])
         rig.api.vanish("b")
         rig.api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : refuse(reason)
         yield* rig.sweep
@@ -225,9 +214,7 @@ describe("Sweep", () => {
 
   it.effect("the sweep stays open and confirms later if a confirmation is rejected with 429 (D12)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c"])
       rig.api.vanish("b")
       rig.api.intercept = (request, answer) =>
         request.ids === null
@@ -252,9 +239,7 @@ describe("Sweep", () => {
   for (const [defect, answered] of Object.entries(incomplete)) {
     it.effect(`a record in a response that ${defect} exists, so its absence is canceled (D2)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
-        yield* fill(rig, ["a", "b", "c", "d", "e"])
-        yield* rig.sweep
-        yield* rig.wait("1 hour")
+        yield* backfill(rig, ["a", "b", "c", "d", "e"])
         const b = rig.api.rows.get("b")!
         rig.api.vanish("b")
         rig.api.vanish("d")
@@ -272,9 +257,7 @@ describe("Sweep", () => {
   it.effect("long ids are split over several requests that a proxy accepts (D2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const ids = Array.from({ length: 300 }, (_, index) => `${"0".repeat(36)}${index}`)
-      yield* fill(rig, ids)
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ids)
       for (const id of ids.slice(2, 240)) rig.api.vanish(id)
       const from = rig.api.requests.length
       yield* rig.sweep
@@ -291,9 +274,7 @@ describe("Sweep", () => {
 
   it.effect("an `ids` filter that always returns [] confirms no absence (D13)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c"])
       rig.api.vanish("b")
       rig.api.intercept = (request, answer) =>
         Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
@@ -303,9 +284,7 @@ describe("Sweep", () => {
 
   it.effect("an `ids` filter that the API ignores confirms no absence", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c", "d"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("b")
       const all = () => [...rig.api.rows.values()].map((held) => held.row)
       rig.api.intercept = (request, answer) =>
@@ -316,9 +295,7 @@ describe("Sweep", () => {
 
   it.effect("a server that reads only the first ids omits the last control, so no absence is confirmed (D22)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c", "d", "e"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c", "d", "e"])
       rig.api.intercept = (request, answer) =>
         Effect.succeed(
           request.ids === null
@@ -332,9 +309,7 @@ describe("Sweep", () => {
   for (const [order, direction, left] of [["ascending", 1, "d"], ["descending", -1, "c"]] as const) {
     it.effect(`a server that returns ids in ${order} order and stops too early omits a control, so no absence is confirmed (D22)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
-        yield* fill(rig, ["a", "b", "c", "d", "e", "f"])
-        yield* rig.sweep
-        yield* rig.wait("1 hour")
+        yield* backfill(rig, ["a", "b", "c", "d", "e", "f"])
         const idOf = (row: unknown) => (row as { id: string }).id
         rig.api.intercept = (request, answer) =>
           Effect.succeed({
@@ -351,9 +326,7 @@ describe("Sweep", () => {
   for (const ids of [["a", "b", "c,3", "d"], ["a,1", "b", "c,3", "d", "e"]]) {
     it.effect(`a record with a comma in its id is shown as absent, never deleted and never a control: ${ids.join(" ")} (D13)`, () =>
       scenario(Effect.fnUntraced(function*(rig) {
-        yield* fill(rig, ids)
-        yield* rig.sweep
-        yield* rig.wait("1 hour")
+        yield* backfill(rig, ids)
         rig.api.vanish("d")
         rig.api.intercept = ({ ids }, answer) => {
           const named = ids?.join(",").split(",")
@@ -376,9 +349,7 @@ describe("Sweep", () => {
 
   it.effect("rows without an id in the sweep or in its confirmation prevent inferred deletes (D14)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b", "c"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b", "c"])
       rig.api.vanish("b")
       for (const inConfirm of [false, true]) {
         rig.api.intercept = (request, answer) =>
@@ -394,9 +365,7 @@ describe("Sweep", () => {
 
   it.effect("a record created on an already read page while the sweep runs is not missing (D15, P2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
-      yield* fill(rig, ["a", "b"])
-      yield* rig.sweep
-      yield* rig.wait("1 hour")
+      yield* backfill(rig, ["a", "b"])
       rig.api.pageSize = 1
       rig.api.meanwhile = (request) => {
         if (request.cursor === "1" && request.ids === null) {

@@ -12,11 +12,11 @@ import { pendingOf } from "../../../test/conformance/StoreSamples.ts"
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import * as MemorySink from "../../../test/support/publish/MemorySink.ts"
+import { received } from "../../../test/support/publish/Relaying.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
-import { Relay } from "../../publish/Relay.ts"
-import { Sink, Unreachable } from "../../publish/Sink.ts"
+import { Unreachable } from "../../publish/Sink.ts"
 import { Source } from "../../source/Source.ts"
 import type { Hold } from "../../store/Holds.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
@@ -104,22 +104,6 @@ const streamOf = (integration: string) =>
 const reasonOf = <A>(effect: Effect.Effect<A, IntegrationRefused | StoreError>) =>
   Effect.map(Effect.flip(effect), (error) => error._tag === "IntegrationRefused" ? error.reason : error.message)
 
-/** Starts a relay to `broker`, and returns the events that a consumer receives, in order. */
-const publishing = Effect.fnUntraced(function*(broker: MemorySink.MemoryBroker) {
-  const got: Array<LogEntry> = []
-  const recorded = Layer.effect(
-    Sink,
-    Effect.map(Sink, (sink) =>
-      Sink.of({
-        ...sink,
-        publish: (identity, batch, reached) =>
-          Effect.tap(sink.publish(identity, batch, reached), () => Effect.sync(() => got.push(...batch)))
-      }))
-  ).pipe(Layer.provide(MemorySink.layer(broker)))
-  yield* Layer.build(Relay.layer.pipe(Layer.provide(recorded), Layer.provide(Layer.succeed(Store, yield* Store))))
-  return got
-})
-
 /** The records of a consumer that drops ids it has seen and orders by (generation, version). */
 const consumed = (got: ReadonlyArray<LogEntry>): Readonly<Record<string, unknown>> => {
   const seen = new Set<string>()
@@ -148,6 +132,15 @@ const eventsOf = (model: string) =>
         `${id} ${generation}.${version} ${after === null ? null : JSON.parse(after).title}`
       )
   )
+
+/** A process adds `acme`, begins to erase it, and stops. */
+const interruptedErasure = Effect.gen(function*() {
+  const { add, remove, stop } = yield* startProcess({ readers: ["relay"] })
+  yield* add(acme)
+  yield* TestClock.adjust("1 minute")
+  yield* remove(acme.id, "erase")
+  yield* stop
+})
 
 describe("Integrations with candidates", () => {
   const hiring: IntegrationSettings = { ...acme, models: ["ats.application", "ats.candidate"] }
@@ -339,7 +332,7 @@ describe("Integrations", () => {
   it.effect("an integration that is erased and added again starts a generation at version 1, and a consumer misses and mixes nothing (X19)", () =>
     scenario(Effect.fnUntraced(function*(api) {
       const broker = new MemorySink.MemoryBroker()
-      const got = yield* publishing(broker)
+      const got = yield* received(broker)
       const { add, remove } = yield* startProcess({ declared: [other], readers: ["relay"] })
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
@@ -376,11 +369,7 @@ describe("Integrations", () => {
   it.effect("an erasure that a restart interrupts is resumed", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const first = yield* startProcess({ readers: ["relay"] })
-      yield* first.add(acme)
-      yield* TestClock.adjust("1 minute")
-      yield* first.remove(acme.id, "erase")
-      yield* first.stop
+      yield* interruptedErasure
       yield* TestClock.adjust("1 hour")
       assert.strictEqual((yield* entries).length, 2)
       yield* startProcess({ readers: ["relay"] })
@@ -392,11 +381,7 @@ describe("Integrations", () => {
   it.effect("an integration that is declared while it is being erased starts with a new backfill afterwards", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store
-      const first = yield* startProcess({ readers: ["relay"] })
-      yield* first.add(acme)
-      yield* TestClock.adjust("1 minute")
-      yield* first.remove(acme.id, "erase")
-      yield* first.stop
+      yield* interruptedErasure
       yield* startProcess({ readers: ["relay"], declared: [acme] })
       yield* TestClock.adjust("1 minute")
       assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")

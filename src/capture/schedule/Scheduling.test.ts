@@ -13,6 +13,12 @@ import { Capture } from "./Capture.ts"
 
 const broken = Scripted.refuse(new Transient({ code: null, message: "502" }))
 
+/** Capture runs again, after its run was interrupted. */
+const runAgain = Effect.gen(function*() {
+  yield* Effect.forkChild((yield* Capture).run)
+  yield* TestClock.adjust("1 second")
+})
+
 describe("Capture, when several things happen to a stream", () => {
   for (
     const [blocked, reason, time] of [
@@ -100,9 +106,7 @@ describe("Capture, when several things happen to a stream", () => {
         yield* Fiber.interrupt(fiber)
         yield* TestClock.adjust("15 days")
         const before = api.requests.length
-        const capture = yield* Capture
-        yield* Effect.forkChild(capture.run)
-        yield* TestClock.adjust("1 second")
+        yield* runAgain
         assert.isNull(api.requests[before]!.updatedAfter)
       })
     ))
@@ -219,9 +223,7 @@ describe("Capture, when several things happen to a stream", () => {
         api.intercept = (request, answer) =>
           request.updatedAfter === null && request.cursor !== null ? broken : Effect.succeed(answer)
         const before = api.requests.length
-        const capture = yield* Capture
-        yield* Effect.forkChild(capture.run)
-        yield* TestClock.adjust("1 second")
+        yield* runAgain
         yield* TestClock.adjust("1 hour")
         const since = api.requests.slice(before)
         assert.isNull(since[0]!.updatedAfter)
@@ -239,9 +241,7 @@ describe("Capture, when several things happen to a stream", () => {
         api.skew = 7 * 3_600_000
         yield* TestClock.setTime(start)
         const before = api.requests.length
-        const capture = yield* Capture
-        yield* Effect.forkChild(capture.run)
-        yield* TestClock.adjust("1 second")
+        yield* runAgain
         yield* TestClock.adjust("10 minutes")
         const since = api.requests.slice(before)
         const polls = since.filter((request) => request.updatedAfter !== null).length
@@ -269,9 +269,7 @@ describe("Capture, when several things happen to a stream", () => {
           api.skew = 7 * 3_600_000
           yield* TestClock.setTime(start)
           const before = api.requests.length
-          const capture = yield* Capture
-          yield* Effect.forkChild(capture.run)
-          yield* TestClock.adjust("1 second")
+          yield* runAgain
           yield* TestClock.adjust("20 minutes")
           assert.isAtLeast(api.requests.length - before, 5)
         })

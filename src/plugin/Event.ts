@@ -4,8 +4,7 @@
  * Gotchas
  * - A record is typed as the API returns it: any field except `id` may be null or absent, and an enumeration may have unknown values.
  */
-import type { AssessmentPackage } from "../api/Assessment.ts"
-import type { Candidate, recordSchemas } from "../api/Records.ts"
+import type { modelSchemas } from "../api/ModelSchemas.ts"
 import type { JsonValue } from "../domain/Canonical.ts"
 import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 import type { Cause } from "../domain/Echo.ts"
@@ -14,9 +13,7 @@ import type { Model, TransitionName } from "../domain/Model.ts"
 export type { Cause }
 
 /** A record of a model, as the API returns it. */
-export type RecordOf<M extends Model> = M extends keyof typeof recordSchemas ? (typeof recordSchemas)[M]["Type"]
-  : M extends "ats.candidate" ? typeof Candidate.Type
-  : AssessmentPackage
+export type RecordOf<M extends Model> = (typeof modelSchemas)[M]["Type"]
 
 /** `ats.application.updated`, or a transition: `ats.application.hired`. */
 export type Trigger = { [M in Model]: `${M}.${Kind | TransitionName<M>}` }[Model]

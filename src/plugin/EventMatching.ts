@@ -12,7 +12,7 @@ import { isOwnChangeOnly } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
 import type { Transition } from "../domain/Transition.ts"
 import type { Envelope, Trigger } from "./Event.ts"
-import type { Handler } from "./Plugin.ts"
+import type { Handler } from "./Handler.ts"
 
 /** An event as stored in the log, with its contents parsed. */
 export interface PublishedEvent extends Envelope<Model> {

@@ -10,23 +10,24 @@
  *   stopped.
  */
 import type * as Config from "effect/Config"
-import * as Effect from "effect/Effect"
 import type { ReadName } from "../api/Reads.ts"
 import type { WriteName } from "../api/Writes.ts"
-import type { Origin } from "../domain/ChangeEvent.ts"
 import type { DurationInput } from "../domain/DurationText.ts"
-import { adaptAsync, type AsyncCapabilities, type AsyncHandler } from "./Async.ts"
+import type { AsyncCapabilities, AsyncHandler } from "./Async.ts"
 import type { HandlerEffect } from "./Capabilities.ts"
 import type { EventOf, OneOf, PropertyOf, Trigger } from "./Event.ts"
-import { Uncaught } from "./Failure.ts"
-import { endingRequests } from "./RequestScope.ts"
 import {
-  type HandlerDefinition,
-  type PluginIssue,
-  validateDefinition,
-  validateHandler,
-  validateSettings
-} from "./Validation.ts"
+  type Activation,
+  type BatchOptions,
+  type EventOptions,
+  type Handler,
+  type HandlerOptions,
+  runOf,
+  type Tick,
+  type UpdateOptions
+} from "./Handler.ts"
+import type { PluginIssue } from "./PropertyChecks.ts"
+import { type HandlerDefinition, validateDefinition, validateHandler, validateSettings } from "./Validation.ts"
 
 export type { Attachment } from "../api/Attachments.ts"
 export { checkForm, type FormViolation } from "../api/FormCheck.ts"
@@ -53,75 +54,9 @@ export {
 } from "./Capabilities.ts"
 export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
+export type { Activation, BatchOptions, EventOptions, Handler, HandlerOptions, Tick, UpdateOptions } from "./Handler.ts"
+export type { PluginIssue } from "./PropertyChecks.ts"
 export { send } from "./Send.ts"
-export type { PluginIssue } from "./Validation.ts"
-
-/** One run of an `.every` handler in one integration: when it was due, and the part of the log since the previous run. */
-export interface Tick {
-  readonly integration: string
-  readonly scheduledAt: Date
-  /** Positions in the event log, for `Events.between`. */
-  readonly from: string
-  readonly to: string
-}
-
-export interface HandlerOptions {
-  /** Name of the handler, unique in the plugin; by default its trigger. Deliveries and the journal are keyed by it: never change it. */
-  readonly as?: string
-  /** Time limit of one attempt; 30 seconds by default. */
-  readonly timeout?: DurationInput
-  /** Attempts that run at the same time, in all processes together; 4 by default. Attempts for one record run one after another. */
-  readonly concurrency?: number
-  /** Failed attempts after which the delivery becomes a dead letter; 8 by default. */
-  readonly attempts?: number
-  /** Wait after the first failure, doubled after each further one up to `longest`. Defaults: 1 second and 10 minutes. */
-  readonly retry?: { readonly first?: DurationInput; readonly longest?: DurationInput }
-  /** Later events of the record wait behind the dead letter (`park`, the default), or are delivered out of order (`skip`). */
-  readonly onDeadLetter?: "park" | "skip"
-}
-
-export interface EventOptions extends HandlerOptions {
-  /** Origins of the events to deliver; by default all except `backfill`. */
-  readonly origins?: ReadonlyArray<Origin>
-  /** Whether the plugin receives a change that was caused entirely by writes of this plugin; `ignore-own` by default. */
-  readonly echo?: "ignore-own" | "deliver"
-}
-
-export interface UpdateOptions<P> extends EventOptions {
-  /** Deliver only updates that changed at least one of these properties. */
-  readonly changed?: ReadonlyArray<P>
-}
-
-export interface BatchOptions extends EventOptions {
-  /** Maximum number of events in a batch. All events of a batch belong to one integration. */
-  readonly size: number
-  /** How long the first event of a batch waits for further events. */
-  readonly within: DurationInput
-}
-
-/** The events or the interval that make a handler run. */
-export type Activation =
-  | {
-    readonly _tag: "Event"
-    readonly triggers: ReadonlyArray<Trigger>
-    readonly changed: ReadonlyArray<string> | null
-  }
-  | {
-    readonly _tag: "Batch"
-    readonly triggers: ReadonlyArray<Trigger>
-    readonly size: number
-    readonly within: DurationInput
-  }
-  | { readonly _tag: "Tick"; readonly every: DurationInput }
-
-/** A handler as the engine sees it. */
-export interface Handler<C> {
-  readonly name: string
-  readonly activation: Activation
-  readonly options: EventOptions
-  /** `input`: an event, the events of a batch, or a tick, depending on `activation`. */
-  run(input: unknown, config: C): HandlerEffect
-}
 
 /** Configuration values by name, nested like the configuration. */
 export interface Values {
@@ -229,33 +164,6 @@ export const isPlugin = (value: unknown): value is Plugin<unknown> =>
   typeof value === "object" && value !== null && "handlers" in value && Array.isArray(value.handlers) &&
   "name" in value && typeof value.name === "string" && "settings" in value && "definition" in value &&
   "issues" in value && Array.isArray(value.issues)
-
-/** The message for a handler that is not declared `async` and whose return value is not an Effect. */
-const wrongReturnMessage = (returned: unknown): string =>
-  returned instanceof Promise
-    ? "the handler returned a promise but is not declared async: declare it `async`, or wrap it in Plugin.async"
-    : "the handler returned neither an Effect nor a promise: return an Effect, or write an async function"
-
-type HandlerFunction<C> = Handler<C>["run"]
-
-/** Functions that are declared `async` are recognized by their type, without running them. */
-const handlerFunctionOf = <C>(handle: unknown): HandlerFunction<C> => {
-  if (typeof handle !== "function") return () => Effect.die(new Uncaught("the handler is missing"))
-  if (Object.prototype.toString.call(handle) === "[object AsyncFunction]") {
-    return adaptAsync(handle as AsyncHandler<unknown, C>)
-  }
-  return (input, config) => {
-    const returned: unknown = handle(input, config)
-    if (Effect.isEffect(returned)) return returned as HandlerEffect
-    if (returned instanceof Promise) returned.catch(() => undefined)
-    return Effect.die(new Uncaught(wrongReturnMessage(returned)))
-  }
-}
-
-const runOf = <C>(handle: unknown): HandlerFunction<C> => {
-  const run = handlerFunctionOf<C>(handle)
-  return (input, config) => endingRequests(run(input, config))
-}
 
 const optionsOf = (options: unknown): EventOptions & Partial<BatchOptions> & Pick<UpdateOptions<string>, "changed"> =>
   typeof options === "object" && options !== null ? options : {}

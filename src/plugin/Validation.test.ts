@@ -104,6 +104,11 @@ const cases: ReadonlyArray<readonly [what: string, plugin: Plugin.Plugin<unknown
     /changed "outcom" is not known\. Did you mean "outcome"\?/
   ],
   [
+    "a property that assessment packages do not have",
+    make("p").on("assessment.package.updated", { changed: ["nmae"] }, nothing),
+    /changed "nmae" is not known\. Did you mean "name"\?/
+  ],
+  [
     "an unknown trigger among several",
     make("p").onAny(["ats.tag.created", "ats.tag.create"], { as: "x" }, nothing),
     /"ats\.tag\.create" is not a trigger/

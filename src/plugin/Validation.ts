@@ -1,143 +1,30 @@
 /**
  * Checks how a plugin is written: its definition, triggers, options, handlers and settings. Pure. In TypeScript the compiler
  * finds the same mistakes; for a plugin in plain JavaScript this is the only check.
- *
- * Invariants
- * 1. All mistakes are found, not only the first. Each issue names the mistake, its place and the fix
  */
 import * as Config from "effect/Config"
-import * as Option from "effect/Option"
+import { modelSchemas } from "../api/ModelSchemas.ts"
 import { readNames } from "../api/Reads.ts"
-import { Candidate, recordSchemas } from "../api/Records.ts"
 import { writeNames } from "../api/Writes.ts"
-import { closestName } from "../domain/ClosestName.ts"
-import { parsePositiveDuration } from "../domain/DurationText.ts"
-import { entryOf, type Model, modelNames } from "../domain/Model.ts"
-
-/** One mistake in a plugin. */
-export interface PluginIssue {
-  /** The mistake and its place: `plugin "x", handler "y": timeout …`. */
-  readonly message: string
-  /** How to fix it. */
-  readonly hint: string
-}
-
-/** Checks one value; null if it is valid. */
-type Check = (value: unknown) => { readonly message: string; readonly hint: string } | null
-/** The allowed properties, each with its check. */
-type Checks = Readonly<Record<string, Check>>
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-const describe = (value: unknown): string =>
-  typeof value === "string"
-    ? `"${value}"`
-    : typeof value === "number"
-    ? String(value)
-    : `a value of type ${typeof value}`
-
-const suggest = (value: unknown, known: ReadonlyArray<string>): string =>
-  typeof value === "string" ? `Did you mean "${closestName(value, known)}"? ` : ""
-
-// ---- values -------------------------------------------------------------------------------------------------------
-
-const oneOf = (known: ReadonlyArray<string>): Check => (value) =>
-  known.includes(value as string)
-    ? null
-    : { message: `${describe(value)} is not known`, hint: `${suggest(value, known)}Use one of ${known.join(", ")}` }
-
-const duration: Check = (value) =>
-  Option.isSome(parsePositiveDuration(value))
-    ? null
-    : {
-      message: `${describe(value)} is not a duration`,
-      hint: `Write a number and a unit, such as "30 seconds" or "5 minutes"`
-    }
-
-const count: Check = (value) =>
-  Number.isSafeInteger(value) && Number(value) >= 1
-    ? null
-    : { message: `${describe(value)} is not a whole number of 1 or more`, hint: "Write a number such as 1 or 10" }
-
-const flag: Check = (value) =>
-  typeof value === "boolean"
-    ? null
-    : { message: `${describe(value)} is neither true nor false`, hint: "Write true or false" }
-
-const object: Check = (value) =>
-  isObject(value) ? null : { message: "is not an object", hint: "Write an object, { … }" }
-
-const name: Check = (value) =>
-  typeof value === "string" && value !== ""
-    ? null
-    : { message: "is not a name", hint: "Write a string that is not empty" }
-
-const list = (of: Check): Check => (value) => {
-  if (!Array.isArray(value)) return { message: "is not a list", hint: "Write a list, [ … ]" }
-  for (const one of value) {
-    const fault = of(one)
-    if (fault !== null) return fault
-  }
-  return null
-}
-
-/** A list of what a handler receives: with an empty one it would receive nothing. */
-const selection = (of: Check): Check => (value) =>
-  Array.isArray(value) && value.length === 0
-    ? { message: "is empty, so the handler would never run", hint: "Leave it out, or list at least one value" }
-    : list(of)(value)
-
-const configuration: Check = (value) =>
-  Config.isConfig(value)
-    ? null
-    : {
-      message: "is not an Effect Config",
-      hint: `Write config: Config.all({ url: Config.String("URL") }), or leave it out`
-    }
-
-const integrations: Check = (value) => {
-  if (!isObject(value)) return object(value)
-  const wrong = Object.entries(value).find(([, use]) =>
-    typeof use !== "boolean" && !(isObject(use) && isObject(use["values"]))
-  )
-  return wrong === undefined
-    ? null
-    : { message: `has an invalid value for "${wrong[0]}"`, hint: "Write true, false or { values: { … } }" }
-}
-
-// ---- objects ------------------------------------------------------------------------------------------------------
-
-/** `whole`: name of the object in messages; `path`: prefix of its property names in messages, empty or ending with a dot. */
-const issuesIn = (
-  where: string,
-  whole: string,
-  value: unknown,
-  checks: Checks,
-  path = ""
-): ReadonlyArray<PluginIssue> => {
-  if (!isObject(value)) return [{ message: `${where}: ${whole} must be an object`, hint: "Write an object, { … }" }]
-  const known = Object.keys(checks)
-  return Object.entries(value).flatMap(([name, found]): ReadonlyArray<PluginIssue> => {
-    if (found === undefined) return []
-    const at = `${path}${name}`
-    const check = Object.hasOwn(checks, name) ? checks[name] : undefined
-    if (check === undefined) {
-      return [{
-        message: `${where}: ${at} is not known`,
-        hint: `${suggest(name, known)}Use one of ${known.join(", ")}`
-      }]
-    }
-    const fault = check(found)
-    return fault === null ? [] : [{ message: `${where}: ${at} ${fault.message}`, hint: fault.hint }]
-  })
-}
-
-/** The issues in an object that is the property `name` of `value`. */
-const nested = (where: string, value: unknown, name: string, checks: Checks): ReadonlyArray<PluginIssue> =>
-  isObject(value) && value[name] !== undefined ? issuesIn(where, name, value[name], checks, `${name}.`) : []
-
-const anything: Check = () => null
+import { entryOf, isModel, type Model, modelNames } from "../domain/Model.ts"
+import {
+  anything,
+  type Check,
+  type Checks,
+  count,
+  describe,
+  duration,
+  flag,
+  isObject,
+  issuesIn,
+  list,
+  name,
+  nested,
+  object,
+  oneOf,
+  type PluginIssue,
+  suggest
+} from "./PropertyChecks.ts"
 
 // ---- triggers -----------------------------------------------------------------------------------------------------
 
@@ -164,16 +51,12 @@ const triggerIssues = (where: string, trigger: unknown): ReadonlyArray<PluginIss
 /** See `Unchanging` in `Event.ts`. */
 const unchanging: ReadonlySet<string> = new Set(["id", "changed_at", "remote_updated_at"])
 
-/** The properties whose changes these triggers can be about; null (no check) if a trigger's model is unknown or has no record schema. */
+/** The properties whose changes these triggers can be about; null (no check) if the model of a trigger is unknown. */
 const propertiesOf = (some: ReadonlyArray<unknown>): ReadonlyArray<string> | null => {
-  const schemas: Readonly<Record<string, { readonly fields: object }>> = {
-    ...recordSchemas,
-    "ats.candidate": Candidate
-  }
-  const found = some.map((trigger) => schemas[String(trigger).slice(0, String(trigger).lastIndexOf("."))])
-  return found.some((schema) => schema === undefined)
-    ? null
-    : [...new Set(found.flatMap((schema) => Object.keys(schema?.fields ?? {})))].filter((name) => !unchanging.has(name))
+  const models = some.map((trigger) => String(trigger).slice(0, String(trigger).lastIndexOf(".")))
+  if (!models.every(isModel)) return null
+  const names = new Set(models.flatMap((model) => Object.keys(modelSchemas[model].fields)))
+  return [...names].filter((name) => !unchanging.has(name))
 }
 
 const changeable = (known: ReadonlyArray<string> | null): Check => (value) =>
@@ -182,6 +65,12 @@ const changeable = (known: ReadonlyArray<string> | null): Check => (value) =>
     : (known === null ? name : oneOf(known))(value)
 
 // ---- handlers -----------------------------------------------------------------------------------------------------
+
+/** A list of what a handler receives: with an empty one it would receive nothing. */
+const selection = (of: Check): Check => (value) =>
+  Array.isArray(value) && value.length === 0
+    ? { message: "is empty, so the handler would never run", hint: "Leave it out, or list at least one value" }
+    : list(of)(value)
 
 const retry: Checks = { first: duration, longest: duration }
 const commonChecks: Checks = {
@@ -292,6 +181,24 @@ export const validateHandler = (plugin: string, added: HandlerDefinition): Reado
 }
 
 // ---- plugins ------------------------------------------------------------------------------------------------------
+
+const configuration: Check = (value) =>
+  Config.isConfig(value)
+    ? null
+    : {
+      message: "is not an Effect Config",
+      hint: `Write config: Config.all({ url: Config.String("URL") }), or leave it out`
+    }
+
+const integrations: Check = (value) => {
+  if (!isObject(value)) return object(value)
+  const wrong = Object.entries(value).find(([, use]) =>
+    typeof use !== "boolean" && !(isObject(use) && isObject(use["values"]))
+  )
+  return wrong === undefined
+    ? null
+    : { message: `has an invalid value for "${wrong[0]}"`, hint: "Write true, false or { values: { … } }" }
+}
 
 const pluginName = /^[a-z][a-z0-9-]{0,62}$/
 

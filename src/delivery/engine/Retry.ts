@@ -11,7 +11,7 @@
  */
 import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"
-import type { HandlerOptions } from "../../plugin/Plugin.ts"
+import type { HandlerOptions } from "../../plugin/Handler.ts"
 import type { FailedAttempt, Failure } from "../../store/Delivery.ts"
 import type { AttemptOutcome } from "../../store/DeliveryClaims.ts"
 

@@ -14,18 +14,17 @@
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import * as Semaphore from "effect/Semaphore"
-import { hash } from "node:crypto"
-import { type WriteBody, type WriteData, type WriteName, writes, writeSchemas } from "../../api/Writes.ts"
-import { createdIds, expectationsOf } from "../../domain/Expectation.ts"
-import type { OnUnknown } from "../../plugin/Capabilities.ts"
+import type { WriteData, WriteName } from "../../api/Writes.ts"
+import { createdIds } from "../../domain/Expectation.ts"
 import { type HandlerError, RateLimited } from "../../plugin/Failure.ts"
 import type { Invalid, WriteError, WriteRequest } from "../../source/Source.ts"
 import type { BeginResult, Intent, StepKey } from "../../store/AttemptJournal.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import type { Attempt } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
+import { intentOf, isForOneRecord, onUnknownOf, scopedIdentityOf, stepNameOf } from "./WriteIntent.ts"
+import type { RequestedWrite } from "./WriteVerification.ts"
 import * as WriteVerification from "./WriteVerification.ts"
 
 /** The services that a write needs. */
@@ -34,18 +33,8 @@ export interface Services extends WriteVerification.Services {
   readonly packageLocks: Map<string, Semaphore.Semaphore>
 }
 
-/** How a write of unknown outcome is resolved if the handler does not specify it. `ResendPolicy` explains the four policies. */
-const defaultOnUnknown: Readonly<Record<(typeof writes)[WriteName]["resendPolicy"], OnUnknown>> = {
-  safe: "repeat",
-  look: "verify",
-  find: "verify",
-  never: "deadLetter"
-}
-
-const defaultBudget = 1_000
 /** How long a delivery waits while all writes are stopped, unless they are resumed earlier. */
 const writesStoppedDelay = Duration.minutes(1)
-
 /** How long a delivery waits while an attempt in another process replaces the same packages. */
 const packagesDelay = Duration.seconds(1)
 
@@ -58,30 +47,10 @@ class NotBegun {
   }
 }
 
-/** An invalid body is refused before it is sent, so it gets no expectations. */
-const isValidBody = <W extends WriteName>(write: W, body: unknown): body is WriteBody<W> =>
-  Schema.is(writeSchemas[write].body)(body)
-
-const digest = (content: unknown): string => hash("sha256", JSON.stringify(content), "base64url").slice(0, 22)
-
-const onUnknownOf = <W extends WriteName>({ options, write }: WriteVerification.RequestedWrite<W>): OnUnknown =>
-  options.onUnknown ?? defaultOnUnknown[writes[write].resendPolicy]
-
-/** Request identity: write, target and parameters, without the body. */
-const requestIdentityOf = <W extends WriteName>(
-  { integration, params, write }: WriteVerification.RequestedWrite<W>
-): string => `${write}:${digest([integration, params])}:`
-
 export const make = (services: Services, attempt: Attempt) => {
   const { accounts, journal, packageLocks, source } = services
-  const { plugin } = attempt.subscription
-  const isForOneRecord = attempt.record !== null && attempt.record !== "tick"
   /** Identities of writes of this attempt that must not be repeated and whose outcome is unknown. */
   const unknownWrites = new Set<string>()
-  const unknownKeyOf = <W extends WriteName>(
-    { dedupKeys: [dedupKey] }: StepKey,
-    wanted: WriteVerification.RequestedWrite<W>
-  ) => `${dedupKey} ${requestIdentityOf(wanted)}`
 
   const stored = <A>(effect: Effect.Effect<A, Parameters<typeof ErrorMapping.fromStore>[0]>) =>
     Effect.mapError(effect, ErrorMapping.fromStore)
@@ -95,45 +64,6 @@ export const make = (services: Services, attempt: Attempt) => {
     return attempt.timer.whilePaused((resume) => lock.withPermits(1)(Effect.andThen(resume, effect)))
   }
 
-  /** In a named step for one record, two writes of the same kind to the same target are the same write, even if their content differs. */
-  const isSameRequest = ({ keepForever, dedupKeys: [dedupKey], step }: StepKey, requestIdentity: string): boolean => {
-    const isInNamedStep = !step.startsWith(requestIdentity)
-    const isOncePerRecord = keepForever
-    // see `dedupKeysOf`
-    const isOncePerEvent = dedupKey.startsWith("e")
-    return isInNamedStep && isForOneRecord && (isOncePerRecord || isOncePerEvent)
-  }
-
-  const intentOf = <W extends WriteName>(
-    key: StepKey,
-    wanted: WriteVerification.RequestedWrite<W>,
-    { allowRepeat, counted }: { readonly allowRepeat: boolean; readonly counted: boolean }
-  ): Intent => {
-    const { body, integration, params, write } = wanted
-    const onUnknown = onUnknownOf(wanted)
-    return {
-      ...key,
-      ...(onUnknown === "deadLetter" && {
-        sameRequestPrefix: key.step.slice(0, key.step.lastIndexOf(":") + 1),
-        isSameRequest: isSameRequest(key, requestIdentityOf(wanted))
-      }),
-      onUnknown,
-      integration,
-      write: {
-        name: write,
-        // the call is typed, but the values are checked only when the write is sent
-        params: Object.fromEntries(
-          Object.entries<unknown>(params).flatMap(([name, id]) => typeof id === "string" ? [[name, id]] : [])
-        ),
-        plugin: plugin.name,
-        perHour: counted ? null : plugin.definition.writesPerHour ?? defaultBudget,
-        depth: attempt.depth,
-        expected: isValidBody(write, body) ? expectationsOf(write, params, body) : []
-      },
-      allowRepeat
-    }
-  }
-
   /**
    * Runs the transaction that must be committed before a write is sent. It checks the claim, the write switch and the budget, and saves
    * the intent and the expected changes.
@@ -141,11 +71,12 @@ export const make = (services: Services, attempt: Attempt) => {
   const begin = (intent: Intent): Effect.Effect<BeginResult, HandlerError> =>
     Effect.andThen(attempt.ensureRunning, stored(journal.begin(attempt.fence, intent)))
 
+  const finish = <W extends WriteName>(key: StepKey, write: W, data: WriteData<W>) =>
+    stored(journal.finish(attempt.fence, key, JSON.stringify(data), createdIds(write, data)))
+
   /** Reads the form that `createEmployee` is checked against, unless the handler has passed it. */
-  const withForm = <W extends WriteName>(
-    account: string,
-    { body, integration, options, write }: WriteVerification.RequestedWrite<W>
-  ) => {
+  const withForm = <W extends WriteName>(account: string, wanted: RequestedWrite<W>) => {
+    const { body, integration, options, write } = wanted
     if (write !== "createEmployee" || "form" in options) return Effect.succeed(options)
     const entity = "staffing_entity_id" in body && typeof body.staffing_entity_id === "string"
       ? { staffing_entity_id: body.staffing_entity_id }
@@ -156,7 +87,7 @@ export const make = (services: Services, attempt: Attempt) => {
     )
   }
 
-  const request = <W extends WriteName>(wanted: WriteVerification.RequestedWrite<W>) => {
+  const request = <W extends WriteName>(wanted: RequestedWrite<W>) => {
     const { body, integration, params, write } = wanted
     return Effect.flatMap(accounts.of(integration), (account) =>
       Effect.map(
@@ -167,11 +98,7 @@ export const make = (services: Services, attempt: Attempt) => {
   }
 
   /** Commits the intent each time the write is about to be sent, and withdraws it if the request had no effect. */
-  const hooksOf = <W extends WriteName>(
-    key: StepKey,
-    wanted: WriteVerification.RequestedWrite<W>,
-    allowRepeat: boolean
-  ) => {
+  const hooksOf = <W extends WriteName>(key: StepKey, wanted: RequestedWrite<W>, allowRepeat: boolean) => {
     const withdraw = stored(journal.withdraw(attempt.fence, key))
     let hasIntent = false
     let counted = false
@@ -184,9 +111,8 @@ export const make = (services: Services, attempt: Attempt) => {
       onEnd: Effect.sync(() => setSending(false)),
       before: Effect.gen(function*() {
         // the store may have committed the intent before it failed; the write was not sent, so the intent is withdrawn
-        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: allowRepeat || hasIntent, counted })).pipe(
-          Effect.tapError(() => Effect.ignore(withdraw))
-        )
+        const intent = intentOf(attempt, key, wanted, { allowRepeat: allowRepeat || hasIntent, counted })
+        const outcome = yield* Effect.tapError(begin(intent), () => Effect.ignore(withdraw))
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
         hasIntent = counted = true
         setSending(true)
@@ -202,7 +128,7 @@ export const make = (services: Services, attempt: Attempt) => {
   /** Waits for a request slot, commits the intent and sends the write. The result is stored before the handler continues. */
   const send = <W extends WriteName>(
     key: StepKey,
-    wanted: WriteVerification.RequestedWrite<W>,
+    wanted: RequestedWrite<W>,
     allowRepeat: boolean
   ): Effect.Effect<WriteData<W>, HandlerError | NotBegun> => {
     const { integration, write } = wanted
@@ -215,8 +141,8 @@ export const make = (services: Services, attempt: Attempt) => {
       if (error._tag === "NotBegun") return Effect.fail(error)
       if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
       const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
-      if (isUnknown && isForOneRecord && onUnknownOf(wanted) === "deadLetter") {
-        unknownWrites.add(unknownKeyOf(key, wanted))
+      if (isUnknown && isForOneRecord(attempt) && onUnknownOf(wanted) === "deadLetter") {
+        unknownWrites.add(scopedIdentityOf(key, wanted))
       }
       return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
     }
@@ -225,7 +151,7 @@ export const make = (services: Services, attempt: Attempt) => {
         const prepared = yield* Effect.catch(restore(request(wanted)), (error) => failed("refused", error))
         const sent = Effect.ensuring(restore(source.write(prepared, hooks)), hooks.onEnd)
         const data = yield* Effect.catch(sent, sendFailed)
-        yield* stored(journal.finish(attempt.fence, key, JSON.stringify(data), createdIds(write, data)))
+        yield* finish(key, write, data)
         yield* attempt.recordRequest(write, integration, "done")
         return data
       })
@@ -234,14 +160,14 @@ export const make = (services: Services, attempt: Attempt) => {
 
   const perform = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
-    wanted: WriteVerification.RequestedWrite<W>,
+    wanted: RequestedWrite<W>,
     allowRepeat: boolean
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
-    if (onUnknownOf(wanted) === "deadLetter" && unknownWrites.has(unknownKeyOf(key, wanted))) {
+    if (onUnknownOf(wanted) === "deadLetter" && unknownWrites.has(scopedIdentityOf(key, wanted))) {
       return yield* ErrorMapping.unresolved(wanted.write)
     }
     // if the result or the refusal is already known, do not wait for a request slot
-    const intent = intentOf(key, wanted, { allowRepeat, counted: false })
+    const intent = intentOf(attempt, key, wanted, { allowRepeat, counted: false })
     const refusal = yield* Effect.andThen(attempt.ensureRunning, stored(journal.checkBegin(attempt.fence, intent)))
     return refusal === null
       ? yield* Effect.catch(
@@ -254,7 +180,7 @@ export const make = (services: Services, attempt: Attempt) => {
   /** The result of a write that the store refused to start. */
   const resolveNotBegun = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
-    wanted: WriteVerification.RequestedWrite<W>,
+    wanted: RequestedWrite<W>,
     refusal: NotBegun["refusal"]
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
     switch (refusal._tag) {
@@ -283,7 +209,7 @@ export const make = (services: Services, attempt: Attempt) => {
   /** Resolves a write that an earlier attempt may have sent: repeats it, reads whether it took effect, or leaves it to an operator. */
   const resolveUnknown = Effect.fnUntraced(function*<W extends WriteName>(
     key: StepKey,
-    wanted: WriteVerification.RequestedWrite<W>,
+    wanted: RequestedWrite<W>,
     begunAt: number
   ): Effect.fn.Return<WriteData<W>, HandlerError> {
     const { integration, write } = wanted
@@ -302,29 +228,18 @@ export const make = (services: Services, attempt: Attempt) => {
         return yield* perform(key, wanted, true)
       case "Done": {
         // only the attempt that started a write last can store its result, so this attempt starts the write without sending it
-        const outcome = yield* begin(intentOf(key, wanted, { allowRepeat: true, counted: false }))
-        if (outcome._tag === "Begun") {
-          yield* stored(
-            journal.finish(
-              attempt.fence,
-              key,
-              JSON.stringify(verification.data),
-              createdIds(write, verification.data)
-            )
-          )
-        }
+        const outcome = yield* begin(intentOf(attempt, key, wanted, { allowRepeat: true, counted: false }))
+        if (outcome._tag === "Begun") yield* finish(key, write, verification.data)
         return verification.data
       }
     }
   })
 
   return Effect.fn("Plugin.write")(
-    function*<W extends WriteName>(
-      wanted: WriteVerification.RequestedWrite<W>
-    ): Effect.fn.Return<WriteData<W>, HandlerError> {
-      const { body, integration, write } = wanted
+    function*<W extends WriteName>(wanted: RequestedWrite<W>): Effect.fn.Return<WriteData<W>, HandlerError> {
+      const { integration, write } = wanted
       const { keepForever, dedupKeys, path } = yield* attempt.stepContext
-      const name = path + requestIdentityOf(wanted) + digest(body)
+      const name = stepNameOf(path, wanted)
       const key = (number: number): StepKey => ({
         handler: attempt.subscription.key,
         dedupKeys,

@@ -7,7 +7,7 @@ import type { IdRange } from "../../domain/DeliveryProgress.ts"
 import type { Switch } from "../../store/Deliveries.ts"
 import { failureReasons, type HandlerName } from "../../store/Delivery.ts"
 import type { StoreError } from "../../store/Store.ts"
-import type { DeliveryStatus } from "../engine/DeliveryEngine.ts"
+import type { DeliveryStatus } from "../engine/EngineStatus.ts"
 
 export const HandlerView = Schema.Struct({
   handler: Schema.String,

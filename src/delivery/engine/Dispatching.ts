@@ -47,12 +47,18 @@ export const subscriptionsOf = (
 export const ofEvents = <S extends Subscription>(subscriptions: ReadonlyArray<S>): ReadonlyArray<S> =>
   subscriptions.filter(({ handler }) => handler.activation._tag !== "Tick")
 
-/** `background`: for deleting old journals. `retention`: how long the journal of a settled delivery is kept. */
+export interface Options {
+  readonly plugins: Plugins
+  /** How long the journal of a settled delivery is kept. */
+  readonly retention: Duration.Duration
+}
+
+/** `background`: for deleting old journals. */
 export const begin = Effect.fnUntraced(function*(
   services: { readonly store: Store["Service"]; readonly deliveries: Deliveries["Service"] },
   eventCache: EventCache,
   owner: Owner,
-  { plugins, retention }: { readonly plugins: Plugins; readonly retention: Duration.Duration },
+  { plugins, retention }: Options,
   background: Scope.Scope
 ) {
   const { deliveries, store } = services

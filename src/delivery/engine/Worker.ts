@@ -9,30 +9,19 @@
  * Gotchas
  * - The worker claims more deliveries than it runs at once, so that each store transaction settles and claims many.
  */
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import { identity } from "effect/Function"
 import type * as Scope from "effect/Scope"
 import { deliveryScopes } from "../../domain/Shard.ts"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
-import { type Deliveries, isSwitchedOff, type Switch } from "../../store/Deliveries.ts"
-import { isolateAfterCrashes } from "../../store/Delivery.ts"
+import { isSwitchedOff, type Switch } from "../../store/Deliveries.ts"
 import type { Claimed, ClaimRequest, RunningDelivery } from "../../store/DeliveryClaims.ts"
 import type { Owner } from "../../store/Ownership.ts"
 import type { StoreError } from "../../store/Store.ts"
-import type * as Attempt from "../handler/Attempt.ts"
-import { failureOf, isolatedWaitFailure, processEndedFailure, retryAfterOf } from "../handler/AttemptFailure.ts"
-import type * as HandlerContext from "../handler/HandlerContext.ts"
 import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
-import * as Job from "../handler/Job.ts"
-import * as AttemptResults from "./AttemptResults.ts"
-import * as BlockingDeliveries from "./BlockingDeliveries.ts"
+import * as AttemptRunner from "./AttemptRunner.ts"
 import * as Circuits from "./Circuits.ts"
 import { claimRequestsOf, excludedIntegrations, maxClaimedPerHandler } from "./ClaimRequests.ts"
-import * as Configurations from "./Configurations.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
 import * as EndedJobs from "./EndedJobs.ts"
 import type { OwnedOutcome } from "./EndedJobs.ts"
@@ -42,7 +31,6 @@ import type { OwnedJob } from "./HandlerQueue.ts"
 import type { OwnedShard } from "./OwnedShards.ts"
 import * as OwnedShards from "./OwnedShards.ts"
 import type { Subscription } from "./Subscription.ts"
-import { containUncaught } from "./UncaughtErrors.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
 /** The next claim: a request for each handler that can take more deliveries. */
@@ -56,8 +44,25 @@ interface OwnedClaim {
   readonly claim: Claimed
 }
 
+/** A job for each delivery, or for each batch of deliveries that were claimed together. */
+const jobsOf = (claimed: ReadonlyArray<OwnedClaim>, events: ReadonlyMap<number, PublishedEvent>) => {
+  const jobs: Array<OwnedJob> = []
+  for (const own of Map.groupBy(claimed, ({ claim: { batch, id } }) => batch ?? id).values()) {
+    const [first, ...others] = own.map(({ claim }) => claim)
+    const owned = own[0]?.owned
+    if (first === undefined || owned === undefined) continue
+    const members = [first, ...others] as const
+    const found = members.flatMap(({ subject }) => {
+      const event = subject._tag === "Event" ? events.get(subject.position) : undefined
+      return event === undefined ? [] : [event]
+    })
+    jobs.push({ members, events: found, owned })
+  }
+  return jobs
+}
+
 export const make = (
-  services: HandlerContext.Services & { readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch"> },
+  services: AttemptRunner.Services,
   eventCache: EventCache,
   watchdog: Watchdog,
   scope: Scope.Scope
@@ -68,106 +73,30 @@ export const make = (
   }
   const shards = OwnedShards.make()
   const ended = EndedJobs.make()
-  const { push, release, releaseQueue, releaseQueued } = ended
-  const { configurationFor, unconfigured } = Configurations.make()
-  let stopping = false
+  const { push, releaseQueue, releaseQueued } = ended
+  const attempts = AttemptRunner.make(services, watchdog, ended)
+  const { unconfigured } = attempts
   const isolation = CrashIsolation.make()
-  let draining = false
   let ownsAll = false
-  const runningAttempts = new Map<Attempt.Attempt, OwnedShard>()
   /** The claimed deliveries that the store has not settled yet, each with the shard for which it was claimed. */
   const known = new Map<number, OwnedShard>()
-  const blocking = BlockingDeliveries.make()
 
   const isFree = () => [...queues.values()].every(({ inFlight }) => inFlight === 0)
-
-  // ---- one attempt
-
-  const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
-
-  const runJob = Effect.fnUntraced(function*(handlerQueue: HandlerQueue.HandlerQueue, job: OwnedJob) {
-    const { owned } = job
-    const { crashes, id, integration } = job.members[0]
-    const startedAt = yield* Clock.currentTimeMillis
-    const attempt = Job.attemptOf(handlerQueue, job, owned.owner, services.journal)
-    if (crashes > isolateAfterCrashes) {
-      return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
-    }
-    const configuration = yield* configurationFor(handlerQueue, integration)
-    if (configuration._tag === "Failure" || owned.state !== "owned") return release(handlerQueue, job)
-    const { handler, plugin } = handlerQueue
-    runningAttempts.set(attempt, owned)
-    if (draining) attempt.timer.abandonWaits()
-    const timeout = Job.timeoutOf(handler)
-    const members = job.members.map(({ id }) => id)
-    const noteBlocking = () => {
-      if (runningAttempts.has(attempt)) blocking.add(members, owned)
-    }
-    const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
-      Job.inDeliverySpan(handlerQueue, job),
-      containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.writesDone),
-      watchdog.watched({ plugin: plugin.name, handler: handler.name }, noteBlocking),
-      // all other deliveries wait for an isolated one, so its waits end at its time-out
-      crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
-        Effect.andThen(Effect.delay(Effect.sync(attempt.timer.abandonWaits), timeout), Effect.never)
-      ),
-      Effect.raceFirst(Effect.andThen(Deferred.await(owned.evicted), Effect.interrupt)),
-      Effect.interruptible,
-      Effect.exit
-    )
-    attempt.end()
-    runningAttempts.delete(attempt)
-    blocking.ended(members, owned)
-    const now = yield* Clock.currentTimeMillis
-    if (Exit.isSuccess(exit)) return yield* succeed(handlerQueue, job, now)
-    if (attempt.timer.hasAbandoned()) {
-      if (draining || owned.state !== "owned") return release(handlerQueue, job)
-      return yield* fail(
-        handlerQueue,
-        job,
-        attempt,
-        startedAt,
-        isolatedWaitFailure(now),
-        CrashIsolation.limits.cooldown
-      )
-    }
-    if ((stopping || owned.isEvicted) && Cause.hasInterruptsOnly(exit.cause)) return release(handlerQueue, job)
-    yield* fail(
-      handlerQueue,
-      job,
-      attempt,
-      startedAt,
-      failureOf(exit.cause, timeout, now),
-      retryAfterOf(exit.cause)
-    )
-  })
+  const releaseQueues = () => {
+    for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
+  }
+  const releaseJobsOf = (owned: OwnedShard) => {
+    for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.owned === owned)
+  }
 
   /** Runs the queued jobs of a handler one after another. */
   const runner = (handlerQueue: HandlerQueue.HandlerQueue) =>
     Effect.uninterruptible(Effect.gen(function*() {
       for (let job = handlerQueue.queued.shift(); job !== undefined; job = handlerQueue.queued.shift()) {
-        yield* runJob(handlerQueue, job)
+        yield* attempts.run(handlerQueue, job)
       }
       handlerQueue.runners--
     }))
-
-  // ---- claims
-
-  const jobsOf = (claimed: ReadonlyArray<OwnedClaim>, events: ReadonlyMap<number, PublishedEvent>) => {
-    const jobs: Array<OwnedJob> = []
-    for (const own of Map.groupBy(claimed, ({ claim: { batch, id } }) => batch ?? id).values()) {
-      const [first, ...others] = own.map(({ claim }) => claim)
-      const owned = own[0]?.owned
-      if (first === undefined || owned === undefined) continue
-      const members = [first, ...others] as const
-      const found = members.flatMap(({ subject }) => {
-        const event = subject._tag === "Event" ? events.get(subject.position) : undefined
-        return event === undefined ? [] : [event]
-      })
-      jobs.push({ members, events: found, owned })
-    }
-    return jobs
-  }
 
   /** Settles deliveries whose record or integration has been erased: there is no event to deliver. */
   const dropErased = (
@@ -235,16 +164,14 @@ export const make = (
     const ownedAll = ownsAll
     ownsAll = shards.all("owned").length === deliveryScopes.length
     // other processes count queued deliveries as running
-    if (ownedAll && !ownsAll) { for (const handlerQueue of queues.values()) releaseQueue(handlerQueue) }
+    if (ownedAll && !ownsAll) releaseQueues()
     const mode = isolation.nextMode(now, isFree())
-    if (mode !== "nothing") {
-      return {
-        mode,
-        requests: claimRequestsOf(queues.values(), { off, unavailable, unconfigured: unconfigured() }, mode)
-      }
+    if (mode === "nothing") {
+      releaseQueues()
+      return { mode, requests: [] }
     }
-    for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
-    return { mode, requests: [] }
+    const disabled = { off, unavailable, unconfigured: unconfigured() }
+    return { mode, requests: claimRequestsOf(queues.values(), disabled, mode) }
   }
 
   /** Takes the claimed deliveries. Returns whether to claim again at once. */
@@ -258,8 +185,7 @@ export const make = (
   /** Gives up a shard that another process has taken over: its attempts end, and nothing is settled. */
   const drop = (shard: number) => {
     const owned = shards.drop(shard)
-    if (owned === undefined) return
-    for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.owned === owned)
+    if (owned !== undefined) releaseJobsOf(owned)
   }
 
   return {
@@ -269,19 +195,19 @@ export const make = (
     releaseDisabled,
     start,
     addShard: (owner: Owner) => {
-      blocking.retaken(owner)
+      attempts.retaken(owner)
       shards.add(owner)
     },
     /** The deliveries whose attempts blocked the process until it lost the shards that these owners have taken again. */
-    blockedBefore: blocking.before,
+    blockedBefore: attempts.blockedBefore,
     shards: (state: OwnedShard["state"]) => shards.all(state),
     drop,
     /** Starts nothing more of the shard, so that it can move. Its running attempts continue, unless they wait for a request slot. */
     leave: (shard: number) => {
       const owned = shards.leave(shard)
       if (owned === undefined) return
-      for (const handlerQueue of queues.values()) releaseQueued(handlerQueue, (job) => job.owned === owned)
-      for (const [{ timer }, of] of runningAttempts) if (of === owned) timer.abandonWaits()
+      releaseJobsOf(owned)
+      attempts.abandonWaits(owned)
     },
     /** Interrupts the running attempts of the shard; they are released. */
     evict: shards.evict,
@@ -318,14 +244,11 @@ export const make = (
     wakeAt: isolation.wakeAt,
     /** Starts nothing more. Running attempts continue, unless they wait for a request slot. */
     drain: () => {
-      draining = true
-      for (const handlerQueue of queues.values()) releaseQueue(handlerQueue)
-      for (const { timer } of runningAttempts.keys()) timer.abandonWaits()
+      attempts.drain()
+      releaseQueues()
     },
     /** From now on, attempts that are interrupted are released, so that the next process delivers them. */
-    stop: () => {
-      stopping = true
-    },
+    stop: attempts.stop,
     status: () =>
       [...queues.values()].map(({ handler, inFlight, key, plugin, queued }) => ({
         key,

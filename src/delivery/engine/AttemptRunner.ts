@@ -1,0 +1,112 @@
+/**
+ * Runs the handlers of claimed deliveries, one attempt at a time for each job, and records how each attempt ended.
+ *
+ * Invariants
+ * 1. Every job that runs gets exactly one outcome, even if its attempt is interrupted
+ *
+ * Gotchas
+ * - A job is released, and not failed, if it could not run to its end for a reason that is not its own: its shard moves, the process
+ *   stops, or its plugin is not configured.
+ */
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { identity } from "effect/Function"
+import type { Deliveries } from "../../store/Deliveries.ts"
+import { isolateAfterCrashes } from "../../store/Delivery.ts"
+import type * as Attempt from "../handler/Attempt.ts"
+import { failureOf, isolatedWaitFailure, processEndedFailure, retryAfterOf } from "../handler/AttemptFailure.ts"
+import type * as HandlerContext from "../handler/HandlerContext.ts"
+import * as Job from "../handler/Job.ts"
+import * as AttemptResults from "./AttemptResults.ts"
+import * as BlockingDeliveries from "./BlockingDeliveries.ts"
+import * as Configurations from "./Configurations.ts"
+import * as CrashIsolation from "./CrashIsolation.ts"
+import type { EndedJobs } from "./EndedJobs.ts"
+import type { HandlerQueue, OwnedJob } from "./HandlerQueue.ts"
+import type { OwnedShard } from "./OwnedShards.ts"
+import { containUncaught } from "./UncaughtErrors.ts"
+import type { Watchdog } from "./Watchdog.ts"
+
+export type Services = HandlerContext.Services & {
+  readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch">
+}
+
+export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs) => {
+  const { configurationFor, unconfigured } = Configurations.make()
+  const blocking = BlockingDeliveries.make()
+  const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
+  const running = new Map<Attempt.Attempt, OwnedShard>()
+  let draining = false
+  let stopping = false
+
+  const run = Effect.fnUntraced(function*(handlerQueue: HandlerQueue, job: OwnedJob) {
+    const { owned } = job
+    const { crashes, id, integration } = job.members[0]
+    const startedAt = yield* Clock.currentTimeMillis
+    const attempt = Job.attemptOf(handlerQueue, job, owned.owner, services.journal)
+    if (crashes > isolateAfterCrashes) {
+      return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
+    }
+    const configuration = yield* configurationFor(handlerQueue, integration)
+    if (configuration._tag === "Failure" || owned.state !== "owned") return ended.release(handlerQueue, job)
+    const { handler, plugin } = handlerQueue
+    running.set(attempt, owned)
+    if (draining) attempt.timer.abandonWaits()
+    const timeout = Job.timeoutOf(handler)
+    const members = job.members.map(({ id }) => id)
+    const noteBlocking = () => {
+      if (running.has(attempt)) blocking.add(members, owned)
+    }
+    const exit = yield* Job.runHandler(services, attempt, job, configuration.success).pipe(
+      Job.inDeliverySpan(handlerQueue, job),
+      containUncaught({ plugin: plugin.name, handler: handler.name, delivery: id }, attempt.timer.writesDone),
+      watchdog.watched({ plugin: plugin.name, handler: handler.name }, noteBlocking),
+      // all other deliveries wait for an isolated one, so its waits end at its time-out
+      crashes < isolateAfterCrashes ? identity : Effect.raceFirst(
+        Effect.andThen(Effect.delay(Effect.sync(attempt.timer.abandonWaits), timeout), Effect.never)
+      ),
+      Effect.raceFirst(Effect.andThen(Deferred.await(owned.evicted), Effect.interrupt)),
+      Effect.interruptible,
+      Effect.exit
+    )
+    attempt.end()
+    running.delete(attempt)
+    blocking.ended(members, owned)
+    const now = yield* Clock.currentTimeMillis
+    if (Exit.isSuccess(exit)) return yield* succeed(handlerQueue, job, now)
+    if (attempt.timer.hasAbandoned()) {
+      if (draining || owned.state !== "owned") return ended.release(handlerQueue, job)
+      const { cooldown } = CrashIsolation.limits
+      return yield* fail(handlerQueue, job, attempt, startedAt, isolatedWaitFailure(now), cooldown)
+    }
+    if ((stopping || owned.isEvicted) && Cause.hasInterruptsOnly(exit.cause)) return ended.release(handlerQueue, job)
+    const failure = failureOf(exit.cause, timeout, now)
+    yield* fail(handlerQueue, job, attempt, startedAt, failure, retryAfterOf(exit.cause))
+  })
+
+  return {
+    run,
+    /** The plugins and integrations whose configuration is incomplete. */
+    unconfigured,
+    /** The running attempts of the shard no longer wait for request slots. */
+    abandonWaits: (owned: OwnedShard) => {
+      for (const [{ timer }, of] of running) if (of === owned) timer.abandonWaits()
+    },
+    /** The attempts that run, and those that start from now on, do not wait for request slots. */
+    drain: () => {
+      draining = true
+      for (const { timer } of running.keys()) timer.abandonWaits()
+    },
+    /** From now on, attempts that are interrupted are released, so that the next process delivers them. */
+    stop: () => {
+      stopping = true
+    },
+    /** The deliveries whose attempts blocked the process until it lost the shards that these owners have taken again. */
+    blockedBefore: blocking.before,
+    /** Call when the shard has been taken again. */
+    retaken: blocking.retaken
+  }
+}

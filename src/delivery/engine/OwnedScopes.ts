@@ -1,0 +1,140 @@
+/**
+ * The ownership scopes that this process owns: it takes those that are placed here, and lets them go when they move away. The owner of
+ * `dispatchScope` creates the deliveries of all shards; the owner of a shard runs its deliveries.
+ *
+ * Invariants
+ * 1. If two processes deliver the same shard, only the one that took it later has any effect   (I10, X16)
+ *
+ * Gotchas
+ * - A scope is taken when it is placed here. An engine that was replaced must not take the scope again when it retries. In a fleet it
+ *   takes the scope again after a while: see `PlacedScopes`.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { deliveryScopes, dispatchScope, shardOfScope } from "../../domain/Shard.ts"
+import type { Deliveries } from "../../store/Deliveries.ts"
+import type { Owner } from "../../store/Ownership.ts"
+import type { Store, StoreError } from "../../store/Store.ts"
+import * as Dispatching from "./Dispatching.ts"
+import type { EventCache } from "./EventCache.ts"
+import * as PlacedScopes from "./PlacedScopes.ts"
+import type { Worker } from "./Worker.ts"
+
+/** `retakes`: whether scopes that were lost are taken again. `background`: for deleting old journals. */
+export const make = (
+  { deliveries, store }: { readonly store: Store["Service"]; readonly deliveries: Deliveries["Service"] },
+  eventCache: EventCache,
+  worker: Worker,
+  options: Dispatching.Options & { readonly retakes: boolean },
+  background: Scope.Scope
+) => {
+  let dispatching: Dispatching.Dispatching | null = null
+  /** The last epoch of each shard that this process has owned. */
+  const lastEpochs = new Map<string, number>()
+
+  const ifShard = (act: (shard: number) => void) => (scope: string) => {
+    if (scope !== dispatchScope) act(shardOfScope(scope))
+  }
+  const places = PlacedScopes.make(
+    { begin: ifShard(worker.leave), interrupt: ifShard(worker.evict), drop: ifShard(worker.drop) },
+    options.retakes
+  )
+
+  /** Another process has taken these scopes over, although they are still placed here: this process was frozen. */
+  const lose = Effect.fnUntraced(function*(owners: ReadonlyArray<Owner>) {
+    for (const owner of owners) {
+      const { scope } = owner
+      yield* places.lose(owner)
+      if (scope === dispatchScope) dispatching = null
+      else worker.drop(shardOfScope(scope))
+    }
+    if (owners.length === 0) return
+    yield* Effect.annotateLogs(Effect.logWarning("another process delivers in place of this one"), {
+      scopes: owners.map(({ scope }) => scope).join(" ")
+    })
+  })
+
+  /** Runs an effect that only the owner of `dispatchScope` may run. Null if another process is the owner now. */
+  const asDispatcher = <A>(owner: Owner, effect: Effect.Effect<A, StoreError>): Effect.Effect<A | null, StoreError> =>
+    Effect.catchIf(
+      effect,
+      ({ reason }) => reason._tag === "Fenced" && reason.scope === dispatchScope,
+      () => Effect.as(lose([owner]), null)
+    )
+
+  const beginDispatching = Effect.gen(function*() {
+    const owner = places.ownerOf(dispatchScope)
+    // the scope may have left and come back in the meantime
+    if (owner !== dispatching?.owner) dispatching = null
+    if (owner === null || dispatching !== null) return
+    const begun = Dispatching.begin({ store, deliveries }, eventCache, owner, options, background)
+    dispatching = yield* asDispatcher(owner, begun)
+    for (const subscription of dispatching?.subscriptions ?? []) worker.subscribe(subscription)
+  })
+
+  const takeShards = Effect.gen(function*() {
+    const taken = deliveryScopes.flatMap((scope) => {
+      const owner = worker.ownsShard(shardOfScope(scope)) ? null : places.ownerOf(scope)
+      return owner === null ? [] : [owner]
+    })
+    if (taken.length === 0) return
+    const continued = taken.filter(({ epoch, scope }) => lastEpochs.get(scope) === epoch - 1)
+    const lost = yield* deliveries.takeShards(taken, continued, worker.blockedBefore(continued))
+    for (const owner of taken) {
+      if (lost.includes(owner)) continue
+      lastEpochs.set(owner.scope, owner.epoch)
+      if (places.ownerOf(owner.scope) === owner) worker.addShard(owner)
+    }
+    yield* lose(lost)
+  })
+
+  return {
+    /** Registers all scopes with the placement. */
+    register: places.register([dispatchScope, ...deliveryScopes]),
+    /** Takes ownership of the scopes that have been placed here. */
+    take: Effect.gen(function*() {
+      yield* places.take(store.takeOwnerships)
+      yield* beginDispatching
+      yield* takeShards
+    }),
+    lose,
+    /** Settles ended attempts of the shards that are leaving, and lets each shard go once all its attempts have ended. */
+    letGo: Effect.gen(function*() {
+      const ended = worker.outcomes("leaving")
+      if (ended.length > 0) {
+        const owners = worker.shards("leaving").map(({ owner }) => owner)
+        const { circuits, lost } = yield* deliveries.settleAndClaim(owners, ended.map(({ outcome }) => outcome), [])
+        worker.settled(ended)
+        yield* worker.updateCircuits(ended, circuits)
+        yield* lose(lost)
+      }
+      for (const place of places.all()) {
+        if (place.state !== "leaving") continue
+        if (place.scope !== dispatchScope) {
+          const shard = shardOfScope(place.scope)
+          if (!worker.hasLeft(shard)) continue
+          worker.drop(shard)
+        }
+        places.leave(place)
+      }
+    }),
+    /** Null if this process does not create the deliveries. */
+    dispatching: (): Dispatching.Dispatching | null => dispatching,
+    /** Creates deliveries. Returns whether there may be more to create; null if that is not placed here. */
+    dispatch: Effect.gen(function*() {
+      const owner = places.ownerOf(dispatchScope)
+      if (owner === null || dispatching === null) return null
+      return (yield* asDispatcher(owner, dispatching.step)) ?? false
+    }),
+    /** An owner that was replaced, if other processes have taken over all shards that are placed here; otherwise null. */
+    replacedOwner: (): Owner | null => {
+      const shards = places.all().filter(({ scope }) => scope !== dispatchScope)
+      return shards.every(({ state }) => state === "lost") ? shards[0]?.owner ?? null : null
+    },
+    /** Whether a scope that was lost will be taken again. */
+    awaitsRetake: places.awaitsRetake,
+    /** Returns when a scope has come or is leaving since the last `take`. */
+    awaitChange: places.awaitChange,
+    close: places.close
+  }
+}

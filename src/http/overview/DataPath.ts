@@ -2,6 +2,7 @@
 import type { PluginList } from "../plugins/PluginApi.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
+import { earliest } from "./MatterFields.ts"
 import { relayPatience } from "./Matters.ts"
 import type { Step, StreamRow } from "./OverviewApi.ts"
 
@@ -32,9 +33,6 @@ export interface Input {
 const window = 60_000
 /** A handler whose oldest delivery waits longer is late, in ms. */
 const deliveryPatience = 300_000
-
-const earliest = (times: ReadonlyArray<string | null>): string | null =>
-  times.flatMap((time) => time ?? []).toSorted()[0] ?? null
 
 /** Records per second: those of the newest poll of each stream in the last minute, and of running sweeps. */
 const readRate = (streams: ReadonlyArray<StreamView & { readonly lastPoll?: LastPoll }>, now: number): number =>

@@ -9,7 +9,8 @@ import { historyInterval } from "../../store/History.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
 import * as HistorySampler from "./HistorySampler.ts"
-import { SharedOverview, type Snapshot } from "./SharedOverview.ts"
+import type { Snapshot } from "./OverviewSnapshot.ts"
+import { SharedOverview } from "./SharedOverview.ts"
 
 const start = Date.parse("2026-03-01T12:00:30Z")
 

@@ -15,131 +15,14 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import type { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
-import { formatTime } from "../../domain/Watermark.ts"
-import { Deliveries } from "../../store/Deliveries.ts"
-import type { HistorySample } from "../../store/History.ts"
-import type { FleetProcess } from "../../store/Processes.ts"
-import { Store, type StoreError } from "../../store/Store.ts"
-import type { PluginList } from "../plugins/PluginApi.ts"
-import { outageText, type Overview } from "../status/Overview.ts"
+import type { Deliveries } from "../../store/Deliveries.ts"
+import type { Store, StoreError } from "../../store/Store.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
-import { dataPath, type Positions } from "./DataPath.ts"
-import { diskSpaceOf } from "./DiskSpace.ts"
-import { type DeadLetterGroup, mattersOf } from "./Matters.ts"
-import type { OverviewView, StreamRow } from "./OverviewApi.ts"
-import { rowsOf } from "./StreamRows.ts"
+import type { Options, Snapshot } from "./OverviewSnapshot.ts"
+import * as OverviewSnapshot from "./OverviewSnapshot.ts"
 
-/** Time between two reads, in ms: at least, at most, and as a multiple of the time that the last read took. */
-const [shortest, longest, share] = [2_000, 30_000, 25] as const
-/** How long positions are kept for rates, in ms. */
-const rateWindow = 60_000
-const mostMatters = 200
-/** Interval between two reads of the size of the store, in ms: PostgreSQL looks at all files of the database for it. */
-const sizeInterval = 60_000
-
-export interface Snapshot {
-  readonly view: OverviewView
-  /** The view as JSON, made once for all clients. */
-  readonly text: string
-  readonly rows: ReadonlyArray<StreamRow>
-  readonly sample: HistorySample
-  /** When it was read; our clock, in ms. */
-  readonly at: number
-}
-
-export interface Options {
-  /** Whether the event log is published to a sink. */
-  readonly publishes: boolean
-  /** The folder of the store, whose free space is shown; null if it is not on this machine. */
-  readonly folder: string | null
-}
-
-/** The handlers with dead letters. The oldest dead letter of each handler shows since when and why. */
-const deadLetterGroups = Effect.fnUntraced(function*({ items }: PluginList) {
-  const { backlog, deadLetters } = yield* Deliveries
-  const handlers = items.flatMap(({ handlers, plugin }) =>
-    handlers.filter(({ dead }) => dead > 0).map(({ dead, handler }) => ({ plugin, handler, dead }))
-  )
-  if (handlers.length === 0) return []
-  const open = yield* backlog
-  const groups: Array<DeadLetterGroup> = []
-  for (const { dead, handler, plugin } of handlers) {
-    const [oldest] = yield* deadLetters({ plugin, handler, limit: 1 })
-    if (oldest === undefined) continue
-    groups.push({
-      plugin,
-      handler,
-      count: dead,
-      integrations: open.filter((one) => one.plugin === plugin && one.handler === handler && one.dead > 0)
-        .map(({ integration }) => integration),
-      since: formatTime(oldest.failure.at),
-      message: `${oldest.failure.reason}: ${oldest.failure.message}`
-    })
-  }
-  return groups
-})
-
-const dispatchedOf = ({ items }: PluginList, newest: number): number | null => {
-  const lags = items.flatMap(({ configured, handlers }) =>
-    configured ? handlers.filter(({ trigger }) => trigger?.kind !== "tick").map(({ lag_events }) => lag_events) : []
-  )
-  return lags.length === 0 ? null : newest - Math.max(...lags)
-}
-
-const percentile = (sorted: ReadonlyArray<number>, share: number): number | null =>
-  sorted.length === 0 ? null : sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null
-
-const freshnessOf = (rows: ReadonlyArray<StreamRow>): OverviewView["freshness"] => {
-  const read = rows.filter(({ freshness_seconds, state }) =>
-    freshness_seconds !== null && state !== "paused" && state !== "backfilling"
-  )
-  const sorted = read.map(({ freshness_seconds }) => freshness_seconds ?? 0).toSorted((one, other) => one - other)
-  const worst = sorted.at(-1) ?? null
-  return {
-    median_seconds: percentile(sorted, 0.5),
-    p95_seconds: percentile(sorted, 0.95),
-    worst_seconds: worst,
-    worst_stream: read.find(({ freshness_seconds }) => freshness_seconds === worst)?.stream ?? null
-  }
-}
-
-const countsOf = (rows: ReadonlyArray<StreamRow>): OverviewView["streams"] => {
-  const of = (...states: ReadonlyArray<StreamRow["state"]>) => rows.filter(({ state }) => states.includes(state)).length
-  return {
-    total: rows.length,
-    live: of("ok", "late"),
-    backfilling: of("backfilling"),
-    blocked: of("blocked"),
-    failing: of("failing"),
-    paused: of("paused"),
-    late: of("late")
-  }
-}
-
-const sampleOf = ({ freshness, path, streams }: OverviewView, { at, overview, plugins }: Read): HistorySample => {
-  const { median_seconds: median, p95_seconds: p95, worst_seconds: worst } = freshness
-  const handlers = plugins.items.flatMap(({ handlers }) => handlers)
-  return {
-    at,
-    ...median === null ? {} : { median },
-    ...p95 === null ? {} : { p95 },
-    ...worst === null ? {} : { worst },
-    events: overview.log.newest,
-    unpublished: path.find(({ step }) => step === "kafka")?.waiting ?? 0,
-    deliveries: path.find(({ step }) => step === "handlers")?.waiting ?? 0,
-    deadLetters: handlers.reduce((sum, { dead }) => sum + dead, 0),
-    late: streams.late,
-    blocked: streams.blocked,
-    holds: overview.holds.length
-  }
-}
-
-interface Read {
-  readonly overview: Overview
-  readonly plugins: PluginList
-  readonly processes: ReadonlyArray<FleetProcess>
-  readonly at: number
-}
+/** Time between two reads: at most, in ms, and as a multiple of the time that the last read took. At least: `shortestInterval`. */
+const [longest, share] = [30_000, 25] as const
 
 export class SharedOverview extends Context.Service<SharedOverview, {
   /** `fresh`: read for this request. Otherwise the state may be as old as `pause`. */
@@ -148,83 +31,16 @@ export class SharedOverview extends Context.Service<SharedOverview, {
   readonly pause: Effect.Effect<number>
 }>()("rollcall/http/SharedOverview") {
   static readonly layer = (
-    { folder, publishes }: Options
+    options: Options
   ): Layer.Layer<SharedOverview, never, OverviewCache | Store | Deliveries | PluginAdmin> =>
     Layer.effect(
       SharedOverview,
       Effect.gen(function*() {
         const context = yield* Effect.context<OverviewCache | Store | Deliveries | PluginAdmin>()
         const scope = yield* Scope.Scope
-        const positions: Array<Positions> = []
+        const snapshotOf = OverviewSnapshot.make(options)
         let last: { readonly snapshot: Snapshot; readonly startedAt: number; readonly took: number } | null = null
-        let running: { readonly fiber: Fiber.Fiber<Snapshot, StoreError>; readonly startedAt: number } | null = null
-
-        let size: { readonly bytes: number; readonly at: number } | null = null
-        const sizeAt = Effect.fnUntraced(function*(now: number) {
-          if (size === null || now - size.at >= sizeInterval) {
-            const bytes = yield* Effect.option((yield* Store).size)
-            if (bytes._tag === "Some") size = { bytes: bytes.value, at: now }
-          }
-          return size?.bytes ?? null
-        })
-
-        const keep = (now: Positions): Positions | null => {
-          const [oldest = null] = positions.filter(({ at }) => at >= now.at - rateWindow - shortest && at < now.at)
-          positions.push(now)
-          while (positions.length > 0 && positions[0]!.at < now.at - rateWindow - shortest) positions.shift()
-          return oldest
-        }
-
-        const snapshotOf = Effect.fnUntraced(
-          function*(read: Read): Effect.fn.Return<Snapshot, never, Store | Deliveries> {
-            const { at, overview, plugins, processes } = read
-            const { holds, integrations, log, streams } = overview
-            const now = yield* Clock.currentTimeMillis
-            const outage = yield* (yield* Store).outage
-            const rows = rowsOf(streams, integrations)
-            const oldestAt = publishes ? log.unpublishedSince : null
-            const deadLetters = yield* Effect.orElseSucceed(deadLetterGroups(plugins), () => [])
-            const relay = publishes ? { waiting: log.newest - log.published, oldestAt } : null
-            const disk = yield* diskSpaceOf(folder)
-            const current = {
-              at,
-              newest: log.newest,
-              published: log.published,
-              dispatched: dispatchedOf(plugins, log.newest)
-            }
-            const matters = mattersOf({ now, outage, rows, holds, plugins, deadLetters, processes, relay, disk })
-            const view: OverviewView = {
-              as_of: formatTime(at),
-              outage: outageText(outage),
-              matters: matters.slice(0, mostMatters),
-              omitted: Math.max(0, matters.length - mostMatters),
-              path: dataPath({
-                now: current,
-                before: keep(current),
-                streams,
-                rows,
-                holds: holds.map(({ opened_at }) => opened_at),
-                plugins,
-                publishes,
-                unpublishedSince: oldestAt
-              }),
-              streams: countsOf(rows),
-              integrations: integrations.filter(({ state }) => state === "active").length,
-              records: rows.reduce((sum, { records_live }) => sum + records_live, 0),
-              freshness: freshnessOf(rows),
-              store: {
-                size_bytes: yield* sizeAt(now),
-                free_bytes: disk?.freeBytes ?? null,
-                disk_bytes: disk?.totalBytes ?? null
-              },
-              processes: {
-                alive: Math.max(1, processes.filter(({ state }) => state === "alive").length),
-                silent: processes.filter(({ state }) => state === "silent").length
-              }
-            }
-            return { view, text: JSON.stringify(view), rows, sample: sampleOf(view, read), at }
-          }
-        )
+        let running: Fiber.Fiber<Snapshot, StoreError> | null = null
 
         const read = Effect.gen(function*() {
           const { overview, plugins, processes } = yield* OverviewCache
@@ -251,24 +67,24 @@ export class SharedOverview extends Context.Service<SharedOverview, {
             Effect.forkIn(scope, { startImmediately: false }),
             Effect.tap((fiber) =>
               Effect.sync(() => {
-                if (fiber.pollUnsafe() === undefined) running = { fiber, startedAt }
+                if (fiber.pollUnsafe() === undefined) running = fiber
               })
             )
           )
 
-        const pauseAfter = (took: number): number => Math.min(longest, Math.max(shortest, took * share))
+        const pauseAfter = (took: number): number =>
+          Math.min(longest, Math.max(OverviewSnapshot.shortestInterval, took * share))
 
         const get = Effect.fnUntraced(function*(fresh: boolean) {
           const now = yield* Clock.currentTimeMillis
           if (!fresh && last !== null && now - last.startedAt < pauseAfter(last.took)) return last.snapshot
           const current = running
           if (current !== null) {
-            const joined = yield* Fiber.join(current.fiber)
+            const joined = yield* Fiber.join(current)
             if (!fresh) return joined
           }
           // several requests that waited share the next read
-          const next = running ?? (yield* Effect.map(start(now), (fiber) => ({ fiber })))
-          return yield* Fiber.join(next.fiber)
+          return yield* Fiber.join(running ?? (yield* start(now)))
         })
 
         return SharedOverview.of({ get, pause: Effect.sync(() => pauseAfter(last?.took ?? 0)) })

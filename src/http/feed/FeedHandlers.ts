@@ -15,6 +15,7 @@ import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { PageBudget } from "../limits/PageBudget.ts"
 import { NotFound, PositionMalformed } from "../Problem.ts"
+import { eventResponse, wantsEvents } from "../ServerSentEvents.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import * as LogReader from "./LogReader.ts"
 import * as ResponsePage from "./ResponsePage.ts"
@@ -88,10 +89,7 @@ const eventStream = Effect.fnUntraced(function*(start: LogReader.ResumePoint, li
     Stream.prepend([Buffer.from(`: connected${hint === null ? "" : `; ${hint}`}\nid: ${idOf(start)}\n\n`)]),
     Stream.provideService(Store, store)
   )
-  return HttpServerResponse.stream(body, {
-    contentType: "text/event-stream; charset=utf-8",
-    headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-  })
+  return eventResponse(body)
 })
 
 // ---- GET /v1/records ----------------------------------------------------------------------------------------------
@@ -158,7 +156,7 @@ export const layer = HttpApiBuilder.group(Api, "feed", (handlers) =>
       "events",
       ({ headers, query: { after, integration, kind, limit = defaultLimit, model, since, transition } }) => {
         const filter: LogFilter = { integrations: integration, models: model, kinds: kind, transitions: transition }
-        const streams = headers.accept?.includes("text/event-stream") === true
+        const streams = wantsEvents(headers.accept)
         const seen = streams ? headers["last-event-id"] : undefined
         return LogReader.resolve(seen === undefined ? { after, since } : { after: seen }).pipe(
           Effect.flatMap((from) => streams ? eventStream(from, limit, filter) : held(eventPage(from, limit, filter))),

@@ -16,6 +16,7 @@ import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { CurrentCaller } from "../access/Caller.ts"
 import { PayloadTooLarge, TooManyReaders } from "../Problem.ts"
+import { wantsEvents } from "../ServerSentEvents.ts"
 import { type Limits, retryAfter } from "./Limits.ts"
 
 /** Whether reading the body failed because of its size. */
@@ -54,7 +55,7 @@ export const make = ({ bodyBytes, eventReaders }: Limits) => {
   const maxBody = ByteSize.fromInputUnsafe(bodyBytes)
   let readers = 0
   const follows = ({ headers, method }: HttpServerRequest): boolean =>
-    method === "GET" && headers["accept"]?.includes("text/event-stream") === true
+    method === "GET" && wantsEvents(headers["accept"])
 
   return Effect.fnUntraced(function*<E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) {
     const request = yield* HttpServerRequest

@@ -10,6 +10,7 @@ import { formatTime } from "../../domain/Watermark.ts"
 import { historyInterval, historySlots } from "../../store/History.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
+import { eventResponse, wantsEvents } from "../ServerSentEvents.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import { SharedOverview } from "./SharedOverview.ts"
 import { select } from "./StreamRows.ts"
@@ -28,15 +29,12 @@ const states = Effect.gen(function*() {
     true,
     (isFirst: boolean) => Effect.map(isFirst ? next : Effect.andThen(wait, next), (text) => [text, false] as const)
   )
-  return HttpServerResponse.stream(Stream.encodeText(body), {
-    contentType: "text/event-stream; charset=utf-8",
-    headers: { "cache-control": "no-store", "x-accel-buffering": "no" }
-  })
+  return eventResponse(Stream.encodeText(body))
 })
 
 const current = Effect.gen(function*() {
   const request = yield* HttpServerRequest
-  if (request.headers["accept"]?.includes("text/event-stream") === true) return yield* states
+  if (wantsEvents(request.headers["accept"])) return yield* states
   const { text } = yield* (yield* SharedOverview).get(isFresh(request))
   return HttpServerResponse.text(text, { contentType: "application/json" })
 })

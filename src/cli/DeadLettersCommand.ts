@@ -1,11 +1,8 @@
 /** `rollcall deadletters list | show | plan | redrive | discard | resolve`. */
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Result from "effect/Result"
-import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { DeliveryProgress } from "../domain/DeliveryProgress.ts"
 import type { DiscardView, RedriveView } from "../http/deadletters/DeadLetterApi.ts"
@@ -13,12 +10,13 @@ import { failureReasons } from "../store/Delivery.ts"
 import type { ApiClient } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
-import { awaitSent, verifySent } from "./DeliveryWait.ts"
-import { given, instantFlag, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
-import { CommandError, print } from "./Process.ts"
-import { deadLetterDetailText, deadLetterTable, outcomeText, planText } from "./terminal/PluginText.ts"
+import { sendAgain, verifySent } from "./DeliveryWait.ts"
+import { given, instantFlag, switchFlag, textFlag, yes } from "./Flags.ts"
+import { print } from "./Process.ts"
+import { deadLetter, resolve } from "./ResolveCommand.ts"
+import { deadLetterDetailText, deadLetterTable, planText } from "./terminal/PluginText.ts"
 import { formatPlural } from "./terminal/Tables.ts"
-import { checkWaitFlags, startAndWait, type TimeLimit, waitFlags } from "./Waiting.ts"
+import { checkWaitFlags, waitFlags } from "./Waiting.ts"
 
 const query = {
   plugin: textFlag("plugin", "Only dead letters of this plugin", "name"),
@@ -48,16 +46,13 @@ const plan = textFlag(
   "Plan that `rollcall deadletters plan` printed for the same filter; the command then does not ask for confirmation",
   "plan"
 )
-const id = numberArgument("id", "dead letter", "Number of the dead letter, as `rollcall deadletters list` shows it")
-
-type Confirmation = Omit<ConfirmationOptions, "hint">
 
 /** Returns the given plan, or makes a plan and asks for confirmation; null if no dead letter matches. */
 const confirmPlan = Effect.fnUntraced(function*(
   client: ApiClient,
   filter: Filter,
   plan: Option.Option<string>,
-  confirmation: Confirmation
+  confirmation: Omit<ConfirmationOptions, "hint">
 ) {
   if (Option.isSome(plan)) return plan.value
   const planned = yield* client.deadletters.plan({ payload: given(filter) })
@@ -74,36 +69,6 @@ const confirmPlan = Effect.fnUntraced(function*(
 const orNoneMatched = <A>(text: (result: A) => string) => ({
   json: (result: A | null) => result ?? { count: 0 },
   text: (result: A | null) => result === null ? null : text(result)
-})
-
-/** Returns the given outcome, or shows the only unknown outcome and asks for confirmation. */
-const chooseOutcome = Effect.fnUntraced(function*(
-  client: ApiClient,
-  id: number,
-  outcome: Option.Option<string>,
-  confirmation: Confirmation
-) {
-  if (Option.isSome(outcome)) return outcome.value
-  const { outcomes } = yield* client.deadletters.show({ params: { id } })
-  const unknown = outcomes.filter(({ state }) => state !== "answered")
-  const [one, ...others] = unknown.length === 0 ? outcomes : unknown
-  if (one === undefined) {
-    return yield* new CommandError({
-      message: `dead letter ${id} has no unknown outcome`,
-      hint: `\`rollcall deadletters show ${id}\` shows why it failed; redrive or discard it.`
-    })
-  }
-  if (others.length > 0) {
-    return yield* new CommandError({
-      message: `dead letter ${id} has ${others.length + 1} unknown outcomes`,
-      hint: `Choose one: ${
-        [one, ...others].map(({ outcome, write }) => `--outcome ${outcome} (${write ?? "a step"})`).join(", ")
-      }.`
-    })
-  }
-  if (!confirmation.json) yield* print(outcomeText(one))
-  yield* confirm({ ...confirmation, hint: `Pass --outcome ${one.outcome} to confirm exactly this outcome, or --yes.` })
-  return one.outcome
 })
 
 // ---- the commands -------------------------------------------------------------------------------------------------
@@ -126,7 +91,7 @@ const list = clientCommand("list", {
 
 const show = clientCommand("show", {
   description: "Show one dead letter: its attempts, their requests, its journal, and its unknown outcomes",
-  flags: { id },
+  flags: { id: deadLetter },
   request: (client, params) => client.deadletters.show({ params }),
   text: deadLetterDetailText
 })
@@ -140,7 +105,7 @@ const planCommand = clientCommand("plan", {
 
 interface Redriven extends RedriveView {
   /** With --wait. */
-  readonly progress?: DeliveryProgress
+  readonly progress: DeliveryProgress | undefined
 }
 
 const redrivenText = ({ count, from, progress, to }: Redriven): string =>
@@ -183,17 +148,15 @@ const redrive = clientCommand("redrive", {
     const planned = yield* confirmPlan(client, filter, plan, { yes, json, question })
     if (planned === null) return null
     const payload = { ...given(filter), plan: planned, fresh, ...given(spread) }
-    const sentAt = yield* Clock.currentTimeMillis
     const hint = "Some of them may have been sent again: `rollcall deadletters list` shows the others."
-    return yield* startAndWait(
-      { hint, timeout: wait.timeout },
-      client.deadletters.redrive({ payload }),
-      Effect.fnUntraced(function*(redriven: Redriven, limit: Option.Option<TimeLimit>) {
-        if (!wait.wait) return redriven
-        const sent = { kind: "redrive", ranges: redriven.ranges, sentAt, dueAt: Date.parse(redriven.to) } as const
-        return { ...redriven, progress: yield* awaitSent(client, sent, { json, limit }) }
-      })
-    )
+    const dueAt = ({ to }: RedriveView) => Date.parse(to)
+    return yield* sendAgain(client, client.deadletters.redrive({ payload }), {
+      kind: "redrive",
+      hint,
+      dueAt,
+      wait,
+      json
+    })
   }),
   ...orNoneMatched(redrivenText),
   verify: (result) => verifySent(result?.progress, "failed again")
@@ -212,74 +175,6 @@ const discard = clientCommand("discard", {
   ...orNoneMatched(({ count }: typeof DiscardView.Type) =>
     `${formatPlural(count, "dead letter")} discarded; later deliveries no longer wait for them`
   )
-})
-
-const resolve = clientCommand("resolve", {
-  description: "Record whether a write or step of unknown outcome happened, and send the dead letter again",
-  examples: [
-    {
-      command: "rollcall deadletters resolve 17 --happened --id 8Xi6iZrwusZqJmDGXs49GBmJ",
-      description: "The other system has the employee; shows what was sent, and asks for confirmation"
-    },
-    {
-      command: "rollcall deadletters resolve 17 --did-not-happen",
-      description: "The other system does not have the employee: send the write again"
-    }
-  ],
-  flags: {
-    id,
-    happened: switchFlag(
-      "happened",
-      "The write or step happened: the handler continues after it and does not repeat it"
-    ),
-    didNotHappen: switchFlag("did-not-happen", "The write or step did not happen: the handler does it again"),
-    created: {
-      id: textFlag(
-        "id",
-        "With --happened: the unified API's id of the object that the write created, if the write returns an id",
-        "id"
-      )
-    },
-    result: textFlag(
-      "result",
-      "With --happened: the complete result of the write or step, in place of --id",
-      "json"
-    ),
-    outcome: textFlag(
-      "outcome",
-      "Outcome to resolve, as `rollcall deadletters show` prints it; the command then does not ask for confirmation",
-      "outcome"
-    ),
-    yes
-  },
-  request: (client, { created, didNotHappen, happened, id, outcome, result, yes }, { json }) =>
-    Effect.gen(function*() {
-      if (happened === didNotHappen) {
-        return yield* new CommandError({
-          message: "it is unclear whether the write or step happened",
-          hint: "Pass either --happened or --did-not-happen."
-        })
-      }
-      const value = yield* Effect.fromResult(
-        Result.try({
-          try: (): Option.Option<Schema.Json> => Option.map(result, (text) => JSON.parse(text)),
-          catch: () =>
-            new CommandError({ message: "--result is not JSON", hint: `Write it like --result '{"id":"…"}'.` })
-        })
-      )
-      const question = happened
-        ? "Record that it happened, so that it is not done again?"
-        : "Record that it did not happen, so that it is done again?"
-      const chosen = yield* chooseOutcome(client, id, outcome, { yes, json, question })
-      const payload = { outcome: chosen, happened, ...given(created), ...given({ result: value }) }
-      return yield* client.deadletters.resolve({ params: { id }, payload })
-    }),
-  text: ({ happened, redriven, remaining }, { id }) => {
-    const next = redriven
-      ? `dead letter ${id} is due again`
-      : `dead letter ${id} is due again once its other unknown outcomes are resolved (${remaining} left)`
-    return `${happened ? "it happened" : "it did not happen"}: ${next}`
-  }
 })
 
 export const deadLetters = Command.make("deadletters").pipe(

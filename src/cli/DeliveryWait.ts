@@ -1,4 +1,4 @@
-/** Waits until the deliveries of a redrive or a replay are done, and counts them. */
+/** Sends the deliveries of a redrive or a replay, waits until they are done, and counts them. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
@@ -11,9 +11,9 @@ import {
   sumOf
 } from "../domain/DeliveryProgress.ts"
 import type { ApiClient } from "./ApiClient.ts"
-import { CommandError, printProgress } from "./Process.ts"
+import { CommandError, progressPrinter } from "./Process.ts"
 import { formatPlural, progressLine } from "./terminal/Tables.ts"
-import { type TimeLimit, waitFor, type WaitOptions } from "./Waiting.ts"
+import { startAndWait, type TimeLimit, waitFor, type WaitInput, type WaitOptions } from "./Waiting.ts"
 
 /** The sum over all of these deliveries; `count` returns it for the ranges of one request. */
 export const progressOf = <E>(
@@ -57,16 +57,43 @@ export const awaitDeliveries = <E extends Error>(
     }, options)
   })
 
-/** Counts the deliveries once a second, by requests to the running process, and shows the progress unless the output is JSON. */
-export const awaitSent = (
-  client: ApiClient,
-  sent: SentDeliveries,
-  { json, limit }: { readonly json: boolean; readonly limit: Option.Option<TimeLimit> }
-) => {
-  const read = progressOf(sent.ranges, (ranges) => client.deadletters.progress({ payload: { ranges } }))
-  const show = json ? () => Effect.void : printProgress
-  return Effect.ensuring(awaitDeliveries(sent, { limit, read, show }), show(""))
+/** A request that makes deliveries due again. */
+export interface Sending<A> {
+  readonly kind: SentDeliveries["kind"]
+  /** What to do if the request is not answered in time. */
+  readonly hint: string
+  /** When the last of the deliveries is due, our clock, in ms; by default when the request is answered. */
+  readonly dueAt?: (answer: A) => number
+  readonly wait: WaitInput
+  readonly json: boolean
 }
+
+/**
+ * Sends deliveries again. With --wait, waits until they are done: counts them once a second, by requests to the running process, and shows
+ * the progress unless the output is JSON.
+ */
+export const sendAgain = Effect.fnUntraced(
+  function*<A extends { readonly ranges: ReadonlyArray<IdRange> }, E, R>(
+    client: ApiClient,
+    request: Effect.Effect<A, E, R>,
+    { dueAt, hint, json, kind, wait }: Sending<A>
+  ) {
+    const sentAt = yield* Clock.currentTimeMillis
+    const show = progressPrinter(json)
+    return yield* startAndWait(
+      { hint, timeout: wait.timeout },
+      request,
+      Effect.fnUntraced(function*(answer: A, limit: Option.Option<TimeLimit>) {
+        if (!wait.wait) return { ...answer, progress: undefined }
+        const { ranges } = answer
+        const read = progressOf(ranges, (ranges) => client.deadletters.progress({ payload: { ranges } }))
+        const sent = { kind, ranges, sentAt, dueAt: dueAt?.(answer) ?? (yield* Clock.currentTimeMillis) }
+        const progress = yield* Effect.ensuring(awaitDeliveries(sent, { limit, read, show }), show(""))
+        return { ...answer, progress }
+      })
+    )
+  }
+)
 
 /** Fails if deliveries are dead letters. */
 export const verifySent = (progress: DeliveryProgress | undefined, how: string) =>

@@ -12,7 +12,7 @@ import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { switchFlag, textFlag, yes } from "./Flags.ts"
 import { awaitForgotten } from "./ForgetWait.ts"
-import { CommandError, print, printProgress } from "./Process.ts"
+import { CommandError, print, progressPrinter } from "./Process.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./terminal/Tables.ts"
 import { checkWaitFlags, startAndWait, waitFlags, type WaitInput, withElapsed } from "./Waiting.ts"
 
@@ -113,7 +113,7 @@ const forgetRecord = Effect.fnUntraced(function*(
     readonly searchSeconds: number | null
   }
 ) {
-  const show = json ? () => Effect.void : printProgress
+  const show = progressPrinter(json)
   /** Null: the connection ended, and the process may have saved the request. */
   const send = withElapsed(client.forget.forget({ payload: { ...record, plan } }), show, searchSeconds).pipe(
     Effect.catchIf(isInterrupted, () => wait ? Effect.succeed(null) : Effect.fail(maybeSaved))
@@ -176,7 +176,7 @@ export const forget = clientCommand("forget", {
     let confirmed = Option.getOrNull(plan)
     let searchSeconds: number | null = null
     if (confirmed === null) {
-      const show = json ? () => Effect.void : printProgress
+      const show = progressPrinter(json)
       const [search, planned] = yield* Effect.timed(withElapsed(client.forget.plan({ payload }), show))
       searchSeconds = Duration.toSeconds(search)
       if (!json) yield* print(planText(planned))

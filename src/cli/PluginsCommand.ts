@@ -2,19 +2,17 @@
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
-import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type * as Option from "effect/Option"
 import { ApiClientError } from "./ApiClient.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
-import { awaitSent, verifySent } from "./DeliveryWait.ts"
+import { sendAgain, verifySent } from "./DeliveryWait.ts"
 import { dev } from "./dev/DevCommand.ts"
 import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./Flags.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
-import { CommandError, printProgress } from "./Process.ts"
-import { pluginListText, pluginText, type Replayed, replayText } from "./terminal/PluginText.ts"
-import { checkWaitFlags, startAndWait, type TimeLimit, waitFlags, withElapsed } from "./Waiting.ts"
+import { CommandError, progressPrinter } from "./Process.ts"
+import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
+import { checkWaitFlags, waitFlags, withElapsed } from "./Waiting.ts"
 
 const plugin = nameArgument("plugin", "Name of the plugin, as `rollcall plugins list` shows it")
 
@@ -126,20 +124,11 @@ const replay = clientCommand("replay", {
       })
     }
     const payload = { handler, dryRun, fresh, ...(dryRun && { limit }), ...given(range) }
-    const show = json ? () => Effect.void : printProgress
-    const sentAt = yield* Clock.currentTimeMillis
-    const hint = `Some of the deliveries may have been made. ${continueReplay(plugin, fresh)}`
-    return yield* startAndWait(
-      { hint, timeout: wait.timeout },
-      withElapsed(client.plugins.replay({ params: { plugin }, payload }), show).pipe(
-        Effect.mapError(dryRun ? (error: Error) => error : explainInterruptedReplay(plugin, fresh))
-      ),
-      Effect.fnUntraced(function*(replayed: Replayed, limit: Option.Option<TimeLimit>) {
-        if (!wait.wait) return replayed
-        const sent = { kind: "replay", ranges: replayed.ranges, sentAt, dueAt: yield* Clock.currentTimeMillis } as const
-        return { ...replayed, progress: yield* awaitSent(client, sent, { json, limit }) }
-      })
+    const request = withElapsed(client.plugins.replay({ params: { plugin }, payload }), progressPrinter(json)).pipe(
+      Effect.mapError(dryRun ? (error: Error) => error : explainInterruptedReplay(plugin, fresh))
     )
+    const hint = `Some of the deliveries may have been made. ${continueReplay(plugin, fresh)}`
+    return yield* sendAgain(client, request, { kind: "replay", hint, wait, json })
   }),
   text: replayText,
   verify: ({ progress }) => verifySent(progress, "failed")

@@ -18,12 +18,13 @@ export const print = (text: string): Effect.Effect<void> =>
   Effect.sync(() => process.stdout.write(toTerminal(`${text}\n`)))
 
 /**
- * Replaces the progress line on standard error; shows nothing if that is not a terminal. An empty text removes the line. The line is cut at
- * the right edge, because only one line can be replaced.
+ * Replaces the progress line on standard error; shows nothing with --json, or if that is not a terminal. An empty text removes the line.
+ * The line is cut at the right edge, because only one line can be replaced.
  */
-export const printProgress = (text: string): Effect.Effect<void> =>
+export const progressPrinter = (json: boolean) => (text: string): Effect.Effect<void> =>
   Effect.sync(() => {
-    if (process.stderr.isTTY) process.stderr.write(`\r\u001b[2K\u001b[?7l${toTerminal(oneLine(text))}\u001b[?7h`)
+    if (json || !process.stderr.isTTY) return
+    process.stderr.write(`\r\u001b[2K\u001b[?7l${toTerminal(oneLine(text))}\u001b[?7h`)
   })
 
 const printError = (text: string): void => void process.stderr.write(toTerminal(`${text}\n`))

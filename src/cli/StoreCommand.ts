@@ -17,7 +17,7 @@ import type { SinkCheckpoint } from "../publish/Sink.ts"
 import { connect } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
 import { config, json, yes } from "./Flags.ts"
-import { CommandError, print, printProgress, withTerminalErrors } from "./Process.ts"
+import { CommandError, print, progressPrinter, withTerminalErrors } from "./Process.ts"
 import { formatPlural, progressLine } from "./terminal/Tables.ts"
 
 const planText = (store: string, plan: Plan, published: SinkCheckpoint | null): string =>
@@ -64,15 +64,13 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
       yield* confirm({ yes, json, question: "Adopt this store?", hint: "Pass --yes to adopt the store." })
       const startedAt = yield* Clock.currentTimeMillis
       let republished = 0
+      const show = progressPrinter(json)
       const report = (records: number) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           republished += records
-          return printProgress(progressLine("adopt", republished, plan.live, (now - startedAt) / 1_000))
+          return show(progressLine("adopt", republished, plan.live, (now - startedAt) / 1_000))
         })
-      yield* Effect.ensuring(
-        StoreAdoption.adopt(plan, processingByStream(settings), json ? () => Effect.void : report),
-        json ? Effect.void : printProgress("")
-      )
+      yield* Effect.ensuring(StoreAdoption.adopt(plan, processingByStream(settings), report), show(""))
       yield* print(
         json
           ? JSON.stringify({ store: store.name, published, ...plan })

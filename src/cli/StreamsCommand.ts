@@ -8,7 +8,7 @@ import type { AuditView, StreamView } from "../http/streams/StreamApi.ts"
 import { oneLine, paint } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { instantFlag } from "./Flags.ts"
-import { CommandError, printProgress } from "./Process.ts"
+import { CommandError, progressPrinter } from "./Process.ts"
 import { awaitCommand, type WaitedCommand } from "./StreamWait.ts"
 import { formatCount, streamTable, table } from "./terminal/Tables.ts"
 import { checkWaitFlags, startAndWait, waitFlags, withElapsed } from "./Waiting.ts"
@@ -83,7 +83,7 @@ const waitedCommand = (command: WaitedCommand, description: string) =>
     request: Effect.fnUntraced(function*(client, { stream, wait: { timeout, wait } }, { json }) {
       yield* checkWaitFlags({ timeout, wait })
       const read = client.streams.stream({ params: stream })
-      const show = json ? () => Effect.void : printProgress
+      const show = progressPrinter(json)
       const hint = "The command may have been accepted: `rollcall streams show` shows the last runs of the stream."
       return yield* startAndWait(
         { hint, timeout },
@@ -132,7 +132,7 @@ const audit = clientCommand("audit", {
         kind !== "poll" && (outcome === "complete" || outcome === "repeated")
       )
       const expected = sweep === undefined ? null : (Date.parse(sweep.ended_at!) - Date.parse(sweep.started_at)) / 1_000
-      const show = json ? () => Effect.void : printProgress
+      const show = progressPrinter(json)
       return yield* withElapsed(client.streamCommands.audit({ params: stream }), show, expected)
     }),
   text: auditText,

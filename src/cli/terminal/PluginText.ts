@@ -1,12 +1,8 @@
 /** The terminal output for plugins, dry runs and dead letters. Pure. */
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import type { DeliveryProgress } from "../../domain/DeliveryProgress.ts"
-import type {
-  DeadLetterDetailView,
-  DeadLetterView,
-  OutcomeView,
-  PlanView
-} from "../../http/deadletters/DeadLetterApi.ts"
+import type { PlanView } from "../../http/deadletters/DeadLetterApi.ts"
+import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../http/deadletters/DeadLetterViews.ts"
 import type { PluginList, ReplayView } from "../../http/plugins/PluginApi.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./Tables.ts"
@@ -77,7 +73,7 @@ const dryRunResultText = (
 
 export interface Replayed extends ReplayView {
   /** With --wait. */
-  readonly progress?: DeliveryProgress
+  readonly progress: DeliveryProgress | undefined
 }
 
 export const replayText = (replay: Replayed): string => {

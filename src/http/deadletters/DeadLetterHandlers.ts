@@ -14,7 +14,7 @@ import { Api } from "../Api.ts"
 import { NotFound, ResolutionMalformed, toConflict } from "../Problem.ts"
 import { pageOf } from "../Schemas.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
-import type { DeadLetterView, OutcomeView } from "./DeadLetterApi.ts"
+import type { DeadLetterView, OutcomeView } from "./DeadLetterViews.ts"
 
 const defaultLimit = 100
 

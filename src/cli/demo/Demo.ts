@@ -9,39 +9,25 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
-import type { WriteName } from "../../api/Writes.ts"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import { isReadable } from "../../capture/schedule/StreamLifecycle.ts"
-import { isObject, type JsonObject } from "../../domain/Canonical.ts"
-import { derivedRegistry, type StreamModel, streamModels, streamName } from "../../domain/Model.ts"
-
 import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
+import { streamName } from "../../domain/Model.ts"
 import type { StreamView } from "../../http/streams/StreamApi.ts"
-import { Source } from "../../source/Source.ts"
 import { Store } from "../../store/Store.ts"
 import { paint, toTerminal } from "../../telemetry/TerminalText.ts"
 import type { ApiClient } from "../ApiClient.ts"
+import type { PluginWrites } from "../PluginWrites.ts"
 import { CommandError, print } from "../Process.ts"
-import { lagOf, type PluginWrite, writeLine } from "../terminal/EventLines.ts"
+import { lagOf, writeLine } from "../terminal/EventLines.ts"
 import { printEvents, together } from "../terminal/PrintEvents.ts"
-import { formatCount, progressLine } from "../terminal/Tables.ts"
-import { type Difference, findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
-
-/** The simulated world behind the API that is read. */
-export interface DemoWorld {
-  readonly integrations: ReadonlyArray<{ readonly id: string }>
-  /** Content by id of the live records that the API returns now. */
-  readonly truth: (integration: string, model: StreamModel) => ReadonlyMap<string, unknown>
-  /** Number of mutations of each kind that happened. */
-  readonly mutations: Readonly<Record<string, number>>
-}
-
-/** The writes of all plugins, oldest first. */
-export type PluginWrites = Array<PluginWrite>
+import { progressLine } from "../terminal/Tables.ts"
+import { findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
+import { countsOf, type Summary, summaryText } from "./Summary.ts"
+import { type DemoWorld, findUndecided, sizeOf, truthOf } from "./WorldTruth.ts"
 
 export interface DemoOptions {
   readonly world: DemoWorld
@@ -56,29 +42,6 @@ export interface DemoOptions {
   readonly json: boolean
 }
 
-export interface Summary {
-  readonly seed: number
-  readonly seconds: number
-  readonly records_read: number
-  readonly events: Readonly<Record<"created" | "updated" | "deleted", number>>
-  /** Time from a change to its event in the log, without the backfill; null if nothing changed. */
-  readonly detection_seconds: { readonly p50: number; readonly p95: number } | null
-  readonly mutations: Readonly<Record<string, number>>
-  /** Number of writes by plugin and name of the write. */
-  readonly plugins: Readonly<Record<string, Readonly<Record<string, number>>>>
-  readonly check: {
-    readonly passed: boolean
-    /** Number of compared records of the world. */
-    readonly compared: number
-    /** Number of records left out because their latest observation is not published yet. */
-    readonly pending: number
-    /** Kinds of mutation that never happened, so the check proves nothing about them. */
-    readonly missing: ReadonlyArray<string>
-    /** At most ten differences. */
-    readonly differences: ReadonlyArray<Difference>
-  }
-}
-
 const overwrite = (line: string) => Effect.sync(() => process.stdout.write(`\r\x1b[2K${toTerminal(line)}`))
 
 /** Printed first, because the next steps take time. */
@@ -88,82 +51,6 @@ export const printIntroduction = (seed: number) =>
       `Seed ${seed}. Two plugins react to the events: welcome-new-hire and stage-tags (→ marks their writes).\n` +
       `Ctrl-C ends the demo with a check that no change was lost, and a summary.`
   )
-
-/** Wraps the source so that every write is recorded with the plugin that sent it, as soon as it has a result. */
-export const recordWrites = (record: (write: PluginWrite) => void, pluginOf: (write: WriteName) => string) =>
-  Layer.effect(
-    Source,
-    Effect.map(Source, (source) => ({
-      ...source,
-      write: (request, hooks) =>
-        Effect.tap(source.write(request, hooks), () =>
-          Effect.map(Clock.currentTimeMillis, (at) => {
-            record({ at, plugin: pluginOf(request.write), request })
-          }))
-    }))
-  )
-
-// ---- the steps ----------------------------------------------------------------------------------------------------
-
-interface DerivedRecord {
-  readonly content: JsonObject
-  /** Ids of the records that contain the derived record. */
-  readonly parents: Array<string>
-}
-
-/** The derived records that the records of one model contain in `property`, by id. */
-const findDerivedRecords = (
-  records: ReadonlyMap<string, unknown>,
-  property: string
-): ReadonlyMap<string, DerivedRecord> => {
-  const derived = new Map<string, DerivedRecord>()
-  for (const [parent, record] of records) {
-    const content: unknown = isObject(record) ? record[property] : null
-    if (!isObject(content) || typeof content["id"] !== "string") continue
-    const known = derived.get(content["id"])
-    if (known === undefined) derived.set(content["id"], { content, parents: [parent] })
-    else known.parents.push(parent)
-  }
-  return derived
-}
-
-/** Each derived stream with its source stream and its current records. */
-const derivedStreams = (world: DemoWorld) =>
-  world.integrations.flatMap(({ id: integration }) =>
-    Object.values(derivedRegistry).map(({ from, model, property }) => ({
-      stream: streamName({ integration, model }),
-      source: streamName({ integration, model: from }),
-      records: findDerivedRecords(world.truth(integration, from), property)
-    }))
-  )
-
-const truthOf = (world: DemoWorld): Records => {
-  const read = world.integrations.flatMap(({ id: integration }) =>
-    streamModels.map((model) => [streamName({ integration, model }), world.truth(integration, model)] as const)
-  )
-  const derived = derivedStreams(world).map(({ records, stream }) => {
-    const live = [...records].filter(([, { content }]) => typeof content["remote_deleted_at"] !== "string")
-    return [stream, new Map(live.map(([id, { content }]) => [id, content]))] as const
-  })
-  return new Map<string, ReadonlyMap<string, unknown>>([...read, ...derived])
-}
-
-/**
- * Derived records that the check cannot judge: their source record has a pending change, or no source record
- * contains them now. A record that no source record contains stays published (N6).
- */
-const findUndecided = (world: DemoWorld, folded: Records, pending: ReadonlySet<string>): ReadonlySet<string> =>
-  new Set(
-    derivedStreams(world).flatMap(({ records, source, stream }) => {
-      const waiting = [...records].flatMap(([id, { parents }]) =>
-        parents.some((parent) => pending.has(`${source}/${parent}`)) ? [id] : []
-      )
-      const withoutSource = [...folded.get(stream)?.keys() ?? []].filter((id) => !records.has(id))
-      return [...waiting, ...withoutSource].map((id) => `${stream}/${id}`)
-    })
-  )
-
-const sizeOf = (records: Records): number => [...records.values()].reduce((sum, stream) => sum + stream.size, 0)
 
 const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
   streams.reduce((sum, view) => {
@@ -252,16 +139,6 @@ const runUntilIdle = Effect.gen(function*() {
   yield* Effect.repeat(react, { until: (isIdle) => isIdle, times: 5 })
 })
 
-const countsOf = (writes: PluginWrites): Summary["plugins"] =>
-  Object.fromEntries(
-    [...Map.groupBy(writes, ({ plugin }) => plugin)].map(([plugin, own]) => [
-      plugin,
-      Object.fromEntries(
-        [...Map.groupBy(own, ({ request }) => request.write)].map(([write, equal]) => [write, equal.length])
-      )
-    ])
-  )
-
 const recordsRead = Effect.map(Metric.snapshot, (metrics) =>
   metrics.reduce(
     (sum, metric) =>
@@ -308,32 +185,6 @@ const check = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
     }
   }
 })
-
-// ---- the summary --------------------------------------------------------------------------------------------------
-
-const summaryText = ({ check, detection_seconds: lag, events, mutations, plugins, ...summary }: Summary): string =>
-  [
-    "",
-    paint("bold", `Summary of ${summary.seconds.toFixed(0)} s`),
-    `  records read   ${formatCount(summary.records_read)}`,
-    `  events         ${Object.entries(events).map(([kind, count]) => `${formatCount(count)} ${kind}`).join(", ")}`,
-    `  detection lag  ${lag === null ? "–" : `p50 ${lag.p50.toFixed(1)} s, p95 ${lag.p95.toFixed(1)} s`}`,
-    `  mutations      ${Object.entries(mutations).map(([kind, count]) => `${kind} ${formatCount(count)}`).join(", ")}`,
-    ...Object.entries(plugins).map(([plugin, writes]) =>
-      `  ${plugin.padEnd(16)} ${
-        Object.entries(writes).map(([write, count]) => `${write} ${formatCount(count)}`).join(", ")
-      }`
-    ),
-    `  pending        ${formatCount(check.pending)} records wait for confirmation and are left out of the check`,
-    check.passed
-      ? paint(
-        "green",
-        `  check          passed: the events reproduce all ${formatCount(check.compared)} records of the world`
-      )
-      : paint("red", "  check          FAILED"),
-    ...check.missing.map((kind) => `    the mutation "${kind}" never happened`),
-    ...check.differences.map(({ id, stream, why }) => `    ${stream} ${id}: ${why}`)
-  ].join("\n")
 
 /** Runs the demo to its end. Fails if the final check fails. */
 export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {

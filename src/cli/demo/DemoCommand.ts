@@ -18,9 +18,9 @@ import type { Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import * as ApiClient from "../ApiClient.ts"
 import { json, seed } from "../Flags.ts"
+import { type PluginWrites, recordWrites } from "../PluginWrites.ts"
 import { awaitShutdownSignal, withTerminalErrors } from "../Process.ts"
 import { sandboxEnvironment } from "../SandboxEnvironment.ts"
-import type { PluginWrites } from "./Demo.ts"
 
 /** Records per integration and speed of the simulated world. */
 const demoWorld = { records: 1500, speed: 60 }
@@ -120,7 +120,7 @@ export const demo = Command.make("demo", {
       const plan = { ...(yield* resolveConfig(settings, input)), plugins }
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
     }).pipe(Effect.provide(Layer.provideMerge(
-      Demo.recordWrites((write) => writes.push(write), pluginByWrite(plugins)),
+      recordWrites((write) => writes.push(write), pluginByWrite(plugins)),
       serviceLayer(settings)
     )))
   }).pipe(Effect.scoped, withTerminalErrors)).pipe(

@@ -19,6 +19,7 @@ import { loadEnvironment } from "../../config/RawConfig.ts"
 import { isPlugin, type Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { json, seed, switchFlag } from "../Flags.ts"
+import { recordWrites } from "../PluginWrites.ts"
 import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../Process.ts"
 import { sandboxEnvironment } from "../SandboxEnvironment.ts"
 import { type PluginWrite, writeLine } from "../terminal/EventLines.ts"
@@ -97,7 +98,6 @@ const messagePrinter = (json: boolean) => (message: string) => print(json ? JSON
 const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: boolean) {
   const plugin = yield* loadPlugin(file)
   const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
-  const { recordWrites } = yield* Effect.promise(() => import("../demo/Demo.ts"))
   const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
   const sandbox = yield* serve({ seed, records, speed: 0 })
   const { integrations } = sandbox

@@ -17,7 +17,7 @@ import type { HandlerName } from "../../store/Delivery.ts"
 import { checkRequest, type CheckResult, harmlessErrors, ok, problem, warning } from "./CheckResult.ts"
 
 /** The configured plugins, and the integrations in which each is on. */
-interface PluginInput {
+export interface PluginInput {
   readonly plugins: Config.Settings["plugins"]
   readonly uses: ReadonlyArray<Config.PluginUse>
 }
@@ -37,7 +37,6 @@ const describeWritePermissions = ({ definition, name }: PluginInput["plugins"][n
   )
 }
 
-/** The checks that send no request. */
 /** `open`: the handlers whose circuit is open in the store. */
 export const checkCircuits = (open: ReadonlyArray<HandlerName>): ReadonlyArray<CheckResult> =>
   open.map(({ handler, plugin }) =>
@@ -48,6 +47,7 @@ export const checkCircuits = (open: ReadonlyArray<HandlerName>): ReadonlyArray<C
     )
   )
 
+/** The checks that send no request. */
 export const checkConfigurations = ({ plugins, uses }: PluginInput): ReadonlyArray<CheckResult> => [
   ...uses.map(({ fault, integration, plugin }) => {
     const check = `plugin ${plugin} in ${integration}`

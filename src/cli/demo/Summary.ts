@@ -1,0 +1,65 @@
+/** The summary at the end of the demo, as text or as JSON. Pure. */
+import { paint } from "../../telemetry/TerminalText.ts"
+import type { PluginWrites } from "../PluginWrites.ts"
+import { formatCount } from "../terminal/Tables.ts"
+import type { Difference } from "./ConsistencyCheck.ts"
+
+export interface Summary {
+  readonly seed: number
+  readonly seconds: number
+  readonly records_read: number
+  readonly events: Readonly<Record<"created" | "updated" | "deleted", number>>
+  /** Time from a change to its event in the log, without the backfill; null if nothing changed. */
+  readonly detection_seconds: { readonly p50: number; readonly p95: number } | null
+  readonly mutations: Readonly<Record<string, number>>
+  /** Number of writes by plugin and name of the write. */
+  readonly plugins: Readonly<Record<string, Readonly<Record<string, number>>>>
+  readonly check: {
+    readonly passed: boolean
+    /** Number of compared records of the world. */
+    readonly compared: number
+    /** Number of records left out because their latest observation is not published yet. */
+    readonly pending: number
+    /** Kinds of mutation that never happened, so the check proves nothing about them. */
+    readonly missing: ReadonlyArray<string>
+    /** At most ten differences. */
+    readonly differences: ReadonlyArray<Difference>
+  }
+}
+
+/** Number of writes by plugin and name of the write. */
+export const countsOf = (writes: PluginWrites): Summary["plugins"] =>
+  Object.fromEntries(
+    [...Map.groupBy(writes, ({ plugin }) => plugin)].map(([plugin, own]) => [
+      plugin,
+      Object.fromEntries(
+        [...Map.groupBy(own, ({ request }) => request.write)].map(([write, equal]) => [write, equal.length])
+      )
+    ])
+  )
+
+export const summaryText = (
+  { check, detection_seconds: lag, events, mutations, plugins, ...summary }: Summary
+): string =>
+  [
+    "",
+    paint("bold", `Summary of ${summary.seconds.toFixed(0)} s`),
+    `  records read   ${formatCount(summary.records_read)}`,
+    `  events         ${Object.entries(events).map(([kind, count]) => `${formatCount(count)} ${kind}`).join(", ")}`,
+    `  detection lag  ${lag === null ? "–" : `p50 ${lag.p50.toFixed(1)} s, p95 ${lag.p95.toFixed(1)} s`}`,
+    `  mutations      ${Object.entries(mutations).map(([kind, count]) => `${kind} ${formatCount(count)}`).join(", ")}`,
+    ...Object.entries(plugins).map(([plugin, writes]) =>
+      `  ${plugin.padEnd(16)} ${
+        Object.entries(writes).map(([write, count]) => `${write} ${formatCount(count)}`).join(", ")
+      }`
+    ),
+    `  pending        ${formatCount(check.pending)} records wait for confirmation and are left out of the check`,
+    check.passed
+      ? paint(
+        "green",
+        `  check          passed: the events reproduce all ${formatCount(check.compared)} records of the world`
+      )
+      : paint("red", "  check          FAILED"),
+    ...check.missing.map((kind) => `    the mutation "${kind}" never happened`),
+    ...check.differences.map(({ id, stream, why }) => `    ${stream} ${id}: ${why}`)
+  ].join("\n")

@@ -4,6 +4,7 @@
  * Gotchas
  * - Each `type` is a URN: it identifies a kind of problem and cannot be opened as a link.
  */
+import * as Effect from "effect/Effect"
 import * as HttpApiError from "effect/http-api/HttpApiError"
 import * as Schema from "effect/Schema"
 
@@ -115,9 +116,21 @@ export class ResolutionMalformed
 /** 409: the request is valid, but not in the current state. */
 export class Conflict extends problem<Conflict>()("Conflict", 409, "Not possible in the current state", withHint) {}
 
-/** The problem 409 for a refusal, with its reason and a hint. */
-export const toConflict = ({ hint, message }: { readonly hint: string; readonly message: string }): Conflict =>
-  new Conflict({ detail: message, hint })
+/** A request that was refused: the reason in words, and a hint. */
+interface Refusal {
+  readonly message: string
+  readonly hint: string
+}
+
+export const toConflict = ({ hint, message }: Refusal): Conflict => new Conflict({ detail: message, hint })
+
+export const toNotFound = ({ hint, message }: Refusal): NotFound => new NotFound({ detail: `${message}: ${hint}` })
+
+/** 404 if the request names something unknown, otherwise 409. */
+export const toNotFoundOrConflict = (
+  refusal: Refusal & { readonly reason: string }
+): Effect.Effect<never, NotFound | Conflict> =>
+  Effect.fail(refusal.reason === "unknown" ? toNotFound(refusal) : toConflict(refusal))
 
 /** 502: the unified API did not answer, or refused the request. */
 export class SourceUnavailable

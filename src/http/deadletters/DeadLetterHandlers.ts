@@ -11,7 +11,7 @@ import type { DeadLetter, UnresolvedStep } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
-import { NotFound, ResolutionMalformed, toConflict } from "../Problem.ts"
+import { NotFound, ResolutionMalformed, toConflict, toNotFound } from "../Problem.ts"
 import { pageOf } from "../Schemas.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { DeadLetterView, OutcomeView } from "./DeadLetterViews.ts"
@@ -112,7 +112,7 @@ export const layer = HttpApiBuilder.group(Api, "deadletters", (handlers) =>
       DeadLetters.plan(payload).pipe(
         Effect.map(({ hash, ...plan }) => ({ plan: hash, ...plan })),
         Effect.catchTags({
-          DeadLettersNotFound: ({ hint, message }) => new NotFound({ detail: `${message}: ${hint}` }),
+          DeadLettersNotFound: toNotFound,
           StoreError: toStoreUnavailable
         })
       ))

@@ -2,14 +2,13 @@
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import { Commands } from "../../capture/command/Commands.ts"
-import type { ForgettingRefused } from "../../capture/forget/Forgetting.ts"
 import type { ForgettableRecord } from "../../domain/Forgotten.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { ForgottenRecord } from "../../store/ForgottenRecords.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
-import { type Conflict, NotFound, toConflict } from "../Problem.ts"
+import { NotFound, toNotFoundOrConflict } from "../Problem.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { ForgottenView } from "./ForgetApi.ts"
@@ -32,12 +31,7 @@ const notForgotten = new NotFound({
 })
 
 const problems = {
-  ForgettingRefused: (refused: ForgettingRefused): Effect.Effect<never, Conflict | NotFound> =>
-    Effect.fail(
-      refused.reason === "unknown"
-        ? new NotFound({ detail: `${refused.message}: ${refused.hint}` })
-        : toConflict(refused)
-    ),
+  ForgettingRefused: toNotFoundOrConflict,
   CallError: toCallProblem,
   StoreError: toStoreUnavailable
 }

@@ -14,7 +14,7 @@ import type { DataPolicy, IntegrationSettings } from "../../capture/schedule/Int
 import type { IntegrationState } from "../../store/State.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
-import { type Conflict, type Fault, IntegrationInvalid, NotFound, toConflict } from "../Problem.ts"
+import { type Fault, IntegrationInvalid, toConflict, toNotFoundOrConflict } from "../Problem.ts"
 import { integrationView, overview } from "../status/Overview.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
@@ -58,12 +58,7 @@ const remove = (id: string, data: DataPolicy) =>
   Effect.flatMap(Commands, (commands) => commands.remove(id, data)).pipe(
     Effect.flatMap(viewOf),
     Effect.catchTags({
-      IntegrationRefused: (refused): Effect.Effect<never, Conflict | NotFound> =>
-        Effect.fail(
-          refused.reason === "unknown"
-            ? new NotFound({ detail: `${refused.message}: ${refused.hint}` })
-            : toConflict(refused)
-        ),
+      IntegrationRefused: toNotFoundOrConflict,
       CallError: toCallProblem,
       StoreError: toStoreUnavailable
     })

@@ -20,6 +20,8 @@ const labelText = (labels: Labels): string => {
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`
 }
 
+export const gauge = (name: string, { description }: Pick<Family, "description">): Family => ({ name, description })
+
 export class Exposition {
   readonly #families = new Map<Family, Array<Series>>()
 

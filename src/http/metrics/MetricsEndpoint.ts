@@ -17,7 +17,7 @@ import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import * as Option from "effect/Option"
 import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import { type Family, isExported, MetricExport } from "../../telemetry/MetricExport.ts"
+import { isExported, MetricExport } from "../../telemetry/MetricExport.ts"
 import * as Share from "../fleet/Share.ts"
 import type { Dependency } from "../health/HealthHandlers.ts"
 import { type DiskSpace, diskSpaceOf } from "../overview/DiskSpace.ts"
@@ -25,11 +25,9 @@ import type { PluginList } from "../plugins/PluginApi.ts"
 import type { Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
 import { version } from "../Version.ts"
-import { Exposition } from "./Exposition.ts"
+import { Exposition, gauge } from "./Exposition.ts"
 import { writeProcessMetrics } from "./ProcessMetrics.ts"
 import { writeStreamMetrics } from "./StreamMetrics.ts"
-
-const gauge = (name: string, { description }: Omit<Family, "name">): Family => ({ name, description })
 
 const published = gauge("rollcall_relay_position", {
   description: "Newest position of the event log that is in the sink"

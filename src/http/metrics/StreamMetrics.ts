@@ -11,40 +11,37 @@
 import * as Effect from "effect/Effect"
 import type { Model } from "../../domain/Model.ts"
 import { blockReasonNames } from "../../store/State.ts"
-import type { Family } from "../../telemetry/MetricExport.ts"
 import { streamStates } from "../overview/OverviewApi.ts"
 import { rowOf, targetOf } from "../overview/StreamRows.ts"
 import type { Overview } from "../status/Overview.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
-import type { Exposition } from "./Exposition.ts"
+import { type Exposition, gauge } from "./Exposition.ts"
 
-const family = (name: string, { description }: Omit<Family, "name">): Family => ({ name, description })
-
-const streams = family("rollcall_streams", {
+const streams = gauge("rollcall_streams", {
   description: "Streams by state: ok, late, backfilling, failing, blocked, paused"
 })
-const freshness = family("rollcall_stream_freshness_max_seconds", {
+const freshness = gauge("rollcall_stream_freshness_max_seconds", {
   description: "Seconds between now and the oldest watermark of a stream that is neither paused nor backfilling"
 })
-const lateness = family("rollcall_stream_lateness_max_ratio", {
+const lateness = gauge("rollcall_stream_lateness_max_ratio", {
   description: "Freshness of the latest of these streams, divided by its target; above 1 the stream is late"
 })
-const integrations = family("rollcall_integrations", { description: "Integrations that are read" })
-const blocked = family("rollcall_integrations_blocked", {
+const integrations = gauge("rollcall_integrations", { description: "Integrations that are read" })
+const blocked = gauge("rollcall_integrations_blocked", {
   description: "Integrations with a blocked stream, by reason"
 })
-const live = family("rollcall_records_live", { description: "Published records that are not deleted" })
-const pending = family("rollcall_pending_changes", { description: "Observed changes that are not published yet" })
-const quarantined = family("rollcall_quarantined_records", {
+const live = gauge("rollcall_records_live", { description: "Published records that are not deleted" })
+const pending = gauge("rollcall_pending_changes", { description: "Observed changes that are not published yet" })
+const quarantined = gauge("rollcall_quarantined_records", {
   description: "Records that could not be decoded and are kept in the quarantine"
 })
-const stale = family("rollcall_stale_records", {
+const stale = gauge("rollcall_stale_records", {
   description: "Records to be fetched again because they contain content of another record that has changed"
 })
-const holds = family("rollcall_holds_open", {
+const holds = gauge("rollcall_holds_open", {
   description: "Holds of the guard that wait for an operator's decision"
 })
-const unredacted = family("rollcall_redaction_remaining_streams", {
+const unredacted = gauge("rollcall_redaction_remaining_streams", {
   description:
     "Streams whose stored content is still to be redacted or encrypted; a stream that is half done counts as 0.5"
 })

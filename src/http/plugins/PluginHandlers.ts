@@ -7,7 +7,7 @@ import { formatTime } from "../../domain/Watermark.ts"
 import type { Switch } from "../../store/Deliveries.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
-import { type Conflict, NotFound, ReplayMalformed, toConflict } from "../Problem.ts"
+import { type Conflict, type NotFound, ReplayMalformed, toNotFound, toNotFoundOrConflict } from "../Problem.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import type { PluginList, UnconfirmedList } from "./PluginApi.ts"
 
@@ -31,13 +31,6 @@ const find = Effect.fnUntraced(function*(plugin: string) {
   return items.find((view) => view.plugin === plugin) ??
     (yield* unknownPlugin(plugin, items.map(({ plugin }) => plugin)))
 })
-
-const toNotFound = ({ hint, message }: PluginRequestError) => new NotFound({ detail: `${message}: ${hint}` })
-
-const toNotFoundOrConflict = (refusal: PluginRequestError): Effect.Effect<never, NotFound | Conflict> =>
-  Effect.fail(
-    refusal.reason === "conflict" ? toConflict(refusal) : toNotFound(refusal)
-  )
 
 const toReplayProblem = (refusal: PluginRequestError): Effect.Effect<never, NotFound | Conflict | ReplayMalformed> =>
   refusal.reason === "malformed"

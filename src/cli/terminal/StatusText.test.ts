@@ -1,36 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import { streamView } from "../../../test/support/http/StreamViews.ts"
 import { type Status, statusText } from "./StatusText.ts"
 
 type Stream = Status["streams"][number]
 type Plugin = Status["plugins"]["items"][number]
 
-const stream = (integration: string, model: Stream["model"], part: Partial<Stream> = {}): Stream => ({
-  stream: `${integration}/${model}`,
-  integration,
-  model,
-  phase: "live",
-  paused: false,
-  blocked: null,
-  failing: null,
-  watermark: null,
-  generation: 1,
-  complete_to: null,
-  position: "p",
-  freshness_seconds: 5,
-  records_live: 1000,
-  pending: {},
-  quarantined: 0,
-  stale_records: 0,
-  polls_return: "changes",
-  progress: null,
-  redacting: null,
-  last_poll_at: null,
-  last_sweep_at: null,
-  last_poll_started_at: null,
-  last_sweep_started_at: null,
-  sweep_repeats: false,
-  ...part
-})
+const stream = (integration: string, model: Stream["model"], part: Partial<Stream> = {}): Stream =>
+  streamView(integration, model, { freshness_seconds: 5, records_live: 1000, ...part })
 
 const inactive = (minute: number) => ({
   reason: "inactive",

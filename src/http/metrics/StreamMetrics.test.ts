@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { streamView } from "../../../test/support/http/StreamViews.ts"
 import { incrementalModels } from "../../api/Lists.ts"
 import * as CaptureMetrics from "../../capture/Metrics.ts"
 import type { StreamModel } from "../../domain/Model.ts"
@@ -15,23 +16,7 @@ import { writeStreamMetrics } from "./StreamMetrics.ts"
 const names = (count: number) => Array.from({ length: count }, (_, index) => `greenhouse:${index}`)
 
 const streamOf = (integration: string, model: StreamModel, change: Partial<StreamView> = {}): StreamView =>
-  ({
-    stream: `${integration}/${model}`,
-    integration,
-    model,
-    phase: "live",
-    paused: false,
-    blocked: null,
-    failing: null,
-    watermark: null,
-    freshness_seconds: 10,
-    records_live: 2,
-    pending: { held: 1 },
-    quarantined: 0,
-    stale_records: 0,
-    polls_return: "changes",
-    ...change
-  }) as StreamView
+  streamView(integration, model, { records_live: 2, pending: { held: 1 }, ...change })
 
 const overviewOf = (streams: ReadonlyArray<StreamView>, interval = 60) => ({
   streams,

@@ -1,34 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
+import { streamView } from "../../../test/support/http/StreamViews.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import type { StreamRow } from "./OverviewApi.ts"
 import { rowOf, select } from "./StreamRows.ts"
 
-const view: StreamView = {
-  stream: "greenhouse:acme/ats.tag",
-  integration: "greenhouse:acme",
-  model: "ats.tag",
-  phase: "live",
-  paused: false,
-  blocked: null,
-  failing: null,
-  watermark: "2026-03-01T12:00:00.000Z",
-  generation: 1,
-  complete_to: null,
-  position: "a-1-1",
-  freshness_seconds: 10,
-  records_live: 3,
-  pending: {},
-  quarantined: 0,
-  stale_records: 0,
-  polls_return: "changes",
-  progress: null,
-  redacting: null,
-  last_poll_at: null,
-  last_sweep_at: null,
-  last_poll_started_at: null,
-  last_sweep_started_at: null,
-  sweep_repeats: false
-}
+const view = streamView("greenhouse:acme", "ats.tag", { watermark: "2026-03-01T12:00:00.000Z", records_live: 3 })
 const problem = { message: "refused", since: "2026-03-01T11:00:00.000Z" }
 
 describe("the state of a stream", () => {

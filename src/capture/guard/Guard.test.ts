@@ -220,6 +220,31 @@ describe("Guard", () => {
         })))
   }
 
+  it.effect("an absent record stays in a rejected hold if an old copy appears and the record is absent again (D17, P3)", () =>
+    filled(10, (rig, ids) =>
+      Effect.gen(function*() {
+        const older = rig.api.rows.get(ids[0]!)!.row
+        yield* rig.put(row(ids[0]!, { title: "later" }))
+        yield* rig.poll
+        yield* vanished(rig, ids.slice(0, 5))
+        yield* rig.reject((yield* hold(rig)).id)
+        const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, "rejected"]))
+        assert.deepStrictEqual(yield* rig.pending, waiting)
+        yield* rig.wait("25 hours")
+        rig.api.intercept = (request, answer) =>
+          Effect.succeed(request.ids === null ? { ...answer, results: [...answer.results, older] } : answer)
+        yield* rig.poll
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        for (let cycle = 0; cycle < 2; cycle++) {
+          yield* rig.sweep
+          yield* rig.wait("11 minutes")
+          yield* rig.confirm
+          yield* rig.poll
+        }
+        assert.deepStrictEqual(yield* rig.pending, waiting)
+        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+      })))
+
   it.effect("rejected restores that change meanwhile stay rejected, with their current content (D17)", () =>
     filled(10, (rig, ids) =>
       Effect.gen(function*() {

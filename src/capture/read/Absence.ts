@@ -147,7 +147,8 @@ const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArr
 /**
  * Adds `absent` rows, or counts this confirmation in existing ones. Only records that are still live are marked, because a record may
  * have been forgotten since the request. A row that is already staged or held as deleted is not replaced. A held row gets the id of this
- * run: a sweep that releases a hold releases only the rows that it observed again, and this absence is such an observation (C8).
+ * run: a sweep that releases a hold releases only the rows that it observed again, and this absence is such an observation (C8). A disputed
+ * row in a hold of rejected deletes is a rejected delete again: an old copy of the record does not undo the decision (D17).
  * `confirmations`: 0 if this confirmation was inconclusive, or if the records cannot be queried by id, else 1.
  */
 const markAbsent = Effect.fnUntraced(function*(
@@ -159,6 +160,10 @@ const markAbsent = Effect.fnUntraced(function*(
 ) {
   const heads = yield* tx.heads(ids)
   const pending = yield* tx.pending(ids)
+  const isHeld = [...pending.values()].some(({ hold }) => hold !== null)
+  const rejected = isHeld
+    ? (yield* tx.holds).filter(({ kind, state }) => kind === "deletes" && state === "rejected")
+    : []
   yield* tx.putPending(ids.flatMap((id): ReadonlyArray<Pending> => {
     if (heads.get(id)?.live !== true) return []
     const row = pending.get(id)
@@ -175,9 +180,10 @@ const markAbsent = Effect.fnUntraced(function*(
     if (row !== undefined && (row.deleted || row.status === "staged") && row.status !== "disputed") {
       return row.hold === null ? [] : [{ ...row, runId: Math.max(row.runId, runId) }]
     }
+    const hold = rejected.find(({ id }) => id === row?.hold)
     return [{
       id,
-      status: "absent",
+      status: hold === undefined ? "absent" : "rejected",
       runId,
       origin: "sweep",
       content: null,
@@ -191,7 +197,7 @@ const markAbsent = Effect.fnUntraced(function*(
       confirmations,
       confirmedAt: now,
       redaction: null,
-      hold: null
+      hold: hold?.id ?? null
     }]
   }))
 })

@@ -4,6 +4,8 @@
  * Gotchas
  * - If a page contains different copies of one record, the record is disputed and a refetch decides (P3). Until then the record
  *   stays in its hold. Otherwise an old copy of a deleted record could take it out of a hold that an operator rejected (D17).
+ * - The records of a list that the API only returns as a whole cannot be read by id and have no `changed_at`. There, a later run that shows
+ *   the record once ends the dispute.
  * - If a model's processing changed, a record is first hashed with the older processing. If that hash equals the stored one, the
  *   record did not change. Otherwise the stored content is hashed with the new processing before the comparison (S3, V1, V2).
  */
@@ -15,6 +17,7 @@ import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import type { Head, Pending } from "../../store/StreamRecords.ts"
 import type { StreamTx } from "../../store/StreamTx.ts"
+import { isSweepOnly } from "../Stream.ts"
 import type { PageContext } from "./PageContext.ts"
 import { currentContent } from "./StoredContent.ts"
 
@@ -81,8 +84,13 @@ export const classifyCopies = (
   const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
   if (disagree) return { observed, meaning: { _tag: "Disputed" } }
   const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }
-  return { observed, meaning: classify(known, pendingObservationOf(pending), observed, context) }
+  const newest = pending !== undefined && isDecidedBy(context, pending) ? undefined : pendingObservationOf(pending)
+  return { observed, meaning: classify(known, newest, observed, context) }
 }
+
+/** Whether the run ends the dispute about a record that cannot be read by id. */
+const isDecidedBy = ({ runId, stream }: PageContext, pending: Pending): boolean =>
+  isSweepOnly({ key: stream }) && pending.status === "disputed" && pending.runId < runId
 
 const pendingObservationOf = (row: Pending | undefined): PendingObservation | undefined =>
   row && {

@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import { type Rig, scenario as scenarioOf } from "../../../test/support/capture/Rig.ts"
 import type { ScriptedApi } from "../../../test/support/capture/ScriptedApi.ts"
 
-/** Rows of packages have none of the timestamps that lists with `updated_after` have. */
+/** Rows of packages have none of the timestamps that lists with `updated_after` have. The API ignores `ids`. */
 const plainly = (api: ScriptedApi) => {
   const keep = new Set(["id", "name", "type", "updated_at"])
   api.intercept = (_, answer) =>
     Effect.succeed({
       ...answer,
-      results: answer.results.map((row) =>
-        Object.fromEntries(Object.entries(row as object).filter(([key]) => keep.has(key)))
+      results: [...api.rows.values()].map(({ row }) =>
+        Object.fromEntries(Object.entries(row).filter(([key]) => keep.has(key)))
       )
     })
 }
@@ -37,6 +37,28 @@ describe("assessment packages", () => {
         [["a", "created", 1, "backfill"], ["a", "updated", 2, "sweep"], ["b", "created", 1, "sweep"]]
       )
       assert.isTrue(rig.api.requests.every(({ ids, updatedAfter }) => ids === null && updatedAfter === null))
+    })))
+
+  it.effect("a package that a run shows twice, with different contents, is published once a later run shows it once (P3)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id, name: "1" })
+      yield* rig.sweep
+      const { intercept } = rig.api
+      rig.api.intercept = (request, answer) =>
+        Effect.map(
+          intercept(request, answer),
+          (page) => ({ ...page, results: [...page.results, { id: "a", name: "2" }] })
+        )
+      yield* rig.wait("1 minute")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, { a: "disputed" })
+      rig.api.intercept = intercept
+      yield* rig.put({ id: "a", name: "2" })
+      yield* rig.wait("1 minute")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      assert.isTrue(rig.api.requests.every(({ ids }) => ids === null))
     })))
 
   it.effect("each complete run moves the watermark by the server's clock (I6)", () =>

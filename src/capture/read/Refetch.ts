@@ -20,7 +20,7 @@ import { Store, type StoreError } from "../../store/Store.ts"
 import type { Pending, PendingStatus } from "../../store/StreamRecords.ts"
 import type { StreamTx } from "../../store/StreamTx.ts"
 import { commitPage } from "../commit/PageCommit.ts"
-import { annotate, forEachPart, requestPage, type RunError, type Stream, transact } from "../Stream.ts"
+import { annotate, forEachPart, isSweepOnly, requestPage, type RunError, type Stream, transact } from "../Stream.ts"
 
 /** Maximum number of ids in one request, controls included. */
 const maxIds = 250
@@ -138,12 +138,14 @@ export const forEachPending = <E, R>(
 
 /**
  * Refetches disputed records, of which two observations contradict each other (P3). If the result does not decide about a record, the
- * record stays pending: the next run refetches it again, and the next sweep finds out whether it is deleted.
+ * record stays pending: the next run refetches it again, and the next sweep finds out whether it is deleted. Records of a list that the API
+ * only returns as a whole cannot be requested; the next run decides about them.
  */
 export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
   stream: Stream,
   runId: number
 ): Effect.fn.Return<void, RunError, Store | Source> {
+  if (isSweepOnly(stream)) return
   yield* forEachPending(
     stream,
     "disputed",

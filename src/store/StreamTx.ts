@@ -151,7 +151,12 @@ export interface StreamTx {
     after: string | null,
     limit: number
   ) => Operation<ReadonlyArray<OlderGenerationRecord>>
-  /** Deletes log rows of generations before `generation`, at most `limit`; returns how many. Heads must no longer refer to these rows. */
+  /** Notes which log rows of generations before `generation` unsettled deliveries need. Retention deletes them once they are settled. */
+  readonly retainOlderGenerationEvents: (generation: number) => Operation<void>
+  /**
+   * Deletes log rows of generations before `generation`, except for those that were noted, at most `limit`; returns how many. Heads must
+   * no longer refer to these rows.
+   */
   readonly deleteOlderGenerationEvents: (generation: number, limit: number) => Operation<number>
   /** True if a record of the stream is still expected to show a plugin's write. */
   readonly hasExpectations: Operation<boolean>

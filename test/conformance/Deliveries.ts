@@ -10,7 +10,7 @@ import type { FailedAttempt, Failure, NewDelivery } from "../../src/store/Delive
 import type { Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
 import type { Owner } from "../../src/store/Ownership.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, changeOf, created, ids, reasonOf } from "./StoreSamples.ts"
+import { begin, changeOf, created, eventOf, ids, reasonOf, tags } from "./StoreSamples.ts"
 
 const handler = (name: string, details: Partial<ConfiguredHandler> = {}): ConfiguredHandler => ({
   plugin: "p",
@@ -269,6 +269,40 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         yield* settle(yield* claim)
         yield* pruned
         assert.deepStrictEqual(yield* kept, [4])
+      })
+    )
+
+    test(
+      "keep these rows in the log while the store is adopted, and afterwards until they are settled (X11)",
+      Effect.gen(function*() {
+        const { change, claim, deliveries, dispatch, head, made, owner, settle, store, write } = yield* setup([])
+        yield* write([created("r"), created("s")])
+        for (let version = 2; version <= 4; version++) yield* change("r", "updated")
+        yield* dispatch(owner, [made("r", 3), made("r", 4)], 5)
+        const records = (yield* Effect.forEach(["r", "s"], head)).map((head) => ({
+          head: { ...head, version: 1, position: null },
+          events: [eventOf(head.id, 1, "created", { generation: 2 })]
+        }))
+        const capture = yield* store.takeOwnership("capture")
+        yield* store.raiseGeneration([capture], 2)
+        yield* store.transact(capture, tags, (tx) => tx.write(records))
+        yield* store.transact(capture, tags, (tx) => tx.retainOlderGenerationEvents(2))
+        const dropped = yield* store.transact(capture, tags, (tx) => tx.deleteOlderGenerationEvents(2, 100))
+        assert.strictEqual(dropped, 2)
+        const kept = Effect.map(
+          deliveries.entries([1, 2, 3, 4, 5, 6, 7]),
+          (entries) => entries.map(({ before, position }) => `${position} ${before}`)
+        )
+        const versions = [1, 2].map((version) => JSON.stringify({ id: "r", version }))
+        const current = ["6 null", "7 null"]
+        assert.deepStrictEqual(yield* kept, ["1 null", `3 ${versions[0]}`, `4 ${versions[1]}`, ...current])
+        const pruned = store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 7 })
+        yield* settle(yield* claim)
+        yield* pruned
+        assert.deepStrictEqual(yield* kept, ["3 null", `4 ${versions[1]}`, ...current])
+        yield* settle(yield* claim)
+        yield* pruned
+        assert.deepStrictEqual(yield* kept, current)
       })
     )
 

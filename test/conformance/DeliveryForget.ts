@@ -67,6 +67,23 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
     )
 
     test(
+      "empties the rows that are kept for a delivery of a record that was deleted before an adoption (X11)",
+      Effect.gen(function*() {
+        const { claim, deliveries, head, store } = yield* forgotten()
+        const adopted = { head: { ...(yield* head("a")), version: 0, position: null }, events: [] }
+        const capture = yield* store.takeOwnership("capture")
+        yield* store.raiseGeneration([capture], 2)
+        yield* store.transact(capture, tags, (tx) => tx.write([adopted]))
+        const contents = Effect.map(deliveries.entries([1, 2]), (entries) => entries.map(({ id }) => id))
+        assert.deepStrictEqual(yield* contents, ["a", "a"])
+        const found = [1, 2].map((position) => ({ id: "a", position }))
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], { found, own: true }), 0)
+        assert.deepStrictEqual(yield* contents, [])
+        assert.notInclude(JSON.stringify(yield* claim), '"position":1')
+      })
+    )
+
+    test(
       "adds no delivery for an event that was read before its row was emptied",
       Effect.gen(function*() {
         const { claim, deliveries, dispatch, made, owner, settle } = yield* forgotten()

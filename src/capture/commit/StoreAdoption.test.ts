@@ -1,10 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as References from "effect/References"
 import * as TestClock from "effect/testing/TestClock"
 import { type Rig, rigWith, scenario } from "../../../test/support/capture/Rig.ts"
+import { acme, make, recorder } from "../../../test/support/delivery/Rig.ts"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
+import * as Plugin from "../../plugin/Plugin.ts"
 import { Store } from "../../store/Store.ts"
 import { poll } from "../read/Poll.ts"
 import { takeStreams } from "../Stream.ts"
@@ -64,6 +67,28 @@ describe("Adoption", () => {
       assert.deepStrictEqual(events.map(brief), [`8 a ${to}/2 updated poll`, `9 b ${to}/1 created poll`])
       assert.strictEqual(JSON.parse(events[0]?.before ?? "").title, "2")
     })))
+
+  it.effect("deliveries that are not settled run after an adoption, with their events (X11)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { note, received } = recorder()
+      const plugin = Plugin.make("p").on(
+        "ats.application.updated",
+        {},
+        ({ after, before }) => note(JSON.stringify([before, after]))
+      )
+      yield* rig.append("a1")
+      yield* rig.setState(acme, "removed")
+      const first = yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.quiet(first.delivery)
+      yield* first.stop
+      yield* Effect.provideService(adopted, Store, rig.store)
+      yield* rig.setState(acme, "active")
+      yield* rig.start([plugin])
+      yield* rig.empty
+      assert.deepStrictEqual(received, ['[{"id":"a1","version":1},{"id":"a1","version":2}]'])
+    }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
   it.effect("an adoption keeps watermarks and pending rows", () =>
     scenario(Effect.fnUntraced(function*(rig) {

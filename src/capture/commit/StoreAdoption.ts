@@ -8,10 +8,13 @@
  * 2. A stream's generation is raised after all of its records are committed. Until then the stream is not read and not reported as
  *    complete
  * 3. An adoption that was interrupted at any moment is finished by the next process that opens the store to read or to adopt
+ * 4. The records of an integration that is being erased are not published: if it is added again, it starts in the new generation with
+ *    version 1   (X19)
  *
  * Gotchas
  * - The new generation is derived from the clock, because no other source knows the number of adoptions: a copy that was made before an
  *   adoption does not have it. If the same copy is adopted twice, the second generation is still greater.
+ * - Unsettled deliveries are kept, with the rows of the log that they need: they run after the adoption.
  * - Watermarks, pending rows and quarantine are kept. In an older copy they are older than the lost changes, so the next polls
  *   read those changes again.
  * - A request to forget a record may be unfinished: neither the record nor its copies are published.
@@ -52,6 +55,12 @@ export interface Plan {
 
 const firstMinute = Date.UTC(2026, 0)
 
+/** Whether the stream is adopted: the records of an integration that is being erased are not published again. */
+const isAdopted = Effect.map(Effect.flatMap(Store, ({ integrations }) => integrations), (integrations) => {
+  const erasing = new Set(integrations.filter(({ state }) => state === "erasing").map(({ id }) => id))
+  return ({ integration }: Pick<StreamKey, "integration">) => !erasing.has(integration)
+})
+
 /** `known`: the newest generation that readers outside the store are known to have seen. */
 export const plan = Effect.fn("StoreAdoption.plan")(
   function*(known: number): Effect.fn.Return<Plan, StoreError, Store> {
@@ -60,12 +69,12 @@ export const plan = Effect.fn("StoreAdoption.plan")(
     const { streams } = yield* store.streamsAtPosition
     const generations = [...streams, ...(yield* store.integrations)].map(({ generation }) => generation)
     const from = Math.max(known, store.identity.generation, ...generations)
-    const counts = yield* store.counts
+    const counts = (yield* store.counts).filter(yield* isAdopted)
     const sum = (of: (count: typeof counts[number]) => number) => counts.reduce((total, count) => total + of(count), 0)
     return {
       from,
       to: Math.max(from + 1, Math.floor((now - firstMinute) / Duration.toMillis("1 minute"))),
-      streams: streams.length,
+      streams: counts.length,
       live: sum(({ live }) => live),
       pending: sum(({ pending }) => Object.values(pending).reduce((total, count) => total + count, 0)),
       quarantined: sum(({ quarantined }) => quarantined),
@@ -159,6 +168,7 @@ const adoptStream = Effect.fnUntraced(
     })
     let last = yield* publishAfter(null)
     while (last !== null) last = yield* publishAfter(last)
+    yield* transact(owner, stream, (tx) => tx.retainOlderGenerationEvents(generation))
     const drop = transact(owner, stream, (tx) => tx.deleteOlderGenerationEvents(generation, batchRows))
     yield* Effect.repeat(drop, { until: (dropped) => dropped === 0 })
     yield* transact(owner, stream, (tx) => tx.saveState({ ...tx.state, generation }))
@@ -176,7 +186,10 @@ export const finish = Effect.fn("StoreAdoption.finish")(function*(
   report: Report = () => Effect.void
 ): Effect.fn.Return<void, StoreError, Store> {
   const { streams } = yield* Effect.flatMap(Store, (store) => store.streamsAtPosition)
-  const older = streams.filter((stream) => stream.generation < generation && owns(stream.integration))
+  const adopted = yield* isAdopted
+  const older = streams.filter((stream) =>
+    stream.generation < generation && owns(stream.integration) && adopted(stream)
+  )
   for (const stream of older) {
     yield* adoptStream(ownerOf(stream.integration), stream, generation, processingOf(stream), report)
     yield* Effect.logInfo("stream adopted").pipe(Effect.annotateLogs({ stream: streamName(stream), generation }))

@@ -18,6 +18,7 @@ import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Unreachable } from "../../publish/Sink.ts"
 import { Source } from "../../source/Source.ts"
+import { relayReader } from "../../store/EventLog.ts"
 import type { Hold } from "../../store/Holds.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import * as StoreAdoption from "../commit/StoreAdoption.ts"
@@ -213,6 +214,33 @@ describe("Integrations", () => {
       yield* startProcess()
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
+    })))
+
+  it.effect("an adoption publishes no record of an integration that is being erased, and a later add starts with unused versions (X11, X19)", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      const readers = [relayReader]
+      const first = yield* startProcess({ readers })
+      yield* first.add(acme)
+      yield* TestClock.adjust("1 second")
+      yield* first.remove(acme.id, "erase")
+      yield* first.stop
+      const plan = yield* StoreAdoption.plan(0)
+      assert.deepStrictEqual([plan.streams, plan.live], [0, 0])
+      yield* StoreAdoption.adopt(plan, () => null)
+      const store = yield* Store
+      const reopened = { ...store, identity: { ...store.identity, generation: plan.to } }
+      yield* Effect.gen(function*() {
+        const got = yield* received(new MemorySink.MemoryBroker())
+        const next = yield* startProcess({ readers })
+        yield* erased(acme.id)
+        yield* TestClock.adjust("1 minute")
+        api.put(start + 60_000, { id: "a", name: "2" })
+        yield* next.add(acme)
+        yield* TestClock.adjust("2 seconds")
+        const versions = got.map(({ generation, id, version }) => `${id} ${generation}.${version}`)
+        assert.deepStrictEqual(versions, [`a ${plan.to}.1`, `b ${plan.to}.1`])
+        assert.deepStrictEqual(consumed(got), { a: [plan.to, "2"], b: [plan.to, "1"] })
+      }).pipe(Effect.provideService(Store, reopened))
     })))
 
   it.effect("a start saves only integrations whose settings changed", () =>

@@ -4,7 +4,7 @@
  * Invariants
  * 1. The table has every row after `pruned`, and for each of these the previous row of the same record   (I3)
  * 2. The table has the newest row: a reader that has read everything can prove it with that row's chain   (X14)
- * 3. The table has every row that an unsettled delivery needs, and its previous row
+ * 3. The table has every row that an unsettled delivery needs, and its previous row, even after an adoption
  * 4. The chain is known at `pruned`, at the newest position and at every row between them   (X14, X18)
  *
  * Gotchas
@@ -85,6 +85,35 @@ export const make = (sql: SqlClient) => {
     sql.withTransaction,
     withRetry("prune")
   )
+
+  /**
+   * Inside a transaction: notes the rows of a stream of generations before `generation` that unsettled deliveries need. `deleteOlder` then
+   * leaves them.
+   */
+  const retainOlder = Effect.fnUntraced(function*(stream: number, integration: string, generation: number) {
+    const delivered = sql`FROM deliveries d JOIN events e ON e.position = d.position
+      WHERE d.integration = ${integration} AND e.stream = ${stream} AND e.generation < ${generation}`
+    yield* sql`
+      INSERT INTO retained_events (position, successor)
+      SELECT DISTINCT e.previous, e.position ${delivered} AND e.previous IS NOT NULL
+      ON CONFLICT (position) DO UPDATE SET successor = excluded.successor`
+    yield* sql`
+      INSERT INTO retained_events (position, successor) SELECT DISTINCT e.position, e.position ${delivered}
+      ON CONFLICT (position) DO NOTHING`
+  }, toStoreError("retainOlder"))
+
+  /**
+   * Inside a transaction: deletes at most `limit` rows of a stream of generations before `generation`; returns how many. Only rows up to
+   * `pruned` are searched: `raiseGeneration` has moved it past all rows of older generations.
+   */
+  const deleteOlder = (stream: number, generation: number, limit: number) =>
+    sql`
+      DELETE FROM events WHERE position IN (
+        SELECT position FROM events
+        WHERE stream = ${stream} AND position <= (SELECT pruned FROM log_counter) AND generation < ${generation}
+          AND position NOT IN (SELECT position FROM retained_events)
+        ORDER BY position LIMIT ${limit}
+      ) RETURNING position`.pipe(Effect.map((rows) => rows.length), toStoreError("deleteOlder"))
 
   /** Deletes rows that were kept for a delivery that is settled now. */
   const pruneRetained = Effect.gen(function*() {
@@ -182,5 +211,5 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { noteErased, noteRemoval, prune, empty, purgeErased, eraseSome }
+  return { noteErased, noteRemoval, prune, retainOlder, deleteOlder, empty, purgeErased, eraseSome }
 }

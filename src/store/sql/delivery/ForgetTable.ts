@@ -83,7 +83,10 @@ export const make = (
     for (const { id, kind, position } of chains) {
       if (kind === "deleted") lastDelete.set(id, Math.max(lastDelete.get(id) ?? 0, Number(position)))
     }
-    const before = [...chains, ...found].filter(({ id, position }) => Number(position) < (lastDelete.get(id) ?? 0))
+    const chained = new Set(chains.map(({ id }) => id))
+    // A record that was deleted before an adoption has no row in the log, except for rows that are kept for a delivery.
+    const endOf = (id: string) => chained.has(id) ? lastDelete.get(id) ?? 0 : Infinity
+    const before = [...chains, ...found].filter(({ id, position }) => Number(position) < endOf(id))
     const deletes = chains.filter(({ id, position, reason }) =>
       reason !== "forgotten" && Number(position) === lastDelete.get(id)
     )

@@ -180,14 +180,8 @@ export const make = (
           redaction: row.redaction
         })))
       ),
-    // `raiseGeneration` moved `pruned` past all rows of older generations, so only rows up to `pruned` are searched
-    deleteOlderGenerationEvents: (generation, limit) =>
-      sql`
-        DELETE FROM events WHERE position IN (
-          SELECT position FROM events
-          WHERE stream = ${stream} AND position <= (SELECT pruned FROM log_counter) AND generation < ${generation}
-          ORDER BY position LIMIT ${limit}
-        ) RETURNING position`.pipe(Effect.map((rows) => rows.length)),
+    retainOlderGenerationEvents: (generation) => log.retainOlder(stream, state.integration, generation),
+    deleteOlderGenerationEvents: (generation, limit) => log.deleteOlder(stream, generation, limit),
     ...ExpectationTable.streamExpectations(sql, stream, state.model),
     saveState: (next) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
     recordRun: RunTable.record(sql, stream),

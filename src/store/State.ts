@@ -105,7 +105,7 @@ export interface StreamState extends StreamKey {
    * rules are unknown.
    */
   readonly redactions?: ReadonlyArray<AppliedRules>
-  /** Id of the key with which all content of the stream is encrypted; absent or null if some content may be unencrypted. */
+  /** Id of the key with which all content of the stream is encrypted; absent or null if some may be unencrypted or have another key. */
   readonly encryptedWith?: string | null
   /** Progress of redacting and encrypting content that was stored earlier; absent if there is nothing to do. */
   readonly redacting?: RedactionProgress

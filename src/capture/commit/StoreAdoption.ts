@@ -33,6 +33,7 @@ import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import type { Head, StoredContent } from "../../store/StreamRecords.ts"
 import type { OlderGenerationRecord, RecordWrite } from "../../store/StreamTx.ts"
+import * as Redactor from "../redaction/Redactor.ts"
 import { type Ownership, takeStreams } from "../Stream.ts"
 import { newEvent, parseContent } from "./RecordWrite.ts"
 import { currentContent, redactionsOf, rulesOf, withRedaction } from "./StoredContent.ts"
@@ -205,6 +206,7 @@ export const adopt = Effect.fn("StoreAdoption.adopt")(function*(
   const store = yield* Store
   yield* store.takeOwnership("relay")
   const { owners, ...ownership } = yield* takeStreams
+  yield* Redactor.begin(ownership, processingOf)
   // This fails if a process has taken over a shard in the meantime. A process that opened the store before the raise can take over
   // nothing afterwards.
   yield* store.raiseGeneration(owners, to)

@@ -26,6 +26,19 @@ import { redactStored } from "./Redactor.ts"
 const newKey = () => parseKey(randomBytes(32).toString("base64"))!
 const [first, second] = [newKey(), newKey()]
 
+/** Encrypts stored content with the current key, and ends after this number of transactions. */
+const rewrite = Effect.fnUntraced(function*(transactions: number) {
+  const store = yield* Store
+  const owner = yield* store.takeOwnership("capture")
+  let left = transactions
+  const transact: typeof store.transact = (owner, key, body) =>
+    Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
+  yield* redactStored(owning(owner), ({ model }) => defaultProcessing(model)).pipe(
+    Effect.provideService(Store, { ...store, transact }),
+    Effect.exit
+  )
+})
+
 const scenario = Effect.gen(function*() {
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-encryption-"))),
@@ -126,18 +139,7 @@ describe("encryption of the store", () => {
     Effect.gen(function*() {
       const { contents, inFiles, run } = yield* scenario
       const before = yield* run([first], contents)
-      const interrupted = Effect.gen(function*() {
-        const store = yield* Store
-        const owner = yield* store.takeOwnership("capture")
-        let left = 2
-        const transact: typeof store.transact = (owner, key, body) =>
-          Effect.suspend(() => left-- > 0 ? store.transact(owner, key, body) : Effect.die("ended"))
-        yield* redactStored(owning(owner), ({ model }) => defaultProcessing(model)).pipe(
-          Effect.provideService(Store, { ...store, transact }),
-          Effect.exit
-        )
-        return yield* contents
-      })
+      const interrupted = Effect.andThen(rewrite(2), contents)
       let ended = 0
       for (; (yield* inFiles(`enc1:${first.id}:`)) > 0; ended++) {
         const error = yield* Effect.flip(Effect.asVoid(run([second], contents)))
@@ -147,6 +149,20 @@ describe("encryption of the store", () => {
       }
       assert.isAtLeast(ended, 2)
       yield* run([second, first], contents)
+      assert.deepStrictEqual(yield* run([second], contents), before)
+    })
+  )
+
+  test(
+    "rewrites everything again if a process with the older key as its current one has rewritten a part, before it retires that key",
+    Effect.gen(function*() {
+      const { contents, inFiles, run } = yield* scenario
+      const before = yield* run([first], contents)
+      yield* run([second, first], contents)
+      yield* run([first, second], rewrite(4), { reads: false })
+      assert.isAbove(yield* inFiles(`enc1:${first.id}:`), 0)
+      assert.deepStrictEqual(yield* run([second, first], contents), before)
+      assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
       assert.deepStrictEqual(yield* run([second], contents), before)
     })
   )

@@ -18,8 +18,10 @@ import type { StreamModel } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
+import * as StoreAdoption from "../commit/StoreAdoption.ts"
 import { sweep } from "../read/Sweep.ts"
 import { Capture } from "../schedule/Capture.ts"
+import { takeStreams } from "../Stream.ts"
 import { redactInBackground, redactStored } from "./Redactor.ts"
 
 const by = (redact: Processing.ProcessingRules["redact"], model: StreamModel = "ats.application") =>
@@ -122,7 +124,7 @@ describe("content that was stored before a rule was added", () => {
       for (let last = "", ended = 0;; ended++) {
         let transactions = 0
         const transact: typeof store.transact = (owner, key, body) =>
-          Effect.suspend(() => ++transactions > 2 ? Effect.die("ended") : store.transact(owner, key, body))
+          Effect.suspend(() => ++transactions > 1 ? Effect.die("ended") : store.transact(owner, key, body))
         const exit = yield* Effect.exit(Effect.provideService(redact(rig, hiding), Store, { ...store, transact }))
         const { redacting } = yield* rig.state
         if (exit._tag === "Success") {
@@ -258,17 +260,19 @@ describe("content that was stored before a rule was added", () => {
       yield* Effect.provide(Effect.flatMap(Capture, (capture) => capture.once), layer({}))
       const store = yield* Store
       const shares: Array<number> = []
-      // the next process: its store takes a second for every transaction that redacts
+      let isStarted = false
+      // the next process: once it has started, its store takes a second for every transaction that redacts
       const transact: typeof store.transact = (owner, key, body) =>
         store.transact(owner, key, body).pipe(
           Effect.tap(Effect.flatMap(store.stream(key), (state) => {
-            if (state?.redacting === undefined) return Effect.void
+            if (state?.redacting === undefined || !isStarted) return Effect.void
             shares.push(Number(state.redacting.after ?? 0))
             return Effect.sleep("1 second")
           }))
         )
       yield* Effect.gen(function*() {
         const capture = yield* Capture
+        isStarted = true
         yield* Effect.forkChild(capture.run)
         const polls = api.requests.length
         yield* TestClock.adjust("5 minutes")
@@ -287,6 +291,42 @@ describe("content that was stored before a rule was added", () => {
       Effect.provideService(References.MinimumLogLevel, "None")
     )
   })
+
+  const key = { integration: "greenhouse:acme", model: "ats.application" } as const
+  for (const what of ["has read a record", "has adopted the store"]) {
+    it.effect(`is redacted from the beginning again if a process without the rule ${what} meanwhile (V1, I11)`, () => {
+      const api = Scripted.make()
+      const withoutRule = <A, E>(read: (capture: Capture["Service"]) => Effect.Effect<A, E>) =>
+        Effect.flatMap(Capture, read).pipe(
+          Effect.provide(capturing(["ats.application"], { processingOf: () => plain })),
+          Effect.provide(Scripted.layer(api))
+        )
+      return Effect.gen(function*() {
+        yield* TestClock.setTime(start)
+        for (const id of named(0, 130)) api.put(start, { id, title: `secret ${id}` })
+        yield* withoutRule((capture) => capture.once)
+        const store = yield* Store
+        let transactions = 0
+        const transact: typeof store.transact = (owner, key, body) =>
+          Effect.suspend(() => ++transactions > 4 ? Effect.die("ended") : store.transact(owner, key, body))
+        yield* Effect.exit(
+          Effect.provideService(redactStored(yield* takeStreams, () => hiding), Store, { ...store, transact })
+        )
+        assert.strictEqual((yield* store.stream(key))?.redacting?.after, 31)
+        yield* TestClock.adjust("1 minute")
+        api.put(start + 60_000, { id: "late", title: "secret late" })
+        // its redactor has not come to the stream, because it rewrites others
+        if (what === "has read a record") yield* withoutRule((capture) => capture.poll(key))
+        else yield* StoreAdoption.adopt(yield* StoreAdoption.plan(0), () => plain)
+        yield* redactStored(yield* takeStreams, () => hiding)
+        assert.notInclude(JSON.stringify(yield* store.readLog({ after: 0, limit: 1_000 })), "secret")
+      }).pipe(
+        Effect.scoped,
+        Effect.provide(MemoryStore.layer()),
+        Effect.provideService(References.MinimumLogLevel, "None")
+      )
+    })
+  }
 
   it.effect("is not rewritten by a process that no longer owns the streams (I10)", () =>
     scenario(Effect.fnUntraced(function*(rig) {

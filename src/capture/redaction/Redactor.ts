@@ -6,6 +6,8 @@
  * 1. The progress of a stream is committed together with the rows, so a new process continues where the last one stopped   (I2, X1)
  * 2. Only the owner of the streams rewrites their content   (I10)
  * 3. Once a stream is redacted, the relay sends no batch that it read before   (I11)
+ * 4. If another process wrote to a stream by other rules or with another key, all of its content is rewritten again: each process notes
+ *    its rules and its key in the state of such a stream before it writes to it   (I11)
  *
  * Gotchas
  * - The newest rows are rewritten first: readers may not have read them yet, and the latest row of a record is kept as long as the record
@@ -46,20 +48,28 @@ const hasOtherKey = ({ encryptedWith = null }: StreamState, { key }: Target): bo
 const isOutdated = (state: StreamState, target: Target): boolean =>
   hasOtherKey(state, target) || redactionsOf(state).some((rules) => !satisfies(rules, target.processing.applied))
 
-/** The state when the redaction starts, with all rules that rows will have. */
+/** True if this process, or one with the same rules and the same key, started to rewrite the stream. */
+const isStarted = ({ redacting }: StreamState, { key, processing: { applied } }: Target): boolean =>
+  redacting !== undefined && redacting.rules === applied.id && redacting.key === key
+
+/** The state when the redaction starts, with all rules that rows will have. From then on, rows may have different keys. */
 const started = (
   state: StreamState,
-  { key, processing: { applied } }: Target,
+  target: Target,
   now: number
-): StreamState & { redacting: RedactionProgress } => ({
-  ...redactionsOf(state).map((rules) => combine(rules, applied)).reduce(
-    withRedaction<StreamState>,
-    withRedaction(state, applied)
-  ),
-  redacting: state.redacting?.rules === applied.id && state.redacting.key === key
-    ? state.redacting
-    : { rules: applied.id, key, table: "pending", after: null, newest: 0, startedAt: now, rewritten: 0 }
-})
+): StreamState & { redacting: RedactionProgress } => {
+  const { key, processing: { applied } } = target
+  return {
+    ...redactionsOf(state).map((rules) => combine(rules, applied)).reduce(
+      withRedaction<StreamState>,
+      withRedaction(state, applied)
+    ),
+    ...hasOtherKey(state, target) ? { encryptedWith: null } : {},
+    redacting: state.redacting !== undefined && isStarted(state, target)
+      ? state.redacting
+      : { rules: applied.id, key, table: "pending", after: null, newest: 0, startedAt: now, rewritten: 0 }
+  }
+}
 
 /** The state when the redaction is complete: the rules of every row satisfy the current rules. */
 const finished = (state: StreamState, { key, processing: { applied } }: Target): StreamState => {
@@ -177,13 +187,14 @@ const unlessDamaged = <R>(rewrite: Effect.Effect<number, StoreError, R>): Effect
       : Effect.fail(error))
 
 /**
- * Redacts the stored content of the owned streams by their current rules, and encrypts it with the current key. Returns how many rows were
- * rewritten. If it is interrupted, the next call continues.
+ * Notes the current rules and the current key in the state of each owned stream that must be rewritten, and returns these streams. Called
+ * before anything is written to streams that were taken. So another process knows that it must rewrite them if it takes them again, and
+ * operators see how much there is to do.
  */
-export const redactStored = Effect.fn("Redactor.run")(function*(
+export const begin = Effect.fn("Redactor.begin")(function*(
   { ownerOf, owns }: Ownership,
   processingOf: ProcessingOf
-): Effect.fn.Return<number, StoreError, Store> {
+): Effect.fn.Return<ReadonlyArray<{ readonly stream: StreamState; readonly target: Target }>, StoreError, Store> {
   const store = yield* Store
   const key = store.encryptionKey
   const outdated = (yield* store.streams).filter(({ integration }) => owns(integration)).flatMap((stream) => {
@@ -192,8 +203,7 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
     const isUnfinished = stream.redacting !== undefined
     return target !== null && (isUnfinished || isOutdated(stream, target)) ? [{ stream, target }] : []
   })
-  // first mark all streams, so that operators see how much there is to do
-  for (const { stream, target } of outdated) {
+  for (const { stream, target } of outdated.filter(({ stream, target }) => !isStarted(stream, target))) {
     const now = yield* Clock.currentTimeMillis
     yield* unlessErased(
       stream,
@@ -201,6 +211,19 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
       store.transact(ownerOf(stream.integration), stream, (tx) => tx.saveState(started(tx.state, target, now)))
     )
   }
+  return outdated
+})
+
+/**
+ * Redacts the stored content of the owned streams by their current rules, and encrypts it with the current key. Returns how many rows were
+ * rewritten. If it is interrupted, the next call continues.
+ */
+export const redactStored = Effect.fn("Redactor.run")(function*(
+  ownership: Ownership,
+  processingOf: ProcessingOf
+): Effect.fn.Return<number, StoreError, Store> {
+  const key = (yield* Store).encryptionKey
+  const outdated = yield* begin(ownership, processingOf)
   if (outdated.length > 0) {
     const isOtherKey = outdated.some(({ stream, target }) => hasOtherKey(stream, target))
     yield* Effect.logInfo(
@@ -212,7 +235,7 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
   const results = yield* Effect.forEach(
     outdated,
     ({ stream, target }) =>
-      unlessDamaged(unlessErased(stream, 0, redactStream(ownerOf(stream.integration), stream, target)))
+      unlessDamaged(unlessErased(stream, 0, redactStream(ownership.ownerOf(stream.integration), stream, target)))
   )
   if (key !== null) results.push(yield* unlessDamaged(finishEncryption))
   yield* Metrics.rewritesFailed(results.filter((rows) => rows === null).length)

@@ -24,7 +24,7 @@ import { Store, type StoreError } from "../../store/Store.ts"
 import * as StoreAdoption from "../commit/StoreAdoption.ts"
 import { audit, type AuditReport } from "../read/Audit.ts"
 import { restartSweep } from "../read/Sweep.ts"
-import { redactInBackground } from "../redaction/Redactor.ts"
+import * as Redactor from "../redaction/Redactor.ts"
 import type { Ownership, RunError } from "../Stream.ts"
 import { watchApprovals } from "./ApprovalWatch.ts"
 import * as AssignedStreams from "./AssignedStreams.ts"
@@ -121,7 +121,8 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
 
   const take = Effect.fnUntraced(function*(scopes: Arr.NonEmptyReadonlyArray<string>) {
     yield* shards.take(scopes)
-    yield* StoreAdoption.finish(shards, store.identity.generation, processingOf).pipe(
+    yield* Redactor.begin(shards, processingOf).pipe(
+      Effect.andThen(StoreAdoption.finish(shards, store.identity.generation, processingOf)),
       Effect.provideService(Store, store)
     )
     yield* mayRedact.open
@@ -193,7 +194,7 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* worker.wakeUp.open
   })
 
-  const redactOlder = Effect.provideContext(redactInBackground(shards, processingOf), services)
+  const redactOlder = Effect.provideContext(Redactor.redactInBackground(shards, processingOf), services)
   const keepRedacting = Effect.forever(
     mayRedact.await.pipe(
       Effect.andThen(mayRedact.close),

@@ -92,7 +92,9 @@ describe("rollcall/events", () => {
       }
       if (event.model === "ats.application" && event.kind === "updated") {
         seen.push(event.before?.outcome, event.after.candidate?.first_name)
-        const names: ReadonlyArray<"hired" | "declined" | "stage_changed"> = event.transitions.map(({ name }) => name)
+        const names: ReadonlyArray<Events.Open<"hired" | "declined" | "stage_changed">> = event.transitions.map((
+          { name }
+        ) => name)
         seen.push(...names)
         // @ts-expect-error a tag's property
         seen.push(event.after.name)
@@ -168,6 +170,7 @@ describe("rollcall/events", () => {
         () => Events.fromJson("Ada"),
         () => Events.fromJson({}),
         () => Events.fromJson({ ...json, type: "rollcall.ats.thing.updated" }),
+        () => Events.fromJson({ ...json, type: "rollcall.ats.application.merged_with" }),
         () => Events.fromJson({ ...json, type: "rollcall.ats.tag.updated" }),
         () => Events.fromJson({ ...json, data: { ...data, after: null } }),
         () => Events.fromJson({ ...json, data: { ...data, version: "Ada" } })
@@ -181,6 +184,7 @@ describe("rollcall/events", () => {
         "NotJson",
         "Foreign",
         "UnknownModel",
+        "UnknownKind",
         "Malformed",
         "Malformed",
         "Malformed"
@@ -194,12 +198,43 @@ describe("rollcall/events", () => {
     }
   })
 
-  it("fields that a newer version adds are accepted", () => {
+  it("properties that a newer version adds anywhere are accepted and left out", () => {
+    const cause = { plugin: "tag", delivery: "4", depth: 1, paths: ["/outcome"] }
+    const entry = { ...hire, cause: JSON.stringify(cause) }
+    const json: Record<string, unknown> = JSON.parse(cloudEventTextOf(identity, entry))
+    const data = json["data"] as Readonly<Record<"changes" | "transitions", ReadonlyArray<object>>>
+    const more = { mood: "new", "": { nested: [1] }, constructor: null }
+    const newer = {
+      ...more,
+      ...json,
+      data: {
+        ...more,
+        ...data,
+        changes: data.changes.map((change) => ({ ...more, ...change })),
+        transitions: data.transitions.map((transition) => ({ ...more, ...transition })),
+        cause: { ...more, ...cause }
+      }
+    }
+    const known = Events.fromJson(json)
+    assert.deepStrictEqual(Events.fromJson(newer), known)
+    const [message] = sent(entry)
+    const { headers } = received(message!)
+    const kafka = { headers: { ...headers, ce_mood: "new", mood: "new" }, value: JSON.stringify(newer.data) }
+    assert.deepStrictEqual(Events.fromKafka(kafka), known)
+  })
+
+  it("values of origin, reason and transitions that a newer version adds are kept, and the known ones are typed", () => {
     const json: Record<string, unknown> = JSON.parse(cloudEventTextOf(identity, hire))
     const data = json["data"] as Record<string, unknown>
-    const event = Events.fromJson({ ...json, tone: "new", data: { ...data, mood: "new" } })
-    assert.ok(!event.stub)
-    assert.strictEqual(event.after?.id, "a1")
+    const added = { origin: "stream", reason: "merged", transitions: [{ name: "promoted", from: null, to: "LEAD" }] }
+    const event = Events.fromJson({ ...json, origin: "stream", data: { ...data, ...added } })
+    assert.deepInclude(event, added)
+    // the type keeps the known values, so editors complete them
+    const origin: Extract<Events.Event["origin"], "poll"> = "poll"
+    const reason: Extract<Events.Event["reason"], "flagged"> = "flagged"
+    const deleted = { ...hire, kind: "deleted", origin, reason, after: null } as const
+    assert.deepInclude(Events.fromJson(cloudEventTextOf(identity, deleted)), { origin, reason })
+    assert.throws(() => Events.fromJson({ ...json, data: { ...data, origin: 3 } }), /origin/)
   })
 
   const history = [

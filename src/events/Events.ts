@@ -9,28 +9,39 @@
  *
  * Gotchas
  * - A record is typed as the API returns it: any field except `id` may be null or absent, and an enumeration may have unknown values.
+ * - A newer server may add properties, which are left out here, and values of `origin`, `reason` and the names of transitions, which have the type
+ *   `Open`. It adds no `kind` without notice: an event of an unknown kind fails with `UnknownKind`.
  * - An error describes the problem and its location, but never contains the value, because it may be personal data.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import type { Kind } from "../domain/ChangeEvent.ts"
+import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 import { isModel, type Model, type TransitionName } from "../domain/Model.ts"
 import type { Envelope, RecordOf } from "../plugin/Event.ts"
-import { EventData } from "../publish/EventSchema.ts"
+import { EventData, kinds } from "../publish/EventSchema.ts"
 
 export type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
 export type { Model, TransitionName } from "../domain/Model.ts"
 export type { Cause, Change, RecordOf } from "../plugin/Event.ts"
 
-/** A named transition, such as `hired`. A newer server may send names that this version does not know. */
+/**
+ * One of the known values, which editors complete, or another text, because a newer server may send values that this version does not know.
+ * Handle an unknown value like the general case: an unknown `reason` is still a delete.
+ */
+export type Open<Known extends string> = Known | (string & {})
+
+/** A named transition, such as `hired`. */
 export interface Transition<M extends Model> {
-  readonly name: TransitionName<M>
+  readonly name: Open<TransitionName<M>>
   readonly from: string | null
   readonly to: string | null
 }
 
-interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind"> {
+interface EventFields<M extends Model> extends Omit<Envelope<M>, "kind" | "origin" | "reason"> {
+  readonly origin: Open<Origin>
+  /** Why the record was published as deleted. Null for other events, except for the `created` of a record that was deleted `unseen`. */
+  readonly reason: Open<DeleteReason> | null
   /** Orders the events of one log: the later of two events has the greater text. */
   readonly sequence: string
   /** The span in which Rollcall stored the event, as W3C `traceparent`; null if no trace was recorded. */
@@ -71,10 +82,10 @@ export type Event = WholeEvent | Stub
 /** The input is not an event of Rollcall, or is one that this version cannot decode. */
 export class EventDecodeError extends Schema.TaggedError<EventDecodeError>()("EventDecodeError", {
   /**
-   * `NotJson`: the text is not JSON. `Foreign`: not an event of Rollcall. `UnknownModel`: an event of a newer version.
+   * `NotJson`: the text is not JSON. `Foreign`: not an event of Rollcall. `UnknownModel`, `UnknownKind`: an event of a newer version.
    * `Malformed`: an event of Rollcall whose contents are invalid.
    */
-  reason: Schema.Literals(["NotJson", "Foreign", "UnknownModel", "Malformed"]),
+  reason: Schema.Literals(["NotJson", "Foreign", "UnknownModel", "UnknownKind", "Malformed"]),
   /** Id of the CloudEvent; null if it could not be read. */
   id: Schema.NullOr(Schema.String),
   message: Schema.String
@@ -106,7 +117,7 @@ const decoded = <A>(
 }
 
 const decodeAttributes = Schema.decodeUnknownResult(Attributes)
-const isKind = Schema.is(Schema.Literals(["created", "updated", "deleted"]))
+const isKind = (name: string): name is Kind => (kinds as ReadonlyArray<string>).includes(name)
 
 const idIn = (attributes: unknown): string | null =>
   typeof attributes === "object" && attributes !== null && "id" in attributes && typeof attributes.id === "string"
@@ -122,14 +133,21 @@ const eventOf = (attributes: unknown, data: unknown): Event => {
   const failed = (reason: EventDecodeError["reason"]) => (message: string) =>
     new EventDecodeError({ reason, id, message })
   const known = decodeAttributes(attributes)
-  const type = Result.isSuccess(known) ? /^rollcall\.(.+)\.([a-z]+)$/.exec(known.success.type) : null
-  if (Result.isFailure(known) || type === null || !isKind(type[2])) {
+  const type = Result.isSuccess(known) ? /^rollcall\.(.+)\.([a-z_]+)$/.exec(known.success.type) : null
+  const [, model = "", kind = ""] = type ?? []
+  if (Result.isFailure(known) || type === null || kind === "state") {
     throw failed("Foreign")("the attributes are not those of a Rollcall event")
   }
-  const model = type[1] ?? ""
-  if (!isModel(model)) throw failed("UnknownModel")(`this version does not know the model "${model}"`)
+  if (!isModel(model)) {
+    throw failed("UnknownModel")(`this version does not know the model "${model}": update rollcall/events`)
+  }
+  if (!isKind(kind)) {
+    throw failed("UnknownKind")(
+      `this version does not know the kind "${kind}": update rollcall/events, then read the event again`
+    )
+  }
   const fields = decoded(EventData, data, failed("Malformed"))
-  if (fields.model !== model || fields.kind !== type[2]) {
+  if (fields.model !== model || fields.kind !== kind) {
     throw failed("Malformed")("the type attribute does not match the data")
   }
   if (fields.stub !== true && !isWhole(fields)) {

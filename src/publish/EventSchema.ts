@@ -3,11 +3,19 @@
  *
  * Invariants
  * 1. The schemas only grow: properties may be added, so readers must accept unknown properties
+ * 2. Names that a consumer can handle without knowing them (`origin`, `reason`) are open: later versions may add some. `kind` is closed, because
+ *    a consumer must know what to do with an event   (decision 0102)
  *
  * Gotchas
  * - `before` and `after` are the API's records unchanged, even if they do not match the API's own schema.
  */
 import * as Schema from "effect/Schema"
+import { openEnum } from "../api/Fields.ts"
+import type { DeleteReason, Kind, Origin } from "../domain/ChangeEvent.ts"
+
+export const kinds = ["created", "updated", "deleted"] as const satisfies ReadonlyArray<Kind>
+const origins = ["backfill", "poll", "sweep", "refresh"] as const satisfies ReadonlyArray<Origin>
+const reasons = ["flagged", "absent", "erased", "unseen", "forgotten"] as const satisfies ReadonlyArray<DeleteReason>
 
 const Content = Schema.Record(Schema.String, Schema.Unknown)
 
@@ -21,9 +29,10 @@ export const EventData = Schema.Struct({
     description: "Later generations replace earlier ones; order is (generation, version)"
   }),
   version: Schema.Int.annotate({ description: "1, 2, 3 … per record and generation, without gaps" }),
-  kind: Schema.Literals(["created", "updated", "deleted"]),
-  origin: Schema.Literals(["backfill", "poll", "sweep", "refresh"]).annotate({
-    description: "Which run found the change; `backfill`: the record existed before, whichever run found it"
+  kind: Schema.Literals(kinds),
+  origin: openEnum(...origins).annotate({
+    description:
+      "Which run found the change; `backfill`: the record existed before, whichever run found it. Further values may be added"
   }),
   before: Schema.NullOr(Content).annotate({ description: "null on created, and on a stub" }),
   after: Schema.NullOr(Content).annotate({ description: "null on deleted, and on a stub" }),
@@ -37,8 +46,8 @@ export const EventData = Schema.Struct({
   transitions: Schema.Array(
     Schema.Struct({ name: Schema.String, from: Schema.Unknown, to: Schema.Unknown })
   ),
-  reason: Schema.NullOr(Schema.Literals(["flagged", "absent", "erased", "unseen", "forgotten"])).annotate({
-    description: "Why the record is considered deleted"
+  reason: Schema.Union([Schema.Literals(reasons), Schema.String, Schema.Null]).annotate({
+    description: "Why the record is considered deleted. Further values may be added"
   }),
   restored: Schema.Boolean.annotate({ description: "Created again after it was deleted" }),
   changed_at: Schema.NullOr(Schema.String).annotate({ description: "As the API shows it" }),

@@ -65,19 +65,19 @@ const pinned: ReadonlyArray<string> = [
   "hris.skill 1 c795388d01f4",
   "hris.absence_type 1 38f3a4f78f7b",
   "assessment.package 1 ead8227bdd43",
-  "ats.application.event 1 13d00fcefccd",
-  "ats.scorecard.event 1 95203f0abc97",
-  "ats.offer.event 1 2f431439725c",
-  "ats.tag.event 1 c90efc0fade0",
-  "ats.candidate.event 1 a237191641b4",
-  "hris.payslip.event 1 071b08be6cdb",
-  "hris.performance_review.event 1 33574dfeeefe",
-  "hris.performance_review_cycle.event 1 9818437646e3",
-  "hris.staffing_entity.event 1 0eb82578f3c8",
-  "hris.legal_entity.event 1 949f301c73aa",
-  "hris.skill.event 1 82434e37e68c",
-  "hris.absence_type.event 1 58cca3d3fdf1",
-  "assessment.package.event 1 3fa5384e50c0",
+  "ats.application.event 1 96a41349737a",
+  "ats.scorecard.event 1 d19efc1a156f",
+  "ats.offer.event 1 d7a8f9f79005",
+  "ats.tag.event 1 6fbe4b68850f",
+  "ats.candidate.event 1 5403b5a1943e",
+  "hris.payslip.event 1 8dbcf2e2a4b2",
+  "hris.performance_review.event 1 58728ca447f4",
+  "hris.performance_review_cycle.event 1 7384577cf14e",
+  "hris.staffing_entity.event 1 cafcf61cc953",
+  "hris.legal_entity.event 1 33674c2cc697",
+  "hris.skill.event 1 045d947b78c5",
+  "hris.absence_type.event 1 bd83b9b2bb0d",
+  "assessment.package.event 1 766f2b3080a2",
   "progress 1 f331084bcff6"
 ]
 
@@ -113,6 +113,28 @@ describe("the published schemas", () => {
     }
     for (const record of [{}, { id: 1 }, { id: "a", job: 3 }, { id: "a", interviews: [3] }]) {
       assert.isFalse(valid(record), JSON.stringify(record))
+    }
+  })
+
+  it("accept an event with properties and with values of origin, reason and transitions that a newer version adds, and no unknown kind", () => {
+    const valid = validatorOf("ats.application.event")
+    const more = { mood: "new" }
+    const cause = { plugin: "tag", delivery: "4", depth: 1, paths: [], ...more }
+    const event: JsonObject = JSON.parse(dataTextOf(entry({ position: 1, model: "ats.application" })))
+    for (
+      const added of [
+        more,
+        { origin: "stream" },
+        { reason: "merged" },
+        { cause },
+        { changes: [{ path: "/outcome", ...more }] },
+        { transitions: [{ name: "promoted", from: null, to: null, ...more }] }
+      ]
+    ) {
+      assert.isTrue(valid({ ...event, ...added }), `${JSON.stringify(added)} ${JSON.stringify(valid.errors)}`)
+    }
+    for (const wrong of [{ kind: "merged" }, { origin: 1 }, { reason: false }]) {
+      assert.isFalse(valid({ ...event, ...wrong }), JSON.stringify(wrong))
     }
   })
 

@@ -41,7 +41,7 @@ export interface Defect {
 export interface DeliveryResult {
   readonly handler: string
   readonly state: "done" | "dead" | "parked"
-  /** Number of times that the handler was run. */
+  /** Number of times that the handler was run. A run that waits, for a rate limit or because its writes exceed `writesPerHour`, counts. */
   readonly attempts: number
   /** The failure of a dead letter; otherwise null. */
   readonly failure: HandlerError | Defect | null

@@ -7,7 +7,11 @@ import * as MemoryJournal from "./MemoryJournal.ts"
 describe("steps in the journal of the test kit", () => {
   attemptJournalSuite(
     Effect.sync(() => {
-      const state: MemoryJournal.JournalState = { rows: [], newest: { delivery: 1, claim: 1 } }
+      const state: MemoryJournal.JournalState = {
+        rows: [],
+        newest: { delivery: 1, claim: 1 },
+        counted: new Map()
+      }
       const step = { handler: 0, dedupKeys: ["e1"], step: "s", keepForever: false } as const
       const fence = { owner: { scope: "test", epoch: 1 }, ...state.newest }
       return {

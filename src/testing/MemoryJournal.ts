@@ -2,12 +2,13 @@
  * The port `AttemptJournal` in memory. Its state can be copied.
  *
  * Gotchas
- * - Writes are never stopped, no integration is removed, and the write budget is not counted.
+ * - Writes are never stopped, and no integration is removed.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { WriteName } from "../api/Writes.ts"
 import type { Json } from "../domain/ChangeEvent.ts"
+import * as WriteBudget from "../domain/WriteBudget.ts"
 import type { AttemptJournal, BeginRefusal, FencingToken, Intent, StepKey } from "../store/AttemptJournal.ts"
 import { Fenced, StoreError } from "../store/Store.ts"
 
@@ -29,6 +30,8 @@ export interface JournalState {
   rows: Array<StepRow>
   /** The newest claim; earlier claims are fenced. */
   newest: Pick<FencingToken, "delivery" | "claim">
+  /** The writes of a plugin in an integration that count in its hourly budget, by the JSON of both names. */
+  readonly counted: Map<string, WriteBudget.CountedWrites>
 }
 
 /** The write that this step is; null if it is not a write. */
@@ -72,6 +75,15 @@ export const make = (
     return other === undefined ? null : { _tag: "Unknown", begunAt: other.begunAt }
   }
 
+  /** Counts one more write in the hour; false if the hour's budget is used up. */
+  const spend = ({ integration, write }: Intent, now: number): boolean => {
+    if (write === null || write.perHour === null) return true
+    const of = JSON.stringify([write.plugin, integration])
+    const counted = WriteBudget.countWrite(state.counted.get(of) ?? null, write.perHour, now)
+    if (counted !== null) state.counted.set(of, counted)
+    return counted !== null
+  }
+
   const checkBegin: AttemptJournal["checkBegin"] = (fence, intent) =>
     Effect.map(check(fence), () => refusalOf(fence, intent))
 
@@ -84,6 +96,7 @@ export const make = (
       const now = yield* Clock.currentTimeMillis
       const refusal = yield* checkBegin(fence, intent)
       if (refusal !== null) return refusal
+      if (!spend(intent, now)) return { _tag: "BudgetExhausted", until: WriteBudget.hourEnd(now) }
       const known = rowsOf(intent)
       const { claim, delivery } = fence
       for (const row of known) Object.assign(row, { claim, delivery, begunAt: now })

@@ -135,7 +135,7 @@ export class TestEnvironment {
       requests: [],
       responsesUsed: 0,
       log: [],
-      journal: { rows: [], newest: { delivery: 0, claim: 0 } },
+      journal: { rows: [], newest: { delivery: 0, claim: 0 }, counted: new Map() },
       calls: (setup.faults ?? []).map(() => 0),
       parked: new Set(),
       batches: new Map(),

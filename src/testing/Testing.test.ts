@@ -13,7 +13,7 @@ const Employee = Schema.Struct({ id: Schema.NullOr(Schema.String) })
 const config = Config.all({ hris: Config.String("HRIS") })
 
 /** Creates one employee per application, links it, and tags the candidate. */
-const welcome = Plugin.make("welcome", { config }).on(
+const unconfigured = Plugin.make("welcome", { config }).on(
   "ats.application.hired",
   {},
   Effect.fnUntraced(function*(event, { hris }) {
@@ -27,7 +27,8 @@ const welcome = Plugin.make("welcome", { config }).on(
     yield* api.addResultLink(event.recordId, { label: "Employee", url: `https://hr.example/${employee.id}` })
     yield* api.addTag(event.after.candidate_id ?? "", { tag: { name: "hired" } })
   })
-).with({ values: { HRIS: "sandbox:people" } })
+)
+const welcome = unconfigured.with({ values: { HRIS: "sandbox:people" } })
 
 /** Never run: these cases are checked by the compiler. */
 export const refused = () => [
@@ -179,6 +180,29 @@ describe("rollcall/testing", () => {
       ["/body/properties/name", "required"],
       ["/body/properties/age", "type"]
     ])
+  })
+
+  it("writes over the hourly budget of the plugin wait for the next hour, as in the service", async () => {
+    const limited = Plugin.make("limited", { writesPerHour: 2 }).batch(
+      "ats.tag.created",
+      { size: 10, within: "1 minute" },
+      Effect.fnUntraced(function*(events) {
+        const api = yield* Plugin.Api
+        for (const { recordId } of events) yield* api.addTag(recordId, { tag: { name: "new" } })
+      })
+    )
+    const tags = (...ids: ReadonlyArray<string>) => ids.map((id) => Testing.event("ats.tag.created", { after: { id } }))
+    const testing = Testing.make(limited, {
+      records: ["t1", "t2", "t3", "t4", "t5"].map((id) => Testing.record("ats.candidate", { id }))
+    })
+    const attemptsOf = ({ deliveries, failure, writes }: Testing.Result) => [
+      failure,
+      writes.length,
+      deliveries.map(({ attempts, state }) => [state, attempts])
+    ]
+    assert.deepStrictEqual(attemptsOf(await testing.deliver(tags("t1"))), [null, 1, [["done", 1]]])
+    assert.deepStrictEqual(attemptsOf(await testing.deliver(tags("t2", "t3", "t4"))), [null, 3, [["done", 2]]])
+    assert.deepStrictEqual(attemptsOf(await testing.deliver(tags("t5"))), [null, 1, [["done", 2]]])
   })
 
   it("a retry inside the handler does not repeat a write", async () => {
@@ -532,7 +556,7 @@ describe("rollcall/testing", () => {
   })
 
   it("names a missing configuration value", async () => {
-    const error: unknown = await Testing.make(welcome.with({ values: {} })).deliver(hired).catch((error) => error)
+    const error: unknown = await Testing.make(unconfigured).deliver(hired).catch((error) => error)
     assert.match(String(error), /HRIS/)
   })
 })

@@ -33,7 +33,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
     attemptJournalSuite(Effect.map(attempting, ({ deliveries, ...all }) => ({ ...all, journal: deliveries })), layer)
 
     test(
-      "are refused while writes are stopped, and after the hour's budget is used up",
+      "are refused while writes are stopped",
       Effect.gen(function*() {
         const { deliveries, fence, intent, write } = yield* attempting
         const begin = (step: string) =>
@@ -42,11 +42,7 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         assert.deepStrictEqual(yield* deliveries.checkBegin(fence, { ...intent, write }), { _tag: "Stopped" })
         assert.strictEqual(yield* begin("a"), "Stopped")
         yield* deliveries.setSwitch({ _tag: "Writes" }, true, operatorAction)
-        assert.deepStrictEqual([yield* begin("a"), yield* begin("b"), yield* begin("c")], [
-          "Begun",
-          "Begun",
-          "BudgetExhausted"
-        ])
+        assert.strictEqual(yield* begin("a"), "Begun")
       })
     )
 
@@ -61,52 +57,6 @@ export const journalSuite = (name: string, layer: Layer.Layer<Store | Deliveries
           yield* store.saveIntegration(owner, integrationOf(intent.integration, { state }), null)
           assert.strictEqual(yield* begin(state), outcome)
         }
-      })
-    )
-
-    test(
-      "count once in the hour's budget, however often the same request begins",
-      Effect.gen(function*() {
-        const { deliveries, fence, intent, step, write } = yield* attempting
-        const begin = (name: string, perHour: number | null) =>
-          Effect.map(
-            deliveries.begin(fence, { ...intent, step: name, write: { ...write, perHour } }),
-            ({ _tag }) => _tag
-          )
-        assert.strictEqual(yield* begin(step.step, 1), "Begun")
-        yield* deliveries.withdraw(fence, step)
-        assert.strictEqual(yield* begin(step.step, null), "Begun")
-        assert.strictEqual(yield* begin("other", 1), "BudgetExhausted")
-      })
-    )
-
-    test(
-      "count in the hour's budget once, although the clocks of two processes differ or the clock is set back (W4)",
-      Effect.gen(function*() {
-        const { deliveries, fence, intent, write } = yield* attempting
-        const hour = 3_600_000
-        const clock = yield* Clock.Clock
-        // the test clock would run the background work of all these hours
-        const clockAt = (time: number): Clock.Clock =>
-          Object.assign(Object.create(clock), {
-            currentTimeMillisUnsafe: () => time,
-            currentTimeMillis: Effect.succeed(time)
-          })
-        const beginAt = (time: number, step: string) =>
-          deliveries.begin(fence, { ...intent, step, write }).pipe(
-            Effect.provideService(Clock.Clock, clockAt(time)),
-            Effect.map(({ _tag }) => _tag)
-          )
-        const found = [
-          yield* beginAt(10 * hour + 10_000, "a"),
-          yield* beginAt(10 * hour - 20_000, "b"),
-          yield* beginAt(10 * hour + 20_000, "c"),
-          yield* beginAt(10 * hour - 10_000, "d"),
-          yield* beginAt(11 * hour, "e"),
-          // the clock had been wrong by more than an hour
-          yield* beginAt(2 * hour, "f")
-        ]
-        assert.deepStrictEqual(found, ["Begun", "Begun", "BudgetExhausted", "BudgetExhausted", "Begun", "Begun"])
       })
     )
 

@@ -16,6 +16,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import * as WriteBudget from "../../../domain/WriteBudget.ts"
 import type { AttemptJournal, BeginRefusal, BeginResult, FencingToken, Intent, StepKey } from "../../AttemptJournal.ts"
 import type { Deliveries } from "../../Deliveries.ts"
 import type { StoreError } from "../../Store.ts"
@@ -29,7 +30,6 @@ import type { ExpectationTable } from "../stream/ExpectationTable.ts"
 import * as BatchTable from "./BatchTable.ts"
 import * as DedupKey from "./DedupKey.ts"
 
-const hourMillis = 3_600_000
 /** The claim of a step that was never sent. No attempt has it. */
 export const unsent = 0
 
@@ -92,24 +92,19 @@ export const make = (
     result: cipher.seal(stepPlace(handler, step), details.result)
   })
 
-  /**
-   * Counts one more write in the hour; false if the hour's budget is used up. A clock may be behind, because it was set back or belongs to
-   * another process. Its writes count in the later hour, which has already begun: otherwise each change between the two hours would start
-   * the budget again   (W4).
-   */
+  /** Counts one more write in the hour; false if the hour's budget is used up. `locks.deliveries` lets one transaction at a time count. */
   const spend = Effect.fnUntraced(
-    function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, hour: number) {
-      const row = { plugin: write.plugin, integration, hour, writes: 1 }
-      if (write.perHour === null) return true
-      if (write.perHour < 1) return false
-      const hasBegun = sql.literal("write_budgets.hour IN (excluded.hour, excluded.hour + 1)")
-      const spent = yield* sql`INSERT INTO write_budgets ${
-        sql.insert(row)
-      } ON CONFLICT (plugin, integration) DO UPDATE SET
-        writes = CASE WHEN ${hasBegun} THEN write_budgets.writes + 1 ELSE 1 END,
-        hour = CASE WHEN ${hasBegun} THEN write_budgets.hour ELSE excluded.hour END
-        WHERE NOT (${hasBegun}) OR write_budgets.writes < ${write.perHour} RETURNING writes`
-      return spent.length > 0
+    function*({ integration, write }: Intent & { readonly write: NonNullable<Intent["write"]> }, now: number) {
+      const { perHour, plugin } = write
+      if (perHour === null) return true
+      const [row] = yield* sql<{ hour: Integer; writes: Integer }>`
+        SELECT hour, writes FROM write_budgets WHERE plugin = ${plugin} AND integration = ${integration}`
+      const before = row === undefined ? null : { hour: Number(row.hour), writes: Number(row.writes) }
+      const counted = WriteBudget.countWrite(before, perHour, now)
+      if (counted === null) return false
+      yield* sql`INSERT INTO write_budgets ${sql.insert({ plugin, integration, ...counted })}
+        ON CONFLICT (plugin, integration) DO UPDATE SET hour = excluded.hour, writes = excluded.writes`
+      return true
     }
   )
 
@@ -199,11 +194,8 @@ export const make = (
       if (refused !== null) return refused
       const now = yield* Clock.currentTimeMillis
       const { write } = intent
-      if (write !== null) {
-        const hour = Math.floor(now / hourMillis)
-        if (!(yield* spend({ ...intent, write }, hour))) {
-          return { _tag: "BudgetExhausted", until: (hour + 1) * hourMillis }
-        }
+      if (write !== null && !(yield* spend({ ...intent, write }, now))) {
+        return { _tag: "BudgetExhausted", until: WriteBudget.hourEnd(now) }
       }
       if (known === undefined) {
         const row = fromStep(fence, intent, { begunAt: now, result: null })

@@ -27,6 +27,7 @@ import {
   type UpdateOptions
 } from "./Handler.ts"
 import type { PluginIssue } from "./PropertyChecks.ts"
+import { combine, type CombinedSettings, type Settings } from "./Settings.ts"
 import { type HandlerDefinition, validateDefinition, validateHandler, validateSettings } from "./Validation.ts"
 
 export type { Attachment } from "../api/Attachments.ts"
@@ -57,26 +58,7 @@ export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } fr
 export type { Activation, BatchOptions, EventOptions, Handler, HandlerOptions, Tick, UpdateOptions } from "./Handler.ts"
 export type { PluginIssue } from "./PropertyChecks.ts"
 export { send } from "./Send.ts"
-
-/** Configuration values by name, nested like the configuration. */
-export interface Values {
-  readonly [name: string]: string | number | boolean | Values
-}
-
-/** How a plugin is used. */
-export interface Settings {
-  /** Configuration values, which take precedence over the environment. */
-  readonly values?: Values
-  /**
-   * Per integration: off, on, or on with values that apply only to that integration. `others` applies to integrations that are not
-   * listed.
-   */
-  readonly integrations?: Readonly<Record<string, boolean | { readonly values: Values }>>
-  /** Whether the plugin is on in integrations that are not listed; true by default. */
-  readonly others?: boolean
-  /** The point in the event log from which a new handler receives events; `now` by default. */
-  readonly from?: "now" | "oldest"
-}
+export type { CombinedSettings, Settings, Values } from "./Settings.ts"
 
 export interface Needs {
   readonly writes?: ReadonlyArray<WriteName>
@@ -107,7 +89,7 @@ export interface Plugin<C> {
   readonly name: string
   readonly definition: Definition<C>
   readonly handlers: ReadonlyArray<Handler<C>>
-  readonly settings: Settings
+  readonly settings: CombinedSettings
   /** All mistakes in the plugin; a plugin with issues is not started. */
   readonly issues: ReadonlyArray<PluginIssue>
 
@@ -155,7 +137,7 @@ export interface Plugin<C> {
     options: HandlerOptions & { readonly as: string },
     handle: AsyncHandler<Tick, C>
   ): Plugin<C>
-  /** Returns the same plugin with these settings. */
+  /** Returns the same plugin with these settings. A later call adds to the earlier ones, and replaces what both set. */
   with(settings: Settings): Plugin<C>
 }
 
@@ -172,7 +154,7 @@ const define = <C>(
   name: string,
   definition: Definition<C>,
   handlers: ReadonlyArray<Handler<C>>,
-  settings: Settings,
+  settings: CombinedSettings,
   issues: ReadonlyArray<PluginIssue>
 ): Plugin<C> => {
   const add = (
@@ -220,7 +202,7 @@ const define = <C>(
     every: (interval: DurationInput, options: unknown, handle: unknown) =>
       add("every", [], options, handle, { _tag: "Tick", every: interval }, interval),
     with: (more) =>
-      define(name, definition, handlers, { ...settings, ...more }, [...issues, ...validateSettings(name, more)])
+      define(name, definition, handlers, combine(settings, more), [...issues, ...validateSettings(name, more)])
   }
 }
 

@@ -42,6 +42,38 @@ describe("a plugin's configuration", () => {
       assert.strictEqual((yield* configurationOf(plugin, "lever:acme")).team, 3)
     }).pipe(given(environment)))
 
+  it.effect("values of several calls of `with` add up, and a later value replaces an earlier one", () =>
+    Effect.gen(function*() {
+      const table = Plugin.make("table", {
+        config: EffectConfig.all({
+          names: EffectConfig.schema(Schema.Record(Schema.String, Schema.String), "NAMES"),
+          team: EffectConfig.nested(
+            EffectConfig.all({ size: EffectConfig.Int("SIZE"), lead: EffectConfig.String("LEAD") }),
+            "TEAM"
+          )
+        })
+      }).on("ats.tag.created", {}, () => Effect.void)
+      const used = table
+        .with({ values: { NAMES: { a: "1" }, TEAM: { SIZE: 5, LEAD: "Ada" } }, others: false })
+        .with({ values: { NAMES: { b: "2" } }, integrations: { "lever:acme": { values: { TEAM: { SIZE: 6 } } } } })
+        .with({ values: { TEAM: { LEAD: "Bob" } }, integrations: { "bob:acme": true } })
+        .with({ integrations: { "lever:acme": { values: { TEAM: { LEAD: "Cy" } } } }, from: "oldest" })
+      const team = { size: 5, lead: "Bob" }
+      // a table is one value, so it is replaced as a whole
+      assert.deepStrictEqual(yield* configurationOf(used, "bob:acme"), { names: { b: "2" }, team })
+      assert.deepStrictEqual((yield* configurationOf(used, "lever:acme")).team, { size: 6, lead: "Cy" })
+      assert.deepStrictEqual(["bob:acme", "lever:acme", "x:acme"].map((id) => isEnabledIn(used, id)), [
+        true,
+        true,
+        false
+      ])
+      assert.strictEqual(used.settings.from, "oldest")
+      const on = used.with({ integrations: { "lever:acme": true } })
+      assert.deepStrictEqual((yield* configurationOf(on, "lever:acme")).team, { size: 6, lead: "Cy" })
+      const off = used.with({ integrations: { "lever:acme": false } })
+      assert.isFalse(isEnabledIn(off, "lever:acme"))
+    }).pipe(given({})))
+
   it("a plugin is on in all integrations unless its settings name some", () => {
     assert.isTrue(isEnabledIn(plugin, "greenhouse:acme"))
     const some = plugin.with({ others: false, integrations: { "greenhouse:acme": true, "lever:acme": { values: {} } } })

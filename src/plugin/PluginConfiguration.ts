@@ -2,7 +2,8 @@
  * Whether a plugin is on in an integration, and its configuration there.
  *
  * Gotchas
- * - Values of the integration take precedence over values of the plugin, and these take precedence over the environment.
+ * - Values of the integration take precedence over values of the plugin, and these take precedence over the environment. Of several
+ *   calls of `with`, the later one takes precedence.
  * - The file of a variable is read once in each process, when the configuration is read.
  */
 import * as Config from "effect/Config"
@@ -70,7 +71,7 @@ const providerFor = (
 ) =>
   Effect.map(ConfigProvider.ConfigProvider, (environment) => {
     const own = settings.integrations?.[integration]
-    return [typeof own === "object" ? own.values : {}, settings.values ?? {}]
+    return [...typeof own === "object" ? own.values : [], ...settings.values ?? []]
       .map((values) => ConfigProvider.fromUnknown(values))
       .reduceRight(
         (otherwise, provider) => ConfigProvider.orElse(provider, otherwise),

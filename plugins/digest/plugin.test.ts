@@ -119,6 +119,18 @@ describe("digest", () => {
     assert.deepStrictEqual(messages(await testing.tick("digest")), [])
   })
 
+  it("an address that others on the network could read is refused, unless DIGEST_ALLOW_PLAINTEXT is set", async () => {
+    const startedWith = (values: object) =>
+      Testing.make(used(values), accepting).tick("digest").then(() => "started", String)
+    const plain = { DIGEST_URL: "http://chat.example/hooks/T0KEN" }
+    const message = await startedWith(plain)
+    assert.match(message, /DIGEST_URL starts with http:\/\/.*or set DIGEST_ALLOW_PLAINTEXT to true/)
+    assert.notMatch(message, /T0KEN|chat/)
+    assert.match(await startedWith({ DIGEST_URL: "chat.example/hooks/T0KEN" }), /DIGEST_URL is not an address/)
+    assert.strictEqual(await startedWith({ ...plain, DIGEST_ALLOW_PLAINTEXT: true }), "started")
+    assert.strictEqual(await startedWith({ DIGEST_URL: "http://127.0.0.1:9000/hook" }), "started")
+  })
+
   it("a rejected message is sent again, and no failure contains the URL", async () => {
     const testing = Testing.make(used(), { http: [{ status: 500 }, "unreachable", { status: 200 }] })
     await testing.deliver(hired("a1", "Nurse"))

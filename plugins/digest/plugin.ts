@@ -10,6 +10,7 @@
  */
 import * as Plugin from "#plugin"
 import * as Config from "effect/Config"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Redacted from "effect/Redacted"
@@ -18,11 +19,19 @@ import * as Schema from "effect/Schema"
 const config = Config.all({
   /** Receives `{"text": "…"}`, the format of incoming webhooks of Slack and many other services. */
   url: Config.Redacted("DIGEST_URL"),
+  /** Whether the address may be `http://` on another machine. */
+  allowPlaintext: Config.Boolean("DIGEST_ALLOW_PLAINTEXT").pipe(Config.withDefault(false)),
   /** Whether the message contains the names of hired people. */
   names: Config.Boolean("DIGEST_NAMES").pipe(Config.withDefault(false)),
   /** Whether a message is sent for a day without events. */
   empty: Config.Boolean("DIGEST_EMPTY").pipe(Config.withDefault(false))
-})
+}).pipe(Config.flatMap(({ allowPlaintext, ...settings }) => {
+  const allowedBy = "DIGEST_ALLOW_PLAINTEXT to true"
+  const fault = Plugin.addressFault(Redacted.value(settings.url), { allowPlaintext, allowedBy })
+  return fault === null
+    ? Config.succeed(settings)
+    : Config.fail(new ConfigProvider.SourceError({ message: `DIGEST_URL ${fault}` }))
+}))
 
 type Hired = Plugin.EventOf<"ats.application.hired">
 type Declined = Plugin.EventOf<"ats.application.declined">

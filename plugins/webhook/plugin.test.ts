@@ -130,7 +130,9 @@ describe("webhook", () => {
   })
 
   it("options that could send no message, or one without a signature, are reported and not retried for days", async () => {
-    const startedWith = async (options: { readonly url: string; readonly secret: unknown }) => {
+    const startedWith = async (
+      options: { readonly url: string; readonly secret: unknown; readonly allowPlaintext?: boolean }
+    ) => {
       const plugin = webhook({ ...options, triggers: ["ats.application.hired"] } as Parameters<typeof webhook>[0])
       const testing = Testing.make(plugin.with({ values: { HOOK: current } }), { http: () => ({ status: 200 }) })
       return testing.deliver(hired).then(() => "started", String)
@@ -141,6 +143,15 @@ describe("webhook", () => {
       const message = await startedWith({ url: wrong, secret })
       assert.match(message, /url is not an address that starts with https:\/\//)
       assert.notInclude(message, "s3cret")
+    }
+    for (const plain of ["http://hooks.example/s3cret", "http://10.0.0.5/s3cret", "http://localhost.example/s3cret"]) {
+      const message = await startedWith({ url: plain, secret })
+      assert.match(message, /url starts with http:\/\/.*write https:\/\/, or set allowPlaintext: true/)
+      assert.notMatch(message, /s3cret|hooks\.example|10\.0\.0\.5/)
+      assert.strictEqual(await startedWith({ url: plain, secret, allowPlaintext: true }), "started")
+    }
+    for (const own of ["http://localhost:8080/x", "http://127.0.0.1/x", "http://127.1/x", "http://[::1]:80/x"]) {
+      assert.strictEqual(await startedWith({ url: own, secret }), "started")
     }
     assert.match(await startedWith({ url, secret: [] }), /secret is an empty list, so the messages would not be signed/)
   })

@@ -25,7 +25,10 @@ export interface SecretName {
 export interface Options<T extends Plugin.Trigger> {
   /** Name of the plugin; `webhook` by default. Several webhooks need different names. */
   readonly name?: string
+  /** `https://…`; `http://…` only on this machine, or with `allowPlaintext`. */
   readonly url: string
+  /** Whether `url` may be `http://…` on another machine, although others on the network can then read the messages; false by default. */
+  readonly allowPlaintext?: boolean
   /** A secret has the form `whsec_…`. During a rotation, list the old and the new one: each signs every message. */
   readonly secret: SecretName | readonly [SecretName, ...ReadonlyArray<SecretName>]
   readonly triggers: ReadonlyArray<T>
@@ -72,20 +75,23 @@ const bodyOf = <T extends Plugin.Trigger>(event: Event<T>, content: "full" | "id
 }
 
 /** The mistake in the options; null if there is none. The message does not contain the URL, which may be a secret. */
-const faultOf = ({ secret, url }: Pick<Options<never>, "secret" | "url">): string | null =>
-  !/^https?:$/.test(URL.parse(url)?.protocol ?? "")
-    ? "url is not an address that starts with https:// or http://"
-    : Array.isArray(secret) && secret.length === 0
+const faultOf = (
+  { allowPlaintext = false, secret, url }: Pick<Options<never>, "secret" | "url" | "allowPlaintext">
+): string | null => {
+  const fault = Plugin.addressFault(url, { allowPlaintext, allowedBy: "allowPlaintext: true" })
+  if (fault !== null) return `url ${fault}`
+  return Array.isArray(secret) && secret.length === 0
     ? "secret is an empty list, so the messages would not be signed: name at least one secret"
     : null
+}
 
 /** A plugin that sends the events of these triggers to `url`. */
 export const webhook = <const T extends Plugin.Trigger>(
-  { content = "full", name = "webhook", secret, triggers, url }: Options<T>
+  { allowPlaintext = false, content = "full", name = "webhook", secret, triggers, url }: Options<T>
 ) => {
   const names = "secret" in secret ? [secret] : secret
   const secrets = names.map(({ secret }) => Config.schema(Schema.Redacted(Secret), secret))
-  const fault = faultOf({ secret, url })
+  const fault = faultOf({ allowPlaintext, secret, url })
   // as a fault of the configuration it is reported at start and by `rollcall doctor`
   const config = fault === null ? Config.all(secrets) : Config.fail(new ConfigProvider.SourceError({ message: fault }))
   return Plugin.make(name, { config }).onAny(

@@ -2,15 +2,12 @@
  * Which connections to other machines may be unencrypted. Without the setting `allowPlaintext`, none may be, because keys, passwords and
  * personal data could be read on the way.
  */
-import { isIPv4 } from "node:net"
 import type { ConfigValue } from "./ConfigValue.ts"
+
+export { isLoopback } from "../domain/Loopback.ts"
 
 const connections = ["api", "kafka", "postgres", "http", "otlp"] as const
 export type PlaintextConnection = (typeof connections)[number]
-
-/** Whether only this machine can reach an address. */
-export const isLoopback = (host: string): boolean =>
-  /^(localhost|::1|\[::1\])$/i.test(host) || (isIPv4(host) && host.startsWith("127."))
 
 export const parseAllowPlaintext = (list: ConfigValue): ReadonlySet<PlaintextConnection> =>
   new Set(list.items().flatMap((item) => item.oneOf(...connections) ?? []))

@@ -57,7 +57,7 @@ export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, Reco
 export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
 export type { Activation, BatchOptions, EventOptions, Handler, HandlerOptions, Tick, UpdateOptions } from "./Handler.ts"
 export type { PluginIssue } from "./PropertyChecks.ts"
-export { send } from "./Send.ts"
+export { addressFault, send } from "./Send.ts"
 export type { CombinedSettings, Settings, Values } from "./Settings.ts"
 
 export interface Needs {

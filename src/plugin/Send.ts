@@ -13,6 +13,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import type { HttpClientRequest } from "effect/http/HttpClientRequest"
 import type { HttpClientResponse } from "effect/http/HttpClientResponse"
+import { isLoopback } from "../domain/Loopback.ts"
 import { type HandlerError, Permanent, RateLimited, Transient } from "./Failure.ts"
 
 const defaultRetryAfter = Duration.minutes(1)
@@ -38,6 +39,24 @@ export const describeNoResponse = ({ _tag }: HttpClientError.HttpClientErrorReas
     : _tag === "TransportError"
     ? "the connection failed"
     : "the response cannot be read"
+
+/**
+ * Why a plugin must not be configured to send to this address, as the end of a sentence that begins with the name of the setting; null if it
+ * may be. Others on the network can read a request to `http://` on another machine: the operator must accept that with the setting
+ * `allowedBy`. The text contains no part of the address, because the address may be a secret.
+ */
+export const addressFault = (
+  url: string,
+  { allowPlaintext, allowedBy }: { readonly allowPlaintext: boolean; readonly allowedBy: string }
+): string | null => {
+  const parsed = URL.parse(url)
+  if (parsed?.protocol === "https:") return null
+  if (parsed?.protocol !== "http:") return "is not an address that starts with https:// or http://"
+  return allowPlaintext || isLoopback(parsed.hostname)
+    ? null
+    : "starts with http:// and is on another machine, so others on the network could read the messages: write https://, or set " +
+      `${allowedBy} if you accept that`
+}
 
 /**
  * Sends a request and returns the response if its status is accepted (by default 2xx). Otherwise it fails: status 410 is

@@ -5,20 +5,22 @@
  * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, default 200 worlds from a random seed, which is printed;
  * `--report` writes the section "Comparison with other pollers" of docs/fidelity.md.
  */
-import { parseArgs } from "node:util"
 import { planOf } from "../test/simulation/plan/PlanGenerator.ts"
 import { writeSection } from "../test/simulation/runner/ReportPage.ts"
 import { randomFirstSeed } from "../test/simulation/runner/WorkerPool.ts"
+import * as CommandLine from "../test/support/CommandLine.ts"
 import { ideal, polling, rollcall, runWorld } from "./fidelity/Contenders.ts"
 import { emptyScore, judge, type Score } from "./fidelity/Judge.ts"
 import { pollers } from "./fidelity/Pollers.ts"
 import { table } from "./Table.ts"
 
-const { positionals, values } = parseArgs({
-  allowPositionals: true,
-  options: { report: { type: "boolean", default: false } }
+const { numbers, values } = CommandLine.read({
+  command: "node bench/Fidelity.ts",
+  about: "Compares Rollcall with common ways of polling in simulated worlds: 200 from a random seed by default.",
+  numbers: ["worlds", "first-seed"],
+  options: { report: { type: "flag", about: 'write the section "Comparison with other pollers" of docs/fidelity.md' } }
 })
-const [worlds = 200, from = randomFirstSeed()] = positionals.map(Number)
+const [worlds = 200, from = randomFirstSeed()] = numbers
 console.error(`${worlds} worlds from seed ${from}`)
 
 const contenders = [ideal, rollcall, ...pollers.map(polling)]

@@ -1,16 +1,9 @@
 /**
  * `npm run bench`: measures the sections of `docs/benchmarks.md` one after another and writes the page.
- *
- * Options
- * - `--only <section>,…`: these sections; the others keep their results
- * - `--records <n>`, `--runs <n>`: instead of the defaults of each section
- * - `--no-profile`: do not profile, which takes an additional run of each section that shows where the time goes
- * - `--output <folder>`: where `benchmarks.md` and `benchmarks.json` are, instead of `docs`
- * - `--page`: measure nothing, write the page from the results
  */
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
+import * as CommandLine from "../test/support/CommandLine.ts"
 import { Kafka } from "./Kafka.ts"
 import { writePage } from "./Page.ts"
 import { Postgres } from "./Postgres.ts"
@@ -18,33 +11,25 @@ import { currentCommit, load, machine, readResults, writeResults } from "./Resul
 import type { Options, Section } from "./Section.ts"
 import { sections } from "./Sections.ts"
 
-const { values } = parseArgs({
-  allowNegative: true,
+const names = sections.map(({ name }) => name)
+const { values } = CommandLine.read({
+  command: "npm run bench --",
+  about: "Measures the sections of docs/benchmarks.md one after another, and writes the page.",
   options: {
-    only: { type: "string" },
-    records: { type: "string" },
-    runs: { type: "string" },
-    profile: { type: "boolean", default: true },
-    output: { type: "string", default: join(import.meta.dirname, "../docs") },
-    page: { type: "boolean", default: false }
+    only: {
+      type: "names",
+      known: names,
+      about: `only these sections; the others keep their results: ${names.join(", ")}`
+    },
+    records: { type: "number", about: "how many records, instead of the number of each section" },
+    runs: { type: "number", about: "how many runs, instead of the number of each section" },
+    profile: { type: "flag", on: true, about: "do not profile, which takes a further run of each section" },
+    output: { type: "text", about: "folder of benchmarks.md and benchmarks.json, instead of docs" },
+    page: { type: "flag", about: "measure nothing, write the page from the results" }
   }
 })
-
-const fail = (message: string): never => {
-  console.error(message)
-  process.exit(1)
-}
-
-const names = sections.map(({ name }) => name)
-const selected = values.page ? [] : values.only?.split(",") ?? names
-const unknown = selected.filter((name) => !names.includes(name))
-if (unknown.length > 0) fail(`There is no section ${unknown.join(", ")}. The sections are ${names.join(", ")}.`)
-const count = (name: "records" | "runs"): number | undefined => {
-  const text = values[name]
-  if (text === undefined) return undefined
-  return /^[1-9]\d*$/.test(text) ? Number(text) : fail(`--${name} needs a number from 1 on, not ${text}.`)
-}
-const [records, runs] = [count("records"), count("runs")]
+const { output = join(import.meta.dirname, "../docs"), records, runs } = values
+const selected = values.page ? [] : values.only ?? names
 
 const started: Array<Promise<AsyncDisposable>> = []
 /** Starts a service with the first call, and stops it in the end. */
@@ -71,7 +56,7 @@ const measureGroup = async (group: ReadonlyArray<Section>): Promise<void> => {
   console.error(`measuring ${[...wanted].join(", ")}`)
   const before = { at: `${new Date().toISOString().slice(0, 16)}Z`, load: load(), commit: currentCommit() }
   const measured = await group[0]!.measure(options, wanted)
-  const results = { ...readResults(values.output) }
+  const results = { ...readResults(output) }
   for (const { name } of group) {
     const own = measured[name]
     if (own === undefined) throw new Error(`${name} was not measured`)
@@ -88,14 +73,14 @@ const measureGroup = async (group: ReadonlyArray<Section>): Promise<void> => {
       ...own
     }
   }
-  writeResults(values.output, results)
-  writePage(values.output, sections, results)
+  writeResults(output, results)
+  writePage(output, sections, results)
 }
 
 try {
-  mkdirSync(values.output, { recursive: true })
+  mkdirSync(output, { recursive: true })
   for (const group of groups.values()) await measureGroup(group)
-  if (values.page) writePage(values.output, sections, readResults(values.output))
+  if (values.page) writePage(output, sections, readResults(output))
 } finally {
   for (const service of started) await (await service)[Symbol.asyncDispose]()
 }

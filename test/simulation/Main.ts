@@ -1,12 +1,12 @@
 /**
- * `npm run simulate -- --worlds 20000 [--fleets] [--from seed] [--processes n] [--seed n] [--mutant name] [--trace] [--report] [--json]`:
- * runs worlds and reports violations, each with a command that replays it and a shrunk plan. Without `--from` the first seed is
- * random and printed at the start. Exit code 1 on a violation.
+ * `npm run simulate -- --worlds 20000`: runs worlds and reports violations, each with a command that replays it and a shrunk plan. Without
+ * `--from` the first seed is random and printed at the start. Exit code 1 on a violation.
  */
 import { spawnSync } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
-import { parseArgs } from "node:util"
+import * as CommandLine from "../support/CommandLine.ts"
+import { mutants } from "./mutants/Mutants.ts"
 import { describe } from "./plan/Plan.ts"
 import { planOf } from "./plan/PlanGenerator.ts"
 import { writeSection } from "./runner/ReportPage.ts"
@@ -16,22 +16,19 @@ import { minutes } from "./runner/Trace.ts"
 import { randomFirstSeed, runWorlds } from "./runner/WorkerPool.ts"
 import { simulate, start, type Verdict } from "./Simulation.ts"
 
-const { values } = parseArgs({
+const { values } = CommandLine.read({
+  command: "npm run simulate --",
+  about: "Runs the whole service in simulated worlds with faults, and reports violations. Exit code 1 on a violation.",
   options: {
-    worlds: { type: "string", default: "200" },
-    /** Only worlds in which several processes share the work. */
-    fleets: { type: "boolean", default: false },
-    /** First seed; by default a random one. */
-    from: { type: "string" },
-    /** Processes; by default one for each core. */
-    processes: { type: "string", default: String(availableParallelism()) },
-    seed: { type: "string" },
-    mutant: { type: "string" },
-    /** With `--seed`: every response and every commit of the shrunk plan. */
-    trace: { type: "boolean", default: false },
-    /** Writes the section "Worlds" of docs/fidelity.md, or "Fleets" with `--fleets`. */
-    report: { type: "boolean", default: false },
-    json: { type: "boolean", default: false }
+    worlds: { type: "number", default: 200, about: "how many worlds" },
+    fleets: { type: "flag", about: "only worlds in which several processes share the work" },
+    from: { type: "number", least: 0, about: "seed of the first world; random by default" },
+    processes: { type: "number", default: availableParallelism(), about: "processes that run worlds" },
+    seed: { type: "number", least: 0, about: "only the world of this seed; after a violation the shrunk plan" },
+    mutant: { type: "name", known: mutants.map(({ name }) => name), about: "without this defense" },
+    trace: { type: "flag", about: "with --seed: every response and every commit of the shrunk plan" },
+    report: { type: "flag", about: 'write the section "Worlds" of docs/fidelity.md, or "Fleets" with --fleets' },
+    json: { type: "flag", about: "print the result as JSON" }
   }
 })
 const replayOf = (seed: number): string =>
@@ -77,8 +74,7 @@ const printFailure = ({ seed, violations }: Verdict): void =>
   console.error(`world ${seed}: ${[...new Set(violations.map(signatureOf))].join("; ")}`)
 
 const survey = async (): Promise<number> => {
-  const worlds = Number(values.worlds)
-  const from = values.from === undefined ? randomFirstSeed() : Number(values.from)
+  const { from = randomFirstSeed(), worlds } = values
   console.error(`${worlds} ${values.fleets ? "fleets" : "worlds"} from seed ${from}`)
   const statistics = new Statistics()
   const quiet = values.json || !process.stdout.isTTY
@@ -87,7 +83,7 @@ const survey = async (): Promise<number> => {
     from,
     worlds,
     wanted: (seed) => !values.fleets || planOf(seed).setting.fleet,
-    processes: Number(values.processes),
+    processes: values.processes,
     mutant: values.mutant,
     onVerdict: (verdict) => {
       statistics.add(verdict)
@@ -120,5 +116,5 @@ const survey = async (): Promise<number> => {
 }
 
 if (values.mutant !== undefined && process.env["ROLLCALL_MUTANT"] === undefined) process.exitCode = startMutated()
-else if (values.seed !== undefined) process.exitCode = replay(Number(values.seed))
+else if (values.seed !== undefined) process.exitCode = replay(values.seed)
 else process.exitCode = await survey()

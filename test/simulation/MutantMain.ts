@@ -1,30 +1,33 @@
 /**
- * `npm run mutants -- --worlds 500 [--until n] [--only name,…] [--processes n] [--report] [--json]`: removes one defense after the other
- * and reports in how many worlds the oracle notices. Exit code 1 if it never notices one of them.
+ * `npm run mutants -- --worlds 500`: removes one defense after the other and reports in how many worlds the oracle notices. Exit code 1 if it
+ * never notices one of them.
  */
 import { availableParallelism } from "node:os"
-import { parseArgs } from "node:util"
+import * as CommandLine from "../support/CommandLine.ts"
 import { checkMutants, mutants } from "./mutants/Mutants.ts"
 import { readRows, writeSection } from "./runner/ReportPage.ts"
 import { runWorlds } from "./runner/WorkerPool.ts"
 
-const { values } = parseArgs({
+const { values } = CommandLine.read({
+  command: "npm run mutants --",
+  about:
+    "Removes one defense after the other, and reports in how many worlds the oracle notices. Exit code 1 if it never notices one of them.",
   options: {
-    worlds: { type: "string", default: "500" },
-    from: { type: "string", default: "1" },
-    /** Stops running a mutant once it was caught this often. */
-    until: { type: "string", default: "Infinity" },
-    only: { type: "string" },
-    /** Processes; by default one for each core. */
-    processes: { type: "string", default: String(availableParallelism()) },
-    /** Writes the section "Mutants" of docs/fidelity.md; with `--only`, the rows of the other mutants stay. */
-    report: { type: "boolean", default: false },
-    json: { type: "boolean", default: false }
+    worlds: { type: "number", default: 500, about: "how many worlds for each defense" },
+    from: { type: "number", least: 0, default: 1, about: "seed of the first world" },
+    until: { type: "number", about: "stop running a mutant once it was noticed this often" },
+    only: { type: "names", known: mutants.map(({ name }) => name), about: "only these mutants" },
+    processes: { type: "number", default: availableParallelism(), about: "processes that run worlds" },
+    report: {
+      type: "flag",
+      about: 'write the section "Mutants" of docs/fidelity.md; with --only, the rows of the other mutants stay'
+    },
+    json: { type: "flag", about: "print the results as JSON, one line for each mutant" }
   }
 })
 
 checkMutants()
-const only = values.only?.split(",")
+const { from, only, processes, until = Number.POSITIVE_INFINITY } = values
 let missed = 0
 const page = "docs/fidelity.md"
 const rows = new Map(only === undefined ? [] : readRows(page, "Mutants"))
@@ -34,11 +37,11 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   let first: number | null = null
   const invariants = new Set<string>()
   await runWorlds({
-    from: Number(values.from),
-    worlds: Number(values.worlds),
-    processes: Number(values.processes),
+    from,
+    worlds: values.worlds,
+    processes,
     mutant: name,
-    enough: () => caught >= Number(values.until),
+    enough: () => caught >= until,
     onVerdict: ({ seed, violations }) => {
       worlds++
       if (violations.length === 0) return
@@ -60,8 +63,8 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   }
 }
 if (values.report) {
-  const until = values.until === "Infinity" ? "" : ` --until ${values.until}`
-  const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${values.from}${until} --report\``
+  const limit = values.until === undefined ? "" : ` --until ${until}`
+  const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${from}${limit} --report\``
   const ordered = mutants.flatMap(({ name }) => rows.get(name) ?? [])
   const table = ["| mutant | removed defense | caught in worlds | by |", "| --- | --- | --- | --- |", ...ordered]
   writeSection(page, "Mutants", `${command}\n\n${table.join("\n")}`)

@@ -1,32 +1,30 @@
 /**
- * The long versions of the kill tests. `npm run kills -- --count 500 [--minutes 30] [--seed n] [--json]` kills at random
- * moments and exits with 1 if anything was lost, invented or reordered, or if a recovery took longer than `slowest`.
- * `npm run kills -- --every-step [--minutes 30] [--json]` kills before and after every durable step of short runs.
- * Without `--seed` the seed is random, and printed at the start.
- * With `--report` the result is written to a section of `docs/fidelity.md`.
+ * The long versions of the kill tests. `npm run kills -- --count 500` kills at random moments and exits with 1 if anything was lost,
+ * invented or reordered, or if a recovery took longer than `slowest`. `npm run kills -- --every-step` kills before and after every
+ * durable step of short runs. Without `--seed` the seed is random, and printed at the start.
  */
 import * as Effect from "effect/Effect"
 import { availableParallelism, loadavg } from "node:os"
-import { parseArgs } from "node:util"
 import { table } from "../../../bench/Table.ts"
 import { writeSection } from "../../simulation/runner/ReportPage.ts"
+import * as CommandLine from "../../support/CommandLine.ts"
 import * as Home from "./Home.ts"
 import * as Lives from "./Lives.ts"
 import { everyStep } from "./Scenarios.ts"
 
-const { values: flags } = parseArgs({
+const { values: flags } = CommandLine.read({
+  command: "npm run kills --",
+  about: "Kills real processes, and checks that nothing is lost, invented or reordered. Exit code 1 on a violation.",
   options: {
-    count: { type: "string", default: "500" },
-    minutes: { type: "string", default: "30" },
-    seed: { type: "string", default: String(Home.seed) },
-    "every-step": { type: "boolean", default: false },
-    json: { type: "boolean", default: false },
-    /** Writes a section of docs/fidelity.md. */
-    report: { type: "boolean", default: false }
+    count: { type: "number", default: 500, about: "kills at random moments" },
+    minutes: { type: "number", default: 30, about: "no further kill after this time" },
+    seed: { type: "number", least: 0, about: "determines the moments and the world; random by default" },
+    "every-step": { type: "flag", about: "kill before and after every durable step of short runs instead" },
+    report: { type: "flag", about: "write a section of docs/fidelity.md" },
+    json: { type: "flag", about: "print the result as JSON" }
   }
 })
-const seed = Number(flags.seed)
-const kills = Number(flags.count)
+const { count: kills, seed = Home.seed } = flags
 
 /** ms from the start of a process to its first committed page. */
 const slowest = 5000
@@ -123,7 +121,7 @@ const text = (report: ReturnType<typeof reportOf>): string =>
 
 const startedAt = Date.now()
 say(`seed ${flags["every-step"] ? Home.seed : seed}`)
-const isEnough = () => Date.now() - startedAt > Number(flags.minutes) * 60_000
+const isEnough = () => Date.now() - startedAt > flags.minutes * 60_000
 const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
 
 const write = (heading: string, command: string, what: string) =>

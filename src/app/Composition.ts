@@ -59,6 +59,11 @@ export interface ResolvedConfig extends Config.Settings {
   readonly discovered: ReadonlyMap<string, ModelDiscovery.Discovered>
   /** The streams of the declared integrations. */
   readonly streams: ReadonlyArray<StreamKey>
+  /**
+   * Those whose topics must exist before anything is published: not the streams that are read only because a part of the tool catalog is
+   * missing. Their topics are created with their first events.
+   */
+  readonly certainStreams: ReadonlyArray<StreamKey>
   readonly rawConfig: RawConfig
 }
 
@@ -81,10 +86,19 @@ export const processingByStream =
 export const resolveConfig = Effect.fnUntraced(function*(settings: Config.Settings, rawConfig: RawConfig) {
   const undecided = settings.integrations.filter(({ models }) => models === "auto")
   const discovered = yield* ModelDiscovery.discoverModels(undecided)
-  const streams = settings.integrations.flatMap(({ id, models }) =>
-    (models === "auto" ? discovered.get(id)?.models ?? [] : models).map((model) => ({ integration: id, model }))
-  )
-  const plan: ResolvedConfig = { ...settings, discovered, streams, rawConfig }
+  const streamsOf = (modelsOf: (one: ModelDiscovery.Discovered) => ReadonlyArray<Model>) =>
+    settings.integrations.flatMap(({ id, models }) => {
+      const found = discovered.get(id)
+      const own = models !== "auto" ? models : found === undefined ? [] : modelsOf(found)
+      return own.map((model) => ({ integration: id, model }))
+    })
+  const plan: ResolvedConfig = {
+    ...settings,
+    discovered,
+    streams: streamsOf(({ models }) => models),
+    certainStreams: streamsOf(ModelDiscovery.certainModels),
+    rawConfig
+  }
   return plan
 })
 
@@ -154,7 +168,7 @@ export const kafkaOptions = ({ sasl, ...kafka }: KafkaSettings, streams: Resolve
 
 const relayLayer = (plan: ResolvedConfig, takesAll: boolean) => {
   if (plan.kafka === null) return Layer.empty
-  const options = kafkaOptions(plan.kafka, plan.streams)
+  const options = kafkaOptions(plan.kafka, plan.certainStreams)
   return Relay.placedLayer({ retakes: !takesAll }).pipe(
     Layer.provide(Layer.unwrap(Effect.map(loadKafka, ({ layer }) => layer(options))))
   )

@@ -11,10 +11,22 @@ import * as Latch from "effect/Latch"
 import type { Model } from "../../domain/Model.ts"
 import { Source } from "../../source/Source.ts"
 import type { IntegrationState } from "../../store/State.ts"
-import { type Discovered, discoverModels, isProvisional, rediscoverModels } from "./ModelDiscovery.ts"
+import {
+  type Discovered,
+  discoverModels,
+  isProvisional,
+  missingCategories,
+  type Provisional,
+  rediscoverModels
+} from "./ModelDiscovery.ts"
 
 const firstWait = Duration.seconds(10)
 const longestWait = Duration.minutes(5)
+/** While the API refuses every part that is missing, which changes only if someone changes the account. */
+const longestWaitIfRefused = Duration.hours(1)
+
+const isRefused = (one: Provisional): boolean =>
+  missingCategories(one).every((category) => one.refused.includes(category))
 
 export interface DiscoveredModels {
   /** Empty if the models of the integration were not discovered. */
@@ -25,8 +37,8 @@ export interface DiscoveredModels {
   ) => Effect.Effect<void>
   readonly forget: (integration: string) => void
   /**
-   * Requests the parts of the catalogs that were not available, at growing intervals. Runs `apply` with the integrations of which more is
-   * known, after `modelsOf` changed. Runs until interrupted.
+   * Requests the parts of the catalogs that were not available, at growing intervals of up to five minutes, and of up to an hour while the
+   * API refuses them all. Runs `apply` with the integrations of which more is known, after `modelsOf` changed. Runs until interrupted.
    */
   readonly complete: (
     apply: (integrations: ReadonlyMap<string, Discovered>) => Effect.Effect<void>
@@ -40,35 +52,54 @@ export const make = Effect.fnUntraced(function*(
   const source = yield* Source
   const known = new Map(discovered)
   const provisional = () => new Map([...known].flatMap(([id, one]) => isProvisional(one) ? [[id, one] as const] : []))
-  /** Opened when the models of an integration may be provisional. */
-  const mayBeProvisional = yield* Latch.make(true)
+  /** Opened when a part of the catalog was missing for a further integration. */
+  const somePartMissing = yield* Latch.make(true)
 
+  /** Returns the integrations of which more is known now. */
   const requestAgain = Effect.gen(function*() {
+    yield* somePartMissing.close
     const before = provisional()
     const found = yield* rediscoverModels(before)
     // an integration that was removed during the request may have been added again, with models of its own
-    const current = new Map([...found].filter(([id]) => known.get(id) === before.get(id)))
+    const current = [...found].filter(([id]) => known.get(id) === before.get(id))
+    const complements = current.filter(([id, one]) =>
+      missingCategories(one).length < missingCategories(before.get(id) ?? one).length
+    )
     for (const [id, one] of current) known.set(id, one)
-    return current
+    return new Map(complements)
   }).pipe(Effect.provideService(Source, source))
+
+  const longest = () => [...provisional().values()].every(isRefused) ? longestWaitIfRefused : longestWait
+
+  /** A long wait ends when an integration was added, whose catalog may only be late. Returns whether it did. */
+  const pause = (wait: Duration.Duration) =>
+    Effect.raceFirst(
+      Effect.as(Effect.sleep(wait), false),
+      Duration.isGreaterThan(wait, longestWait) ? Effect.as(somePartMissing.await, true) : Effect.never
+    )
 
   return {
     modelsOf: (integration) => known.get(integration)?.models ?? [],
     discover: (integrations) =>
       discoverModels(integrations.filter(({ id, models }) => models === "auto" && !known.has(id))).pipe(
         Effect.provideService(Source, source),
-        Effect.map((found) => found.forEach((one, id) => known.set(id, one))),
-        Effect.andThen(mayBeProvisional.open),
+        Effect.tap((found) => Effect.sync(() => found.forEach((one, id) => known.set(id, one)))),
+        Effect.flatMap((found) => [...found.values()].some(isProvisional) ? somePartMissing.open : Effect.void),
         Effect.asVoid
       ),
     forget: (integration) => void known.delete(integration),
     complete: Effect.fnUntraced(function*(apply) {
       for (;;) {
-        yield* mayBeProvisional.await
-        yield* mayBeProvisional.close
-        for (let wait = firstWait; provisional().size > 0; wait = Duration.min(Duration.times(wait, 2), longestWait)) {
-          yield* Effect.sleep(wait)
+        yield* somePartMissing.await
+        yield* somePartMissing.close
+        let wait = firstWait
+        while (provisional().size > 0) {
+          if (yield* pause(wait)) {
+            wait = firstWait
+            continue
+          }
           const found = yield* requestAgain
+          wait = Duration.min(Duration.times(wait, 2), longest())
           if (found.size > 0) yield* apply(found)
         }
       }

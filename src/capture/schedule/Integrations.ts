@@ -30,7 +30,7 @@ import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
 import * as DiscoveredModels from "./DiscoveredModels.ts"
 import * as IntegrationErasure from "./IntegrationErasure.ts"
-import { type Discovered, listed } from "./ModelDiscovery.ts"
+import { type Discovered, listed, missingCategories } from "./ModelDiscovery.ts"
 import type { StreamSettings } from "./StreamLifecycle.ts"
 
 /** Settings of one integration, from the configuration or from an operator. */
@@ -164,9 +164,11 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const applyCatalog = Effect.fnUntraced(
     function*(found: ReadonlyMap<string, Discovered>) {
       const retired = yield* retryWhileStoreUnavailable(lock.withPermit(retireUnoffered(found)))
+      const missing = new Set([...found.values()].flatMap(missingCategories))
       yield* Effect.annotateLogs(Effect.logInfo("tool catalog available"), {
         account: [...new Set([...found.values()].map(({ account }) => account))].join(", "),
-        retired: retired.length === 0 ? "no stream" : listed(retired.map(streamName))
+        retired: retired.length === 0 ? "no stream" : listed(retired.map(streamName)),
+        ...(missing.size === 0 ? {} : { missing: [...missing].join(", ") })
       })
     },
     Effect.catch(({ message }) =>

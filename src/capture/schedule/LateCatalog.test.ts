@@ -16,7 +16,7 @@ import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { streamName } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import { Source, SourceError, Transient, Unsupported } from "../../source/Source.ts"
+import { Forbidden, Source, SourceError, Transient, Unsupported } from "../../source/Source.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture, type CaptureOptions, layer as captureLayer } from "./Capture.ts"
 import { Integrations, type IntegrationSettings, layer } from "./Integrations.ts"
@@ -30,10 +30,13 @@ const acme: IntegrationSettings = {
   sweepInterval: Duration.hours(6),
   backfill: "publish"
 }
+/** Polled so rarely that a day of virtual time costs little. */
+const quiet = { ...acme, interval: Duration.hours(30) }
 const offered = ["ats.application", "ats.candidate", "ats.offer", "ats.scorecard"]
 
 const down = new SourceError({ reason: new Transient({ code: null, message: "the API is down" }) })
 const unsupported = new SourceError({ reason: new Unsupported({ code: null, message: "not offered" }) })
+const forbidden = new SourceError({ reason: new Forbidden({ code: null, message: "not allowed" }) })
 const tools = [{
   id: "greenhouse",
   coverage: { read_models: [{ id: "tags", coverage_status: "UNSUPPORTED" }] }
@@ -102,12 +105,25 @@ const scenario = <A, E>(
   )
 }
 
+/** The waits between the requests for the catalog in this time (seconds); all of them are multiples of ten seconds. */
+const waitsIn = Effect.fnUntraced(function*({ requested }: World, seconds: number) {
+  const times: Array<number> = []
+  for (let time = 10; time <= seconds; time += 10) {
+    requested.length = 0
+    yield* TestClock.adjust("10 seconds")
+    if (requested.length > 0) times.push(time)
+  }
+  return times.map((time, index) => time - (times[index - 1] ?? 0))
+})
+
 /** The models of an integration that are read. */
 const modelsOf = Effect.fnUntraced(function*({ id }: Pick<IntegrationSettings, "id">) {
   const own = yield* (yield* Store).streamsOf(id)
   return own.filter(({ retired }) => retired !== true).map(({ model }) => model).sort()
 })
 const logged = ({ lines }: World, text: string) => lines.filter((line) => line.includes(text))
+/** The `why` of other lines may mention the catalog too. */
+const catalogLines = ({ lines }: World) => lines.filter((line) => line.startsWith("tool catalog"))
 
 describe("a tool catalog that was not available", () => {
   it.effect("is requested again, and streams that the tool does not offer are retired with one line of the log (C1)", () =>
@@ -317,5 +333,56 @@ describe("a tool catalog that was not available", () => {
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(yield* modelsOf(acme), offered)
       assert.strictEqual(sent.length, before, "each stream still waits for its response")
+    })))
+
+  it.effect("is requested at intervals of up to an hour if the API refuses it, with one line when that begins and one when it ends", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      world.answer = (category) => category === "hris" ? Effect.fail(forbidden) : available(category)
+      yield* startProcess([quiet])
+      const [line, ...more] = catalogLines(world)
+      assert.deepStrictEqual(more, [])
+      assert.match(line ?? "", /not available.*"category":"hris".*not allowed.*the API refuses it/)
+      assert.deepStrictEqual(yield* waitsIn(world, 12_400), [10, 20, 40, 80, 160, 320, 640, 1280, 2560, 3600, 3600])
+      assert.deepStrictEqual(catalogLines(world), [line])
+      world.answer = available
+      yield* TestClock.adjust("1 hour")
+      const [, last, ...others] = catalogLines(world)
+      assert.match(last ?? "", /^tool catalog available .*greenhouse:acme\/hris\.skill/)
+      assert.notInclude(last, "missing")
+      assert.deepStrictEqual(others, [])
+      assert.deepStrictEqual(yield* waitsIn(world, 7200), [])
+    })))
+
+  it.effect("has a further line if the API refuses it from now on, and names the parts that are still missing", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      yield* startProcess([quiet])
+      assert.lengthOf(logged(world, "tool catalog not available"), 3)
+      assert.deepStrictEqual(logged(world, "refuses"), [])
+      world.answer = (category) => category === "hris" ? Effect.fail(forbidden) : Effect.fail(down)
+      yield* TestClock.adjust("20 minutes")
+      assert.lengthOf(logged(world, "refuses"), 1)
+      world.answer = (category) => category === "hris" ? Effect.fail(down) : available(category)
+      yield* TestClock.adjust("20 minutes")
+      assert.match(logged(world, "tool catalog available").join(), /"missing":"hris"/)
+      world.answer = (category) => category === "hris" ? Effect.fail(forbidden) : available(category)
+      yield* TestClock.adjust("1 day")
+      assert.lengthOf(catalogLines(world), 5, "a refusal that returns is not logged again")
+    })))
+
+  it.effect("is requested soon for an integration that is added while the API refuses the others", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      world.answer = (category) => category === "hris" ? Effect.fail(forbidden) : available(category)
+      const { add } = yield* startProcess([quiet])
+      yield* TestClock.adjust("5 hours")
+      const added = { ...quiet, id: "greenhouse:added" }
+      world.answer = () => Effect.fail(down)
+      yield* add(added)
+      world.requested.length = 0
+      world.answer = available
+      yield* TestClock.adjust("9 seconds")
+      assert.deepStrictEqual(world.requested, [])
+      yield* TestClock.adjust("1 second")
+      assert.deepStrictEqual(yield* modelsOf(added), offered)
+      assert.deepStrictEqual(yield* modelsOf(acme), offered)
     })))
 })

@@ -8,7 +8,7 @@ import { listsOnly } from "../../../test/support/source/Doubles.ts"
 import type { Tool } from "../../api/Tools.ts"
 import { streamModels } from "../../domain/Model.ts"
 import { Source } from "../../source/Source.ts"
-import { discoverModels, supportedModels } from "./ModelDiscovery.ts"
+import { certainModels, discoverModels, supportedModels } from "./ModelDiscovery.ts"
 
 const tool = (id: string, readModels: Readonly<Record<string, string>>): Tool => ({
   id,
@@ -106,6 +106,13 @@ describe("models: auto", () => {
     const offers = { hris: [tool("w", { skills: "UNSUPPORTED" })], ats: null, assessment: [tool("w", {})] }
     assert.deepStrictEqual(supportedModels("w:1", offers), streamModels.filter((model) => model !== "hris.skill"))
     assert.deepStrictEqual(supportedModels("w:1", { ats: null, hris: null, assessment: null }), streamModels)
+  })
+
+  it("are certain, except those of a category whose catalog is unavailable", () => {
+    const discovered = { account: "one", models: streamModels, refused: [] }
+    const partialCatalog = { ats: [], hris: null, assessment: [] }
+    assert.deepStrictEqual(certainModels({ ...discovered, partialCatalog }), [...ats, "assessment.package"])
+    assert.deepStrictEqual(certainModels({ ...discovered, partialCatalog: null }), streamModels)
   })
 
   it("reads all models of an unknown tool, and of a tool without any supported model", () => {

@@ -13,7 +13,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { type Tool, toolOf } from "../../api/Tools.ts"
 import { type Model, type StreamModel, streamModels, withDerived } from "../../domain/Model.ts"
-import { Source } from "../../source/Source.ts"
+import { type Invalid, Source, type SourceError } from "../../source/Source.ts"
 
 export interface UndiscoveredIntegration {
   /** `<tool>:<identifier>` */
@@ -22,7 +22,7 @@ export interface UndiscoveredIntegration {
 }
 
 const categories = ["ats", "hris", "assessment"] as const
-type Category = (typeof categories)[number]
+export type Category = (typeof categories)[number]
 /** Tools by category in an account's catalog; null if that part of the catalog could not be read. */
 export type ToolCatalog = Readonly<Record<Category, ReadonlyArray<Tool> | null>>
 
@@ -32,11 +32,23 @@ export interface Discovered {
   readonly models: ReadonlyArray<Model>
   /** The available part of the tool catalog; null if all of it was available. */
   readonly partialCatalog: ToolCatalog | null
+  /** The missing categories that the API once refused to return, so that waiting does not help. */
+  readonly refused: ReadonlyArray<Category>
 }
 export interface Provisional extends Discovered {
   readonly partialCatalog: ToolCatalog
 }
 export const isProvisional = (discovered: Discovered): discovered is Provisional => discovered.partialCatalog !== null
+
+/** The categories of the tool catalog that are not known. */
+export const missingCategories = ({ partialCatalog }: Pick<Discovered, "partialCatalog">): ReadonlyArray<Category> =>
+  partialCatalog === null ? [] : categories.filter((category) => partialCatalog[category] === null)
+
+/** The models that are read whatever the missing part of the catalog says. */
+export const certainModels = (discovered: Discovered): ReadonlyArray<Model> => {
+  const missing = missingCategories(discovered)
+  return discovered.models.filter((model) => !missing.some((category) => model.startsWith(`${category}.`)))
+}
 
 /** Longest time that a start, or an operator who adds an integration, waits for a catalog. */
 const catalogTimeout = Duration.seconds(3)
@@ -82,22 +94,42 @@ export const supportedModels = (integration: string, catalog: ToolCatalog): Read
   return offered.length === 0 ? streamModels : offered
 }
 
-const discoveredFrom = (catalog: ToolCatalog, { account, id }: UndiscoveredIntegration): Discovered => ({
-  account,
-  models: withDerived(supportedModels(id, catalog)),
-  partialCatalog: categories.some((category) => catalog[category] === null) ? catalog : null
-})
+const discoveredFrom = (
+  catalog: ToolCatalog,
+  { account, id }: UndiscoveredIntegration,
+  refused: ReadonlyArray<Category>
+): Discovered => {
+  const partialCatalog = categories.some((category) => catalog[category] === null) ? catalog : null
+  return {
+    account,
+    models: withDerived(supportedModels(id, catalog)),
+    partialCatalog,
+    refused: missingCategories({ partialCatalog }).filter((category) => refused.includes(category))
+  }
+}
+
+/** Why a category is not available. `refused`: the same request fails again until someone changes the account or the API. */
+interface Unavailable {
+  readonly category: Category
+  readonly why: string
+  readonly refused: boolean
+}
+
+/** A wrong key does not count, because it can be replaced while the process runs. */
+const isRefusal = (error: SourceError | Invalid): boolean =>
+  error._tag === "SourceError" && !error.reason.retryable && error.reason._tag !== "Unauthorized"
 
 interface CatalogRequest {
   readonly account: string
   readonly wanted: ReadonlyArray<Category>
   readonly timeout: Duration.Duration
-  readonly onFailure: (category: Category, why: string) => Effect.Effect<void>
+  readonly onFailure: (unavailable: Unavailable) => Effect.Effect<void>
 }
 
 /** Requests the wanted categories once. A category that is not wanted, or not available, is null. */
 const fetchCatalog = Effect.fnUntraced(function*({ account, onFailure, timeout, wanted }: CatalogRequest) {
   const { read } = yield* Source
+  const refused: Array<Category> = []
   const tools = (category: Category) =>
     !wanted.includes(category) ? Effect.succeed(null) : read({
       account,
@@ -107,27 +139,35 @@ const fetchCatalog = Effect.fnUntraced(function*({ account, onFailure, timeout, 
       priority: "poll"
     }).pipe(
       Effect.map(({ tools }) => tools),
+      Effect.mapError((error) => ({ category, why: error.message, refused: isRefusal(error) })),
       Effect.timeoutOrElse({
         duration: timeout,
-        orElse: () => Effect.fail({ message: `no complete response within ${Duration.format(timeout)}` })
+        orElse: () =>
+          Effect.fail({ category, why: `no complete response within ${Duration.format(timeout)}`, refused: false })
       }),
-      Effect.catch(({ message }) => Effect.as(onFailure(category, message), null))
+      Effect.catch((unavailable) => {
+        if (unavailable.refused) refused.push(category)
+        return Effect.as(onFailure(unavailable), null)
+      })
     )
   const catalog: ToolCatalog = yield* Effect.all({
     ats: tools("ats"),
     hris: tools("hris"),
     assessment: tools("assessment")
   }, { concurrency: "unbounded" })
-  return catalog
+  return { catalog, refused }
 })
 
-const logUnavailable = (account: string) => (category: Category, why: string) =>
-  Effect.logWarning("tool catalog not available; every model of the category is read").pipe(Effect.annotateLogs({
-    account,
-    category,
-    why,
-    hint: "Rollcall requests it until the API returns it, and then stops reading the models that the tools do not offer"
-  }))
+const retryHint =
+  "Rollcall requests it until the API returns it, and then stops reading the models that the tools do not offer"
+const refusalHint =
+  "the API refuses it, so waiting does not help: allow the list of the tools of this category in the account's scope configuration, or " +
+  "list the models of its integrations in place of `auto`. Rollcall requests it about once an hour"
+
+const logUnavailable = (account: string) => ({ category, refused, why }: Unavailable) =>
+  Effect.logWarning("tool catalog not available; every model of the category is read").pipe(
+    Effect.annotateLogs({ account, category, why, hint: refused ? refusalHint : retryHint })
+  )
 
 const maxListed = 10
 
@@ -145,8 +185,9 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
     Map.groupBy(integrations, ({ account }) => account),
     Effect.fnUntraced(function*([account, own]) {
       const onFailure = logUnavailable(account)
-      const catalog = yield* fetchCatalog({ account, onFailure, timeout: catalogTimeout, wanted: categories })
-      return own.map((integration) => [integration.id, discoveredFrom(catalog, integration)] as const)
+      const request = { account, onFailure, timeout: catalogTimeout, wanted: categories }
+      const { catalog, refused } = yield* fetchCatalog(request)
+      return own.map((integration) => [integration.id, discoveredFrom(catalog, integration, refused)] as const)
     }),
     { concurrency: "unbounded" }
   )
@@ -164,8 +205,8 @@ export const discoverModels = Effect.fn("ModelDiscovery.discover")(function*(
 })
 
 /**
- * Requests the categories that were not available, each once per account. Returns the integrations of which more is known now. Logs
- * nothing.
+ * Requests the categories that were not available, each once per account. Returns what is known of these integrations now. Logs only the
+ * first refusal of a category: that the category is missing was logged before.
  */
 export const rediscoverModels = Effect.fn("ModelDiscovery.rediscover")(function*(
   provisional: ReadonlyMap<string, Provisional>
@@ -174,15 +215,23 @@ export const rediscoverModels = Effect.fn("ModelDiscovery.rediscover")(function*
     Map.groupBy(provisional, ([, { account }]) => account),
     Effect.fnUntraced(function*([account, own]) {
       const wanted = categories.filter((category) => own.some(([, one]) => one.partialCatalog[category] === null))
-      const later = yield* fetchCatalog({ account, wanted, timeout: laterTimeout, onFailure: () => Effect.void })
-      return own.flatMap(([id, { partialCatalog: known }]): ReadonlyArray<readonly [string, Discovered]> => {
-        if (!wanted.some((category) => known[category] === null && later[category] !== null)) return []
+      const before = categories.filter((category) => own.some(([, one]) => one.refused.includes(category)))
+      const later = yield* fetchCatalog({
+        account,
+        wanted,
+        timeout: laterTimeout,
+        onFailure: (unavailable) =>
+          unavailable.refused && !before.includes(unavailable.category)
+            ? logUnavailable(account)(unavailable)
+            : Effect.void
+      })
+      return own.map(([id, { partialCatalog: known }]): readonly [string, Discovered] => {
         const catalog: ToolCatalog = {
-          ats: known.ats ?? later.ats,
-          hris: known.hris ?? later.hris,
-          assessment: known.assessment ?? later.assessment
+          ats: known.ats ?? later.catalog.ats,
+          hris: known.hris ?? later.catalog.hris,
+          assessment: known.assessment ?? later.catalog.assessment
         }
-        return [[id, discoveredFrom(catalog, { account, id })]]
+        return [id, discoveredFrom(catalog, { account, id }, [...before, ...later.refused])]
       })
     }),
     { concurrency: "unbounded" }

@@ -117,7 +117,7 @@ const inspectKafka = (input: DoctorInput, own: KafkaSettings) =>
     const { chainAt, inspect } = yield* storeInspector(input.store)
     const log = yield* Effect.option(Effect.map(inspect, ({ log }) => log))
     const { published, ...topics } = yield* kafka.inspect(
-      kafkaOptions(own, (yield* resolveConfig(input, input.rawConfig)).streams),
+      kafkaOptions(own, (yield* resolveConfig(input, input.rawConfig)).certainStreams),
       Option.getOrElse(log, () => "unknown" as const)
     )
     if (Option.isNone(log) || log.value === null || topics.blocker !== null) return { ...topics, divergence: null }

@@ -16,7 +16,7 @@ import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { streamName } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import { Forbidden, Source, SourceError, Transient, Unsupported } from "../../source/Source.ts"
+import { Forbidden, Source, SourceError, Transient, Unauthorized, Unsupported } from "../../source/Source.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Capture, type CaptureOptions, layer as captureLayer } from "./Capture.ts"
 import { Integrations, type IntegrationSettings, layer } from "./Integrations.ts"
@@ -351,6 +351,16 @@ describe("a tool catalog that was not available", () => {
       assert.notInclude(last, "missing")
       assert.deepStrictEqual(others, [])
       assert.deepStrictEqual(yield* waitsIn(world, 7200), [])
+    })))
+
+  it.effect("is requested every five minutes while the key is wrong, because a key can be replaced", () =>
+    scenario(Effect.fnUntraced(function*(world) {
+      const wrongKey = new SourceError({ reason: new Unauthorized({ code: null, message: "wrong key" }) })
+      world.answer = () => Effect.fail(wrongKey)
+      yield* startProcess([quiet])
+      assert.deepStrictEqual(yield* waitsIn(world, 1000), [10, 20, 40, 80, 160, 300, 300])
+      assert.lengthOf(catalogLines(world), 3)
+      assert.deepStrictEqual(logged(world, "refuses"), [])
     })))
 
   it.effect("has a further line if the API refuses it from now on, and names the parts that are still missing", () =>

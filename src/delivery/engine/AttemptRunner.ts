@@ -51,10 +51,10 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs) =
       return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
     }
     const configuration = yield* configurationFor(handlerQueue, integration)
-    if (configuration._tag === "Failure" || owned.state !== "owned") return ended.release(handlerQueue, job)
+    // the process may have begun to stop since the delivery was claimed
+    if (configuration._tag === "Failure" || draining || owned.state !== "owned") return ended.release(handlerQueue, job)
     const { handler, plugin } = handlerQueue
     running.set(attempt, owned)
-    if (draining) attempt.timer.abandonWaits()
     const timeout = Job.timeoutOf(handler)
     const members = job.members.map(({ id }) => id)
     const noteBlocking = () => {
@@ -95,7 +95,7 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs) =
     abandonWaits: (owned: OwnedShard) => {
       for (const [{ timer }, of] of running) if (of === owned) timer.abandonWaits()
     },
-    /** The attempts that run, and those that start from now on, do not wait for request slots. */
+    /** Starts no attempt from now on. Those that run no longer wait for request slots. */
     drain: () => {
       draining = true
       for (const { timer } of running.keys()) timer.abandonWaits()

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Logger from "effect/Logger"
 import * as TestClock from "effect/testing/TestClock"
-import { make, recorder } from "../../../test/support/delivery/Rig.ts"
+import { make, recorder, unavailable } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 
 const trigger = "ats.application.created"
@@ -342,6 +342,74 @@ describe("running attempts", () => {
       yield* TestClock.adjust("10 seconds")
       yield* rig.empty
       assert.deepStrictEqual(received, ["a1", "a2"])
+    }))
+
+  it.effect("a delivery that was being claimed when the process began to stop is released and not started", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const plugin = Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))
+      const first = yield* rig.start([plugin])
+      const claimed = yield* Deferred.make<void>()
+      let claims = 0
+      rig.beforeClaim = () => Effect.andThen(Effect.sync(() => claims++), Deferred.await(claimed))
+      yield* rig.append("a1")
+      yield* rig.until(() => claims > 0)
+      const stopping = yield* Effect.forkChild(first.stop, { startImmediately: true })
+      yield* Deferred.succeed(claimed, undefined)
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual(received, [])
+      assert.deepStrictEqual((yield* rig.deliveries.backlog).map(({ due }) => due), [1])
+    }))
+
+  it.effect("a write is not cut off, and its delivery is settled, if the store is unavailable when the process stops (X10, L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const answer = yield* Deferred.make<unknown>()
+      rig.script.answer = () => Deferred.await(answer)
+      const writing = Plugin.make("p").on(
+        trigger,
+        {},
+        ({ recordId }) =>
+          Effect.flatMap(
+            Plugin.Api,
+            (api) => api.addResultLink(recordId, { label: "Result", url: "https://x.example" })
+          )
+      )
+      const first = yield* rig.start([writing])
+      yield* rig.append("a1")
+      yield* rig.until(() => rig.sent.length === 1)
+      let refusals = 0
+      rig.beforeClaim = () => Effect.suspend(() => ++refusals <= 3 ? Effect.fail(unavailable) : Effect.void)
+      const stopping = yield* Effect.forkChild(first.stop)
+      yield* rig.until(() => refusals > 0)
+      yield* TestClock.adjust("10 seconds")
+      yield* Deferred.succeed(answer, {})
+      yield* Fiber.join(stopping)
+      assert.deepStrictEqual([...rig.intents], [])
+      assert.deepStrictEqual(yield* rig.deliveries.backlog, [])
+    }))
+
+  it.effect("a process stops although the store stays unavailable, once no attempt is running (X10)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const end = yield* Deferred.make<void>()
+      const { note, received } = recorder()
+      const slow = Plugin.make("p").on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.andThen(note(recordId), Deferred.await(end))
+      )
+      const first = yield* rig.start([slow])
+      yield* rig.append("a1")
+      yield* rig.until(() => received.length === 1)
+      let refusals = 0
+      rig.beforeClaim = () => Effect.andThen(Effect.sync(() => refusals++), Effect.fail(unavailable))
+      const stopping = yield* Effect.forkChild(first.stop)
+      yield* rig.until(() => refusals > 0)
+      yield* Deferred.succeed(end, undefined)
+      yield* TestClock.adjust("2 seconds")
+      yield* rig.until(() => stopping.pollUnsafe() !== undefined)
     }))
 
   it.effect("a frozen attempt is refused every request once another process delivers (X16)", () =>

@@ -16,6 +16,7 @@ import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Latch from "effect/Latch"
 import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import type { Placement } from "../../fleet/Placement.ts"
 import { Source } from "../../source/Source.ts"
@@ -150,6 +151,15 @@ const make = Effect.fnUntraced(function*(
       isClaimUncertain = false
     })
 
+    /** Applies the switches that operators have changed since the last check. */
+    const applySwitches = Effect.gen(function*() {
+      const done = yield* deliveries.awaitCommand(-1)
+      if (done === commandsSeen) return
+      off = yield* deliveries.switchedOff
+      commandsSeen = done
+      worker.releaseDisabled(off, yield* services.accounts.unavailable)
+    })
+
     /** Settles ended attempts, then claims and starts due deliveries. Returns when to run next if no event wakes the engine first. */
     const settleAndStart = Effect.fnUntraced(function*(more: boolean) {
       worker.settled(worker.outcomes("dropped"))
@@ -170,7 +180,9 @@ const make = Effect.fnUntraced(function*(
       worker.settled(outcomes)
       yield* worker.updateCircuits(outcomes, circuits)
       yield* scopes.lose(lost)
-      yield* worker.start(claimed, unavailable)
+      // a plugin may have been switched off while its deliveries were being claimed
+      yield* Effect.tapError(applySwitches, () => Effect.sync(() => isClaimUncertain = true))
+      yield* worker.start(claimed, off, unavailable)
       const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
       if (atOnce) return now
@@ -196,27 +208,31 @@ const make = Effect.fnUntraced(function*(
       ])
     })
 
-    /** Applies the switches that operators have changed since the last check. */
-    const applySwitches = Effect.gen(function*() {
-      const done = yield* deliveries.awaitCommand(-1)
-      if (done === commandsSeen) return
-      off = yield* deliveries.switchedOff
-      commandsSeen = done
-      worker.releaseDisabled(off, yield* services.accounts.unavailable)
+    const step = Effect.gen(function*() {
+      yield* scopes.take
+      const more = yield* dispatch
+      const wakeAt = yield* settleAndStart(more)
+      yield* more ? Effect.yieldNow : awaitWork(wakeAt)
+      yield* applySwitches
     })
+    /** Also while the store is unavailable, running attempts get the rest of their time-out. */
+    const settleWhileStopping = settleAndStart(true).pipe(
+      Effect.tapError(report),
+      Effect.retry({
+        while: ({ reason }) => reason.retryable && !worker.isFree(),
+        schedule: Schedule.spaced(Recovery.storePause)
+      })
+    )
 
     while (!draining.isOpen()) {
-      yield* retryAndReport(Effect.gen(function*() {
-        yield* scopes.take
-        const more = yield* dispatch
-        const wakeAt = yield* settleAndStart(more)
-        yield* more ? Effect.yieldNow : awaitWork(wakeAt)
-        yield* applySwitches
-      }))
+      yield* Effect.catchIf(
+        retryAndReport(step),
+        ({ reason }) => reason.retryable && draining.isOpen(),
+        () => Effect.void
+      )
     }
-    worker.drain()
     while (!worker.isIdle()) {
-      yield* retryAndReport(settleAndStart(true))
+      yield* settleWhileStopping
       if (!worker.isIdle()) yield* worker.awaitEnd
     }
   })
@@ -231,7 +247,9 @@ const make = Effect.fnUntraced(function*(
     Effect.catch((error) => error._tag === "Unexpected" ? report(error) : Effect.void),
     Effect.forkScoped
   )
-  yield* Effect.addFinalizer(() => Effect.andThen(draining.open, Fiber.await(finished)))
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(worker.drain).pipe(Effect.andThen(draining.open), Effect.andThen(Fiber.await(finished)))
+  )
 
   // A new plugin starts at the newest position: it receives every event that is appended after the layer is built.
   yield* awaitReached(({ state }) => state !== "starting")

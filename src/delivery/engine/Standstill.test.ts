@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Config from "effect/Config"
+import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
@@ -87,6 +88,26 @@ describe("switches", () => {
       yield* rig.deliveries.setSwitch(here, true, action)
       yield* rig.empty
       assert.deepStrictEqual(received, ["b1", "b2", "a1"])
+    }))
+
+  it.effect("a plugin that is switched off while its delivery is being claimed does not start it", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const { delivery } = yield* rig.start([Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))])
+      const off = yield* Deferred.make<void>()
+      let claims = 0
+      rig.beforeClaim = () => Effect.andThen(Effect.sync(() => claims++), Deferred.await(off))
+      yield* rig.append("a1")
+      yield* rig.until(() => claims > 0)
+      const everywhere = { _tag: "Plugin", plugin: "p", integration: null } as const
+      yield* rig.deliveries.setSwitch(everywhere, false, action)
+      yield* Deferred.succeed(off, undefined)
+      yield* rig.quiet(delivery)
+      assert.deepStrictEqual(received, [])
+      yield* rig.deliveries.setSwitch(everywhere, true, action)
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["a1"])
     }))
 
   it.effect("a switch takes effect even if the store was unavailable when the engine read it (X10)", () =>

@@ -114,8 +114,25 @@ export const make = (
     for (const { claim, owned } of claimed) push(owned, EndedJobs.released([claim]))
   }
 
+  /** Releases the queued deliveries of a handler if its plugin has been switched off, or if their integration has been removed. */
+  const releaseDisabledOf = (
+    handlerQueue: HandlerQueue.HandlerQueue,
+    off: ReadonlyArray<Switch>,
+    unavailable: UnavailableIntegrations
+  ) => {
+    const except = isSwitchedOff(off, handlerQueue.plugin.name, null)
+      ? null
+      : new Set(excludedIntegrations(handlerQueue.plugin.name, { off, unavailable, unconfigured: unconfigured() }))
+    releaseQueued(handlerQueue, ({ members }) => except === null || except.has(members[0].integration))
+  }
+
+  const releaseDisabled = (off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations) => {
+    for (const handlerQueue of queues.values()) releaseDisabledOf(handlerQueue, off, unavailable)
+  }
+
   const start = Effect.fnUntraced(function*(
     claimed: ReadonlyArray<Claimed>,
+    off: ReadonlyArray<Switch>,
     unavailable: UnavailableIntegrations
   ): Effect.fn.Return<void, StoreError> {
     if (claimed.length === 0) return
@@ -141,6 +158,7 @@ export const make = (
       handlerQueue.inFlight += jobs.length
       handlerQueue.queued.push(...jobs)
       releaseQueued(handlerQueue, ({ owned }) => owned.state !== "owned")
+      releaseDisabledOf(handlerQueue, off, unavailable)
       const runners = Math.min(handlerQueue.concurrency - handlerQueue.runners, handlerQueue.queued.length)
       for (let index = 0; index < runners; index++) {
         handlerQueue.runners++
@@ -148,16 +166,6 @@ export const make = (
       }
     }
   })
-
-  /** Releases queued deliveries whose plugin has been switched off, or whose integration has been removed. */
-  const releaseDisabled = (off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations) => {
-    for (const handlerQueue of queues.values()) {
-      const except = isSwitchedOff(off, handlerQueue.plugin.name, null)
-        ? null
-        : new Set(excludedIntegrations(handlerQueue.plugin.name, { off, unavailable, unconfigured: unconfigured() }))
-      releaseQueued(handlerQueue, ({ members }) => except === null || except.has(members[0].integration))
-    }
-  }
 
   /** Plans the next claim. While an isolated delivery waits for the others to end, nothing is claimed and all queues are released. */
   const planClaim = (now: number, off: ReadonlyArray<Switch>, unavailable: UnavailableIntegrations): ClaimPlan => {
@@ -239,6 +247,8 @@ export const make = (
     },
     /** Returns once there are outcomes and no further one follows immediately, so that one commit settles many. */
     awaitEnd: Effect.suspend(() => ended.awaitSome(maxClaimedPerHandler * queues.size)),
+    /** Whether no delivery is queued or running. */
+    isFree,
     isIdle: () => ended.all().length === 0 && isFree(),
     /** When isolation changes. */
     wakeAt: isolation.wakeAt,

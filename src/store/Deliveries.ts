@@ -59,6 +59,8 @@ export interface Tick {
   readonly handler: number
   readonly integration: string
   readonly scheduledAt: number
+  /** Time between two ticks of the handler, in ms. */
+  readonly interval: number
 }
 
 /** The ticks that are due at one time, and the handlers that have no ticks. */
@@ -145,6 +147,7 @@ export class Deliveries extends Context.Service<
      * nor dead. The part of the log that a delivery spans starts
      * - at the previous tick, even if the integration was inactive in between, as far as the log still has the rows;
      * - for the first tick, and for the first one after the handler was off: when the handler was registered or switched on.
+     * If the previous tick lies more than an interval ahead, our clock was set back: the due tick is created nevertheless   (W4).
      * The log is kept neither for an integration that is not active nor for a handler that is off.
      */
     readonly dispatchTicks: (owner: Owner, schedule: TickSchedule) => Effect.Effect<ReadonlyArray<Tick>, StoreError>

@@ -12,9 +12,15 @@ import { created, integrationOf } from "./StoreSamples.ts"
 
 const integration = "greenhouse:acme"
 
+/** Longer than the times of the ticks, so that no clock seems to be set back. */
+const interval = 1_000
+
 /** The first check was at time 0, unless `details` contains another time. */
-const ticking = (due: ReadonlyArray<Tick>, details: Partial<TickSchedule> = {}): TickSchedule => ({
-  due,
+const ticking = (
+  due: ReadonlyArray<Omit<Tick, "interval">>,
+  details: Partial<TickSchedule> = {}
+): TickSchedule => ({
+  due: due.map((tick) => ({ ...tick, interval })),
   off: [],
   integrations: [integration],
   lastCheckedAt: 0,
@@ -172,6 +178,26 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "a tick is created although the last one lies more than an interval ahead, because the clock was set back (W4)",
+      Effect.gen(function*() {
+        const { change, claim, deliveries, key, owner, settle } = yield* setup([])
+        yield* TestClock.adjust("1 minute")
+        const tick = (scheduledAt: number) =>
+          deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
+        yield* tick(0)
+        yield* change("r", "created")
+        yield* tick(3 * interval)
+        yield* settle(yield* claim)
+        yield* change("r", "updated")
+        yield* tick(2 * interval)
+        assert.deepStrictEqual(yield* claim, [])
+        yield* tick(interval)
+        const [again] = yield* claim
+        assert.deepStrictEqual(again?.subject, { _tag: "Tick", scheduledAt: interval, from: 1, to: 2 })
+      })
+    )
+
+    test(
       "the first tick spans the log since its handler was registered, and is not delivered for a time before that (L8)",
       Effect.gen(function*() {
         const { change, claim, deliveries, key, open, owner } = yield* setup([], {
@@ -274,10 +300,8 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
         const other = "lever:beta"
         const tick = (scheduledAt: number) =>
           deliveries.dispatchTicks(owner, {
-            due: [integration, other].map((integration) => ({ handler: key, integration, scheduledAt })),
-            off: [],
-            integrations: [integration, other],
-            lastCheckedAt: 0
+            ...ticking([integration, other].map((integration) => ({ handler: key, integration, scheduledAt }))),
+            integrations: [integration, other]
           })
         yield* TestClock.adjust("1 minute")
         yield* change("r", "created")

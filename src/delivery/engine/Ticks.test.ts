@@ -1,6 +1,7 @@
 /** The spans of ticks while integrations are added and removed: every event of the log is in exactly one span. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -159,6 +160,39 @@ describe("a tick", () => {
       yield* again.until(2)
       const hired = [...on.runs, ...again.runs].flatMap(({ hired, integration }) => integration === acme ? [] : hired)
       assert.deepStrictEqual(hired, ["b2", "b4"])
+    }))
+
+  it.effect("a clock that was far ahead and is corrected stops no ticks, and no step of an earlier tick counts for a later one (W4, L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const posted: Array<ReadonlyArray<string>> = []
+      const plugin = Plugin.make("digest").with(only(acme)).every(
+        "1 day",
+        { as: "daily" },
+        ({ from, to }) =>
+          Effect.gen(function*() {
+            const hired = yield* Plugin.Events.between("ats.application.hired", from, to)
+            const post = Effect.sync(() => void posted.push(hired.map(({ recordId }) => recordId)))
+            yield* Plugin.Journal.once("post", Schema.Void, post)
+          })
+      )
+      const hiredBefore = Effect.fnUntraced(function*(id: string, at: number) {
+        yield* rig.hire(id)
+        yield* TestClock.setTime(at * day)
+        const process = yield* rig.start([plugin])
+        yield* rig.until(() => posted.some((ids) => ids.includes(id)))
+        yield* rig.empty
+        yield* process.stop
+      })
+      yield* TestClock.setTime(9.5 * day)
+      yield* (yield* rig.start([plugin])).stop
+      yield* hiredBefore("a1", 10.5)
+      yield* hiredBefore("a2", 13.5)
+      // the clock was three days ahead
+      for (const [id, at] of [["a3", 10.6], ["a4", 11.6], ["a5", 12.6], ["a6", 13.6]] as const) {
+        yield* hiredBefore(id, at)
+      }
+      assert.deepStrictEqual(posted, [["a1"], ["a2"], ["a3"], ["a4"], ["a5"], ["a6"]])
     }))
 
   it.effect("the first tick of a plugin that starts with the oldest event spans all kept events", () =>

@@ -37,7 +37,7 @@ export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: numb
       )
       const due = on.map(({ integration, subscription }): Tick => {
         const interval = intervalOf(subscription)
-        return { handler: subscription.key, integration, scheduledAt: Math.floor(now / interval) * interval }
+        return { handler: subscription.key, integration, scheduledAt: Math.floor(now / interval) * interval, interval }
       }).filter((tick) => lastCreated.get(nameOf(tick)) !== tick.scheduledAt)
       if (due.length === 0 && integrations.join("\n") === known) {
         lastCheckedAt = now

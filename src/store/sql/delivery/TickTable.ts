@@ -7,12 +7,15 @@
  *
  * Gotchas
  * - While an integration is not active or the handler is off, the row stays, but the log is not kept for it.
+ * - A clock that was set back reaches a scheduled time again. The second tick of that time spans other events, so it gets a journal of its
+ *   own: otherwise the steps of the first one would count as done for them   (W4).
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Deliveries, Tick } from "../../Deliveries.ts"
+import { dedupKeysOf, type NewDelivery } from "../../Delivery.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
@@ -52,6 +55,14 @@ export const make = (
     return { isFirst: true, scheduledAt: lastCheckedAt, position: Number(registered?.position ?? end) }
   })
 
+  const hasJournal = (delivery: NewDelivery) =>
+    Effect.map(
+      sql`
+        SELECT step FROM journal
+        WHERE handler = ${delivery.handler} AND dedup_key = ${dedupKeysOf({ ...delivery, batch: null })[0]} LIMIT 1`,
+      (found) => found.length > 0
+    )
+
   return Effect.fnUntraced(
     function*(owner, { due, integrations, lastCheckedAt, off }) {
       yield* fence(owner)
@@ -73,9 +84,10 @@ export const make = (
       const { ahead, now } = due.length === 0 ? { ahead: 0, now: 0 } : yield* DatabaseTime.read(sql)
       const deferred: Array<Tick> = []
       for (const each of due) {
-        const { handler, integration, scheduledAt } = each
+        const { handler, integration, interval, scheduledAt } = each
         const last = yield* lastTick(each, lastCheckedAt, to)
-        if (last.scheduledAt >= scheduledAt) {
+        const wasSetBack = !last.isFirst && last.scheduledAt > scheduledAt + interval
+        if (last.scheduledAt >= scheduledAt && !wasSetBack) {
           if (last.isFirst) yield* saveTick(each, last.position)
           continue
         }
@@ -86,7 +98,7 @@ export const make = (
           continue
         }
         yield* saveTick(each, to)
-        const row = fromDelivery({
+        const delivery: NewDelivery = {
           handler,
           integration,
           orderingKey: integration,
@@ -94,7 +106,9 @@ export const make = (
           dueAt: scheduledAt,
           dead: null,
           fresh: null
-        }, { state: "due", createdAt: now - ahead, ahead })
+        }
+        const fresh = (yield* hasJournal(delivery)) ? `to-${to}` : null
+        const row = fromDelivery({ ...delivery, fresh }, { state: "due", createdAt: now - ahead, ahead })
         yield* sql`INSERT INTO deliveries ${sql.insert(row)}`
       }
       yield* noteReader

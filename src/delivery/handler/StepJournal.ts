@@ -1,6 +1,9 @@
 /**
  * Runs the steps of an attempt once each, and stores their results.
  *
+ * Invariants
+ * 1. The result of a step that has run is stored even if its attempt is interrupted at that moment   (L4)
+ *
  * Gotchas
  * - A step that fails with a handler error is treated as not done and runs again. The outcome of a step is unknown only if the step never
  *   ended, or if it sent a request to another service and got no response or a 5xx.
@@ -38,34 +41,36 @@ export const make = (journal: AttemptJournal, attempt: Attempt): Journal["Servic
           () => new Permanent({ message: `the stored result of step "${name}" does not match its schema` })
         )
       const runsAtMostOnce = options?.onUnknown === "deadLetter"
-      const run = Effect.gen(function*() {
-        const result = yield* stored(journal.result(key))
-        if (result !== null) return yield* decoded(result)
-        if (runsAtMostOnce) {
-          const intent = {
-            ...key,
-            integration: attempt.integration,
-            write: null,
-            onUnknown: "deadLetter",
-            allowRepeat: false
-          } as const
-          const outcome = yield* stored(journal.begin(attempt.fence, intent))
-          if (outcome._tag === "Done") return yield* decoded(outcome.result)
-          if (outcome._tag === "Unknown") return yield* ErrorMapping.unresolved(`step "${name}"`)
-        }
-        const within: StepContext = { ...context, path: `${name}/`, unanswered: 0 }
-        const value = yield* Effect.provideService(effect, CurrentStep, within).pipe(
-          Effect.tapError(() =>
-            runsAtMostOnce && within.unanswered === 0 ? stored(journal.withdraw(attempt.fence, key)) : Effect.void
+      const run = Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function*() {
+          const result = yield* restore(stored(journal.result(key)))
+          if (result !== null) return yield* decoded(result)
+          if (runsAtMostOnce) {
+            const intent = {
+              ...key,
+              integration: attempt.integration,
+              write: null,
+              onUnknown: "deadLetter",
+              allowRepeat: false
+            } as const
+            const outcome = yield* restore(stored(journal.begin(attempt.fence, intent)))
+            if (outcome._tag === "Done") return yield* decoded(outcome.result)
+            if (outcome._tag === "Unknown") return yield* ErrorMapping.unresolved(`step "${name}"`)
+          }
+          const within: StepContext = { ...context, path: `${name}/`, unanswered: 0 }
+          const value = yield* restore(Effect.provideService(effect, CurrentStep, within)).pipe(
+            Effect.tapError(() =>
+              runsAtMostOnce && within.unanswered === 0 ? stored(journal.withdraw(attempt.fence, key)) : Effect.void
+            )
           )
-        )
-        const text = yield* Effect.mapError(
-          Schema.encodeEffect(codec)(value),
-          () => new Permanent({ message: `the result of step "${name}" does not match its schema` })
-        )
-        yield* stored(journal.finish(attempt.fence, key, text))
-        return value
-      })
+          const text = yield* Effect.mapError(
+            Schema.encodeEffect(codec)(value),
+            () => new Permanent({ message: `the result of step "${name}" does not match its schema` })
+          )
+          yield* stored(journal.finish(attempt.fence, key, text))
+          return value
+        })
+      )
       // concurrent calls of the same step run the step once
       return yield* attempt.withRequestNumber(`${context.dedupKeys[0]} step ${name}`, () => run)
     })

@@ -1,10 +1,18 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as HttpClient from "effect/http/HttpClient"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { acme, make, notSent, rateLimited, type Rig, unknownOutcome } from "../../../test/support/delivery/Rig.ts"
+import { listsOnly } from "../../../test/support/source/Doubles.ts"
+import { hooked } from "../../../test/support/source/Hooked.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
+import * as MemoryJournal from "../../testing/MemoryJournal.ts"
+import * as Attempt from "./Attempt.ts"
+import * as StepJournal from "./StepJournal.ts"
+import * as WriteBack from "./WriteBack.ts"
 
 const trigger = "ats.application.created"
 const failing = new Plugin.Transient({ message: "not yet" })
@@ -24,6 +32,26 @@ const lettersOf = (rig: Rig) =>
     (letters) => letters.map(({ failure }) => [failure.reason, failure.refusal])
   )
 const later = TestClock.adjust("10 minutes")
+
+/** An attempt with its journal in memory. */
+const attemptInMemory = () => {
+  const plugin = Plugin.make("p").on(trigger, {}, () => Effect.void)
+  const [handler] = plugin.handlers
+  const state: MemoryJournal.JournalState = { rows: [], newest: { delivery: 1, claim: 1 }, counted: new Map() }
+  const stored = MemoryJournal.make(state, {
+    content: () => Effect.succeed(null),
+    applicationsOf: () => Effect.succeed([])
+  })
+  const attempt = Attempt.make({
+    subscription: { key: 1, plugin, handler: handler!, batchWindow: 0 },
+    fence: { owner: { scope: "deliveries/0", epoch: 1 }, delivery: 1, claim: 1 },
+    integration: acme,
+    dedupKeys: ["e1"],
+    record: { model: "ats.application", id: "a1" },
+    depth: 1
+  }, stored)
+  return { attempt, state, stored }
+}
 
 describe("a write", () => {
   it.effect("a write with a response is not sent again: the next attempt gets the response (L4)", () =>
@@ -182,6 +210,22 @@ describe("a write", () => {
       assert.strictEqual(rig.sent.length, 2)
     }))
 
+  it.effect("a write of unknown outcome does not wait until a clock that was set back has caught up (W4, L5)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = (_, count) => count === 1 ? unknownOutcome : Effect.succeed({})
+      rig.script.rows = showing([])
+      yield* TestClock.setTime(Duration.toMillis("365 days"))
+      const first = yield* rig.start([tagging])
+      yield* rig.append("a1", { shows: "c1" })
+      yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.later === 1)
+      yield* first.stop
+      yield* TestClock.setTime(Duration.toMillis("30 days"))
+      yield* rig.start([tagging])
+      yield* rig.empty
+      assert.strictEqual(rig.sent.length, 2)
+    }))
+
   for (const created of ["2026-03-01T11:47:00.000Z", "2026-03-01T13:47:00+02"]) {
     it.effect(`a new application of ${created} is found even if the API's clock is far behind ours (W4, W9, L5)`, () =>
       Effect.gen(function*() {
@@ -317,6 +361,28 @@ describe("a write", () => {
       yield* rig.empty
       assert.strictEqual(rig.sent.length, 1)
     }))
+
+  it.effect("a write is not sent, and leaves no intent, if its attempt ends while the intent is committed (X16)", () =>
+    Effect.gen(function*() {
+      const { attempt, state, stored } = attemptInMemory()
+      let sent = 0
+      const write = WriteBack.make({
+        accounts: { of: () => Effect.succeed("default") },
+        journal: {
+          ...stored,
+          begin: (fence, intent) => Effect.tap(stored.begin(fence, intent), () => Effect.sync(attempt.end))
+        },
+        packageLocks: new Map(),
+        source: {
+          ...listsOnly(() => Effect.die("no list is read")),
+          write: (_, hooks) => hooked(hooks, Effect.sync(() => ++sent as never))
+        }
+      }, attempt)
+      const refused = yield* Effect.flip(
+        write({ integration: acme, write: "addTag", params: { candidate_id: "c1" }, body: tag, options: {} })
+      )
+      assert.deepStrictEqual([refused.message, sent, state.rows], ["this attempt is over", 0, []])
+    }))
 })
 
 describe("a step", () => {
@@ -395,6 +461,24 @@ describe("a step", () => {
       yield* later
       yield* rig.dead(2)
       assert.strictEqual(rig.sent.length, 1)
+    }))
+
+  it.effect("a step whose attempt is interrupted while its result is stored is not run again (L4)", () =>
+    Effect.gen(function*() {
+      const { attempt, stored } = attemptInMemory()
+      const slow = {
+        ...stored,
+        finish: (...step: Parameters<typeof stored.finish>) => Effect.delay(stored.finish(...step), "1 second")
+      }
+      let runs = 0
+      const once = (journal: typeof stored) =>
+        StepJournal.make(journal, attempt).once("post", Schema.Void, Effect.sync(() => void runs++))
+      const first = yield* Effect.forkChild(once(slow), { startImmediately: true })
+      const interrupting = yield* Effect.forkChild(Fiber.interrupt(first), { startImmediately: true })
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.join(interrupting)
+      yield* once(stored)
+      assert.strictEqual(runs, 1)
     }))
 
   it.effect("a `deadLetter` step with an unanswered request is not run again; one that failed is (L5)", () =>

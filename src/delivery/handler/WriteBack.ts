@@ -114,6 +114,8 @@ export const make = (services: Services, attempt: Attempt) => {
         const intent = intentOf(attempt, key, wanted, { allowRepeat: allowRepeat || hasIntent, counted })
         const outcome = yield* Effect.tapError(begin(intent), () => Effect.ignore(withdraw))
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
+        // the attempt may have ended during the transaction, while code that it left behind waited for it
+        yield* Effect.tapError(attempt.ensureRunning, () => Effect.ignore(withdraw))
         hasIntent = counted = true
         setSending(true)
       }),

@@ -183,7 +183,8 @@ export const verifyWrite = Effect.fn("Plugin.verifyWrite")(function*<W extends W
   if (found === "unknown") return { _tag: "Undetermined" }
   // `inspect` returns the data of this write
   if (found === "yes") return { _tag: "Done", data: data as WriteData<W> }
-  const left = begunAt + settlingMillis - (yield* Clock.currentTimeMillis)
-  if (left > 0) return { _tag: "NotYet", retryAfter: Duration.millis(left) }
+  // the absolute value, because the clock may have been set back since the write was sent   (W4)
+  const passed = Math.abs((yield* Clock.currentTimeMillis) - begunAt)
+  if (passed < settlingMillis) return { _tag: "NotYet", retryAfter: Duration.millis(settlingMillis - passed) }
   return { _tag: writes[wanted.write].resendPolicy === "find" ? "Undetermined" : "NotDone" }
 })

@@ -83,6 +83,8 @@ export interface StreamState extends StreamKey {
   readonly backfilledAt: number | null
   /** Id of the newest run. */
   readonly lastRunId: number
+  /** When the newest command of an operator was executed; the clock of the process that executed it, like the times of the runs. */
+  readonly commandedAt?: number
   /** The sweep in progress. It is resumed after a restart. */
   readonly sweep: Run | null
   readonly lastPoll: (Run & { readonly endedAt: number }) | null

@@ -88,8 +88,9 @@ export const executeCommand = Effect.fn("StreamCommands.execute")(function*(
   const after = yield* transact(
     stream,
     Effect.fnUntraced(function*(tx) {
-      const after = applyCommand(stream, updateReportedTo(tx.state), command, now)
-      if (after instanceof CommandRefused) return yield* after
+      const applied = applyCommand(stream, updateReportedTo(tx.state), command, now)
+      if (applied instanceof CommandRefused) return yield* applied
+      const after = { ...applied, commandedAt: now }
       const { sweep } = tx.state
       const isReplaced = sweep !== null && sweep.id !== after.sweep?.id
       const replaced = isReplaced ? replaceRun(after, sweep, now) : { state: after, entry: null }

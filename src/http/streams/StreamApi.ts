@@ -66,7 +66,7 @@ export const StreamView = Schema.Struct({
 })
 export type StreamView = typeof StreamView.Type
 
-/** `accepted_at`: a run that starts at this time or later carries out the command. */
+/** `accepted_at`: a run that starts at this time or later carries out the command; the clock of the process that reads the stream. */
 export const CommandView = Schema.Struct({ ...StreamView.fields, accepted_at: Schema.String })
 export type CommandView = typeof CommandView.Type
 

@@ -68,8 +68,15 @@ const runCommand = Effect.fnUntraced(function*(key: StreamKey, command: StreamCo
       StoreError: toStoreUnavailable
     })
   )
-  const view = yield* find(key, yield* Effect.catchTag(streamPage(only(key)), "StoreError", toStoreUnavailable))
-  return { ...view, accepted_at: formatTime(now) }
+  const store = yield* Store
+  const [page, state] = yield* Effect.catchTag(
+    Effect.all([streamPage(only(key)), store.stream(key)]),
+    "StoreError",
+    toStoreUnavailable
+  )
+  const view = yield* find(key, page)
+  // the process that reads the stream may have another clock
+  return { ...view, accepted_at: formatTime(state?.commandedAt ?? now) }
 })
 
 const toSourceUnavailable = ({ message }: Error) => new SourceUnavailable({ detail: message })

@@ -1,5 +1,6 @@
 /** Commands that arrive at a process that does not own the streams. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -12,6 +13,7 @@ import { CurrentActor } from "../../../src/store/Actor.ts"
 import * as PostgresStore from "../../../src/store/postgres/Postgres.ts"
 import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Scripted from "../../support/capture/ScriptedApi.ts"
+import * as MemoryStore from "../../support/store/MemoryStore.ts"
 import * as Postgres from "../postgres/Server.ts"
 import { ask, control, key, post, send, server, using } from "./Running.ts"
 
@@ -77,6 +79,31 @@ describe.skipIf(missing !== null)(
 )
 
 describe("a command to a process that does not own the streams", () => {
+  // SQLite has the time of its process, and a call waits ten seconds by that of its owner
+  for (const skew of [-20_000, 5_000]) {
+    it.live(`is accepted by the clock of the owner, which is ${skew / 1_000} s ahead, as is the start of its run (W4)`, () =>
+      Effect.gen(function*() {
+        const store = Layer.succeedContext(yield* Layer.build(MemoryStore.layer()))
+        const opened = yield* Layer.build(Layer.fresh(Layer.provideMerge(server({ calls: QueuedCalls.layer }), store)))
+        const clock = yield* Clock.Clock
+        const now = () => clock.currentTimeMillisUnsafe() + skew
+        const skewed = Object.assign(Object.create(clock) as Clock.Clock, {
+          currentTimeMillisUnsafe: now,
+          currentTimeMillis: Effect.sync(now)
+        })
+        const owner = yield* Layer.build(
+          Layer.fresh(Layer.provideMerge(control(Scripted.make(), QueuedCalls.layer), store))
+        ).pipe(Effect.provideService(Clock.Clock, skewed))
+        const { serve } = Context.get(owner, Commands)
+        yield* Effect.forEach(captureScopes, serve, { discard: true })
+        yield* Effect.gen(function*() {
+          yield* post("/v1/integrations", { id: key.integration, models: [key.model] })
+          const { body } = yield* post(`/v1/streams/${key.integration}/${key.model}/sweep`)
+          assert.strictEqual(body.accepted_at, body.progress.started_at)
+        }).pipe(Effect.provideContext(opened))
+      }))
+  }
+
   it.live("is answered with 503 and a time to wait while no process takes it", () =>
     Effect.gen(function*() {
       for (const [path, body] of commands) {

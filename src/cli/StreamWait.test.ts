@@ -142,6 +142,25 @@ describe("waiting for a stream command", () => {
       assert.deepInclude(yield* resultOf("sweep", refused), { tag: "Failure", message: "stream unknown", reads: 1 })
     }))
 
+  it.effect("a process that accepts requests and answers none ends the wait after a minute, not after sixty requests", () =>
+    Effect.gen(function*() {
+      const unresponsive = new ApiClientError({
+        reason: "unresponsive",
+        message: "accepts but does not answer",
+        hint: ""
+      })
+      const wait = awaitCommand("sweep", { ...idle, accepted_at: accepted }, {
+        read: Effect.delay(Effect.fail(unresponsive), "30 seconds"),
+        show: () => Effect.void,
+        limit: Option.none()
+      })
+      const fiber = yield* Effect.forkChild(Effect.flip(wait), { startImmediately: true })
+      yield* TestClock.adjust("59 seconds")
+      assert.isUndefined(fiber.pollUnsafe())
+      yield* TestClock.adjust("3 seconds")
+      assert.strictEqual(yield* Fiber.join(fiber), unresponsive)
+    }))
+
   it.effect("a timeout ends the wait, not the command", () =>
     Effect.gen(function*() {
       const { fiber } = yield* waiting("backfill", [{ phase: "backfilling" }], Option.some(Duration.minutes(1)))

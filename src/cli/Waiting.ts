@@ -5,9 +5,11 @@
  * - The wait reads the state once a second, so it survives a restart of the process.
  */
 import * as Flag from "effect/cli/Flag"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as Result from "effect/Result"
 import { parseShortDuration } from "../config/ConfigValue.ts"
 import { ApiClientError } from "./ApiClient.ts"
 import { switchFlag } from "./Flags.ts"
@@ -62,8 +64,8 @@ export interface Work<V> {
 }
 
 const interval = "1 second"
-/** How many reads may fail in a row because the process is restarted. */
-const patience = 60
+/** How long reads may fail because the process is restarted. A read of a process that is suspended takes half of it. */
+const patience = Duration.toNanosUnsafe("1 minute")
 const passing: ReadonlySet<ApiClientError["reason"]> = new Set(["unreachable", "unresponsive", "interrupted"])
 
 /** Returns the state in which the work is done. */
@@ -71,14 +73,21 @@ export const waitFor = <V, E extends Error>(
   { hint, judge, subject }: Work<V>,
   { limit, read, show }: WaitOptions<V, E>
 ): Effect.Effect<V, E | CommandError> => {
-  let unanswered = 0
-  const mayReturn = (error: E): boolean =>
-    error instanceof ApiClientError && (passing.has(error.reason) || error.status === 503) && ++unanswered < patience
-  const once = read.pipe(
-    Effect.tap(() => Effect.sync(() => unanswered = 0)),
-    Effect.asSome,
-    Effect.catchIf(mayReturn, (error) => Effect.as(show(`${error.message}; still trying`), Option.none<V>()))
-  )
+  /** When the first of the reads began that have failed in a row; null if the last one succeeded. Monotonic clock. */
+  let failingSince: bigint | null = null
+  const once = Effect.gen(function*() {
+    failingSince ??= yield* Clock.monotonicTimeNanos
+    const view = yield* Effect.result(read)
+    if (Result.isSuccess(view)) {
+      failingSince = null
+      return Option.some(view.success)
+    }
+    const error = view.failure
+    const isPassing = error instanceof ApiClientError && (passing.has(error.reason) || error.status === 503)
+    if (!isPassing || (yield* Clock.monotonicTimeNanos) - failingSince >= patience) return yield* Effect.fail(error)
+    yield* show(`${error.message}; still trying`)
+    return Option.none<V>()
+  })
   const loop: Effect.Effect<V, E | CommandError> = Effect.gen(function*() {
     for (;;) {
       const view = yield* once

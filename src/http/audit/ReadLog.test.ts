@@ -112,6 +112,33 @@ describe("a read", () => {
       ])
     }).pipe(withLog()))
 
+  it.effect("names its integration even if several reads come at once before the integrations are known", () =>
+    Effect.gen(function*() {
+      const { noteRead } = yield* ReadLog
+      yield* Effect.forEach(["1", "2", "3"], (address) => as("session", address)(noteRead(route, acme)), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual((yield* stored).map((line) => line.split(" · ")[1]), [
+        "greenhouse:acme/ats.tag",
+        "greenhouse:acme/ats.tag",
+        "greenhouse:acme/ats.tag"
+      ])
+    }).pipe(withLog()))
+
+  it.effect("names an integration that was added after our clock was set back (W4)", () =>
+    Effect.gen(function*() {
+      const { noteRead } = yield* ReadLog
+      const store = yield* Store
+      yield* TestClock.setTime(Date.parse("2026-03-02T12:00:00Z"))
+      yield* noteRead(route, acme).pipe(as("session"))
+      const added = { ...connected, id: "lever:beta" }
+      yield* store.saveIntegration(yield* store.takeOwnership("capture"), added, null)
+      yield* TestClock.setTime(Date.parse("2026-03-02T11:00:00Z"))
+      yield* TestClock.adjust("10 seconds")
+      yield* noteRead(route, { ...acme, integration: added.id }).pipe(as("session"))
+      assert.include((yield* stored).map((line) => line.split(" · ")[1]), "lever:beta/ats.tag")
+    }).pipe(withLog()))
+
   it.effect("that names an unknown integration or model is recorded without that name", () =>
     Effect.gen(function*() {
       const { noteRead } = yield* ReadLog

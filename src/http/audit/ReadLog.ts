@@ -11,7 +11,7 @@
  *
  * Gotchas
  * - A statement is not interrupted when the wait ends, because the interruption would wait for the statement.
- * - A read that names an unknown integration may also wait for the list of integrations, at most once in `refreshMillis`.
+ * - A read that names an unknown integration may also wait for the list of integrations, which is read at most once in `refreshInterval`.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -32,7 +32,7 @@ const patience = Duration.seconds(1)
 /** How long numbers of requests stay in memory before they are written. */
 const writeInterval = Duration.minutes(1)
 /** Minimum time between two reads of the integrations because a request names an unknown one. */
-const refreshMillis = 10_000
+const refreshInterval = Duration.toNanosUnsafe("10 seconds")
 const hourMillis = 3_600_000
 const maxEntries = 500
 
@@ -142,17 +142,24 @@ export class ReadLog extends Context.Service<ReadLog, {
       // ---- names
 
       const integrations = new Set<string>()
-      let nextRefresh = 0
+      /** Nanoseconds of the monotonic clock. */
+      let nextRefresh = 0n
+
+      /** Returns when the newest read of the integrations has ended. */
+      let refreshed: Effect.Effect<unknown> = Effect.void
 
       const refresh = Effect.map(store.integrations, (all) => {
         for (const { id } of all) integrations.add(id)
       })
 
       const targetOf = Effect.fnUntraced(function*({ integration, model }: Named) {
-        const now = yield* Clock.currentTimeMillis
-        if (integration !== undefined && !integrations.has(integration) && now >= nextRefresh) {
-          nextRefresh = now + refreshMillis
-          yield* patiently(refresh)
+        if (integration !== undefined && !integrations.has(integration)) {
+          const now = yield* Clock.monotonicTimeNanos
+          if (now >= nextRefresh) {
+            nextRefresh = now + refreshInterval
+            refreshed = Fiber.await(yield* Effect.forkIn(refresh, scope))
+          }
+          yield* Effect.timeoutOption(refreshed, patience)
         }
         const known = integration !== undefined && integrations.has(integration) ? integration : "*"
         const kind = models.has(model) ? model : "*"

@@ -4,6 +4,7 @@
  * Invariants
  * 1. However many clients watch, one read runs at a time, and reads take at most `share` of the time   (I9)
  * 2. A state for a request with `fresh` was read after that request arrived, unless the store does not answer
+ * 3. The age of a state is measured by the monotonic clock: after the wall clock was set back, the state is read again as usual   (W4)
  *
  * Details
  * A read of 3,000 streams takes much longer than one of thirty. So the time until the next read is a multiple of the last one's.
@@ -23,6 +24,8 @@ import * as OverviewSnapshot from "./OverviewSnapshot.ts"
 
 /** Time between two reads: at most, in ms, and as a multiple of the time that the last read took. At least: `shortestInterval`. */
 const [longest, share] = [30_000, 25] as const
+
+const monotonicMillis = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos) / 1e6)
 
 export class SharedOverview extends Context.Service<SharedOverview, {
   /** `fresh`: read for this request. Otherwise the state may be as old as `pause`. */
@@ -59,8 +62,8 @@ export class SharedOverview extends Context.Service<SharedOverview, {
         const start = (startedAt: number) =>
           read.pipe(
             Effect.tap((snapshot) =>
-              Effect.map(Clock.currentTimeMillis, (now) => {
-                last = { snapshot, startedAt, took: Math.max(0, now - startedAt) }
+              Effect.map(monotonicMillis, (now) => {
+                last = { snapshot, startedAt, took: now - startedAt }
               })
             ),
             Effect.ensuring(Effect.sync(() => running = null)),
@@ -76,7 +79,7 @@ export class SharedOverview extends Context.Service<SharedOverview, {
           Math.min(longest, Math.max(OverviewSnapshot.shortestInterval, took * share))
 
         const get = Effect.fnUntraced(function*(fresh: boolean) {
-          const now = yield* Clock.currentTimeMillis
+          const now = yield* monotonicMillis
           if (!fresh && last !== null && now - last.startedAt < pauseAfter(last.took)) return last.snapshot
           const current = running
           if (current !== null) {

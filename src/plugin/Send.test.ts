@@ -60,6 +60,16 @@ describe("send", () => {
       assert.strictEqual(yield* waitOf({}, 503), "Transient")
     }))
 
+  it.effect("compares the date of Retry-After with the clock of the server, not with ours (W4)", () =>
+    Effect.gen(function*() {
+      const headers = { date: "Sun, 01 Mar 2026 12:00:00 GMT", "retry-after": "Sun, 01 Mar 2026 12:01:30 GMT" }
+      for (const ours of ["2026-03-01T11:00:00Z", "2026-03-01T13:00:00Z"]) {
+        yield* TestClock.setTime(Date.parse(ours))
+        assert.strictEqual(yield* waitOf(headers, 503), 90)
+      }
+      assert.strictEqual(yield* waitOf({ ...headers, date: "today" }, 503), "Transient")
+    }))
+
   it.effect("treats a Retry-After that names no wait as absent, so that a server that is down is not asked in a loop (R1)", () =>
     Effect.gen(function*() {
       yield* TestClock.setTime(Date.parse("2026-03-01T12:00:00Z"))

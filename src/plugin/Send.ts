@@ -19,10 +19,17 @@ import { type HandlerError, Permanent, RateLimited, Transient } from "./Failure.
 const defaultRetryAfter = Duration.minutes(1)
 const longestWait = Duration.days(1)
 
-/** `Retry-After` in seconds or as a date, at most a day; null if absent, unreadable, or not in the future. */
-const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Duration | null => {
+/** NaN if the text is absent or no date. */
+const timeOf = (text = ""): number => /[a-z]/i.test(text) ? Date.parse(text) : Number.NaN
+
+/**
+ * `Retry-After` in seconds or as a date, at most a day; null if absent, unreadable, or not in the future. A date is compared with the clock
+ * of the server, if the response has it.
+ */
+const retryAfterOf = (headers: Headers.Headers, ours: number): Duration.Duration | null => {
   const text = headers["retry-after"]?.trim() ?? ""
-  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : /[a-z]/i.test(text) ? Date.parse(text) - now : Number.NaN
+  const date = timeOf(headers["date"])
+  const wait = /^\d+$/.test(text) ? Number(text) * 1000 : timeOf(text) - (Number.isNaN(date) ? ours : date)
   return wait > 0 ? Duration.min(Duration.millis(wait), longestWait) : null
 }
 

@@ -106,6 +106,18 @@ describe("the client of an exporter", () => {
       assert.lengthOf(lines, 2)
     }))
 
+  it.effect("logs the first success after a failure even if our clock was set back in between (W4)", () =>
+    Effect.gen(function*() {
+      const { collector, later, lines, send } = yield* begin
+      yield* TestClock.setTime(Date.parse("2026-03-02T12:00:00Z"))
+      collector.status = 400
+      yield* later("10 seconds")
+      collector.status = 200
+      yield* TestClock.setTime(Date.parse("2026-03-02T11:00:00Z"))
+      yield* send
+      assert.deepStrictEqual(lines.slice(1), ["traces are exported again"])
+    }))
+
   it.effect("reads the headers for each export, and does not export while they cannot be used", () =>
     Effect.gen(function*() {
       const { collector, headers, send } = yield* begin

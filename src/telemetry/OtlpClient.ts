@@ -45,8 +45,8 @@ const reasonOf = (error: HttpClientError.HttpClientError): string => {
 export const make = Effect.fnUntraced(function*({ headers, signal, timeout, url }: OtlpClientOptions) {
   const client = HttpClient.filterStatusOk(yield* HttpClient.HttpClient)
   let inProgress = 0
-  /** When the failure started that was logged and is not over, in ms. */
-  let failedAt: number | null = null
+  /** When the failure that was logged occurred last; null if it is over. Nanoseconds of the monotonic clock. */
+  let failedAt: bigint | null = null
 
   const failed = Effect.fnUntraced(function*(why: string): Effect.fn.Return<never> {
     if (failedAt === null) {
@@ -59,11 +59,11 @@ export const make = Effect.fnUntraced(function*({ headers, signal, timeout, url 
         }
       )
     }
-    failedAt = yield* Clock.currentTimeMillis
+    failedAt = yield* Clock.monotonicTimeNanos
     return yield* Effect.die(`${signal} are not exported: ${why}`)
   })
 
-  const succeeded = (startedAt: number) =>
+  const succeeded = (startedAt: bigint) =>
     Effect.suspend(() => {
       if (failedAt === null || startedAt < failedAt) return Effect.void
       failedAt = null
@@ -73,7 +73,7 @@ export const make = Effect.fnUntraced(function*({ headers, signal, timeout, url 
   const send = Effect.fnUntraced(function*(
     request: HttpClientRequest.HttpClientRequest
   ): Effect.fn.Return<HttpClientResponse.HttpClientResponse> {
-    const startedAt = yield* Clock.currentTimeMillis
+    const startedAt = yield* Clock.monotonicTimeNanos
     const own = yield* headers
     if (typeof own === "string") return yield* failed(own)
     if (inProgress >= maxInProgress) return yield* failed(`${maxInProgress} earlier exports are still in progress`)

@@ -183,8 +183,9 @@ export const verifyWrite = Effect.fn("Plugin.verifyWrite")(function*<W extends W
   if (found === "unknown") return { _tag: "Undetermined" }
   // `inspect` returns the data of this write
   if (found === "yes") return { _tag: "Done", data: data as WriteData<W> }
-  // the absolute value, because the clock may have been set back since the write was sent   (W4)
-  const passed = Math.abs((yield* Clock.currentTimeMillis) - begunAt)
-  if (passed < settlingMillis) return { _tag: "NotYet", retryAfter: Duration.millis(settlingMillis - passed) }
+  const left = begunAt + settlingMillis - (yield* Clock.currentTimeMillis)
+  // The clock was set back since the write was sent, so we cannot know how long ago that was   (W4)
+  if (left > 2 * settlingMillis) return { _tag: "Undetermined" }
+  if (left > 0) return { _tag: "NotYet", retryAfter: Duration.millis(left) }
   return { _tag: writes[wanted.write].resendPolicy === "find" ? "Undetermined" : "NotDone" }
 })

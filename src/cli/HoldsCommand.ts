@@ -122,7 +122,7 @@ const reject = clientCommand("reject", {
 
 export const holds = Command.make("holds").pipe(
   Command.withDescription(
-    "Approve or reject the unusually many deletes, restores or emptied fields that the guard holds unpublished"
+    "Approve or reject what the guard holds: unusually many deletes, restores or emptied fields"
   ),
   Command.withSubcommands([list, show, approve, reject])
 )

@@ -153,7 +153,7 @@ export const streams = Command.make("streams").pipe(
     streamCommand("resume", "Read a paused stream again, or retry a blocked stream now"),
     waitedCommand("poll", "Poll a stream now"),
     waitedCommand("sweep", "Start a sweep of a stream now"),
-    waitedCommand("backfill", "Start a sweep whose events have the origin backfill"),
+    waitedCommand("backfill", "Read all records again; those that were not known count as old (origin backfill)"),
     rewind,
     audit
   ])

@@ -36,7 +36,7 @@ const unpublished = gauge("rollcall_relay_lag_events", {
   description: "Events in the log that are not yet in the sink"
 })
 const unpublishedAge = gauge("rollcall_relay_oldest_event_seconds", {
-  description: "Age of the oldest event that is not yet in the sink; 0 if all are"
+  description: "Time since the oldest event that is not yet in the sink was detected; 0 if all are"
 })
 
 const lag = gauge("rollcall_delivery_lag_events", {

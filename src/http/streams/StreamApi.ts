@@ -125,7 +125,7 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     OpenApi.Description,
     "Returns the current state of the stream at once; reading starts after the page that is being read. `pause` " +
       "stops reading the stream until `resume`, which also retries a blocked stream at once. `sweep` starts a new " +
-      "sweep. `backfill` starts a sweep whose events have the origin backfill."
+      "sweep. `backfill` reads all records again, and those that were not known count as old (origin `backfill`)."
   ),
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
     params: { integration: Schema.String, model: Model },

@@ -34,7 +34,9 @@ export const EventData = Schema.Struct({
     description:
       "Which run found the change; `backfill`: the record existed before, whichever run found it. Further values may be added"
   }),
-  before: Schema.NullOr(Content).annotate({ description: "null on created, on a stub, and if the content is no longer kept" }),
+  before: Schema.NullOr(Content).annotate({
+    description: "null on created, on a stub, and if the content is no longer kept"
+  }),
   after: Schema.NullOr(Content).annotate({ description: "null on deleted, and on a stub" }),
   changes: Schema.Array(
     Schema.Struct({

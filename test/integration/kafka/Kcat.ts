@@ -3,6 +3,8 @@
  *
  * Gotchas
  * - A commit is acknowledged before readers can see it: the broker notifies the partitions afterwards.
+ * - kcat knows that it is at the end of a partition once the broker has answered without a message. The broker waits for a message for
+ *   `fetch.wait.max.ms` before it does, by default half a second.
  * - kcat does not decode CloudEvents: `cloudEvent` decodes its messages with the official library.
  */
 import { CloudEvent, Kafka } from "cloudevents"
@@ -52,9 +54,10 @@ const consume = async (
   from: "beginning" | "end",
   isolation: "read_committed" | "read_uncommitted"
 ): Promise<Consumed> => {
+  const settings = [`isolation.level=${isolation}`, "fetch.wait.max.ms=10"].flatMap((setting) => ["-X", setting])
   const { stderr, stdout } = await promisify(execFile)(
     "kcat",
-    ["-C", "-b", brokers.join(","), "-t", topic, "-o", from, "-e", "-J", "-X", `isolation.level=${isolation}`],
+    ["-C", "-b", brokers.join(","), "-t", topic, "-o", from, "-e", "-J", ...settings],
     { maxBuffer: 512 * 1024 * 1024, timeout: 60_000 }
   )
   const messages = stdout.split("\n").filter((line) => line !== "").map((line) => {

@@ -19,6 +19,8 @@ consumer = Consumer({
     "group.id": "decode",
     "enable.auto.commit": False,
     "enable.partition.eof": True,
+    # the end of a partition is an answer without a message, which the broker delays by half a second by default
+    "fetch.wait.max.ms": 10,
     "isolation.level": "read_committed",
 })
 

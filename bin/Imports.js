@@ -14,16 +14,43 @@ const sourceOf = (built) =>
 /** The URL of a compiled file, or of its source in a clone. */
 export const urlOf = (built) => here(isClone ? sourceOf(built) : built).href
 
+const relative = /^\.\.?\/.*\.[jt]s$/
+
+/**
+ * The hook that finds the module of an import. In the folders of this program and of Effect a relative import is the path of a file, and
+ * an import of Effect leads to the same file everywhere: Node's own search for each of 4,500 imports would take a third of the start-up
+ * time.
+ */
+export const resolver = () => {
+  const { exports } = JSON.parse(readFileSync(here("package.json"), "utf8"))
+  const format = isClone ? "module-typescript" : "module"
+  const found = new Map(
+    Object.entries(exports).map(([path, entry]) => [
+      path.replace(".", "rollcall"),
+      { url: urlOf(entry.default), format, shortCircuit: true }
+    ])
+  )
+  const folders = [
+    [here(isClone ? "src/" : "dist/").href, format],
+    [new URL("dist/", import.meta.resolve("effect/package.json")).href, "module"]
+  ]
+  return (specifier, context, next) => {
+    if (relative.test(specifier)) {
+      for (const [folder, format] of folders) {
+        if (!context.parentURL?.startsWith(folder)) continue
+        const { href } = new URL(specifier, context.parentURL)
+        if (href.startsWith(folder)) return { url: href, format, shortCircuit: true }
+      }
+    }
+    if (found.has(specifier)) return found.get(specifier)
+    if (!/^effect(\/|$)/.test(specifier)) return next(specifier, context)
+    const { format, url } = next(specifier, { ...context, parentURL: import.meta.url })
+    found.set(specifier, { url, format, shortCircuit: true })
+    return found.get(specifier)
+  }
+}
+
 /** From now on, these imports lead to this program. */
 export const register = () => {
-  const { exports } = JSON.parse(readFileSync(here("package.json"), "utf8"))
-  const entryPoints = new Map(
-    Object.entries(exports).map(([path, entry]) => [path.replace(".", "rollcall"), urlOf(entry.default)])
-  )
-  module.registerHooks({
-    resolve: (specifier, context, next) =>
-      entryPoints.has(specifier)
-        ? { url: entryPoints.get(specifier), format: isClone ? "module-typescript" : "module", shortCircuit: true }
-        : next(specifier, /^effect(\/|$)/.test(specifier) ? { ...context, parentURL: import.meta.url } : context)
-  })
+  module.registerHooks({ resolve: resolver() })
 }

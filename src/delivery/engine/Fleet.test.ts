@@ -1,5 +1,5 @@
 /** Several engines over one store, each in a process of its own. */
-import { assert, describe, it } from "@effect/vitest"
+import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import * as Logger from "effect/Logger"
@@ -12,12 +12,22 @@ import { isolateAfterCrashes } from "../../store/Delivery.ts"
 
 const trigger = "ats.application.created"
 const other = "lever:beta"
-/** Uses this much processor time without yielding, in ms. */
-const compute = (millis: number) => {
-  const end = process.threadCpuUsage().user + millis * 1_000
-  // each reading is a system call, whose own time does not count: read seldom
-  while (process.threadCpuUsage().user < end) for (let step = 0; step < 1_000_000; step++);
-}
+/** The clocks of the thread, in ms, by which the watchdog of a process finds a handler that does not yield. */
+let computed = 0
+/** A handler uses this much processor time without yielding, in ms. */
+const compute = (millis: number) => void (computed += millis)
+
+beforeEach(() => {
+  computed = 0
+  // the watchdog looks at the clocks with this timer
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] })
+  vi.spyOn(performance, "now").mockImplementation(() => computed)
+  vi.spyOn(process, "threadCpuUsage").mockImplementation(() => ({ user: computed * 1_000, system: 0 }))
+})
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
 
 const scopeOf = (integration: string) => deliveryScopeOf(shardOf(integration))
 
@@ -37,6 +47,7 @@ const pair = Effect.fnUntraced(function*(
     Effect.gen(function*() {
       for (let step = 0; step < seconds * 4; step++) {
         yield* TestClock.adjust("250 millis")
+        vi.advanceTimersByTime(250)
         yield* rig.until(() => true)
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       }

@@ -10,24 +10,30 @@ const mode = (path: string) => statSync(path).mode & 0o777
 /** The module of the program that chooses the directory. */
 const module = import(new URL("../../../bin/CompileCache.js", import.meta.url).href)
 
-/** Runs the program with its cache in `home`; returns what the cache contains then. */
-const cachedIn = async (home: string, environment: Readonly<Record<string, string>> = {}) => {
-  const { code, stderr } = await new Program(["--version"], { XDG_CACHE_HOME: home, ...environment }).ended
-  assert.deepStrictEqual([code, stderr], [0, ""])
-  return entries(join(home, "rollcall"))
-}
+/** Runs a program with its cache in `home`; returns what the cache contains then. Without `entry`, the program is `rollcall --version`. */
+const cachedBy =
+  (entry?: string) =>
+  async (home: string, environment: Readonly<Record<string, string>> = {}): Promise<ReadonlyArray<string>> => {
+    const variables = { XDG_CACHE_HOME: home, ...environment }
+    const { code, stderr } = await new Program(["--version"], variables, process.cwd(), entry).ended
+    assert.deepStrictEqual([code, stderr], [0, ""])
+    return entries(join(home, "rollcall"))
+  }
+const caching = join(import.meta.dirname, "Caching.ts")
+const cachedIn = cachedBy(caching)
 
 describe("the cache of compiled code", () => {
   it("is a directory that only its owner can open, and is used again by the next run", () =>
     inDirectory(async (directory) => {
       const home = join(directory, "cache")
-      const [compiled, ...others] = await cachedIn(home)
+      const cachedByRollcall = cachedBy()
+      const [compiled, ...others] = await cachedByRollcall(home)
       assert.isDefined(compiled)
       assert.isEmpty(others)
       assert.strictEqual(mode(join(home, "rollcall")), 0o700)
       const files = entries(join(home, "rollcall", compiled!))
       assert.isNotEmpty(files)
-      await cachedIn(home)
+      await cachedByRollcall(home)
       assert.sameMembers(entries(join(home, "rollcall", compiled!)), files)
     }))
 
@@ -36,7 +42,7 @@ describe("the cache of compiled code", () => {
       for (const XDG_CACHE_HOME of ["", "relative"]) {
         const HOME = join(directory, `home${XDG_CACHE_HOME}`)
         mkdirSync(HOME)
-        await new Program(["--version"], { HOME, XDG_CACHE_HOME }, directory).ended
+        await new Program([], { HOME, XDG_CACHE_HOME }, directory, caching).ended
         assert.isNotEmpty(entries(join(HOME, ".cache", "rollcall")))
         assert.notInclude(entries(directory), "relative")
       }

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
-import { file, suites } from "./StoreSuites.ts"
+import { emptyFile, file, suites } from "./StoreSuites.ts"
 
-const inThread = Effect.map(file, ({ file }) => Sqlite.layer({ file, ownThread: true }))
-suites("SQLite file, in its own thread", Layer.unwrap(inThread))
-sharedStoreSuite("SQLite file, in its own thread", inThread)
+const inThread = (place: typeof file) => Effect.map(place, ({ file }) => Sqlite.layer({ file, ownThread: true }))
+suites("SQLite file, in its own thread", Layer.unwrap(inThread(emptyFile)))
+sharedStoreSuite("SQLite file, in its own thread", inThread(file))

@@ -10,14 +10,14 @@ import { damageSuite } from "./StoreDamage.ts"
 import { sessionSuite } from "./StoredSessions.ts"
 import { expectationSuite } from "./StoreExpectations.ts"
 import { sharedStoreSuite } from "./StoreSharing.ts"
-import { encrypted, file, suites } from "./StoreSuites.ts"
+import { emptyFile, encrypted, file, suites } from "./StoreSuites.ts"
 
 suites("SQLite in memory", MemoryStore.layer())
 suites("SQLite in memory, encrypted", Layer.provide(MemoryStore.layer(), encrypted))
-expectationSuite("SQLite file", Effect.map(file, Sqlite.client))
-processSuite("SQLite file", Effect.map(file, Sqlite.client))
-sessionSuite("SQLite file", Effect.map(file, Sqlite.client))
-callSuite("SQLite file", Effect.map(file, Sqlite.client))
-requestLeaseSuite("SQLite file", Effect.map(file, Sqlite.client))
-damageSuite("SQLite file", Effect.map(file, Sqlite.client))
+expectationSuite("SQLite file", Effect.map(emptyFile, Sqlite.client))
+processSuite("SQLite file", Effect.map(emptyFile, Sqlite.client))
+sessionSuite("SQLite file", Effect.map(emptyFile, Sqlite.client))
+callSuite("SQLite file", Effect.map(emptyFile, Sqlite.client))
+requestLeaseSuite("SQLite file", Effect.map(emptyFile, Sqlite.client))
+damageSuite("SQLite file", Effect.map(emptyFile, Sqlite.client))
 sharedStoreSuite("SQLite file", Effect.map(file, Sqlite.layer))

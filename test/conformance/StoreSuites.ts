@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { randomBytes } from "node:crypto"
-import { mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseKey } from "../../src/domain/EncryptionKey.ts"
@@ -12,6 +12,7 @@ import { EncryptionKeys } from "../../src/store/sql/ContentCipher.ts"
 import { IsProcessTime } from "../../src/store/sql/DatabaseTime.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import type * as Server from "../integration/postgres/Server.ts"
+import { migrated } from "../support/store/MemoryStore.ts"
 import { deliverySuite } from "./Deliveries.ts"
 import { deliveryActSuite } from "./DeliveryActs.ts"
 import { circuitSuite } from "./DeliveryCircuits.ts"
@@ -65,6 +66,9 @@ export const file = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-store-"))),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
 ).pipe(Effect.map((directory) => ({ file: join(directory, "rollcall.db") })))
+
+/** The options of a database file with an empty store. It is a copy, so all of them are the same store. */
+export const emptyFile = Effect.tap(file, ({ file }) => Effect.sync(() => writeFileSync(file, migrated())))
 
 /** The options of a database at a URL. */
 const optionsOf = (url: string) => ({

@@ -21,7 +21,7 @@ const migrate = (file: string) =>
 
 let content: Uint8Array | null = null
 /** The content of a migrated store. The clock and the random numbers of the test have no part in it. */
-const migrated = (): Uint8Array => {
+export const migrated = (): Uint8Array => {
   if (content !== null) return content
   const folder = mkdtempSync(join(tmpdir(), "rollcall-migrated-"))
   try {

@@ -110,25 +110,41 @@ export const say = (url: string, sql: string) =>
     Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(sql, [], false))
   )
 
-const owner = { name: "rollcall", password: randomUUID() }
+const owner = "rollcall"
 
-/** Creates a data directory inside `path`. */
-const initialized = Effect.fnUntraced(function*(path: string) {
-  const data = join(path, "data")
-  const passwordFile = join(path, "password")
-  yield* Effect.promise(async () => {
-    await writeFile(passwordFile, owner.password)
-    const initdb = ["-D", data, "-U", owner.name, "-E", "UTF8", "--locale=C", "--no-sync"]
-    const [command, args] = asServer("initdb", [...initdb, "-A", "scram-sha-256", `--pwfile=${passwordFile}`])
-    await promisify(execFile)(command, args, { cwd: path, timeout: 60_000 })
-  })
-  return data
+const execute = (cwd: string, program: string, args: ReadonlyArray<string>) =>
+  Effect.promise(() => promisify(execFile)(...asServer(program, args), { cwd, timeout: 60_000 }))
+
+/** A data directory that no server uses, and the password of its owner. */
+export interface Cluster {
+  readonly data: string
+  readonly password: string
+}
+
+export const createCluster = Effect.gen(function*() {
+  const path = yield* folder
+  const [data, passwordFile, password] = [join(path, "data"), join(path, "password"), randomUUID()]
+  yield* Effect.promise(() => writeFile(passwordFile, password))
+  const initdb = ["-D", data, "-U", owner, "-E", "UTF8", "--locale=C", "--no-sync", "-A", "scram-sha-256"]
+  yield* execute(path, "initdb", [...initdb, `--pwfile=${passwordFile}`])
+  return { data, password } satisfies Cluster
 })
+
+const cluster = sharedService<Cluster>("cluster") ?? createCluster
+
+/** A copy of the data directory inside `path`, which costs a tenth of a new one. */
+const copyInto = Effect.fnUntraced(function*(path: string, { data, password }: Cluster) {
+  yield* execute(path, "/bin/cp", ["-a", data, path])
+  return { data: join(path, "data"), password } satisfies Cluster
+})
+
+/** A data directory inside `path`. All of them have the same system identifier. */
+const initialized = (path: string) => Effect.flatMap(cluster, (one) => copyInto(path, one))
 
 /** Starts a server with a data directory; returns once it answers. `port`: that of the server before a restart. */
 const running = Effect.fnUntraced(function*(
   path: string,
-  data: string,
+  { data, password }: Cluster,
   own: ReadonlyArray<string> = [],
   givenPort: number | null = null
 ) {
@@ -154,28 +170,31 @@ const running = Effect.fnUntraced(function*(
         server.kill("SIGQUIT")
       })
   )
-  const url = `postgres://${owner.name}:${owner.password}@127.0.0.1:${port}/postgres`
+  const url = `postgres://${owner}:${password}@127.0.0.1:${port}/postgres`
   yield* say(url, "SELECT 1").pipe(Effect.retry(Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 400 }))))
   return url
 })
 
-/** Starts a server with an empty data directory; returns its URL. */
-export const startServer = Effect.gen(function*() {
+/** Starts a server with a copy of the data directory; returns its URL. */
+export const startCopy = Effect.fnUntraced(function*(one: Cluster) {
   const path = yield* folder
-  return yield* running(path, yield* initialized(path))
+  return yield* running(path, yield* copyInto(path, one))
 })
+
+/** Starts a server without data; returns its URL. */
+export const startServer = Effect.flatMap(cluster, startCopy)
 
 /** A server that can be restarted: it ends all connections and transactions, and answers at the same address afterwards. */
 export const restartable = Effect.gen(function*() {
   const path = yield* folder
-  const data = yield* initialized(path)
+  const own = yield* initialized(path)
   const parent = yield* Effect.scope
   let life = yield* Scope.fork(parent)
-  const url = yield* Scope.provide(running(path, data), life)
+  const url = yield* Scope.provide(running(path, own), life)
   const restart = Effect.gen(function*() {
     yield* Scope.close(life, Exit.void)
     life = yield* Scope.fork(parent)
-    yield* Scope.provide(running(path, data, [], Number(new URL(url).port)), life)
+    yield* Scope.provide(running(path, own, [], Number(new URL(url).port)), life)
   })
   return { url, restart }
 })
@@ -193,11 +212,11 @@ export const startTlsServer = Effect.gen(function*() {
   const trusted = yield* Certificates.authority(path, "trusted", asServer)
   const other = yield* Certificates.authority(path, "other", asServer)
   const server = yield* trusted.sign("localhost")
-  const data = yield* initialized(path)
+  const own = yield* initialized(path)
   const hba = join(path, "pg_hba.conf")
   const rules = ["hostssl all certified all cert", "host all all all scram-sha-256"]
   yield* Effect.promise(() => writeFile(hba, rules.join("\n"), { mode: 0o644 }))
-  const url = yield* running(path, data, [
+  const url = yield* running(path, own, [
     "ssl=on",
     `ssl_cert_file=${server.certificate}`,
     `ssl_key_file=${server.key}`,
@@ -217,13 +236,11 @@ if (pairMissing !== null && process.env["CI"] === "true") throw new Error(`these
 /** A server and a replica that streams from it. `address` leads to one of them at a time. */
 export const pair = Effect.gen(function*() {
   const [path, other] = [yield* folder, yield* folder]
-  const primary = yield* running(path, yield* initialized(path))
+  const own = yield* initialized(path)
+  const primary = yield* running(path, own)
   const data = join(other, "data")
-  yield* Effect.promise(async () => {
-    const [command, args] = asServer("pg_basebackup", ["-d", primary, "-D", data, "-R", "-X", "stream", "-c", "fast"])
-    await promisify(execFile)(command, args, { cwd: other, timeout: 60_000 })
-  })
-  const replica = yield* running(other, data)
+  yield* execute(other, "pg_basebackup", ["-d", primary, "-D", data, "-R", "-X", "stream", "-c", "fast"])
+  const replica = yield* running(other, { ...own, data })
   const first = (sql: string, url: string) =>
     Effect.map(say(url, sql), ({ rows: [row] }) => Object.values(row ?? {})[0])
   return {

@@ -1,6 +1,6 @@
 /**
- * The PostgreSQL server and the Kafka broker that all test files of a run share. Each starts when the first test requests it and
- * ends with the run. Test files find this process through the variable `TEST_SERVICES`, the URL of a small HTTP server.
+ * The PostgreSQL server and the Kafka broker that all test files of a run share, and the data directory with which further servers
+ * start. Each is made when the first test requests it and ends with the run. Test files find this process through the variable `TEST_SERVICES`, the URL of a small HTTP server.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -15,9 +15,11 @@ export const setup = async (): Promise<() => Promise<void>> => {
   const scope = Scope.makeUnsafe()
   const startOnce = <A, E>(start: Effect.Effect<A, E, Scope.Scope>) =>
     Effect.runSync(Effect.cached(Scope.provide(start, scope)))
+  const cluster = startOnce(Server.createCluster)
   const services: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+    "/cluster": cluster,
     "/kafka": startOnce(Effect.map(Broker.startBroker(""), ({ brokers, sasl }) => ({ brokers, sasl }))),
-    "/postgres": startOnce(Server.startServer)
+    "/postgres": startOnce(Effect.flatMap(cluster, Server.startCopy))
   }
   const http = createServer((request, response) => {
     void Effect.runPromiseExit(services[request.url ?? ""] ?? Effect.fail("no such service")).then((exit) => {

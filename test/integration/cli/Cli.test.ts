@@ -172,11 +172,13 @@ describe("start", () => {
   it("serves its first request within 1.5 seconds of CPU time", () =>
     inDirectory(async (directory, start) => {
       const port = await freePort()
-      const service = start(["start"], {
+      const environment = {
         ...account,
         ROLLCALL_STORE: `sqlite:${join(directory, "rollcall.db")}`,
         ROLLCALL_HTTP_PORT: String(port)
-      })
+      }
+      // the process replaces itself, as it does for a user
+      const service = start(["start"], environment, undefined, undefined, [])
       while (!(await fetch(`http://127.0.0.1:${port}/health/live`).then((response) => response.ok, () => false))) {
         await new Promise((resolve) => setTimeout(resolve, 10))
       }
@@ -186,7 +188,7 @@ describe("start", () => {
   it("logs facts as JSON lines, drains on SIGTERM although a reader connects at that moment, and exits 0", () =>
     inDirectory(async (directory, start, serve) => {
       const { api, environment, key } = await sandboxed(serve, directory, 60)
-      const service = start(["start"], environment)
+      const service = start(["start"], environment, undefined, undefined, [])
       await service.says(/"message":"started"/, "stderr")
       while (!(await fetch(`${api}/health/ready`)).ok) await new Promise((resolve) => setTimeout(resolve, 50))
       const follower = fetch(`${api}/v1/events`, { headers: { accept: "text/event-stream" } })

@@ -11,7 +11,8 @@ const report = "console.log(JSON.stringify([process.pid,process.execArgv,process
 /** The images of one process: their options and arguments. The program ends because nothing is configured. */
 const imagesOf = (args: ReadonlyArray<string>, options = "") =>
   inDirectory(async (directory) => {
-    const program = new Program(args, { NODE_OPTIONS: `--import=data:text/javascript,${report} ${options}` }, directory)
+    const environment = { NODE_OPTIONS: `--import=data:text/javascript,${report} ${options}` }
+    const program = new Program(args, environment, directory, undefined, [])
     const { stdout } = await program.ended
     const lines = stdout.split("\n").filter((line) => line.startsWith("[")).map((line) => JSON.parse(line))
     for (const [pid] of lines) assert.strictEqual(pid, program.process.pid)

@@ -70,10 +70,11 @@ export const make = (): ScriptedApi => {
 }
 
 const answer = (api: ScriptedApi, request: PageRequest, now: number): ParsedPage => {
+  const ids = request.ids === null ? null : new Set(request.ids)
   const matching = [...api.rows.values()].filter((held) =>
     held.visibleAt <= now &&
     (request.updatedAfter === null || held.matchedAt >= request.updatedAfter) &&
-    (request.ids === null || request.ids.includes(held.row.id))
+    (ids === null || ids.has(held.row.id))
   )
   const offset = request.cursor === null ? 0 : Number(request.cursor)
   const end = offset + api.pageSize

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
+import { LongestFirst } from "./test/LongestFirst.ts"
 
 /**
  * The tests in three projects. `unit` needs no services. `integration` uses real databases, brokers,
@@ -21,6 +22,7 @@ const services = "test/support/services/SharedServices.ts"
 export default defineConfig({
   test: {
     ...shared,
+    sequence: { sequencer: LongestFirst },
     projects: [
       {
         test: {

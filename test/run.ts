@@ -23,10 +23,10 @@ interface Outcome {
   readonly skipped: number
 }
 
-/** Projects of the test runner, and how many workers run them. Integration tests mostly wait, so there are more than cores. */
+/** Projects of the test runner, and how many workers run them. Integration tests wait half of their time, so there are more than cores. */
 const sizes = {
   fast: { checked: true, arguments: ["--project=unit", "--maxWorkers=2"] },
-  standard: { checked: true, arguments: ["--project=unit", "--project=integration", "--maxWorkers=3"] },
+  standard: { checked: true, arguments: ["--project=unit", "--project=integration", "--maxWorkers=5"] },
   long: { checked: false, arguments: ["--project=long", "--maxWorkers=1"] }
 }
 

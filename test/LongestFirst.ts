@@ -1,0 +1,49 @@
+/**
+ * The order of test files: those that take longest begin first, so that the last one does not run alone on one of two cores. Most of
+ * them wait for time limits, so the files after them use the processors meanwhile.
+ *
+ * Gotchas
+ * - The test runner knows how long files take only after it has run them once: a new clone would begin with the largest files.
+ */
+import { relative } from "node:path"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
+
+/** Files that take more than 20 seconds, about the longest first. */
+export const longest: ReadonlyArray<string> = [
+  "test/integration/publish/KafkaSecurity.test.ts",
+  "test/integration/postgres/Silence.test.ts",
+  "test/integration/publish/Kafka.test.ts",
+  "test/integration/cli/Cli.test.ts",
+  "test/integration/publish/Relay.test.ts",
+  "test/integration/publish/Loss.test.ts",
+  "test/integration/package/Package.test.ts",
+  // not at the start, when the types are checked too: it limits the time of answers
+  "test/integration/postgres/Outage.test.ts",
+  "test/fault/kill/Writes.test.ts",
+  "test/conformance/PostgresStore.test.ts",
+  "test/integration/postgres/FailoverService.test.ts",
+  "test/integration/console/Pages.test.ts",
+  "test/integration/publish/Registry.test.ts",
+  "test/integration/fleet/FailedSteps.test.ts",
+  "test/integration/postgres/Postgres.test.ts",
+  "test/integration/postgres/Service.test.ts",
+  "test/integration/publish/Forms.test.ts",
+  "test/integration/console/Actions.test.ts",
+  "test/integration/publish/Refusals.test.ts",
+  "test/fault/kill/SlowDisk.test.ts",
+  "test/fault/kill/Frozen.test.ts",
+  "test/integration/fleet/Takeover.test.ts",
+  "test/integration/telemetry/Collector.test.ts",
+  "test/integration/cli/PluginsDev.test.ts"
+]
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: ReadonlyArray<TestSpecification>): Promise<Array<TestSpecification>> {
+    const rankOf = ({ moduleId }: TestSpecification): number => {
+      const rank = longest.indexOf(relative(this.ctx.config.root, moduleId))
+      return rank === -1 ? longest.length : rank
+    }
+    // files without a rank keep the order of the test runner, which does not mix projects
+    return (await super.sort([...files])).sort((one, other) => rankOf(one) - rankOf(other))
+  }
+}

@@ -12,8 +12,8 @@ const shared = {
   testTimeout: 180_000,
   hookTimeout: 300_000,
   silent: "passed-only",
-  // processes that tests start load compiled code from here, which halves the processor time of their start. A test of `rollcall`
-  // does not pass this variable on, because the program has a cache of its own
+  // processes that tests start load compiled code from here, which halves the processor time of their start. Commands of `rollcall`
+  // but `start` do not get this variable, because the program has a cache of its own
   env: { NODE_COMPILE_CACHE: fileURLToPath(new URL(".cache/compiled", import.meta.url)) }
 } as const
 

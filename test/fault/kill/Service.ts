@@ -15,6 +15,7 @@ import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
 import { pathToFileURL } from "node:url"
 import type { StreamView } from "../../../src/http/streams/StreamApi.ts"
+import { compileCache } from "../../support/services/CompileCache.ts"
 import type { Doom, StepReport } from "./Doom.ts"
 import { patience, timely } from "./Patience.ts"
 
@@ -71,6 +72,7 @@ export const launch = (
       const child = spawn(process.execPath, ["--max-semi-space-size=8", "--import", steps, program, ...command], {
         env: {
           ...Object.fromEntries(inherited),
+          ...compileCache(),
           ROLLCALL_HTTP_PORT: "0",
           ROLLCALL_LOG_FORMAT: "json",
           DOOM: JSON.stringify(doom ?? null),

@@ -178,7 +178,7 @@ describe("start", () => {
         ROLLCALL_HTTP_PORT: String(port)
       }
       // the process replaces itself, as it does for a user
-      const service = start(["start"], environment, undefined, undefined, [])
+      const service = start(["start"], environment, undefined, undefined, true)
       while (!(await fetch(`http://127.0.0.1:${port}/health/live`).then((response) => response.ok, () => false))) {
         await new Promise((resolve) => setTimeout(resolve, 10))
       }
@@ -188,7 +188,7 @@ describe("start", () => {
   it("logs facts as JSON lines, drains on SIGTERM although a reader connects at that moment, and exits 0", () =>
     inDirectory(async (directory, start, serve) => {
       const { api, environment, key } = await sandboxed(serve, directory, 60)
-      const service = start(["start"], environment, undefined, undefined, [])
+      const service = start(["start"], environment, undefined, undefined, true)
       await service.says(/"message":"started"/, "stderr")
       while (!(await fetch(`${api}/health/ready`)).ok) await new Promise((resolve) => setTimeout(resolve, 50))
       const follower = fetch(`${api}/v1/events`, { headers: { accept: "text/event-stream" } })

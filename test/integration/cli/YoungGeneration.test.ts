@@ -12,7 +12,7 @@ const report = "console.log(JSON.stringify([process.pid,process.execArgv,process
 const imagesOf = (args: ReadonlyArray<string>, options = "") =>
   inDirectory(async (directory) => {
     const environment = { NODE_OPTIONS: `--import=data:text/javascript,${report} ${options}` }
-    const program = new Program(args, environment, directory, undefined, [])
+    const program = new Program(args, environment, directory, undefined, true)
     const { stdout } = await program.ended
     const lines = stdout.split("\n").filter((line) => line.startsWith("[")).map((line) => JSON.parse(line))
     for (const [pid] of lines) assert.strictEqual(pid, program.process.pid)

@@ -26,7 +26,7 @@ interface Outcome {
 /** Projects of the test runner, and how many workers run them. Integration tests wait half of their time, so there are more than cores. */
 const sizes = {
   fast: { checked: true, arguments: ["--project=unit", "--maxWorkers=2"] },
-  standard: { checked: true, arguments: ["--project=unit", "--project=integration", "--maxWorkers=5"] },
+  standard: { checked: true, arguments: ["--project=unit", "--project=integration", "--maxWorkers=4"] },
   long: { checked: false, arguments: ["--project=long", "--maxWorkers=1"] }
 }
 

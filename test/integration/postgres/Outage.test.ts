@@ -125,12 +125,14 @@ describe.skipIf(missing !== null)(
           const reportedAt = Date.now()
           // long before a statement times out
           assert.isBelow(reportedAt - silentSince, 12_000)
+          const rounds: Array<ReadonlyArray<Answer>> = []
           for (let times = 0; times < 3; times++) {
-            const [live, ready, streams, metrics] = yield* Effect.all(
+            const answers = yield* Effect.all(
               ["/health/live", "/health/ready", "/v1/streams", "/metrics"].map((path) => get(`${api}${path}`)),
               { concurrency: "unbounded" }
             )
-            for (const { millis } of [live, ready, streams, metrics] as Array<Answer>) assert.isBelow(millis, 1_000)
+            rounds.push(answers)
+            const [live, ready, streams, metrics] = answers
             assert.deepStrictEqual([live?.status, ready?.status, streams?.status, metrics?.status], [
               200,
               503,
@@ -147,6 +149,9 @@ describe.skipIf(missing !== null)(
             assert.isAbove(Number(/^rollcall_store_unavailable_seconds (\S+)$/m.exec(metrics?.text ?? "")?.[1]), 1)
             assert.include(metrics?.text, "rollcall_records_live{")
           }
+          // a busy machine delays single answers; an answer that waits for the database is late in each round
+          const fastest = rounds[0]!.map((_, path) => Math.min(...rounds.map((answers) => answers[path]!.millis)))
+          for (const millis of fastest) assert.isBelow(millis, 1_000)
           yield* Effect.sleep("25 seconds")
           proxy.heal()
           const healedAt = Date.now()

@@ -6,8 +6,8 @@
  * 1. All processes together never have more requests in flight than the account's concurrency, even if some are killed, frozen or cut off
  *    from the database. A request starts only if its timeout ends before the lease expires
  * 2. While the database responds, a pause that one process reports reaches the others within a second. Pauses are never shortened   (R1)
- * 3. The number of statements does not depend on the number of requests: there is one every `interval` while there is demand, and none
- *    without demand
+ * 3. The number of statements does not depend on the numbers of requests and accounts: all accounts are claimed together every `interval`
+ *    while there is demand, and there are no statements without demand
  *
  * Details
  * A lease expires by the clock of the database. This process measures the duration of a lease from the moment before it sent the
@@ -196,7 +196,7 @@ const make = Effect.gen(function*() {
     )
   })
 
-  /** Sends one statement for all accounts that need one; returns false if none does. */
+  /** Claims slots for all accounts that need a claim; returns false if none does. */
   const synchronize = Effect.fnUntraced(function*(isLast: boolean) {
     const claims = accounts.flatMap((account) => account.claim(isLast) ?? [])
     if (claims.length === 0) return false

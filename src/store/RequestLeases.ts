@@ -40,7 +40,8 @@ export interface AccountLeases {
 export class RequestLeases extends Context.Service<RequestLeases, {
   /**
    * Reports demand and pauses of this process, and renews its leases. Returns the result for each account. A lease without slots and
-   * demand is removed. While nothing changes this is one statement, otherwise one transaction.
+   * demand is removed. While nothing changes this is one statement, otherwise one transaction; the number of statements does not depend
+   * on the number of accounts. Each account has at most one claim.
    */
   readonly claim: (claims: ReadonlyArray<LeaseClaim>) => Effect.Effect<ReadonlyMap<string, LeaseResult>, StoreError>
   /** Reads the leases of an account and its pause. */

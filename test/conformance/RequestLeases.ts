@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
+import { CurrentTransformer } from "effect/sql/Statement"
 import { type LeaseClaim, RequestLeases } from "../../src/store/RequestLeases.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
 import * as RequestLeaseTable from "../../src/store/sql/RequestLeaseTable.ts"
@@ -26,6 +27,17 @@ const claimOf = (wanted: number, keep = 0, more: Partial<LeaseClaim> = {}): Leas
   pause: Duration.zero,
   ...more
 })
+
+/** The result, and how many statements it took; the begin and the commit of a transaction are not counted. */
+const counted = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.suspend(() => {
+    let statements = 0
+    const count = <S>(statement: S) => {
+      statements++
+      return Effect.succeed(statement)
+    }
+    return Effect.map(Effect.provideService(effect, CurrentTransformer, count), (result) => ({ result, statements }))
+  })
 
 export const requestLeaseSuite = (name: string, place: Place) =>
   describe(`the leases of request slots (${name})`, () => {
@@ -171,6 +183,43 @@ export const requestLeaseSuite = (name: string, place: Place) =>
           )
           assert.strictEqual(new Map(paused).get("eu"), 0)
           assert.isAtLeast(new Map(paused).get("us") ?? 0, 4_000)
+        })
+      ))
+
+    it.live("of many accounts take as many statements as those of one, and each has its own slots and its own pause", () =>
+      inPlace((one, two) =>
+        Effect.gen(function*() {
+          for (const count of [1, 5, 20, 70]) {
+            // not in the order of their names
+            const accounts = Array.from({ length: count }, (_, index) => `${count - index} of ${count}`)
+            const claims = (wanted: number, keep: number, pause = 0) =>
+              accounts.map((account, index) =>
+                claimOf(wanted, keep, { account, concurrency: 2 + index, pause: Duration.seconds(pause * index) })
+              )
+            const first = yield* counted(one.claims(claims(1, 0, 100)))
+            const unchanged = yield* counted(one.claims(claims(1, 1)))
+            yield* one.forward(2_000)
+            const renewed = yield* counted(one.claims(claims(1, 1)))
+            const stored = yield* one.sql<{ account: string; concurrency: number }>`
+              SELECT account, concurrency FROM request_leases WHERE slots = 1 AND wanted = 1 ORDER BY concurrency`
+            const returned = yield* counted(one.claims(claims(0, 0)))
+            assert.strictEqual(yield* one.rows, 0)
+            const ofOther = yield* two.claims(claims(0, 0))
+
+            const statements = [first, unchanged, renewed, returned].map((each) => each.statements)
+            assert.deepStrictEqual(statements, [5, 1, 5, 4], `${count} accounts`)
+            assert.deepStrictEqual(
+              stored.map(({ account, concurrency }) => [account, concurrency]),
+              accounts.map((account, index) => [account, 2 + index])
+            )
+            for (const [index, account] of accounts.entries()) {
+              const slots = [first, unchanged, renewed, returned].map(({ result }) => result.get(account)?.slots)
+              assert.deepStrictEqual(slots, [1, 1, 1, 0], account)
+              assert.strictEqual(Duration.toMillis(renewed.result.get(account)!.left), 60_000, account)
+              const left = Duration.toMillis(ofOther.get(account)!.pauseLeft) / 1000
+              assert.isTrue(left <= Math.max(0, 100 * index - 2) && left > 100 * index - 60, `${account}: ${left}`)
+            }
+          }
         })
       ))
 

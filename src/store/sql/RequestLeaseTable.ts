@@ -5,14 +5,18 @@
  * 1. One transaction at a time changes the leases of an account, because it first locks the account's row. So a late transaction cannot
  *    overwrite a newer transaction of the same process
  * 2. A lease is valid until it has expired, even if its process has died
+ * 3. The number of statements does not depend on the number of accounts. On PostgreSQL, one statement locks the rows of all accounts, in
+ *    the same order in every process, so that two processes cannot deadlock   (decision 0101)
  *
  * Gotchas
  * - `CommitTracker` does not count these commits: a failover that loses one loses no record, so the new primary must not be treated as an
  *   older copy.
  */
+import * as Arr from "effect/Array"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Order from "effect/Order"
 import { SqlClient } from "effect/sql/SqlClient"
 import { type Lease, share, silentAfter } from "../../domain/RequestShare.ts"
 import { Processes } from "../Processes.ts"
@@ -20,6 +24,7 @@ import { type LeaseClaim, type LeaseResult, RequestLeases } from "../RequestLeas
 import { CountedCommit } from "./Connection.ts"
 import * as DatabaseTime from "./DatabaseTime.ts"
 import { Observed } from "./Health.ts"
+import { among, rowsOf } from "./RowValues.ts"
 import { withRetry } from "./SqlRetry.ts"
 
 /** A lease is renewed when it is this old, in ms: several times before it is treated as silent. */
@@ -38,6 +43,17 @@ interface AccountState {
   readonly leases: ReadonlyArray<Lease & { readonly lasts: number }>
 }
 
+/** In the order of their accounts, each of which has one claim. */
+type ClaimsInOrder = Arr.NonEmptyReadonlyArray<LeaseClaim>
+
+interface Decision {
+  readonly claim: LeaseClaim
+  readonly result: LeaseResult
+}
+
+const resultsOf = (decisions: ReadonlyArray<Decision>): ReadonlyMap<string, LeaseResult> =>
+  new Map(decisions.map(({ claim, result }) => [claim.account, result]))
+
 const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
   const time = DatabaseTime.make(sql)
   /** False after a transaction that failed: its commit may still take effect, and change the rows that were read. */
@@ -50,7 +66,7 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
       SELECT a.account, a.paused_until - ${now} AS paused, l.process, l.concurrency, l.slots, l.wanted,
         ${now} - l.turn_at AS turn, ${now} - l.renewed_at AS age, l.expires_at - ${now} AS lasts
       FROM request_accounts a LEFT JOIN request_leases l ON l.account = a.account AND l.expires_at > ${now}
-      WHERE a.account IN ${sql.in(accounts)}`
+      WHERE a.account ${among(sql, accounts)}`
     const byAccount = Map.groupBy(rows, ({ account }) => account)
     return (account: string): AccountState => {
       const own = byAccount.get(account) ?? []
@@ -61,52 +77,69 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
     }
   })
 
-  /** The result of a claim. `isWritten`: the stored rows already contain it. */
+  /**
+   * The result of a claim, and the row of the lease after it; null if no row is needed. `isWritten`: the stored rows already contain
+   * the claim.
+   */
   const decide = (claim: LeaseClaim, { leases, paused }: AccountState) => {
-    const { concurrency, keep, wanted } = claim
+    const { account, concurrency, keep, wanted } = claim
     const row = leases.find(({ process }) => process === self)
     const kept = Math.min(keep, row?.slots ?? 0)
     // getting the first slot and losing the last one each start a new turn
     const turn = row !== undefined && (row.slots === 0) === (kept === 0) ? row.turn : 0
     const own = { process: self, concurrency, wanted, turn, age: 0, slots: kept }
     const next = share(own, leases.filter((lease) => lease !== row))
-    const isNeeded = next.slots > 0 || wanted > 0
     const pause = millis(claim.pause)
+    const lease = next.slots === 0 && wanted === 0 ? null : {
+      account,
+      concurrency,
+      slots: next.slots,
+      wanted,
+      turn: kept === 0 && next.slots > 0 ? 0 : turn,
+      lasts: next.slots === 0 ? silentAfter : millis(claim.duration)
+    }
     const isWritten = pause <= paused && (row === undefined
-      ? !isNeeded
+      ? lease === null
       : row.slots === next.slots && row.wanted === wanted && row.concurrency === concurrency && row.age < renewAfter)
     const result: LeaseResult = {
       ...next,
       left: Duration.millis(next.slots === 0 ? 0 : row?.lasts ?? 0),
       pauseLeft: Duration.millis(Math.max(paused, pause))
     }
-    return { isNeeded, isWritten, result, turn: kept === 0 && next.slots > 0 ? 0 : turn }
+    return { claim, isWritten, lease, result }
   }
 
-  const lock = Effect.fnUntraced(function*({ account, pause }: LeaseClaim) {
-    const until = sql`${yield* time} + ${sql.literal(String(millis(pause)))}`
+  /** Locks the rows of the accounts, one after another, and extends their pauses. */
+  const lock = Effect.fnUntraced(function*(claims: ClaimsInOrder) {
+    const rows = Arr.map(claims, ({ account, pause }, place) => ({ place, account, pause: millis(pause) }))
+    const now = yield* time
     yield* sql`
-      INSERT INTO request_accounts (account, paused_until) VALUES (${account}, ${until})
+      WITH claimed (place, account, pause) AS (${rowsOf(sql, rows)})
+      INSERT INTO request_accounts (account, paused_until)
+      SELECT account, ${now} + pause FROM claimed WHERE TRUE ORDER BY place
       ON CONFLICT (account) DO UPDATE SET paused_until =
         CASE WHEN excluded.paused_until > request_accounts.paused_until THEN excluded.paused_until
         ELSE request_accounts.paused_until END`
   })
 
-  const write = Effect.fnUntraced(function*(claim: LeaseClaim, state: AccountState) {
-    const { account, concurrency, wanted } = claim
-    const { result, isNeeded, turn } = decide(claim, state)
+  /** Replaces the leases of this process, and removes those that have expired. */
+  const write = Effect.fnUntraced(function*(claims: ClaimsInOrder, stateOf: (account: string) => AccountState) {
+    const decisions = claims.map((claim) => decide(claim, stateOf(claim.account)))
     const now = yield* time
-    const lasts = result.slots === 0 ? silentAfter : millis(claim.duration)
     yield* sql`
-      DELETE FROM request_leases WHERE account = ${account} AND (process = ${self} OR expires_at <= ${now})`
-    if (!isNeeded) return result
-    yield* sql`
-      INSERT INTO request_leases (account, process, concurrency, slots, wanted, turn_at, renewed_at, expires_at)
-      VALUES (${account}, ${self}, ${concurrency}, ${result.slots}, ${wanted}, ${now} - ${
-      sql.literal(String(turn))
-    }, ${now},
-        ${now} + ${sql.literal(String(lasts))})`
-    return { ...result, left: Duration.millis(result.slots === 0 ? 0 : lasts) }
+      DELETE FROM request_leases
+      WHERE account ${among(sql, claims.map(({ account }) => account))} AND (process = ${self} OR expires_at <= ${now})`
+    const leases = decisions.flatMap(({ lease }) => lease ?? [])
+    if (Arr.isArrayNonEmpty(leases)) {
+      yield* sql`
+        WITH leased (account, concurrency, slots, wanted, turn, lasts) AS (${rowsOf(sql, leases)})
+        INSERT INTO request_leases (account, process, concurrency, slots, wanted, turn_at, renewed_at, expires_at)
+        SELECT account, ${self}, concurrency, slots, wanted, ${now} - turn, ${now}, ${now} + lasts FROM leased`
+    }
+    return resultsOf(decisions.map(({ claim, result }) => ({
+      claim,
+      result: { ...result, left: result.slots === 0 ? Duration.zero : claim.duration }
+    })))
   })
 
   return {
@@ -119,18 +152,18 @@ const make = (sql: SqlClient, self: string): RequestLeases["Service"] => {
       ),
     claim: (claims) =>
       Effect.gen(function*() {
-        const accounts = claims.map(({ account }) => account).sort()
-        const seen = yield* read(accounts)
-        const decisions = claims.map((claim) => ({ claim, ...decide(claim, seen(claim.account)) }))
-        const results = new Map(decisions.map(({ result, claim }) => [claim.account, result]))
-        if (isSettled && decisions.every(({ isWritten }) => isWritten)) return results
+        if (!Arr.isReadonlyArrayNonEmpty(claims)) return resultsOf([])
+        const inOrder: ClaimsInOrder = Arr.sortWith(claims, ({ account }) => account, Order.String)
+        const accounts = inOrder.map(({ account }) => account)
+        const stateOf = yield* read(accounts)
+        const decisions = claims.map((claim) => decide(claim, stateOf(claim.account)))
+        if (isSettled && decisions.every(({ isWritten }) => isWritten)) return resultsOf(decisions)
         isSettled = false
-        yield* Effect.gen(function*() {
-          const inOrder = claims.toSorted((one, other) => one.account < other.account ? -1 : 1)
-          for (const claim of inOrder) yield* lock(claim)
-          const current = yield* read(accounts)
-          for (const claim of inOrder) results.set(claim.account, yield* write(claim, current(claim.account)))
-        }).pipe(sql.withTransaction)
+        const results = yield* lock(inOrder).pipe(
+          Effect.andThen(read(accounts)),
+          Effect.flatMap((current) => write(inOrder, current)),
+          sql.withTransaction
+        )
         isSettled = true
         return results
       }).pipe(

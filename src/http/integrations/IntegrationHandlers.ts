@@ -15,7 +15,7 @@ import type { IntegrationState } from "../../store/State.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
 import { type Fault, IntegrationInvalid, toConflict, toNotFoundOrConflict } from "../Problem.ts"
-import { integrationView, overview } from "../status/Overview.ts"
+import { overview, viewOfIntegration } from "../status/Overview.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
 /** Turns a request body into the settings of an integration, or returns every fault of the body. */
@@ -36,7 +36,7 @@ const notJson: Fault = {
 }
 
 const viewOf = Effect.fnUntraced(function*(integration: IntegrationState) {
-  const [view] = integrationView(integration, (yield* overview).streams)
+  const [view] = yield* viewOfIntegration(integration)
   return view ??
     (yield* Effect.die(new Error(`the response cannot show ${integration.id}, because the request has erased it`)))
 })

@@ -13,6 +13,7 @@ import type { Model } from "../../domain/Model.ts"
 import { blockReasonNames } from "../../store/State.ts"
 import { streamStates } from "../overview/OverviewApi.ts"
 import { rowOf, targetOf } from "../overview/StreamRows.ts"
+import { streamsAtATime } from "../status/InParts.ts"
 import type { Overview } from "../status/Overview.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import { type Exposition, gauge } from "./Exposition.ts"
@@ -82,9 +83,6 @@ const add = (sums: Sums, view: StreamView, interval: number): void => {
   sums.stale += view.stale_records
   for (const [reason, rows] of Object.entries(view.pending)) increase(sums.pending, reason, rows)
 }
-
-/** Streams that are added up before other requests may run: about a millisecond. */
-const streamsAtATime = 250
 
 /** `isOwn`: whether this process exports the gauges of an integration. */
 export const writeStreamMetrics = Effect.fnUntraced(

@@ -21,6 +21,7 @@ import type { IntegrationView } from "../Api.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
+import { mapInParts } from "./InParts.ts"
 
 export interface LogProgress {
   /** The newest position of the event log. */
@@ -80,14 +81,13 @@ export const holdView = (hold: ListedHold, stream: StreamState | null): HoldView
 
 const maxHolds = 1_000
 
-/** The view of the integration in a list; an empty list if the integration was erased. */
-export const integrationView = (
+/** The view of the integration with its own streams, in a list; an empty list if the integration was erased. */
+const integrationView = (
   integration: IntegrationState,
-  streams: ReadonlyArray<StreamView>
+  own: ReadonlyArray<StreamView>
 ): ReadonlyArray<IntegrationView> => {
-  const { id, interval, generation, state, sweepInterval } = integration
+  const { interval, generation, state, sweepInterval } = integration
   if (state === "erased") return []
-  const own = streams.filter((stream) => stream.integration === id)
   return [{
     ...integration,
     state,
@@ -186,35 +186,52 @@ const unpublishedSince = (store: Store["Service"], newest: number, published: nu
       Effect.orElseSucceed(() => null)
     )
 
+/** Everything that the overview shows. It is only read here, because other statements may wait until the reads have ended. */
 const read = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
-  const counts = new Map((yield* store.counts).map((row) => [streamName(row), row]))
-  const snapshot = yield* store.streamsAtPosition
-  const position = formatPosition(store.identity, snapshot.position, snapshot.chain)
-  const states = snapshot.streams.filter(isShown)
-  const streams = states.map((state) => streamView(state, counts.get(streamName(state)) ?? noRows, position, now))
-  const redacting = snapshot.streams.flatMap((state) => {
+  const counts = yield* store.counts
+  const { chain, position, streams } = yield* store.streamsAtPosition
+  const integrations = yield* store.integrations
+  const holds = yield* store.holds({ states: ["open"], limit: maxHolds })
+  const published = yield* store.readerPosition(relayReader)
+  const log: LogProgress = {
+    newest: position,
+    published,
+    unpublishedSince: yield* unpublishedSince(store, position, published)
+  }
+  return { now, counts, position: formatPosition(store.identity, position, chain), streams, integrations, holds, log }
+})
+
+/** Makes the views of what was read. Other requests may run meanwhile. */
+const show = Effect.fnUntraced(function*({ now, log, position, ...found }: Effect.Success<typeof read>) {
+  const counts = new Map(found.counts.map((row) => [streamName(row), row]))
+  const shown = new Map(found.streams.filter(isShown).map((state) => [streamName(state), state]))
+  const streams = yield* mapInParts(
+    [...shown],
+    ([name, state]) => streamView(state, counts.get(name) ?? noRows, position, now)
+  )
+  const redacting = found.streams.flatMap((state) => {
     const progress = redactingOf(state)
     return progress === null ? [] : [{ integration: state.integration, model: state.model, share: progress.share }]
   })
-  const integrations = (yield* store.integrations).flatMap((integration) => integrationView(integration, streams))
-  const open = yield* store.holds({ states: ["open"], limit: maxHolds })
-  const shown = new Map(states.map((state) => [streamName(state), state]))
-  const holds = open.flatMap((hold) => {
+  const byIntegration = Map.groupBy(streams, ({ integration }) => integration)
+  const integrations = found.integrations.flatMap((one) => integrationView(one, byIntegration.get(one.id) ?? []))
+  const holds = found.holds.flatMap((hold) => {
     const state = shown.get(streamName(hold))
     return state === undefined ? [] : [holdView(hold, state)]
   })
-  const published = yield* store.readerPosition(relayReader)
-  const log: LogProgress = {
-    newest: snapshot.position,
-    published,
-    unpublishedSince: yield* unpublishedSince(store, snapshot.position, published)
-  }
   return { streams, redacting, integrations, holds, log } satisfies Overview
 })
 
-export const overview = Effect.flatMap(Store, ({ batchReads }) => batchReads(read))
+export const overview = Effect.flatMap(Store, ({ batchReads }) => Effect.flatMap(batchReads(read), show))
+
+/** The view of an integration, in a list; an empty list if the integration was erased. */
+export const viewOfIntegration = (integration: IntegrationState) =>
+  Effect.map(
+    overview,
+    ({ streams }) => integrationView(integration, streams.filter((stream) => stream.integration === integration.id))
+  )
 
 /** Why the store cannot be used and since when, as text; null while the store answers. */
 export const outageText = (outage: Outage | null): string | null =>

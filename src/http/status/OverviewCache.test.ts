@@ -5,9 +5,11 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
+import { withTurns } from "../../../test/support/Turns.ts"
 import { StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
-import { makeCachedRead, makeCachedReads, warmUp } from "./OverviewCache.ts"
+import type { StreamView } from "../streams/StreamApi.ts"
+import { makeCachedRead, makeCachedReads, warmUp, withCurrentFreshness } from "./OverviewCache.ts"
 
 const failure = new StoreError({
   reason: new Unavailable({ operation: "overview", cause: new StoreFault("full", "here") })
@@ -162,5 +164,22 @@ describe("the cached overview of a store", () => {
       assert.deepStrictEqual(yield* second, { value: 20, at: 0, stale: failure })
       broken = false
       assert.deepStrictEqual(yield* second, { value: 21, at: 5_000, stale: null })
+    }))
+})
+
+describe("the freshness of many cached streams", () => {
+  it.effect("grows with their age, and other fibers run meanwhile (I9)", () =>
+    Effect.gen(function*() {
+      const views = Array.from(
+        { length: 1_000 },
+        (_, index) => ({ freshness_seconds: index === 3 ? null : index }) as StreamView
+      )
+      const { result, turns } = yield* withTurns(withCurrentFreshness(views, 2_500))
+      assert.strictEqual(turns, 4)
+      assert.deepStrictEqual(
+        result.map((view) => view.freshness_seconds),
+        views.map((view) => view.freshness_seconds === null ? null : view.freshness_seconds + 2.5)
+      )
+      assert.strictEqual(yield* withCurrentFreshness(views, 0), views)
     }))
 })

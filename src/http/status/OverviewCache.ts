@@ -29,6 +29,7 @@ import type { StreamQuery } from "../../store/Streams.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
 import * as PluginHandlers from "../plugins/PluginHandlers.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
+import { mapInParts } from "./InParts.ts"
 import { type Overview, overview, pageOfOverview, type StreamPage, streamPage } from "./Overview.ts"
 
 /** How long a request waits for the store. */
@@ -117,20 +118,23 @@ export const warmUp = <A>(get: CachedRead<A>): Effect.Effect<CachedRead<A>> =>
     Effect.as(get)
   )
 
-/** Adds the age of cached streams to their freshness, which grows while the watermark does not move. */
-const withCurrentFreshness = (streams: ReadonlyArray<StreamView>, millis: number): ReadonlyArray<StreamView> =>
-  millis === 0 ? streams : streams.map((stream) => ({
+/** Adds the age of cached streams, in ms, to their freshness, which grows while the watermark does not move. */
+export const withCurrentFreshness = (
+  streams: ReadonlyArray<StreamView>,
+  millis: number
+): Effect.Effect<ReadonlyArray<StreamView>> =>
+  millis === 0 ? Effect.succeed(streams) : mapInParts(streams, (stream) => ({
     ...stream,
     freshness_seconds: stream.freshness_seconds === null ? null : stream.freshness_seconds + millis / 1000
   }))
 
 /** Changes a cached value by its age, in ms. */
-const aged = <A>(read: CachedRead<A>, change: (value: A, millis: number) => A): CachedRead<A> =>
-  Effect.flatMap(read, (cached) =>
-    Effect.map(
-      Clock.currentTimeMillis,
-      (now) => ({ ...cached, value: change(cached.value, Math.max(0, now - cached.at)) })
-    ))
+const aged = <A>(read: CachedRead<A>, change: (value: A, millis: number) => Effect.Effect<A>): CachedRead<A> =>
+  Effect.gen(function*() {
+    const cached = yield* read
+    const now = yield* Clock.currentTimeMillis
+    return { ...cached, value: yield* change(cached.value, Math.max(0, now - cached.at)) }
+  })
 
 export class OverviewCache extends Context.Service<OverviewCache, {
   readonly overview: CachedRead<Overview>
@@ -145,17 +149,15 @@ export class OverviewCache extends Context.Service<OverviewCache, {
       const { part, whole } = yield* makeCachedReads<Overview, Store>(overview)
       const read = yield* warmUp(whole)
       return OverviewCache.of({
-        overview: aged(read, ({ streams, ...rest }, millis) => ({
-          ...rest,
-          streams: withCurrentFreshness(streams, millis)
-        })),
+        overview: aged(
+          read,
+          ({ streams, ...rest }, millis) =>
+            Effect.map(withCurrentFreshness(streams, millis), (streams) => ({ ...rest, streams }))
+        ),
         streams: (query) =>
           aged<StreamPage>(
             part<StreamPage>(streamPage(query), (last) => pageOfOverview(last, query)),
-            ({ items, next }, millis) => ({
-              items: withCurrentFreshness(items, millis),
-              next
-            })
+            ({ items, next }, millis) => Effect.map(withCurrentFreshness(items, millis), (items) => ({ items, next }))
           ),
         plugins: yield* warmUp(yield* makeCachedRead(PluginHandlers.list)),
         processes: yield* makeCachedRead(Effect.flatMap(Processes, ({ list }) => list))

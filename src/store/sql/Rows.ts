@@ -69,6 +69,10 @@ export const toState = ({ integration, model, state }: StreamRow): Effect.Effect
       typeof value.lastRunId === "number" && phases.includes(value.phase)
   )
 
+/** The states of many streams. Other fibers may run between the parts, because parsing thousands of states takes long. */
+export const toStates = (rows: Iterable<StreamRow>): Effect.Effect<ReadonlyArray<StreamState>, StoreError> =>
+  inBatches(rows, (some) => Effect.andThen(Effect.yieldNow, Effect.forEach(some, toState)))
+
 // ---- records ------------------------------------------------------------------------------------------------------
 
 export const heads = codec<Head>({

@@ -19,7 +19,7 @@ import type { ContentCipher } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
-import { inBatches, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
+import { inBatches, rowsPerStatement, type StreamRow, toState, toStates } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import { convertEach, toStoreError, withRetry } from "../SqlRetry.ts"
 import * as HoldTable from "./HoldTable.ts"
@@ -140,7 +140,7 @@ export const make = (
           } ON CONFLICT (integration, model) DO NOTHING`).pipe(sql.withTransaction),
       streams: Effect.flatMap(
         sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`,
-        Effect.forEach(toState)
+        toStates
       ),
       streamsOf: (integration) =>
         Effect.flatMap(
@@ -157,7 +157,7 @@ export const make = (
         SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
         FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
         Effect.flatMap((rows) =>
-          Effect.map(Effect.forEach(rows.filter(({ key }) => key !== null), toState), (streams) => ({
+          Effect.map(toStates(rows.filter(({ key }) => key !== null)), (streams) => ({
             position: Number(rows[0]?.newest),
             chain: rows[0]?.chain ?? genesis,
             streams

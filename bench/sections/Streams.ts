@@ -142,7 +142,7 @@ const memory =
 const start =
   "8.6 s of processor time for 3,300 polls, 2.6 ms each: more than later, while the code is not compiled yet. See the idle streams."
 const metrics =
-  "The states of all streams are read and added up in one turn of the event loop. Sums that are kept in the store, or reads in parts, would change it."
+  "The database sends the states of all streams in one message; then they are handled in parts of 250. Sums that are kept in the store would change it."
 
 export const streams: Section = {
   name: "streams",

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 import { streamView } from "../../../test/support/http/StreamViews.ts"
+import { withTurns } from "../../../test/support/Turns.ts"
 import { incrementalModels } from "../../api/Lists.ts"
 import * as CaptureMetrics from "../../capture/Metrics.ts"
 import type { StreamModel } from "../../domain/Model.ts"
@@ -52,6 +53,13 @@ describe("the metrics of streams", () => {
       assert.include(many, 'rollcall_records_live{model="ats.tag"} 10000\n')
       assert.include(many, 'rollcall_pending_changes{model="ats.tag",reason="held"} 5000\n')
       assert.include(many, "rollcall_integrations 5000\n")
+    }))
+
+  it.effect("are added up in parts, and other fibers run after each part (I9)", () =>
+    Effect.gen(function*() {
+      const { result, turns } = yield* withTurns(textOf(overviewOf(names(1_000).map((id) => streamOf(id, "ats.tag")))))
+      assert.strictEqual(turns, 4)
+      assert.include(result, 'rollcall_streams{model="ats.tag",state="ok"} 1000\n')
     }))
 
   it.effect("that capture counts have as many series for 5,000 integrations as for one (I9)", () =>

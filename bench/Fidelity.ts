@@ -5,6 +5,8 @@
  * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, default 200 worlds from a random seed, which is printed;
  * `--report` writes the section "Comparison with other pollers" of docs/fidelity.md.
  */
+import * as Argument from "effect/cli/Argument"
+import { switchFlag } from "../src/cli/Flags.ts"
 import { planOf } from "../test/simulation/plan/PlanGenerator.ts"
 import { writeSection } from "../test/simulation/runner/ReportPage.ts"
 import { randomFirstSeed } from "../test/simulation/runner/WorkerPool.ts"
@@ -14,13 +16,21 @@ import { emptyScore, judge, type Score } from "./fidelity/Judge.ts"
 import { pollers } from "./fidelity/Pollers.ts"
 import { table } from "./Table.ts"
 
-const { numbers, values } = CommandLine.read({
+const { from, report, worlds } = await CommandLine.read({
   command: "node bench/Fidelity.ts",
-  about: "Compares Rollcall with common ways of polling in simulated worlds: 200 from a random seed by default.",
-  numbers: ["worlds", "first-seed"],
-  options: { report: { type: "flag", about: 'write the section "Comparison with other pollers" of docs/fidelity.md' } }
+  about: "Compares Rollcall with common ways of polling in simulated worlds.",
+  options: {
+    worlds: CommandLine.wholeArgument("worlds").pipe(
+      Argument.withDescription("how many worlds (default: 200)"),
+      Argument.withDefault(200)
+    ),
+    from: CommandLine.wholeArgument("first-seed").pipe(
+      Argument.withDescription("seed of the first world (default: random)"),
+      Argument.withDefault(randomFirstSeed())
+    ),
+    report: switchFlag("report", 'write the section "Comparison with other pollers" of docs/fidelity.md')
+  }
 })
-const [worlds = 200, from = randomFirstSeed()] = numbers
 console.error(`${worlds} worlds from seed ${from}`)
 
 const contenders = [ideal, rollcall, ...pollers.map(polling)]
@@ -77,7 +87,7 @@ its list failed or returned wrong data. *For a sweep*: the change was not announ
 their overlap. *Mixed*: correct except for properties that keep their previous values, as Rollcall does while a \
 scope change is held; such a mixture may look like an older state. *Older copy*: the API returned an older state \
 again, and nothing distinguishes it from the record having gone back.`
-if (values.report) {
+if (report) {
   writeSection(
     "docs/fidelity.md",
     "Comparison with other pollers",

@@ -1,8 +1,10 @@
 /**
  * `npm run bench`: measures the sections of `docs/benchmarks.md` one after another and writes the page.
  */
+import * as Flag from "effect/cli/Flag"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
+import { switchFlag } from "../src/cli/Flags.ts"
 import * as CommandLine from "../test/support/CommandLine.ts"
 import { Kafka } from "./Kafka.ts"
 import { writePage } from "./Page.ts"
@@ -12,24 +14,31 @@ import type { Options, Section } from "./Section.ts"
 import { sections } from "./Sections.ts"
 
 const names = sections.map(({ name }) => name)
-const { values } = CommandLine.read({
+const { only, output, page, profile, records, runs } = await CommandLine.read({
   command: "npm run bench --",
   about: "Measures the sections of docs/benchmarks.md one after another, and writes the page.",
   options: {
-    only: {
-      type: "names",
-      known: names,
-      about: `only these sections; the others keep their results: ${names.join(", ")}`
-    },
-    records: { type: "number", about: "how many records, instead of the number of each section" },
-    runs: { type: "number", about: "how many runs, instead of the number of each section" },
-    profile: { type: "flag", on: true, about: "do not profile, which takes a further run of each section" },
-    output: { type: "text", about: "folder of benchmarks.md and benchmarks.json, instead of docs" },
-    page: { type: "flag", about: "measure nothing, write the page from the results" }
+    only: CommandLine.knownNames("only", names).pipe(
+      Flag.withDescription(`only these sections; the others keep their results: ${names.join(", ")}`),
+      Flag.withDefault(names)
+    ),
+    records: CommandLine.optional(
+      CommandLine.whole("records"),
+      "how many records, instead of the number of each section"
+    ),
+    runs: CommandLine.optional(CommandLine.whole("runs"), "how many runs, instead of the number of each section"),
+    profile: Flag.Boolean("profile").pipe(
+      Flag.withDescription("profile each section in a further run; on by default, and off with --no-profile"),
+      Flag.withDefault(true)
+    ),
+    output: Flag.Directory("output").pipe(
+      Flag.withDescription("folder of benchmarks.md and benchmarks.json (default: docs)"),
+      Flag.withDefault(join(import.meta.dirname, "../docs"))
+    ),
+    page: switchFlag("page", "measure nothing, write the page from the results")
   }
 })
-const { output = join(import.meta.dirname, "../docs"), records, runs } = values
-const selected = values.page ? [] : values.only ?? names
+const selected = page ? [] : only
 
 const started: Array<Promise<AsyncDisposable>> = []
 /** Starts a service with the first call, and stops it in the end. */
@@ -43,7 +52,7 @@ const once = <A extends AsyncDisposable>(start: () => Promise<A>): () => Promise
 const options: Options = {
   ...records === undefined ? {} : { records },
   ...runs === undefined ? {} : { runs },
-  profile: values.profile,
+  profile,
   kafka: once(Kafka.start),
   postgres: once(Postgres.start)
 }
@@ -80,7 +89,7 @@ const measureGroup = async (group: ReadonlyArray<Section>): Promise<void> => {
 try {
   mkdirSync(output, { recursive: true })
   for (const group of groups.values()) await measureGroup(group)
-  if (values.page) writePage(output, sections, readResults(output))
+  if (page) writePage(output, sections, readResults(output))
 } finally {
   for (const service of started) await (await service)[Symbol.asyncDispose]()
 }

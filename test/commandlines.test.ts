@@ -1,89 +1,116 @@
 /** The rules of the command lines of programs that developers start. `test/integration/bench/CommandLines.test.ts` starts the programs. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { switchFlag, withFallback } from "../src/cli/Flags.ts"
 import * as CommandLine from "./support/CommandLine.ts"
 
 const program = {
   command: "npm run x --",
   about: "Counts worlds.",
-  numbers: ["worlds", "first-seed"],
   options: {
-    count: { type: "number", default: 3, about: "how many" },
-    seed: { type: "number", least: 0, about: "the seed" },
-    file: { type: "text", about: "a file" },
-    fast: { type: "flag", about: "without waits" },
-    profile: { type: "flag", on: true, about: "do not profile" },
-    only: { type: "names", known: ["reads", "writes"], about: "only these" },
-    mutant: { type: "name", known: ["no-intent", "no-echo"], about: "without it" }
+    worlds: CommandLine.wholeArgument("worlds").pipe(Argument.withDefault(200)),
+    count: withFallback(CommandLine.whole("count"), "how many", 3),
+    seed: CommandLine.optional(CommandLine.whole("seed", 0), "the seed"),
+    fast: switchFlag("fast", "without waits"),
+    profile: Flag.Boolean("profile").pipe(Flag.withDefault(true)),
+    only: CommandLine.optional(CommandLine.knownNames("only", ["reads", "writes"]), "only these"),
+    mutant: CommandLine.optional(CommandLine.knownName("mutant", ["no-intent", "no-echo"]), "without it")
   }
-} as const
+}
 
-const parse = (text: string) => CommandLine.parse(program, text.split(" ").filter(Boolean))
-const textOf = (parsed: ReturnType<typeof parse>) => parsed._tag === "Values" ? "" : parsed.text
+/** What the program does with a command line: its values or exit code 2, and all that it prints. */
+const run = (text: string) =>
+  Effect.gen(function*() {
+    const printed: Array<string> = []
+    const failed: Array<string> = []
+    const values = yield* Effect.exit(CommandLine.parse(program, text.split(" ").filter(Boolean))).pipe(
+      Effect.provideService(Console.Console, {
+        ...console,
+        log: (line: string) => printed.push(line),
+        error: (line: string) => failed.push(line)
+      })
+    )
+    return { values, printed, failed }
+  })
 
 describe("the command line of a program for developers", () => {
-  it("has values of their types, and the defaults of options that are not given", () => {
-    const otherwise = {
-      count: 3,
-      seed: undefined,
-      file: undefined,
-      fast: false,
-      profile: true,
-      only: undefined,
-      mutant: undefined
-    }
-    assert.deepStrictEqual(parse(""), { _tag: "Values", values: otherwise, numbers: [] })
-    const given = parse("20 --count 5 --seed=0 --file a=b --fast --no-profile --only writes,reads --mutant no-echo 7")
-    assert.deepStrictEqual(given, {
-      _tag: "Values",
-      values: {
-        count: 5,
-        seed: 0,
-        file: "a=b",
-        fast: true,
-        profile: false,
-        only: ["writes", "reads"],
-        mutant: "no-echo"
-      },
-      numbers: [20, 7]
-    })
-  })
+  it.effect("has values of their types, and the defaults of options that are not given", () =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* run(""), {
+        values: Exit.succeed({
+          worlds: 200,
+          count: 3,
+          seed: undefined,
+          fast: false,
+          profile: true,
+          only: undefined,
+          mutant: undefined
+        }),
+        printed: [],
+        failed: []
+      })
+      const given = yield* run("20 --count 5 --seed=0 --fast --no-profile --only writes,reads --mutant no-echo")
+      assert.deepStrictEqual(
+        given.values,
+        Exit.succeed({
+          worlds: 20,
+          count: 5,
+          seed: 0,
+          fast: true,
+          profile: false,
+          only: ["writes", "reads"],
+          mutant: "no-echo"
+        })
+      )
+    }))
 
-  it("prints a line for each option with --help, even beside a mistake", () => {
-    for (const text of ["--help", "-h", "--sed 1 --help"]) {
-      const parsed = parse(text)
-      assert.strictEqual(parsed._tag, "Help")
-      const lines = textOf(parsed).split("\n")
-      assert.deepStrictEqual(lines.slice(0, 3), ["Counts worlds.", "", "npm run x -- [worlds] [first-seed] [options]"])
-      assert.include(lines, "  --count <number>  how many (3)")
-      assert.include(lines, "  --no-profile      do not profile")
-      assert.include(lines, "  --only <name>,…   only these")
-      assert.lengthOf(lines, 4 + Object.keys(program.options).length)
-    }
-  })
+  it.effect.each(["--help", "-h", "--sed 1 --help"])(
+    "prints a line for each option with %s",
+    (text) =>
+      Effect.gen(function*() {
+        const { failed, printed: [help = ""], values } = yield* run(text)
+        assert.deepStrictEqual([values, failed], [Exit.succeed(undefined), []])
+        for (
+          const line of [
+            /^ {2}Counts worlds\.$/m,
+            /^ {2}npm run x -- \[flags\] \[<worlds>\]$/m,
+            /^ {2}--count number +how many \(default: 3\)$/m,
+            /^ {2}--only name,… +only these$/m
+          ]
+        ) assert.match(help, line)
+      })
+  )
 
-  it.each([
-    ["--sed 1", "there is no option --sed; did you mean --seed?"],
-    ["-s 1", "there is no option -s; did you mean --"],
-    ["--seed abc", '--seed needs a whole number from 0 on, not "abc"'],
-    ["--seed=-1", '--seed needs a whole number from 0 on, not "-1"'],
-    ["--seed 1.5", "--seed needs a whole number from 0 on"],
-    ["--seed=", "--seed needs a whole number from 0 on"],
-    ["--seed", "--seed needs a value"],
-    ["--seed --fast", "--seed needs a value"],
-    ["--count 0", "--count needs a whole number from 1 on"],
-    ["--count 99999999999999999999", "--count needs a whole number from 1 on"],
-    ["--fast=yes", "--fast takes no value"],
-    ["--only reads,rites", '--only does not know "rites"; did you mean "writes"?'],
-    ["--mutant no-intents", '--mutant does not know "no-intents"; did you mean "no-intent"?'],
-    ["--mutant no-intent,no-echo", "--mutant"],
-    ["x", 'worlds needs a whole number from 1 on, not "x"'],
-    ["1 2 3", '"3" is not an option'],
-    ["--no-seed", "there is no option --no-seed"],
-    ["--constructor 1", "there is no option --constructor"]
-  ])("refuses %s with one line", (text, message) => {
-    const parsed = parse(text)
-    assert.strictEqual(parsed._tag, "Mistake")
-    assert.include(textOf(parsed), message)
-    assert.match(textOf(parsed), /^[^\n]* npm run x -- --help lists the options$/)
-  })
+  it.effect.each(
+    [
+      ["--sed 1", "Unrecognized flag: --sed; did you mean --seed?"],
+      ["-s 1", "Unrecognized flag: -s."],
+      ["--no-seed", "Unrecognized flag: --no-seed."],
+      ["--constructor 1", "Unrecognized flag: --constructor."],
+      ["--seed abc", 'Invalid value for flag --seed: "abc". Expected'],
+      ["--seed=-1", 'Invalid value for flag --seed: "-1". Expected: a whole number from 0 on.'],
+      ["--seed 1.5", 'Invalid value for flag --seed: "1.5". Expected an integer.'],
+      ["--seed=", "Missing value for flag --seed."],
+      ["--seed --fast", "Missing value for flag --seed."],
+      ["--count 0", 'Invalid value for flag --count: "0". Expected: a whole number from 1 on.'],
+      ["--count 99999999999999999999", 'Invalid value for flag --count: "99999999999999999999".'],
+      ["--count 1 --count 2", 'Invalid value for flag --count: "2 occurrences".'],
+      ["--only reads,rites", 'Expected: known names; did you mean "writes" instead of "rites"?'],
+      ["--mutant no-intents", 'Expected: a known name; did you mean "no-intent"?'],
+      ["--mutant no-intent,no-echo", "Invalid value for flag --mutant"],
+      ["0", 'Invalid value for argument <worlds>: "0". Expected: a whole number from 1 on.'],
+      ["1 2", 'Unexpected positional argument: "2".']
+    ] as const
+  )("refuses %s with one line", ([text, message]) =>
+    Effect.gen(function*() {
+      const { failed: [line = "", ...more], printed, values } = yield* run(text)
+      assert.isTrue(Exit.isFailure(values))
+      assert.deepStrictEqual([printed, more], [[], []])
+      assert.include(line, message)
+      assert.match(line, /^[^\n]*[.?] npm run x -- --help lists the options$/)
+    }))
 })

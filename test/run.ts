@@ -113,8 +113,14 @@ const runTests = async (args: ReadonlyArray<string>): Promise<Outcome> => {
   }
 }
 
+const isSize = (name: string): name is keyof typeof sizes => Object.hasOwn(sizes, name)
+
 const [name = "standard", ...paths] = process.argv.slice(2)
-const size = sizes[name as keyof typeof sizes]
+if (!isSize(name)) {
+  console.error(`there is no size "${name}"; the sizes are fast, standard and long`)
+  process.exit(2)
+}
+const size = sizes[name]
 const [failedChecks, tests] = await Promise.all([
   size.checked ? runChecks() : [],
   runTests([...size.arguments, ...paths])

@@ -5,6 +5,7 @@
 import { spawnSync } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
+import { switchFlag, withFallback } from "../../src/cli/Flags.ts"
 import * as CommandLine from "../support/CommandLine.ts"
 import { mutants } from "./mutants/Mutants.ts"
 import { describe } from "./plan/Plan.ts"
@@ -16,19 +17,25 @@ import { minutes } from "./runner/Trace.ts"
 import { randomFirstSeed, runWorlds } from "./runner/WorkerPool.ts"
 import { simulate, start, type Verdict } from "./Simulation.ts"
 
-const { values } = CommandLine.read({
+const values = await CommandLine.read({
   command: "npm run simulate --",
   about: "Runs the whole service in simulated worlds with faults, and reports violations. Exit code 1 on a violation.",
   options: {
-    worlds: { type: "number", default: 200, about: "how many worlds" },
-    fleets: { type: "flag", about: "only worlds in which several processes share the work" },
-    from: { type: "number", least: 0, about: "seed of the first world; random by default" },
-    processes: { type: "number", default: availableParallelism(), about: "processes that run worlds" },
-    seed: { type: "number", least: 0, about: "only the world of this seed; after a violation the shrunk plan" },
-    mutant: { type: "name", known: mutants.map(({ name }) => name), about: "without this defense" },
-    trace: { type: "flag", about: "with --seed: every response and every commit of the shrunk plan" },
-    report: { type: "flag", about: 'write the section "Worlds" of docs/fidelity.md, or "Fleets" with --fleets' },
-    json: { type: "flag", about: "print the result as JSON" }
+    worlds: withFallback(CommandLine.whole("worlds"), "how many worlds", 200),
+    fleets: switchFlag("fleets", "only worlds in which several processes share the work"),
+    from: CommandLine.optional(CommandLine.whole("from", 0), "seed of the first world (default: random)"),
+    processes: withFallback(CommandLine.whole("processes"), "processes that run worlds", availableParallelism()),
+    seed: CommandLine.optional(
+      CommandLine.whole("seed", 0),
+      "only the world of this seed; after a violation the shrunk plan"
+    ),
+    mutant: CommandLine.optional(
+      CommandLine.knownName("mutant", mutants.map(({ name }) => name)),
+      "without this defense"
+    ),
+    trace: switchFlag("trace", "with --seed: every response and every commit of the shrunk plan"),
+    report: switchFlag("report", 'write the section "Worlds" of docs/fidelity.md, or "Fleets" with --fleets'),
+    json: switchFlag("json", "print the result as JSON")
   }
 })
 const replayOf = (seed: number): string =>

@@ -3,26 +3,30 @@
  * never notices one of them.
  */
 import { availableParallelism } from "node:os"
+import { switchFlag, withFallback } from "../../src/cli/Flags.ts"
 import * as CommandLine from "../support/CommandLine.ts"
 import { checkMutants, mutants } from "./mutants/Mutants.ts"
 import { readRows, writeSection } from "./runner/ReportPage.ts"
 import { runWorlds } from "./runner/WorkerPool.ts"
 
-const { values } = CommandLine.read({
+const values = await CommandLine.read({
   command: "npm run mutants --",
   about:
     "Removes one defense after the other, and reports in how many worlds the oracle notices. Exit code 1 if it never notices one of them.",
   options: {
-    worlds: { type: "number", default: 500, about: "how many worlds for each defense" },
-    from: { type: "number", least: 0, default: 1, about: "seed of the first world" },
-    until: { type: "number", about: "stop running a mutant once it was noticed this often" },
-    only: { type: "names", known: mutants.map(({ name }) => name), about: "only these mutants" },
-    processes: { type: "number", default: availableParallelism(), about: "processes that run worlds" },
-    report: {
-      type: "flag",
-      about: 'write the section "Mutants" of docs/fidelity.md; with --only, the rows of the other mutants stay'
-    },
-    json: { type: "flag", about: "print the results as JSON, one line for each mutant" }
+    worlds: withFallback(CommandLine.whole("worlds"), "how many worlds for each defense", 500),
+    from: withFallback(CommandLine.whole("from", 0), "seed of the first world", 1),
+    until: CommandLine.optional(CommandLine.whole("until"), "stop running a mutant once it was noticed this often"),
+    only: CommandLine.optional(
+      CommandLine.knownNames("only", mutants.map(({ name }) => name)),
+      "only these mutants"
+    ),
+    processes: withFallback(CommandLine.whole("processes"), "processes that run worlds", availableParallelism()),
+    report: switchFlag(
+      "report",
+      'write the section "Mutants" of docs/fidelity.md; with --only, the rows of the other mutants stay'
+    ),
+    json: switchFlag("json", "print the results as JSON, one line for each mutant")
   }
 })
 

@@ -6,22 +6,26 @@
 import * as Effect from "effect/Effect"
 import { availableParallelism, loadavg } from "node:os"
 import { table } from "../../../bench/Table.ts"
+import { switchFlag, withFallback } from "../../../src/cli/Flags.ts"
 import { writeSection } from "../../simulation/runner/ReportPage.ts"
 import * as CommandLine from "../../support/CommandLine.ts"
 import * as Home from "./Home.ts"
 import * as Lives from "./Lives.ts"
 import { everyStep } from "./Scenarios.ts"
 
-const { values: flags } = CommandLine.read({
+const flags = await CommandLine.read({
   command: "npm run kills --",
   about: "Kills real processes, and checks that nothing is lost, invented or reordered. Exit code 1 on a violation.",
   options: {
-    count: { type: "number", default: 500, about: "kills at random moments" },
-    minutes: { type: "number", default: 30, about: "no further kill after this time" },
-    seed: { type: "number", least: 0, about: "determines the moments and the world; random by default" },
-    "every-step": { type: "flag", about: "kill before and after every durable step of short runs instead" },
-    report: { type: "flag", about: "write a section of docs/fidelity.md" },
-    json: { type: "flag", about: "print the result as JSON" }
+    count: withFallback(CommandLine.whole("count"), "kills at random moments", 500),
+    minutes: withFallback(CommandLine.whole("minutes"), "no further kill after this time", 30),
+    seed: CommandLine.optional(
+      CommandLine.whole("seed", 0),
+      "determines the moments and the world (default: random)"
+    ),
+    everyStep: switchFlag("every-step", "kill before and after every durable step of short runs instead"),
+    report: switchFlag("report", "write a section of docs/fidelity.md"),
+    json: switchFlag("json", "print the result as JSON")
   }
 })
 const { count: kills, seed = Home.seed } = flags
@@ -120,7 +124,7 @@ const text = (report: ReturnType<typeof reportOf>): string =>
   ].join("\n")
 
 const startedAt = Date.now()
-say(`seed ${flags["every-step"] ? Home.seed : seed}`)
+say(`seed ${flags.everyStep ? Home.seed : seed}`)
 const isEnough = () => Date.now() - startedAt > flags.minutes * 60_000
 const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
 
@@ -173,5 +177,5 @@ const atEveryStep = Effect.gen(function*() {
   return rows.every(({ violations }) => violations === 0)
 })
 
-const ok = await Effect.runPromise(Effect.scoped(flags["every-step"] ? atEveryStep : atRandom))
+const ok = await Effect.runPromise(Effect.scoped(flags.everyStep ? atEveryStep : atRandom))
 process.exitCode = ok ? 0 : 1

@@ -18,13 +18,20 @@ describe("the command line of a program for developers", () => {
       encoding: "utf8"
     })
     assert.deepStrictEqual([status, stdout], [2, ""])
-    assert.match(stderr, /^--?\S+ .* --help lists the options\n$|^there is no option .*\n$/)
+    assert.match(stderr, /^[^\n]+ --help lists the options\n$/)
+  })
+
+  it("test/run.ts reports an unknown size with exit code 2 and one line", () => {
+    const path = fileURLToPath(new URL("test/run.ts", root))
+    const { status, stderr, stdout } = spawnSync(process.execPath, [path, "fsat"], { encoding: "utf8" })
+    assert.deepStrictEqual([status, stdout], [2, ""])
+    assert.strictEqual(stderr, 'there is no size "fsat"; the sizes are fast, standard and long\n')
   })
 
   it("prints its help with exit code 0", () => {
     const path = fileURLToPath(new URL("test/simulation/Main.ts", root))
     const { status, stderr, stdout } = spawnSync(process.execPath, [path, "--help"], { encoding: "utf8" })
     assert.deepStrictEqual([status, stderr], [0, ""])
-    assert.include(stdout, "--worlds <number>")
+    assert.include(stdout, "--worlds number")
   })
 })

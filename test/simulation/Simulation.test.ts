@@ -21,6 +21,12 @@ describe("Simulation", () => {
     assert.deepStrictEqual([again.requests, again.events], [requests, events])
   })
 
+  it("2 worlds run once each although one of two processes takes both", async () => {
+    const seeds: Array<number> = []
+    await runWorlds({ from: 5, worlds: 2, processes: 2, onVerdict: ({ seed }) => seeds.push(seed) })
+    assert.deepStrictEqual(seeds.sort(), [5, 6])
+  })
+
   it("15 worlds with at least 30 mutations and 3 kinds of fault each have no violation", async () => {
     const statistics = new Statistics()
     await runWorlds({ from: 1, worlds: 15, onVerdict: (verdict) => statistics.add(verdict) })

@@ -58,7 +58,7 @@ export const runWorlds = async (
           if (remaining > 0 && !enough()) {
             open++
             worker.send(nextSeed())
-          } else if (open === 0) worker.disconnect()
+          } else if (open === 0 && worker.connected) worker.disconnect()
         }
         worker.on("message", (verdict: Verdict) => {
           open--

@@ -22,7 +22,7 @@ const program = {
   }
 }
 
-/** What the program does with a command line: its values or exit code 2, and all that it prints. */
+/** The values of a command line, or the failure that ends the program with exit code 2, and the printed lines. */
 const run = (text: string) =>
   Effect.gen(function*() {
     const printed: Array<string> = []

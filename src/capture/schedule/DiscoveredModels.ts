@@ -38,7 +38,7 @@ export interface DiscoveredModels {
   readonly forget: (integration: string) => void
   /**
    * Requests the parts of the catalogs that were not available, at growing intervals of up to five minutes, and of up to an hour while the
-   * API refuses them all. Runs `apply` with the integrations of which more is known, after `modelsOf` changed. Runs until interrupted.
+   * API refuses them all. Runs `apply` with the integrations about which more is known, after `modelsOf` changed. Runs until interrupted.
    */
   readonly complete: (
     apply: (integrations: ReadonlyMap<string, Discovered>) => Effect.Effect<void>
@@ -55,7 +55,7 @@ export const make = Effect.fnUntraced(function*(
   /** Opened when a part of the catalog was missing for a further integration. */
   const somePartMissing = yield* Latch.make(true)
 
-  /** Returns the integrations of which more is known now. */
+  /** Returns the integrations about which more is known now. */
   const requestAgain = Effect.gen(function*() {
     yield* somePartMissing.close
     const before = provisional()

@@ -215,7 +215,7 @@ const make = Effect.fnUntraced(function*(
       yield* more ? Effect.yieldNow : awaitWork(wakeAt)
       yield* applySwitches
     })
-    /** Also while the store is unavailable, running attempts get the rest of their time-out. */
+    /** Running attempts get the rest of their timeout, even while the store is unavailable. */
     const settleWhileStopping = settleAndStart(true).pipe(
       Effect.tapError(report),
       Effect.retry({

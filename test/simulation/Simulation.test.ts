@@ -1,5 +1,5 @@
 /**
- * Runs thirty worlds, which must have no violation, and checks that the simulation is reproducible.
+ * Runs fifteen worlds, which must have no violation, and checks that the simulation is reproducible.
  * `Simulation.long.test.ts` runs two thousand worlds and the mutants.
  */
 import { assert, describe, it } from "@effect/vitest"
@@ -21,7 +21,7 @@ describe("Simulation", () => {
     assert.deepStrictEqual([again.requests, again.events], [requests, events])
   })
 
-  it("2 worlds run once each although one of two processes takes both", async () => {
+  it("2 worlds run once each even if one of two processes takes both", async () => {
     const seeds: Array<number> = []
     await runWorlds({ from: 5, worlds: 2, processes: 2, onVerdict: ({ seed }) => seeds.push(seed) })
     assert.deepStrictEqual(seeds.sort(), [5, 6])

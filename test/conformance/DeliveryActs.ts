@@ -198,6 +198,26 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "a tick whose time comes again has a journal of its own although the tick before it is a dead letter without steps (W4)",
+      Effect.gen(function*() {
+        const { claim, deliveries, key, owner, owners, settle } = yield* setup([])
+        yield* TestClock.adjust("1 minute")
+        const tick = (scheduledAt: number) =>
+          deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
+        yield* tick(0)
+        yield* tick(interval)
+        const [first] = yield* claim
+        const dead = { _tag: "Dead", deliveries: [first?.id ?? 0], attempts: 1, failedAttempt } as const
+        yield* deliveries.settleAndClaim(owners, [dead], [])
+        yield* tick(3 * interval)
+        yield* settle(yield* claim)
+        yield* tick(interval)
+        const [again] = yield* claim
+        assert.deepStrictEqual([first?.fresh, again?.fresh], [null, "to-0"])
+      })
+    )
+
+    test(
       "the first tick spans the log since its handler was registered, and is not delivered for a time before that (L8)",
       Effect.gen(function*() {
         const { change, claim, deliveries, key, open, owner } = yield* setup([], {

@@ -55,11 +55,14 @@ export const make = (
     return { isFirst: true, scheduledAt: lastCheckedAt, position: Number(registered?.position ?? end) }
   })
 
-  const hasJournal = (delivery: NewDelivery) =>
+  /** Whether a tick of the same time has a journal, or may get one when its dead letter is redriven. */
+  const isRepeated = ({ handler, integration, scheduledAt }: Tick, delivery: NewDelivery) =>
     Effect.map(
       sql`
-        SELECT step FROM journal
-        WHERE handler = ${delivery.handler} AND dedup_key = ${dedupKeysOf({ ...delivery, batch: null })[0]} LIMIT 1`,
+        SELECT 1 AS found FROM journal
+        WHERE handler = ${handler} AND dedup_key = ${dedupKeysOf({ ...delivery, batch: null })[0]}
+        UNION ALL SELECT 1 FROM deliveries
+        WHERE handler = ${handler} AND ordering_key = ${integration} AND scheduled_at = ${scheduledAt} LIMIT 1`,
       (found) => found.length > 0
     )
 
@@ -107,7 +110,7 @@ export const make = (
           dead: null,
           fresh: null
         }
-        const fresh = (yield* hasJournal(delivery)) ? `to-${to}` : null
+        const fresh = (yield* isRepeated(each, delivery)) ? `to-${to}` : null
         const row = fromDelivery({ ...delivery, fresh }, { state: "due", createdAt: now - ahead, ahead })
         yield* sql`INSERT INTO deliveries ${sql.insert(row)}`
       }

@@ -74,6 +74,19 @@ describe("a plugin's configuration", () => {
       assert.isFalse(isEnabledIn(off, "lever:acme"))
     }).pipe(given({})))
 
+  it("a setting that is undefined leaves the earlier one as it is", () => {
+    // without `exactOptionalPropertyTypes`, the types of a plugin's author allow undefined
+    const unset = {
+      others: undefined,
+      from: undefined,
+      values: undefined,
+      integrations: undefined
+    } as unknown as Plugin.Settings
+    const used = plugin.with({ others: false, from: "oldest" }).with(unset)
+    assert.deepStrictEqual(used.issues, [])
+    assert.deepStrictEqual([isEnabledIn(used, "bob:acme"), used.settings.from], [false, "oldest"])
+  })
+
   it("a plugin is on in all integrations unless its settings name some", () => {
     assert.isTrue(isEnabledIn(plugin, "greenhouse:acme"))
     const some = plugin.with({ others: false, integrations: { "greenhouse:acme": true, "lever:acme": { values: {} } } })

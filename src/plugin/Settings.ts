@@ -39,19 +39,20 @@ export interface CombinedSettings extends Omit<Settings, "values" | "integration
 
 const combineUse = (before: Use<Layers> | undefined, use: Use<Values>): Use<Layers> => {
   const earlier = typeof before === "object" ? before.values : []
+  if (typeof use !== "object") return use && earlier.length > 0 ? { values: earlier } : use
   // a plugin in JavaScript may pass null, which is an issue of the plugin
-  if (typeof use === "object" && use !== null) return { values: [use.values, ...earlier] }
-  return use && earlier.length > 0 ? { values: earlier } : use
+  return use !== null && { values: [use.values, ...earlier] }
 }
 
 export const combine = (before: CombinedSettings, more: Settings): CombinedSettings => {
-  const { integrations, values, ...others } = { ...more }
+  const { from = before.from, integrations, others = before.others, values } = { ...more }
   const uses = Object.entries({ ...integrations }).map(([id, use]) =>
     [id, combineUse(before.integrations?.[id], use)] as const
   )
   return {
     ...before,
-    ...others,
+    ...(from === undefined ? {} : { from }),
+    ...(others === undefined ? {} : { others }),
     ...(values === undefined ? {} : { values: [values, ...before.values ?? []] }),
     ...(integrations === undefined ? {} : { integrations: { ...before.integrations, ...Object.fromEntries(uses) } })
   }

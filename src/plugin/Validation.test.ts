@@ -157,6 +157,11 @@ const cases: ReadonlyArray<readonly [what: string, plugin: Plugin.Plugin<unknown
     "an invalid value for an integration",
     on({}).with({ integrations: { "a:b": "off" } }),
     /integrations has an invalid value for "a:b"/
+  ],
+  [
+    "null for an integration that a later call sets",
+    on({}).with({ integrations: { "a:b": null } }).with({ integrations: { "a:b": true } }),
+    /integrations has an invalid value for "a:b"/
   ]
 ]
 

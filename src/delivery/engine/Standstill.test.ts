@@ -110,6 +110,26 @@ describe("switches", () => {
       assert.deepStrictEqual(received, ["a1"])
     }))
 
+  it.effect("a delivery that was claimed before the switches could not be read is released, and delivered later (X10)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      yield* rig.start([Plugin.make("p").on(trigger, {}, ({ recordId }) => note(recordId))])
+      const switched = yield* Deferred.make<void>()
+      let claims = 0
+      rig.beforeClaim = () => Effect.andThen(Effect.sync(() => claims++), Deferred.await(switched))
+      yield* rig.append("a1")
+      yield* rig.until(() => claims > 0)
+      rig.failingSwitchReads = 1
+      yield* rig.deliveries.setSwitch({ _tag: "Plugin", plugin: "other", integration: null }, false, action)
+      yield* Deferred.succeed(switched, undefined)
+      yield* rig.until(() => rig.failingSwitchReads === 0)
+      assert.deepStrictEqual(received, [])
+      yield* TestClock.adjust("1 minute")
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["a1"])
+    }))
+
   it.effect("a switch takes effect even if the store was unavailable when the engine read it (X10)", () =>
     Effect.gen(function*() {
       const rig = yield* make

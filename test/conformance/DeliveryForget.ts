@@ -7,6 +7,7 @@ import type { Intent, StepKey } from "../../src/store/AttemptJournal.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import { recordDedupKeyOf } from "../../src/store/Delivery.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
+import type { Head } from "../../src/store/StreamRecords.ts"
 import { failedAttempt, fenceOf, operatorAction, setup } from "./Deliveries.ts"
 import { changeOf, ids, stateOf, tags } from "./StoreSamples.ts"
 
@@ -37,6 +38,17 @@ const forgotten = (skipsDeadLetters = false) =>
     })
     return { ...all, step }
   })
+
+/** As an adoption leaves a record that was deleted before. */
+const adopt = Effect.fnUntraced(function*(store: Store["Service"], head: Head) {
+  const capture = yield* store.takeOwnership("capture")
+  yield* store.raiseGeneration([capture], 2)
+  yield* store.transact(
+    capture,
+    tags,
+    (tx) => tx.write([{ head: { ...head, version: 0, position: null }, events: [] }])
+  )
+})
 
 export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries, StoreError>) =>
   describe(`forgetting a record with deliveries in a store (${name})`, () => {
@@ -70,16 +82,27 @@ export const forgetSuite = (name: string, layer: Layer.Layer<Store | Deliveries,
       "empties the rows that are kept for a delivery of a record that was deleted before an adoption (X11)",
       Effect.gen(function*() {
         const { claim, deliveries, head, store } = yield* forgotten()
-        const adopted = { head: { ...(yield* head("a")), version: 0, position: null }, events: [] }
-        const capture = yield* store.takeOwnership("capture")
-        yield* store.raiseGeneration([capture], 2)
-        yield* store.transact(capture, tags, (tx) => tx.write([adopted]))
+        yield* adopt(store, yield* head("a"))
         const contents = Effect.map(deliveries.entries([1, 2]), (entries) => entries.map(({ id }) => id))
         assert.deepStrictEqual(yield* contents, ["a", "a"])
         const found = [1, 2].map((position) => ({ id: "a", position }))
         assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], { found, own: true }), 0)
         assert.deepStrictEqual(yield* contents, [])
         assert.notInclude(JSON.stringify(yield* claim), '"position":1')
+      })
+    )
+
+    test(
+      "waits for a running delivery of a delete before an adoption, whose handler has the content before it in memory (X11)",
+      Effect.gen(function*() {
+        const { claim, deliveries, head, settle, store } = yield* forgotten()
+        for (let round = 0; round < 2; round++) yield* settle(yield* claim)
+        const last = yield* claim
+        yield* adopt(store, yield* head("a"))
+        const found = [{ id: "a", position: 2 }]
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], { found, own: true }), 1)
+        yield* settle(last)
+        assert.strictEqual(yield* deliveries.purgeForgotten(tags, ["a"], { found, own: true }), 0)
       })
     )
 

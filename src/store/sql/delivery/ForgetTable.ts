@@ -90,10 +90,19 @@ export const make = (
     const deletes = chains.filter(({ id, position, reason }) =>
       reason !== "forgotten" && Number(position) === lastDelete.get(id)
     )
+    const kept = yield* inBatches(
+      ids.filter((id) => !chained.has(id)).map((id) => partitionKey({ ...key, id })),
+      (some) =>
+        sql<{ position: Integer }>`
+          SELECT position FROM deliveries WHERE ordering_key ${among(sql, some)} AND position IS NOT NULL`
+    )
     return {
       positions: [...new Set(before.map(({ position }) => Number(position)))],
-      /** The last deletes that were not caused by forgetting: their events have the content before them. */
-      deletes: deletes.map(({ position }) => Number(position))
+      /**
+       * The last deletes that were not caused by forgetting: their events have the content before them. Of a record that was deleted before
+       * an adoption, all events with deliveries, because its chain is not known.
+       */
+      deletes: [...deletes, ...kept].map(({ position }) => Number(position))
     }
   })
 

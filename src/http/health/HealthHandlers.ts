@@ -10,10 +10,10 @@
  * - A blocked stream is treated as started, because the broken connection of one customer must not fail a rollout.
  *
  * Details
- * A process is ready if its store responds, if each of its streams has had a first response of the API (or is blocked or paused), if it has its
- * share of the fleet's work, and if the relay and the plugins' engine neither wait nor are stopped. `serverDependencies` in
- * `app/Composition.ts` lists the last three. If one of these is no longer true, the process is unready again; a failing stream does not
- * make it unready.
+ * A process is ready if its store responds, if each of its streams has had a first response of the API (or is blocked or paused), and if it has its
+ * share of the fleet's work. A relay or a plugins' engine that waits or is stopped makes the process unready. `serverDependencies` in
+ * `app/Composition.ts` lists the share, the relay and the engine. If one of these conditions is no longer true, the process is unready
+ * again; a failing stream does not make the process unready.
  */
 import * as Effect from "effect/Effect"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"

@@ -66,6 +66,11 @@ export class Candidates {
     else if (after !== null || reason !== "flagged") this.#shown.delete(id)
   }
 
+  /** Called when an application that was forgotten may be stored again: its candidate is not known until it is published. */
+  applicationAllowed(id: string): void {
+    this.#shown.delete(id)
+  }
+
   /** Applications that showed the candidate last, and were not emptied when they were deleted. */
   #showing(id: string): ReadonlyArray<string> {
     return [...this.#shown].flatMap(([application, candidate]) => candidate === id ? [application] : [])

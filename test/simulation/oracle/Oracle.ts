@@ -194,6 +194,9 @@ export class Oracle implements ProcessObserver {
   forgettingChanged(record: ForgettableRecord, state: ForgettingState): void {
     this.#forgettings.changed(record, state)
     if (state !== "erasing") this.#checkForgotten(record)
+    if (state === "allowed" && record.model === "ats.application") {
+      this.#candidates.get(record.integration)?.applicationAllowed(record.id)
+    }
   }
 
   get isForgetting(): boolean {

@@ -128,6 +128,9 @@ describe("JsonScan and RawRow", () => {
     for (const digits of ["12345678901234567890", "-9007199254740993", "1e999", "-1E+0999"]) {
       const bytes = Buffer.from(`{"a":[${digits}],"id":"x"}`)
       assert.deepStrictEqual(new RawRow(bytes, scanValue(bytes, 0)!).value, { a: [digits], id: "x" })
+      const named = Buffer.from(`{"id":${digits},"changed_at":${digits}}`)
+      const row = new RawRow(named, scanValue(named, 0)!)
+      assert.deepStrictEqual([row.id, row.changedAt], [digits, digits])
     }
     const bytes = Buffer.from(`{"a":[9007199254740992,1e-999,1.5e3,123456789012345678.5]}`)
     assert.deepStrictEqual(new RawRow(bytes, scanValue(bytes, 0)!).value, {

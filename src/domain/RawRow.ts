@@ -75,6 +75,6 @@ export class RawRow {
   #property(place: Span | null): unknown {
     if (place === null) return undefined
     const text = this.#page.toString("utf8", place.from, place.to)
-    return text.startsWith('"') && !text.includes("\\") ? text.slice(1, -1) : JSON.parse(text)
+    return text.startsWith('"') && !text.includes("\\") ? text.slice(1, -1) : parseExactly(text)
   }
 }

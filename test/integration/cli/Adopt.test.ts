@@ -230,6 +230,7 @@ describe.skipIf(missing !== null)(`store adopt with Kafka${missing === null ? ""
               for (const remedy of ["rollcall store adopt", "ROLLCALL_TOPIC"]) assert.include(stopped.stderr, remedy)
               const service = start(["start"], lost)
               await service.says(/publishing stopped/, "stderr")
+              await service.says(/"message":"started"/, "stderr")
               const ready = await fetch(`http://127.0.0.1:${environment["ROLLCALL_HTTP_PORT"]}/health/ready`)
               assert.strictEqual(ready.status, 503)
               assert.include(await ready.text(), "written by another store")

@@ -32,7 +32,7 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
 /** The number of a migration that no version has. */
 export const later = 9999
 
-/** Migrates a store as a newer version would. */
+/** Migrates a store as a newer version would, whose process is started again if it lost too many locks to the processes that run. */
 export const migrateFurther = (
   migration: Effect.Effect<unknown, unknown, SqlClient>,
   { stops }: { readonly stops: boolean }
@@ -43,4 +43,4 @@ export const migrateFurther = (
         Effect.andThen(stops ? stopEarlierVersions(later)(migration) : migration),
         Effect.andThen(sql`INSERT INTO migrations (migration_id, name) VALUES (${later}, 'later')`)
       )
-    )).pipe(withRetry("migrate"), Effect.orDie)
+    )).pipe(withRetry("migrate"), Effect.retry({ times: 5 }), Effect.orDie)

@@ -96,10 +96,10 @@ export class CompletenessClaims {
       // a record that is allowed again comes back with its next change, or with the next sweep
       if (stream.forgettings.stateOf({ integration, model, id: row.id }) !== undefined) continue
       const since = presentSince(row)
-      const existed = since !== null && (isInitial(stream, row, since) || since <= to - clockTolerance)
+      const existed = since !== null && (isInitial(stream, since) || since <= to - clockTolerance)
       if (!existed || stream.pending.has(row.id) || (stream.records.get(row.id)?.after ?? null) !== null) continue
       if (this.#hidden.get(nameOf(stream.table))?.has(row.id) === true) continue
-      if (isInitial(stream, row, since) ? this.#mayBeSkipped(stream, passes) : this.#isLate(stream, row, since)) {
+      if (isInitial(stream, since) ? this.#mayBeSkipped(stream, passes) : this.#isLate(stream, row, since)) {
         continue
       }
       report("I1", `${row.id} existed at complete_to and is neither published nor pending`)
@@ -131,6 +131,5 @@ const presentSince = ({ history }: Row): number | null => {
   return history[gone + 1]?.at ?? null
 }
 
-/** The record was in the list before the backfill started: polls need not show it. */
-const isInitial = ({ since }: ObservedStream, { history }: Row, presentSince: number): boolean =>
-  since !== null && presentSince < since && history[0]!.at === presentSince
+/** The record was in the list before the backfill started, perhaps because it was restored: polls need not show it. */
+const isInitial = ({ since }: ObservedStream, presentSince: number): boolean => since !== null && presentSince < since

@@ -60,8 +60,8 @@ export interface ResolvedConfig extends Config.Settings {
   /** The streams of the declared integrations. */
   readonly streams: ReadonlyArray<StreamKey>
   /**
-   * Those whose topics must exist before anything is published: not the streams that are read only because a part of the tool catalog is
-   * missing. Their topics are created with their first events.
+   * The streams whose topics must exist before anything is published. Streams that are read only because part of the tool catalog is
+   * missing are excluded: their topics are created with their first events.
    */
   readonly certainStreams: ReadonlyArray<StreamKey>
   readonly rawConfig: RawConfig

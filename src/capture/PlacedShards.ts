@@ -43,12 +43,11 @@ export const run: Effect.Effect<never, StoreError, Capture | Commands | Forgetti
       const placement = yield* Placement
       const lock = yield* Semaphore.make(1)
       const changed = yield* Latch.make(false)
-      /**
-       * The shards that are placed here now; among these, the shards that were taken (perhaps incompletely); and among those, the shards
-       * that are read.
-       */
+      /** The shards that are placed here now. */
       const placed = new Set<string>()
+      /** The shards that this process has started to take and has not released. */
       const taken = new Set<string>()
+      /** The taken shards whose streams are read. */
       const read = new Set<string>()
       /** By shard: commands are executed until the scope closes. */
       const serving = new Map<string, Scope.Closeable>()

@@ -87,7 +87,7 @@ const parseSettings = (sections: Sections) => {
     /** The limits above which changes wait for a decision of an operator. */
     guard: parseGuard(sections.guard),
     store: parseStore(sections.store, allowPlaintext),
-    /** How long the event log is kept. */
+    /** How long events, their places in the sink, quarantined rows and steps of the delivery journal are kept. */
     retention: sections.retention.duration() ?? Duration.days(7),
     http: parseHttp(sections.http, allowPlaintext),
     kafka: parseKafka(sections.kafka, allowPlaintext),

@@ -1,6 +1,6 @@
 /**
- * Finds redaction rules that name no field of their model. A misspelled pointer removes nothing, so personal data is stored and published
- * that its owner believes removed.
+ * Finds redaction rules that name no field of their model. A misspelled pointer removes nothing, so personal data that the operator
+ * believes to be removed is stored and published.
  *
  * Gotchas
  * - Rollcall warns about such a rule but applies it, because the API may send fields that our schema lacks (S1).
@@ -40,8 +40,9 @@ const pointersOf = (fields: Fields, above = ""): ReadonlyArray<string> =>
 
 interface Unknown {
   readonly name: string
-  /** The known fields beside it, and the pointer of the object that has them. */
+  /** The known fields of the object that lacks the name. */
   readonly fields: Fields
+  /** The pointer of that object. */
   readonly above: string
 }
 
@@ -59,7 +60,7 @@ const findUnknown = (model: Model, pointer: string): Unknown | null => {
   return null
 }
 
-/** The pointers that were probably meant: those that end with a similar name, or one beside it. */
+/** The pointers that were probably meant: those that end with a similar name, else the most similar field of the same object. */
 const suggested = (model: Model, { above, fields, name }: Unknown): ReadonlyArray<string> => {
   const alike = pointersOf(fieldsOf(modelSchemas[model].ast) ?? new Map()).filter((pointer) =>
     distanceOf(name, segments(pointer).at(-1) ?? "") <= nearby

@@ -18,7 +18,7 @@ export type Origin = "backfill" | "poll" | "sweep" | "refresh"
 /**
  * Why a record was published as deleted. `flagged`: the API marks it as deleted. `absent`: the API no longer returns it. `erased`: its
  * source erased its content. `unseen`: the record was created and deleted between two runs; its `created` event has this reason too.
- * `forgotten`: an operator had Rollcall forget the record, or another record whose content it repeats.
+ * `forgotten`: an operator made Rollcall forget the record, or another record whose content this record repeats.
  */
 export type DeleteReason = "flagged" | "absent" | "erased" | "unseen" | "forgotten"
 
@@ -72,7 +72,7 @@ export interface LogIdentity {
   /** Random text that was generated when the store was created. */
   readonly store: string
   /**
-   * Generation of the store; `store adopt` increases it after a restore. The generation of a stream, which its events have, may be
+   * Generation of the store; `store adopt` increases it after a restore. Events have the generation of their stream, which may be
    * greater.
    */
   readonly generation: number

@@ -72,7 +72,10 @@ export const isOlder = (a: number | null, b: number | null): boolean => a !== nu
 
 const day = 86_400_000
 
-/** True if the record existed before the backfill and was only found late (B1, B3, B4), not created while it runs (B2). */
+/**
+ * True if the record existed before the backfill, whichever run found it (B1, B3, B4). False if it was created while the backfill ran (B2),
+ * or later.
+ */
 const isOld = (observed: Observation, { backfill, stream }: Pick<ClassifyContext, "backfill" | "stream">): boolean => {
   const born = observed.createdAtMs ?? observed.changedAtMs
   const startedAt = stream.backfillStartedAt ?? 0

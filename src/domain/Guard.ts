@@ -6,7 +6,8 @@
  * 2. Changes that an operator approved are not added to later waves
  *
  * Gotchas
- * - The share of deletes is a share of the records that were live before the wave; the share of restores, of those live after it.
+ * - The share of deletes is a share of the records that were live before the wave. The share of restores is a share of the records that are
+ *   live after the wave.
  * - The window consists of buckets of one hour. A bucket is dropped when its newest change is older than the window, so the window may be
  *   up to an hour too long, but never too short (D7).
  */

@@ -17,7 +17,10 @@ const reviveExactNumber = (_: string, value: unknown, { source }: { readonly sou
 /** Finds numbers that may have to become strings: 16 or more digits, or an exponent of three digits. */
 const longNumber = /(?:^|[[,:])\s*-?(?:\d{16}|\d[\d.]*[eE]\+?\d{3})/
 
-/** Like `JSON.parse`, but no integer is rounded. A reviver takes sixty times as long, so only a text with such numbers gets one. */
+/**
+ * Like `JSON.parse`, but no integer is rounded. A reviver takes sixty times as long, so it is used only for a text that `longNumber`
+ * matches.
+ */
 export const parseExactly = (text: string): unknown =>
   longNumber.test(text) ? JSON.parse(text, reviveExactNumber) : JSON.parse(text)
 

@@ -3,6 +3,7 @@
  * schema must not stop a stream (S1); the drift is only reported.
  *
  * Gotchas
+ * - Fields and enumeration values that the schema lacks are not drift.
  * - Paths consist of the schema's own property names and `*` for any member of an array, so they contain no values   (I11)
  */
 import * as Result from "effect/Result"

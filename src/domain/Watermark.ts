@@ -3,12 +3,11 @@
  * server's clock, never on record timestamps.
  *
  * Invariants
- * 1. The estimate is rather too early than too late: it is the server's time minus the resolution of `Date` and the duration of the request,
- *    and if the `Date` header contradicts our clock, the earlier of the two times counts   (I6)
+ * 1. The estimate errs on the early side: it is the server's time minus the resolution of `Date` and the duration of the request. If the
+ *    `Date` header contradicts our clock, the earlier of the two times is used   (I6, W4, W5, W10)
  *
  * Gotchas
- * - If the watermark is too early, some records are read again; if it is too late, changes are lost. If the difference between the
- *   server's `Date` and our clock is not the known offset, the earlier of the two estimates is used (W4, W5, W10).
+ * - If the watermark is too early, some records are read again; if it is too late, changes are lost.
  */
 
 import { isDay } from "../api/Fields.ts"
@@ -67,9 +66,9 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 
 /**
  * Server time (ms) up to which every change of a stream is published or pending: the previous watermark minus the stream's `overlap`. Null
- * until the backfill is complete. The result never decreases (`reportedTo`): after a rewind, or when the overlap grows, polls only read
- * again what was complete before. A minimum overlap that is raised in the configuration makes polls read further back, but does not change
- * the result.
+ * until the backfill is complete. The result never decreases (`reportedTo`): after a rewind, or after the overlap has grown, polls merely
+ * reread what was already complete. A minimum overlap that is raised in the configuration makes polls read further back, but does not
+ * change the result.
  */
 export const completeTo = (stream: {
   readonly phase: "starting" | "backfilling" | "live"
@@ -100,8 +99,8 @@ export const formatTime = (millis: number): string => new Date(millis).toISOStri
 const instant = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/iu
 
 /**
- * Parses a time that a caller wrote to ms. Null if it has no zone, because it would be another time on each machine, or if its day does
- * not exist.
+ * Parses a time that a caller wrote, and returns it in ms. Null if the text is not a time, if its day does not exist, or if it has no zone:
+ * it would then mean another moment on each machine.
  */
 export const parseInstant = (text: string): number | null => {
   const [, day] = instant.exec(text) ?? []
@@ -109,7 +108,7 @@ export const parseInstant = (text: string): number | null => {
   return isDay(day) && !Number.isNaN(time) ? time : null
 }
 
-/** Parses a record's timestamp in any ISO form to ms; null if it is missing or not a time (W7, W9). */
+/** Parses a record's timestamp, in any ISO form, and returns it in ms. Null if it is missing or not a time (W7, W9). */
 export const parseTime = (value: unknown): number | null => {
   const time = typeof value === "string" ? Date.parse(zoned(value)) : Number.NaN
   return Number.isNaN(time) ? null : time

@@ -5,7 +5,7 @@
  * Gotchas
  * - A lock is a row with an expiry, not an advisory lock: a pooler may share the sessions of the server.
  * - A process that cannot renew its locks stops its singletons before the locks expire. One that is frozen cannot: see `Placement`.
- * - `effect/cluster` derives the place of a singleton from its name, so a suffix of the name is chosen for the shard.
+ * - `effect/cluster` derives the place of a singleton from its name, so we add a suffix that places the name in the wanted shard.
  */
 import * as EntityId from "effect/cluster/EntityId"
 import * as MessageStorage from "effect/cluster/MessageStorage"
@@ -34,10 +34,13 @@ const timing = {
   /** Longer times delay the takeover from a dead process; shorter ones take the shards of a process that is only slow. */
   shardLockExpiration: "5 seconds",
   shardLockRefreshInterval: "1500 millis",
-  /** How soon a process notices that another one left. */
+  /** How soon a process notices that another one joined or left. */
   refreshAssignmentsInterval: "250 millis",
+  /**
+   * How long the set of processes must stay unchanged before processes that joined get shards. A burst of joins then moves each shard once.
+   */
   runnerJoinDebounce: "500 millis",
-  /** No messages are polled: this is the pause after a failed attempt to take shards, ten seconds by default. */
+  /** No messages are polled: this is the pause after a failed attempt to take shards. The default of `effect/cluster` is 10 seconds. */
   entityMessagePollInterval: "250 millis"
 } as const
 
@@ -102,7 +105,7 @@ export const run = (
   client: Layer.Layer<SqlClient, StoreError>
 ): Effect.Effect<never, StoreError, PlacementEngine> => Effect.suspend(() => joinWith(process, client, new Set()))
 
-/** `logged`: the causes of the refusals since the process was last part of the fleet. Each is logged once. */
+/** `logged`: the causes of failed attempts to join since the process was last part of the fleet. Each is logged once. */
 const joinWith = (
   process: string,
   client: Layer.Layer<SqlClient, StoreError>,

@@ -17,7 +17,7 @@ const reportTimeout = "4 seconds"
 /** How long a process that stops waits for the store. */
 const leaveTimeout = "1 second"
 const pruneInterval = Duration.toNanosUnsafe("1 hour")
-/** If a report takes longer, it does not show the difference between the two clocks. */
+/** If a report takes longer, it is not used to measure the difference between this machine's clock and the database's. */
 const longestRoundTrip = Duration.toNanosUnsafe("1 second")
 
 export class Membership extends Context.Service<Membership, {

@@ -27,7 +27,8 @@ interface Entry {
 }
 
 /**
- * Attaches an engine that decides where singletons run. The engine starts after the singletons are registered, and stops before they are.
+ * Attaches an engine that decides where singletons run. The engine starts after the singletons are registered, and stops before
+ * they are removed.
  */
 export class PlacementEngine extends Context.Service<PlacementEngine, {
   readonly attach: (register: RegisterSingleton) => Effect.Effect<void, never, Scope.Scope>

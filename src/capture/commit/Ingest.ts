@@ -6,8 +6,8 @@
  * 1. Every row is counted with exactly one outcome: the outcomes add up to the rows read   (I1)
  *
  * Gotchas
- * - A record whose row has the same bytes as the stored one is counted and marked as seen, and nothing else. So a page of such rows commits
- *   the run's progress and these marks, and appends no event.
+ * - If a row has the same bytes as the stored row, and the record is not pending, the record is only counted and marked as seen. A page of
+ *   such rows commits these marks and the run's progress, and its rows append no event.
  */
 import * as Effect from "effect/Effect"
 import { nothingRemoved } from "../../domain/Forgotten.ts"
@@ -63,7 +63,7 @@ export interface IngestResult {
   readonly writes: ReadonlyArray<RecordWrite>
   /** Largest delay of a change that a complete poll should have returned, in ms; 0 if there was no such change. */
   readonly lag: number
-  /** How many of these late changes happened after the last poll that returned any records. */
+  /** Number of late changes (see `lag`) that happened after the last poll that returned any records. */
   readonly missedByPolls: number
 }
 
@@ -118,9 +118,10 @@ const polledTo = ({ lastPoll, watermark }: StreamState): number =>
   (lastPoll?.mustRepeat === true ? watermark : lastPoll?.watermark) ?? -Infinity
 
 /**
- * How late a change became visible, in ms: from its `changed_at` to the start of the last complete poll, which should have returned it (W3).
- * Empty if the change is not late, or if `changed_at` does not show it: a change of nested content does not move `changed_at` (W13), a change
- * from before the backfill is not late, a pending change was observed before, and a deleted record may have changed while no list had it.
+ * How late a change became visible, in ms: from its `changed_at` to the start of the last complete poll, which should have returned it
+ * (W3). Empty in these cases: the change is not late; nested content changed, which does not move `changed_at` (W13); the change is from
+ * before the backfill, or the backfill is not complete; a pending change was observed before; the record was deleted, and may have changed
+ * while it was in no list.
  */
 const lagOf = (
   { meaning, observed: { changedAtMs, id } }: ClassifiedRow,

@@ -62,15 +62,16 @@ export interface CommittedPage extends PageCounts {
    * records and no undecided holds. False says nothing about these.
    */
   readonly isQuiet: boolean
-  /** The stream's state before the rows were written, with the changes of `PageToCommit.before`, and after the commit. */
+  /** The stream's state before the rows were written, with the changes of `PageToCommit.before`. */
   readonly before: StreamState
+  /** The stream's state after the commit. */
   readonly state: StreamState
 }
 
 /** True if so many rows are unreadable that the run must not count as a read of the whole list. It is then aborted (S2). */
 const hasTooManyUnreadable = ({ quarantined, read }: RowCounts): boolean => quarantined >= 10 && quarantined > read / 5
 
-/** Records checked per page. A check takes as long as the canonical form and its hash. */
+/** Records checked per page. A check takes as long as computing the canonical form and its hash. */
 const maxSchemaChecks = 5
 
 const schemaDriftIn = ({ key }: Stream, { rows }: Prepared, { writes }: IngestResult): ReadonlyArray<string> => {

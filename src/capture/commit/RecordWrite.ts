@@ -51,7 +51,7 @@ export interface RecordWriteContext {
   readonly stream: StreamState
   readonly processing: Processing
   readonly origin: Origin
-  /** The run that observed the change; for a pending row not the run that releases it. */
+  /** The run that observed the change. For a pending row, this is not the run that releases it. */
   readonly runId: number
   readonly detectedAt: number
 }
@@ -157,8 +157,8 @@ const laterOf = (a: number | null, b: number | null): number | null =>
   a === null || b === null ? a ?? b : Math.max(a, b)
 
 /**
- * References of the record before and after the change. `before` is null if only the hashes changed, because the processing was changed;
- * then no record becomes stale. A deleted record has no references.
+ * References of the record before and after the change. `before` is null if the processing changed and therefore only the hashes did. In
+ * that case, no record becomes stale. A deleted record has no references.
  */
 const referencesBy = (
   change: RecordChange,

@@ -3,9 +3,9 @@
  *
  * Gotchas
  * - If a page contains different copies of one record, the record is disputed and a refetch decides (P3). Until then the record
- *   stays in its hold. Otherwise an old copy of a deleted record could take it out of a hold that an operator rejected (D17).
- * - The records of a list that the API only returns as a whole cannot be read by id and have no `changed_at`. There, a later run that shows
- *   the record once ends the dispute.
+ *   stays in its hold. If it left the hold, an old copy could remove a deleted record from a hold that an operator rejected (D17).
+ * - The records of a list that the API only returns as a whole cannot be read by id and have no `changed_at`. In such a list, a later run
+ *   that contains the record with only one content ends the dispute.
  * - If a model's processing changed, a record is first hashed with the older processing. If that hash equals the stored one, the
  *   record did not change. Otherwise the stored content is hashed with the new processing before the comparison (S3, V1, V2).
  */

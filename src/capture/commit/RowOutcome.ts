@@ -79,7 +79,8 @@ export const outcomeOf = (
         const next = { ...observed, content, canonicalHash: canonicalHash(shape, content) }
         return { ...held, count: "changed", write: write(change, next) }
       }
-      // a scope hold was approved silently, and now the path has its published value again
+      // An operator approved a scope hold without an event, so the head's hash is newer than the published content. The path now has its
+      // published value again.
       if (changes.length === 0) return { count: "equivalent", write: write({ kind: "same" }) }
       return { count: "changed", write: write(change) }
     }

@@ -7,8 +7,8 @@
  *
  * Gotchas
  * - The stored content of each record's newest event is hashed again for the comparison, so a damaged log is found too.
- * - The audit has a separate run id and marks every record that it reads with it, so that missing records are found without keeping ids
- *   in memory (I9).
+ * - The audit has a separate run id and marks every record that it reads with that id, so that missing records are found without keeping
+ *   ids in memory (I9).
  * - A change that only a sweep can find (of nested content, without a new `changed_at`) is reported until the next sweep.
  */
 import * as Clock from "effect/Clock"
@@ -183,8 +183,8 @@ const run = Effect.fn("Audit.run")(function*(
 })
 
 /**
- * Polls, reads and compares the whole list, and polls again, so that changes made during the audit are not reported. The audit log has the
- * start, and the outcome unless the process ends before it.
+ * Polls, reads and compares the whole list, and polls again, so that changes made during the audit are not reported. The audit log records
+ * the start of the audit, and its outcome unless the process ends first.
  */
 export const audit = (
   stream: Stream,

@@ -3,12 +3,13 @@
  *
  * Invariants
  * 1. Pages are committed in the order in which they were requested, and a stream has one request in flight at a time
- * 2. If the run is interrupted, a page whose commit has started is committed, and no response is awaited
+ * 2. If the run's fiber is interrupted, a page whose commit has started is committed, and no response is awaited
  *
  * Gotchas
  * - A list over live data may never end, or its cursors may form a loop. A run is therefore aborted if a cursor repeats, or after
- *   `maxPagesWithoutNewRows` pages in a row on which it had already read every record (P4). Both are detected even if the run is
- *   interrupted and resumed. Only one cursor is remembered. It is replaced at pages 1, 2, 4, 8 …, so a loop is found within three rounds.
+ *   `maxPagesWithoutNewRows` pages in a row that contained no record new to the run (P4). Both are detected even if the run is suspended
+ *   or interrupted in between. Only one cursor is remembered. It is replaced at pages 1, 2, 4, 8 …, so a loop is found within three
+ *   rounds of the loop.
  * - An empty page with a cursor is not the end of the list (P6).
  * - A sweep may have thousands of pages, so each of its pages begins a trace, which links to the sweep. A poll is one trace.
  */
@@ -27,7 +28,7 @@ import { requestPage, type RunError, spanAttributes, type Stream } from "../Stre
 
 const maxPagesWithoutNewRows = 100
 
-/** An interrupted run does not wait longer for the commit of its page. Shards move within two seconds. */
+/** How long an interrupted run waits at most for the commit of its page: a shard must move within two seconds. */
 const longestCommit = Duration.seconds(1)
 
 export const newRun = (
@@ -58,13 +59,13 @@ export interface PageLoop {
   readonly priority: Priority
   /** Commits one page. `run` already points to the next page; the result includes the counts of the committed page. */
   readonly commit: (run: Run, page: Page) => Effect.Effect<Run, RunError, Store | Source>
-  /** Evaluated after each page. If it is true, the run is interrupted, and can be resumed. */
+  /** Evaluated after each page. If it is true, the run is suspended, and can be resumed. */
   readonly shouldYield: Effect.Effect<boolean>
 }
 
 const isPowerOfTwo = (count: number): boolean => (count & (count - 1)) === 0
 
-/** Reads from `start.cursor` to the last page, or until `shouldYield`. */
+/** Reads from `start.cursor` to the last page, or until `shouldYield` is true. Returns `done: false` if the run was suspended. */
 export const readPages = Effect.fnUntraced(function*(
   stream: Stream,
   start: Run,
@@ -74,7 +75,7 @@ export const readPages = Effect.fnUntraced(function*(
   const inPageSpan = start.kind === "poll"
     ? Tracing.inSpan("page", spanAttributes(stream.key))
     : Tracing.inTrace("page", spanAttributes(stream.key), "current")
-  /** Returns the page, and runs its commit in the page's span. */
+  /** Requests a page. Returns the page, and a function that runs the page's commit in its span. */
   const fetch = (cursor: string | null) =>
     inPageSpan(
       requestPage(stream, { priority: loop.priority, cursor, updatedAfter, ids: null }).pipe(

@@ -138,10 +138,13 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamSta
 const countUnfilteredRows = ({ updatedAfter }: Run, page: Page): number =>
   page.results.filter((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) < (updatedAfter ?? 0)).length
 
-/** At most one page of rows proves nothing, because such a poll costs the same without the filter. */
+/** A poll with at most this many rows, one page, is not judged: it would cost the same without the filter. */
 const minRowsToJudge = pageSizeLimits.max
 
-/** Stores how the filter `updated_after` behaved in this poll: it returned the changed records, the whole list, or still nothing (W12). */
+/**
+ * Stores what the filter `updated_after` returned in this poll: the changed records, the whole list, or nothing again after a sweep
+ * found changes that polls did not return (W12).
+ */
 const updateFilterBehavior = (
   state: StreamState,
   { rowCounts: { read }, watermark, unfilteredRows = 0 }: Run

@@ -31,8 +31,8 @@ import { resolveDisputes } from "./Refetch.ts"
 import { addPage, continuePasses, markLive, sweepCompletesBackfill } from "./SweepPasses.ts"
 
 /**
- * Starts or resumes the stream's sweep, which is one pass over its list. `shouldYield` is evaluated between pages: if it is true, the
- * sweep is interrupted, and stays open to be resumed. Returns false if the sweep was interrupted.
+ * Starts or resumes the stream's sweep, which is one pass over its list. `shouldYield` is evaluated between pages. If it is true, the sweep
+ * is suspended: it stays open, and the next call resumes it. Returns false if the sweep was suspended.
  */
 export const sweep = Effect.fn("Sweep.run")(function*(
   stream: Stream,
@@ -167,8 +167,8 @@ const readAll = Effect.fnUntraced(function*(
 const isSuperseded = ({ sweep }: StreamState, { id }: Pick<Run, "id">): boolean => sweep !== null && sweep.id !== id
 
 /**
- * Sets the watermark of the sweep at its first page. If the stream has no watermark yet, sets the same one: from then on, polls find the
- * changes.
+ * Sets the watermark of the sweep at its first page. If the stream has no watermark yet, the stream gets the same watermark. From then on,
+ * polls find the changes.
  */
 const recordFirstPage = (state: StreamState, run: Run, page: Page): StreamState => {
   if (isSuperseded(state, run) || (state.sweep?.watermark ?? null) !== null) return state

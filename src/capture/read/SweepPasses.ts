@@ -6,9 +6,9 @@
  * have happened.
  *
  * Invariants
- * 1. A backfill reads its list in passes, until one of these is read: a pass without a possible gap; the second pass that one process read
- *    alone and without a long pause; the fourth or a later pass that one process read alone. The first complete poll that started after
- *    this last pass completes the backfill, or the second poll if the first may have skipped records too   (P9, W6)
+ * 1. A backfill reads its list in passes. The last pass is the first of these: a pass without a possible gap; the second pass that one
+ *    process read alone and without a long pause; a pass from the fourth on that one process read alone. The first complete poll that
+ *    started after the last pass completes the backfill. If that poll may have skipped records too, the second one does   (P9, W6)
  * 2. If the confirmation of missing records (`Absence.ts`) finds more records than the pass contained, the pass is repeated, up to the
  *    fourth pass
  * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
@@ -107,8 +107,8 @@ export const markLive = (state: StreamState): StreamState =>
 const startedAfter = ({ id }: Pick<Run, "id">, { newestRunAtLastPage = 0 }: Run): boolean => id > newestRunAtLastPage
 
 /**
- * True if the end of this sweep completes the backfill: its list has one page, or a poll that started after the sweep's last page was read
- * is complete and has no possible gap. In a poll with a possible gap, a record may have moved past the cursor, as in the sweep.
+ * True if the end of this sweep completes the backfill: its list has one page, or a complete poll without a possible gap started after the
+ * sweep's last page was read. In a poll with a possible gap, a record may have moved past the cursor, as in the sweep.
  */
 export const sweepCompletesBackfill = (sweep: Run, { lastPoll }: StreamState): boolean =>
   sweep.pages === 1 || (lastPoll !== null && lastPoll.possibleGap === undefined && startedAfter(lastPoll, sweep))

@@ -26,7 +26,7 @@ export interface FailureLog {
   readonly drop: (key: StreamKey) => void
 }
 
-/** A blocked stream whose probe failed without a reason to block is failing too. */
+/** A blocked stream whose probe failed for a reason that does not block a stream is failing too. */
 const describe = ({ blocked, failing }: Failing): { readonly message: string; readonly why: string } | null =>
   failing !== null
     ? { message: "run failed", why: failing.message }

@@ -128,8 +128,8 @@ export const afterFailure = (
 const maxOverlap = Duration.toMillis(Duration.hours(6))
 
 /**
- * The new overlap: twice the largest lag, at most `maxOverlap`, and never less than before. A lag is limited to the time that polls cover
- * in regular operation, because a larger lag was found by a sweep, or comes from a record that shifting pages hid after an outage.
+ * The new overlap: twice the largest lag, at most `maxOverlap`, and never less than before. A lag counts only up to the time that polls
+ * cover in regular operation. If a lag is larger, a sweep found the change, or shifting pages hid the record after an outage.
  */
 export const widenOverlap = (state: StreamState, lag: number, interval: Duration.Duration): number => {
   const regular = state.overlap + 3 * Duration.toMillis(interval)

@@ -109,7 +109,7 @@ const overlapping = (name: string, fullEvery: (setting: WorldSettings) => number
     return Effect.gen(function*() {
       const isFull = (yield* Clock.currentTimeMillis) >= fullAt
       const { ours, rows, theirs } = yield* context.read(
-        isFull || last === null ? null : last - context.setting.overlapMin
+        isFull || last === null ? null : last - context.setting.minOverlap
       )
       acceptAll(context, rows)
       last = theirs

@@ -48,7 +48,7 @@ const setting: WorldSettings = {
   interval: 6 * hour,
   sweepInterval: day,
   confirmInterval: 6 * hour,
-  overlapMin: 5 * 60_000,
+  minOverlap: 5 * 60_000,
   duration: 365 * day,
   latency: 400,
   skew: 0,

@@ -18,7 +18,7 @@ export interface Read {
   /** Permission in the account's scope configuration; null if the specification does not mention one. */
   readonly permission: string | null
   /** The API forwards the request to the connected system: the concurrency limit applies, as for writes. */
-  readonly live: boolean
+  readonly forwarded: boolean
 }
 
 export const reads = {
@@ -28,7 +28,7 @@ export const reads = {
     path: "/ats/applications/{application_id}/attachments",
     category: "ats",
     permission: "Read document attachments",
-    live: true
+    forwarded: true
   },
   /** The form may depend on the staffing entity. */
   employeeForm: {
@@ -36,21 +36,21 @@ export const reads = {
     path: "/hris/employees/form",
     category: "hris",
     permission: null,
-    live: true
+    forwarded: true
   },
   assessmentPackages: {
     summary: "List all assessment packages",
     path: "/assessment/packages",
     category: "assessment",
     permission: null,
-    live: false
+    forwarded: false
   },
   tools: {
     summary: "List the tools of a category",
     path: "/tools/{category}",
     category: null,
     permission: null,
-    live: false
+    forwarded: false
   }
 } as const satisfies Record<string, Read>
 export type ReadName = keyof typeof reads

@@ -111,10 +111,10 @@ const logReadersOf = ({ kafka, plugins }: ResolvedConfig) => [
   ...plugins.length === 0 ? [] : [deliveryReader]
 ]
 
-const captureLayer = ({ confirmInterval, guard, kafka, overlapMin, ...settings }: ResolvedConfig, takesAll: boolean) =>
+const captureLayer = ({ confirmInterval, guard, kafka, minOverlap, ...settings }: ResolvedConfig, takesAll: boolean) =>
   Capture.layer({
     takesAll,
-    minOverlap: overlapMin,
+    minOverlap,
     confirmInterval,
     guard,
     processingOf: processingByStream(settings),

@@ -29,7 +29,7 @@ describe("Config", () => {
       const first = value.integrations[0]!
       assert.strictEqual(first.models, "auto")
       assert.deepStrictEqual(
-        [first.interval, first.sweepInterval, value.confirmInterval, value.overlapMin, value.retryBase]
+        [first.interval, first.sweepInterval, value.confirmInterval, value.minOverlap, value.retryBase]
           .map(Duration.toSeconds),
         [60, 6 * 3600, 600, 300, 1]
       )

@@ -82,7 +82,7 @@ const parseSettings = (sections: Sections) => {
     /** Keys that encrypt content in the store, the newest first. If there are none, content is not encrypted. */
     encryptionKeys: parseEncryptionKeys(sections.encryptionKey),
     confirmInterval: sections.confirmInterval.duration() ?? Duration.minutes(10),
-    overlapMin: sections.overlapMin.duration() ?? Duration.minutes(5),
+    minOverlap: sections.overlapMin.duration() ?? Duration.minutes(5),
     retryBase: sections.retryBase.duration() ?? Duration.seconds(1),
     /** The limits above which changes wait for a decision of an operator. */
     guard: parseGuard(sections.guard),

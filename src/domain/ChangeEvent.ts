@@ -144,7 +144,7 @@ const tracingOf = ({ traceparent }: LogEntry) => traceparent === null ? {} : { t
  * The attributes that differ between events with the same stream, kind, origin and generation. `attributesOf` must contain them in the
  * same order, because the Kafka encoder (`KafkaMessage.ts`) fills in their values by position.
  */
-export const ownAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
+export const varyingAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   id: entry.eventId,
   subject: entry.id,
   time: new Date(entry.detectedAt).toISOString(),
@@ -155,9 +155,9 @@ export const ownAttributesOf = (identity: LogIdentity, entry: LogEntry) => ({
   ...tracingOf(entry)
 })
 
-/** CloudEvents context attributes, including extensions. The attributes from `ownAttributesOf` keep its order. */
+/** CloudEvents context attributes, including extensions. The attributes from `varyingAttributesOf` keep its order. */
 export const attributesOf = (identity: LogIdentity, entry: LogEntry) => {
-  const { id, partitionkey, position, sequence, subject, time } = ownAttributesOf(identity, entry)
+  const { id, partitionkey, position, sequence, subject, time } = varyingAttributesOf(identity, entry)
   return {
     specversion: "1.0",
     id,

@@ -89,11 +89,11 @@ export const classify = (
   known: PublishedRecord | undefined,
   pending: PendingObservation | undefined,
   observed: Observation,
-  setting: ClassifyContext
+  context: ClassifyContext
 ): Classification => {
   const isDisputed = pending?.status === "disputed"
-  if (isDisputed && !setting.isRefetch && !isLater(known, pending, observed, setting)) return { _tag: "Disputed" }
-  if (known === undefined) return classifyUnknown(observed, setting)
+  if (isDisputed && !context.isRefetch && !isLater(known, pending, observed, context)) return { _tag: "Disputed" }
+  if (known === undefined) return classifyUnknown(observed, context)
   // An `absent` row has no observed content, so any observation of the record cancels it and is compared with the published
   // content. The same applies to a disputed row once the dispute is over.
   const observedBefore = pending?.status === "absent" || isDisputed ? undefined : pending
@@ -103,8 +103,8 @@ export const classify = (
   const gone = observed.deleted || emptied
   const sameAsNewest = newest.deleted === gone && (gone || newest.canonicalHash === observed.canonicalHash)
 
-  if (!setting.isRefetch) {
-    if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
+  if (!context.isRefetch) {
+    if (known.lastSeenRunId === context.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }
     // compared with both, because a pending observation may have no timestamp (W7)
     const isOutdated = [newest.changedAtMs, known.changedAt].some((time) => isOlder(observed.changedAtMs, time))
     if (isOutdated && !sameAsNewest) return { _tag: "Disputed" }
@@ -128,9 +128,9 @@ const isLater = (
   isOlder(pending.changedAtMs, changedAtMs) &&
   (known === undefined || (known.lastSeenRunId < runId && isOlder(known.changedAt, changedAtMs)))
 
-const classifyUnknown = (observed: Observation, setting: ClassifyContext): Classification => {
-  if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }
-  const { backfilledAt } = setting.stream
+const classifyUnknown = (observed: Observation, context: ClassifyContext): Classification => {
+  if (!observed.deleted) return { _tag: "Created", old: isOld(observed, context) }
+  const { backfilledAt } = context.stream
   const afterBackfill = backfilledAt !== null && observed.deletedAtMs !== null && observed.deletedAtMs > backfilledAt
-  return afterBackfill && !observed.blank ? { _tag: "Unseen", old: isOld(observed, setting) } : { _tag: "Tombstone" }
+  return afterBackfill && !observed.blank ? { _tag: "Unseen", old: isOld(observed, context) } : { _tag: "Tombstone" }
 }

@@ -82,14 +82,14 @@ export const concerns = (rules: RedactionRules, path: ReadonlyArray<string>): bo
 type Replace = (value: JsonValue) => JsonValue | undefined
 
 const hashed = "redacted:"
-const hashLook = /^redacted:[\w-]{43}$/
+const hashPattern = /^redacted:[\w-]{43}$/
 
 const keyedHash = (key: string): Replace => (value) =>
   value === null ? null : hashed + createHmac("sha256", key).update(canonical(value, undefined)).digest("base64url")
 
 /** For content whose rules are unknown: keeps a value that looks hashed, because hashing it again would give another value. */
 const unlessHashed = (replace: Replace): Replace => (value) =>
-  typeof value === "string" && hashLook.test(value) ? value : replace(value)
+  typeof value === "string" && hashPattern.test(value) ? value : replace(value)
 
 /** Undefined if the value must be removed, because its structure does not match the path. */
 const redactValue = (value: JsonValue, path: ReadonlyArray<string>, replace: Replace): JsonValue | undefined => {

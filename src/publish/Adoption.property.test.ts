@@ -48,7 +48,7 @@ const settings: StreamSettings = {
   interval: Duration.minutes(1),
   sweepInterval: Duration.hours(6)
 }
-const overlapMin = Duration.minutes(5)
+const minOverlap = Duration.minutes(5)
 
 /** Enough unchanged records that no wave of deletes triggers the guard. */
 const steady = Array.from({ length: 20 }, (_, index) => `steady-${index}`)
@@ -79,14 +79,14 @@ const makeScene = Effect.gen(function*() {
         const { takeOwnership, ensureStreams, identity } = yield* Store
         const owner = yield* takeOwnership("capture")
         yield* StoreAdoption.finish(owning(owner), identity.generation, () => null)
-        yield* ensureStreams([{ ...initialState(settings, overlapMin), generation: identity.generation }])
+        yield* ensureStreams([{ ...initialState(settings, minOverlap), generation: identity.generation }])
         yield* run({
           key,
           settings,
           processing: Processing.defaultProcessing(key.model),
           derivedProcessing: null,
-          minOverlap: overlapMin,
-          confirmInterval: overlapMin,
+          minOverlap,
+          confirmInterval: minOverlap,
           guard: Guard.defaultThresholds,
           owner
         })

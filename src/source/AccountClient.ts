@@ -149,8 +149,8 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     const resetAfter = ResponseHeaders.rateLimitResetAfter(headers, now)
     if (resetAfter !== null) yield* scheduler.pause(resetAfter)
     const concurrency = ResponseHeaders.concurrencyOf(headers)
-    if (concurrency === null || !request.live) return
-    yield* scheduler.updateLiveLimit(request.integration ?? "", concurrency.limit, concurrency.remaining)
+    if (concurrency === null || !request.forwarded) return
+    yield* scheduler.updateForwardedLimit(request.integration ?? "", concurrency.limit, concurrency.remaining)
   })
 
   /** Sends one request. The limits in the response headers apply immediately, before the body is read. */
@@ -217,7 +217,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
         : false
     return yield* sendInSlot.pipe(
       circuits.guard(integration),
-      scheduler.run(integration, request.priority, request.live),
+      scheduler.run(integration, request.priority, request.forwarded),
       // No delay here: the scheduler has paused the account.
       Effect.retry({
         while: (error) => RetryPolicy.isRateLimited(error) && mayRetry(error),

@@ -33,7 +33,7 @@ export interface ApiRequest {
   /** JSON text. */
   readonly body: string | null
   /** The API forwards the request to the third-party system, so the integration's concurrency limit applies. */
-  readonly live: boolean
+  readonly forwarded: boolean
 }
 
 // ---- lists --------------------------------------------------------------------------------------------------------
@@ -55,7 +55,7 @@ export const forPage = (request: PageRequest, cursorParameter: string, rows: num
     ...(request.cursor === null ? {} : { [cursorParameter]: request.cursor })
   },
   body: null,
-  live: false
+  forwarded: false
 })
 
 // ---- checks -------------------------------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ export const forRead = Effect.fnUntraced(function*(request: {
     method: "GET",
     ...expandPath(reads[read].path, params),
     body: null,
-    live: reads[read].live
+    forwarded: reads[read].forwarded
   }
 })
 
@@ -133,6 +133,6 @@ export const forWrite = Effect.fnUntraced(function*(
     path,
     query: {},
     body,
-    live: true
+    forwarded: true
   }
 })

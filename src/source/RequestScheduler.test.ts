@@ -19,13 +19,13 @@ const scheduler = (concurrency = 1) =>
 const harness = (of: RequestScheduler.RequestScheduler) => {
   const started: Array<string> = []
   const ends: Array<Deferred.Deferred<void>> = []
-  const request = (name: string, priority: Priority, integration = `${name}:1`, live = false) =>
+  const request = (name: string, priority: Priority, integration = `${name}:1`, forwarded = false) =>
     Effect.gen(function*() {
       started.push(name)
       const end = yield* Deferred.make<void>()
       ends.push(end)
       yield* Deferred.await(end)
-    }).pipe(of.run(integration, priority, live), Effect.forkChild({ startImmediately: true }))
+    }).pipe(of.run(integration, priority, forwarded), Effect.forkChild({ startImmediately: true }))
   const endNext = Effect.suspend(() => {
     const end = ends.shift()
     return end === undefined ? Effect.void : Deferred.succeed(end, undefined)
@@ -258,34 +258,34 @@ describe("RequestScheduler", () => {
       assert.strictEqual(started.length, 40)
     }))
 
-  const live = (of: ReturnType<typeof harness>, count: number, integration = "a:1") =>
-    Effect.forEach(Array.from({ length: count }), () => of.request("live", "write", integration, true))
+  const forwarded = (of: ReturnType<typeof harness>, count: number, integration = "a:1") =>
+    Effect.forEach(Array.from({ length: count }), () => of.request("forwarded", "write", integration, true))
 
-  it.effect("has at most 30 live requests of an integration in flight, or as many as its responses allow", () =>
+  it.effect("has at most 30 forwarded requests of an integration in flight, or as many as its responses allow", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(1000)
       const at = harness(of)
-      yield* live(at, 40)
+      yield* forwarded(at, 40)
       assert.strictEqual(at.started.length, 30)
       yield* at.request("page", "poll", "a:1")
-      yield* live(at, 1, "b:2")
-      assert.deepStrictEqual(at.started.slice(30), ["page", "live"])
-      yield* of.updateLiveLimit("a:1", 50, 5)
+      yield* forwarded(at, 1, "b:2")
+      assert.deepStrictEqual(at.started.slice(30), ["page", "forwarded"])
+      yield* of.updateForwardedLimit("a:1", 50, 5)
       assert.strictEqual(at.started.length, 37)
     }))
 
-  it.effect("leaves room for other clients of the integration, but keeps one live request in flight", () =>
+  it.effect("leaves room for other clients of the integration, but keeps one forwarded request in flight", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(1000)
       const at = harness(of)
-      yield* live(at, 3)
-      yield* of.updateLiveLimit("a:1", 30, 0)
-      yield* live(at, 3)
+      yield* forwarded(at, 3)
+      yield* of.updateForwardedLimit("a:1", 30, 0)
+      yield* forwarded(at, 3)
       assert.strictEqual(at.started.length, 3)
       yield* at.endNext
       assert.strictEqual(at.started.length, 4)
-      yield* of.updateLiveLimit("b:2", 30, 0)
-      yield* live(at, 2, "b:2")
+      yield* of.updateForwardedLimit("b:2", 30, 0)
+      yield* forwarded(at, 2, "b:2")
       assert.strictEqual(at.started.length, 5)
     }))
 })

@@ -10,7 +10,7 @@
  *    `limit`, each round of successful requests raises it by one, and it never exceeds `concurrency`
  * 5. An integration gets another slot only if it uses fewer slots than are free. If responses are slow, one integration can
  *    therefore use half of the slots and a second integration a quarter, and one slot stays free for integrations that use none   (R3)
- * 6. An integration never has more live requests (forwarded to the third-party system) in flight than its limit
+ * 6. An integration never has more forwarded requests (the API forwards them to the third-party system) in flight than its limit
  *
  * Gotchas
  * - Reserving every tenth slot for the oldest ticket would not prevent starvation: when there are more polls than slots,
@@ -35,10 +35,10 @@ export interface RequestScheduler {
   readonly run: (
     integration: string,
     priority: Priority,
-    live?: boolean
+    forwarded?: boolean
   ) => <A, E, R>(request: Effect.Effect<A, E, R>) => Effect.Effect<A, E | SlotWaitAborted, R>
-  /** Applies the headers of the response to a live request: at most `limit` at once, and `remaining` more at this moment. */
-  readonly updateLiveLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
+  /** Applies the headers of the response to a forwarded request: at most `limit` at once, and `remaining` more at this moment. */
+  readonly updateForwardedLimit: (integration: string, limit: number, remaining: number) => Effect.Effect<void>
   /** Why a request that has a slot must not be sent now: the account is paused, or the slot expired. Null if the request may be sent. */
   readonly obstacle: Effect.Effect<"paused" | "expired" | null>
   /** How long the pause still lasts; zero if there is no pause. */
@@ -68,20 +68,20 @@ export interface RequestSchedulerOptions {
 export const maxPause = Duration.minutes(15)
 const maxDefaultPause = Duration.minutes(1)
 const reservedSlotInterval = 10
-/** Limit of an integration's live requests in flight, until a response states the limit. */
-const defaultLiveLimit = 30
+/** Limit of an integration's forwarded requests in flight, until a response states the limit. */
+const defaultForwardedLimit = 30
 
-/** The requests of one integration that are in flight, and its limit of live requests. */
+/** The requests of one integration that are in flight, and its limit of forwarded requests. */
 class IntegrationLoad {
   inFlight = 0
-  live = 0
-  liveLimit = defaultLiveLimit
+  forwarded = 0
+  forwardedLimit = defaultForwardedLimit
 }
 
 interface Ticket {
   readonly integration: string
   readonly load: IntegrationLoad
-  readonly live: boolean
+  readonly forwarded: boolean
   readonly queue: FairQueue
   readonly start: () => void
   started: boolean
@@ -151,8 +151,8 @@ export const make = Effect.fnUntraced(function*(
   const pauseLeft = (): number => pausedUntil - now()
   const slotsFree = (): number => Math.min(Math.floor(limit), budget.slots()) - slotsInUse
 
-  const mayStart = (free: number) => ({ live, load }: Ticket): boolean =>
-    load.inFlight < free && !(live && load.live >= load.liveLimit)
+  const mayStart = (free: number) => ({ forwarded, load }: Ticket): boolean =>
+    load.inFlight < free && !(forwarded && load.forwarded >= load.forwardedLimit)
 
   /** The queues in the order in which they are offered the next slot. */
   const queuesInOrder = (): ReadonlyArray<FairQueue> => {
@@ -186,7 +186,7 @@ export const make = Effect.fnUntraced(function*(
         slotsInUse++
         waiting--
         ticket.load.inFlight++
-        if (ticket.live) ticket.load.live++
+        if (ticket.forwarded) ticket.load.forwarded++
         ticket.started = true
         ticket.start()
       }
@@ -204,7 +204,7 @@ export const make = Effect.fnUntraced(function*(
     }
     slotsInUse--
     ticket.load.inFlight--
-    if (ticket.live) ticket.load.live--
+    if (ticket.forwarded) ticket.load.forwarded--
     if (succeeded && pauseLeft() <= 0) {
       consecutiveRateLimits = 0
       limit = Math.min(options.concurrency, limit + 1 / limit)
@@ -218,12 +218,12 @@ export const make = Effect.fnUntraced(function*(
     return load
   }
 
-  const run: RequestScheduler["run"] = (integration, priority, live = false) => (request) =>
+  const run: RequestScheduler["run"] = (integration, priority, forwarded = false) => (request) =>
     Effect.suspend(() => {
       const queue = queues[priority]
       const load = loadOf(integration)
       let onStart = () => {}
-      const ticket: Ticket = { integration, load, live, queue, start: () => onStart(), started: false }
+      const ticket: Ticket = { integration, load, forwarded, queue, start: () => onStart(), started: false }
       const slot = Effect.callback<void>((resume) => {
         if (ticket.started) return resume(Effect.void)
         onStart = () => resume(Effect.void)
@@ -273,18 +273,18 @@ export const make = Effect.fnUntraced(function*(
     yield* pause(Duration.times(Duration.min(defaultPause, maxDefaultPause), jitter))
   })
 
-  // Other clients may use the same integration, so our limit is the number of our live requests plus the remaining ones.
+  // Other clients may use the same integration, so our limit is the number of our forwarded requests plus the remaining ones.
   // The limit is at least one: without any request, no response would report that requests are possible again.
-  const updateLiveLimit: RequestScheduler["updateLiveLimit"] = (integration, max, remaining) =>
+  const updateForwardedLimit: RequestScheduler["updateForwardedLimit"] = (integration, max, remaining) =>
     Effect.sync(() => {
       const load = loadOf(integration)
-      load.liveLimit = Math.max(1, Math.min(max, load.live + remaining))
+      load.forwardedLimit = Math.max(1, Math.min(max, load.forwarded + remaining))
       grantSlots()
     })
 
   return {
     run,
-    updateLiveLimit,
+    updateForwardedLimit,
     obstacle: Effect.sync(() => pauseLeft() > 0 ? "paused" : budget.isValid() ? null : "expired"),
     pauseLeft: Effect.sync(() => Duration.millis(Math.max(0, pauseLeft()))),
     usage: Effect.map(budget.usage, (shared) =>

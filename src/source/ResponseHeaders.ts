@@ -27,7 +27,7 @@ export const retryAfterOf = (headers: Headers.Headers, now: number): Duration.Du
   return date === null ? null : Duration.millis(Math.max(0, date - (serverTimeOf(headers) ?? now)))
 }
 
-/** How many live requests the integration allows at once, and how many more it allows now; null if a header is missing. */
+/** How many forwarded requests the integration allows at once, and how many more it allows now; null if a header is missing. */
 export const concurrencyOf = (
   headers: Headers.Headers
 ): { readonly limit: number; readonly remaining: number } | null => {

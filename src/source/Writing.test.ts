@@ -331,7 +331,7 @@ describe("the other reads", () => {
   })
 })
 
-it.effect("the number of live writes of one integration is limited by its response headers", () => {
+it.effect("the number of writes of one integration is limited by its response headers", () => {
   const { layer, sent } = withReplies({
     ...done,
     headers: { "concurrency-limit": "30", "concurrency-remaining": "0" }

@@ -179,7 +179,7 @@ export interface StreamTx {
   /** The forgotten records of the stream's integration. */
   readonly forgotten: Operation<Forgotten>
   /** Adds an operator's action to the audit log. */
-  readonly audit: (entry: OperatorAction) => Operation<void>
+  readonly recordAction: (action: OperatorAction) => Operation<void>
   /**
    * Writes heads, events and references. Records of any stream of the integration that still show the old version of changed
    * content become stale. Call it last, because the log's counter is locked from this call to the commit.

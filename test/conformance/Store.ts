@@ -59,10 +59,12 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
         Effect.gen(function*() {
           const { inTags, store } = yield* begin
           const entry = { at: 7, command: "streams.pause", target: "greenhouse:acme/ats.tag", detail: "" }
-          yield* inTags((tx) => tx.audit(entry)).pipe(
+          yield* inTags((tx) => tx.recordAction(entry)).pipe(
             Effect.provideService(CurrentActor, { actor: "session", address: "192.0.2.1" })
           )
-          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.audit({ ...entry, at: 8 }), Effect.fail(new Stop()))))
+          yield* Effect.exit(
+            inTags((tx) => Effect.andThen(tx.recordAction({ ...entry, at: 8 }), Effect.fail(new Stop())))
+          )
           assert.deepStrictEqual((yield* store.auditLog(10)).map(({ actor, address, at }) => [at, actor, address]), [
             [7, "session", "192.0.2.1"]
           ])

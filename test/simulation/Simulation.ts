@@ -483,7 +483,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   if (setting.epilogue === "siblings") everywhere("renameSeen", 0)
   if (setting.epilogue === "late") {
     // With one change that is not late: if polls returned nothing at all, sweeps would replace them (C6).
-    const late = setting.overlapMin + 3 * setting.interval
+    const late = setting.minOverlap + 3 * setting.interval
     everywhere("create", late, 0)
     request("sweep")
     everywhere("create", late, 0)

@@ -87,12 +87,12 @@ export const ingest = Effect.fnUntraced(function*(
     else classified.push(row)
   }
 
-  const updated = classified.filter(({ meaning }) => meaning._tag === "Updated")
+  const updated = classified.filter(({ classification }) => classification._tag === "Updated")
   const befores = yield* tx.contents(updated.flatMap(({ observed }) => heads.get(observed.id)?.position ?? []))
   const isHeld = [...pending.values()].some(({ hold }) => hold !== null)
   const holds = isHeld || updated.length > 0 ? yield* tx.holds : []
   const outcomes = classified.map((row) => outcomeOf(row, stored, befores, holds, context))
-  for (const { count } of outcomes) rowCounts[count]++
+  for (const { countedAs } of outcomes) rowCounts[countedAs]++
   const writes = outcomes.flatMap(({ write }) => write ?? [])
 
   const written = new Set(writes.map((write) => write.head.id))
@@ -124,14 +124,15 @@ const polledTo = ({ lastPoll, watermark }: StreamState): number =>
  * while it was in no list.
  */
 const lagOf = (
-  { meaning, observed: { changedAtMs, id } }: ClassifiedRow,
+  { classification, observed: { changedAtMs, id } }: ClassifiedRow,
   { heads, pending }: Stored,
   { backfill, stream }: PageContext
 ): ReadonlyArray<number> => {
   const head = heads.get(id)
   const pendingChangedAt = parseTime(pending.get(id)?.changedAt)
   const { backfilledAt, backfillStartedAt } = stream
-  const isChange = meaning._tag !== "Same" && meaning._tag !== "Duplicate" && meaning._tag !== "StillPending"
+  const isChange = classification._tag !== "Same" && classification._tag !== "Duplicate" &&
+    classification._tag !== "StillPending"
   if (!isChange || backfill || backfilledAt === null || changedAtMs === null || head?.live === false) return []
   if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
   if (pendingChangedAt !== null && changedAtMs <= pendingChangedAt) return []

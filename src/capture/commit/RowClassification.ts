@@ -31,7 +31,7 @@ export interface Stored {
 
 export interface ClassifiedRow {
   readonly observed: Observation
-  readonly meaning: Classification
+  readonly classification: Classification
 }
 
 const hashBy = ({ apply, shape }: Processing, record: JsonObject): string => canonicalHash(shape, apply(record))
@@ -82,10 +82,12 @@ export const classifyCopies = (
   const disagree = copies.some((copy) => copy.deleted !== deleted || copy.canonicalHash !== canonicalHash)
   // Equal copies can have different timestamps. The newest copy is used: with an older timestamp, an outdated copy could be accepted later.
   const observed = disagree ? copies.at(-1)! : copies.reduce((a, b) => isOlder(a.changedAtMs, b.changedAtMs) ? b : a)
-  if (disagree) return { observed, meaning: { _tag: "Disputed" } }
+  if (disagree) return { observed, classification: { _tag: "Disputed" } }
   const known = head && { ...head, canonicalHash: stored.rehashed.get(head.id) ?? head.canonicalHash }
-  const newest = pending !== undefined && isDecidedBy(context, pending) ? undefined : pendingObservationOf(pending)
-  return { observed, meaning: classify(known, newest, observed, context) }
+  const pendingObservation = pending !== undefined && isDecidedBy(context, pending)
+    ? undefined
+    : pendingObservationOf(pending)
+  return { observed, classification: classify(known, pendingObservation, observed, context) }
 }
 
 /** Whether the run ends the dispute about a record that cannot be read by id. */

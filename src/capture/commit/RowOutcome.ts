@@ -24,14 +24,14 @@ import { currentContent } from "./StoredContent.ts"
 
 /** The result for one record: how it is counted, and what is written for it. */
 interface Outcome {
-  readonly count: Exclude<keyof RowCounts, "read" | "quarantined">
+  readonly countedAs: Exclude<keyof RowCounts, "read" | "quarantined">
   readonly write?: RecordWrite
   readonly pending?: Pending
 }
 
 /** Decides what is published and what stays pending. `befores`: published contents by position. */
 export const outcomeOf = (
-  { meaning, observed }: ClassifiedRow,
+  { classification, observed }: ClassifiedRow,
   stored: Stored,
   befores: ReadonlyMap<number, StoredContent | null>,
   holds: ReadonlyArray<Hold>,
@@ -42,7 +42,7 @@ export const outcomeOf = (
   const write = (change: RecordChange, next: NewContent = observed) =>
     buildRecordWrite(head, change, next, { ...context, detectedAt: context.now })
   const pending = (status: PendingStatus, reason: DeleteReason | null, hold: number | null = null): Outcome => ({
-    count: "pending",
+    countedAs: "pending",
     pending: toPending(observed, { status, reason, hold }, context)
   })
   /** A row that is already in a hold stays there, with its newest content (D17, D18). */
@@ -50,20 +50,20 @@ export const outcomeOf = (
     const hold = holds.find(({ id, kind }) => kind === wave && id === row?.hold)
     return hold === undefined ? pending("staged", reason) : pending(pendingStatusFor(hold), reason, hold.id)
   }
-  switch (meaning._tag) {
+  switch (classification._tag) {
     case "Same":
       return {
-        count: head?.textHash === observed.textHash ? "unchanged" : "equivalent",
+        countedAs: head?.textHash === observed.textHash ? "unchanged" : "equivalent",
         write: write({ kind: "same" })
       }
     case "Duplicate":
-      return { count: "duplicates" }
+      return { countedAs: "duplicates" }
     case "Tombstone":
-      return { count: "tombstones", write: write({ kind: "tombstone", erased: observed.blank }) }
+      return { countedAs: "tombstones", write: write({ kind: "tombstone", erased: observed.blank }) }
     case "Created":
-      return { count: "changed", write: write({ kind: "created", old: meaning.old }) }
+      return { countedAs: "changed", write: write({ kind: "created", old: classification.old }) }
     case "Unseen":
-      return { count: "changed", write: write({ kind: "unseen", old: meaning.old }) }
+      return { countedAs: "changed", write: write({ kind: "unseen", old: classification.old }) }
     case "Updated": {
       const { processing, stream } = context
       const { shape } = processing
@@ -77,12 +77,12 @@ export const outcomeOf = (
         const held = pending(pendingStatusFor(hold), null, hold.id)
         if (changes.length === 0) return held
         const next = { ...observed, content, canonicalHash: canonicalHash(shape, content) }
-        return { ...held, count: "changed", write: write(change, next) }
+        return { ...held, countedAs: "changed", write: write(change, next) }
       }
       // An operator approved a scope hold without an event, so the head's hash is newer than the published content. The path now has its
       // published value again.
-      if (changes.length === 0) return { count: "equivalent", write: write({ kind: "same" }) }
-      return { count: "changed", write: write(change) }
+      if (changes.length === 0) return { countedAs: "equivalent", write: write({ kind: "same" }) }
+      return { countedAs: "changed", write: write(change) }
     }
     case "Deleted":
       return stagedOrHeld("deletes", "flagged")
@@ -98,7 +98,7 @@ export const outcomeOf = (
       const newest = isOlder(observed.changedAtMs, parseTime(row!.changedAt))
         ? {}
         : newestOf(observed, context.processing)
-      return { count: "pending", pending: { ...row!, ...newest, origin, runId } }
+      return { countedAs: "pending", pending: { ...row!, ...newest, origin, runId } }
     }
   }
 }

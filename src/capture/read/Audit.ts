@@ -130,7 +130,7 @@ const stillDiffering = Effect.fnUntraced(function*(tx: StreamTx, suspects: Reado
 const note = (stream: Stream, tx: StreamTx, detail: string) =>
   Effect.flatMap(
     Clock.currentTimeMillis,
-    (at) => tx.audit({ at, command: "streams.audit", target: streamName(stream.key), detail })
+    (at) => tx.recordAction({ at, command: "streams.audit", target: streamName(stream.key), detail })
   )
 
 const run = Effect.fn("Audit.run")(function*(

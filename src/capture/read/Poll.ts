@@ -139,7 +139,7 @@ const countUnfilteredRows = ({ updatedAfter }: Run, page: Page): number =>
   page.results.filter((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) < (updatedAfter ?? 0)).length
 
 /** A poll with at most this many rows, one page, is not judged: it would cost the same without the filter. */
-const minRowsToJudge = pageSizeLimits.max
+const maxInconclusiveRows = pageSizeLimits.max
 
 /**
  * Stores what the filter `updated_after` returned in this poll: the changed records, the whole list, or nothing again after a sweep
@@ -150,7 +150,7 @@ const updateFilterBehavior = (
   { rowCounts: { read }, watermark, unfilteredRows = 0 }: Run
 ): StreamState => {
   const { pollsReturn, ...rest } = state
-  const isEverything = read > minRowsToJudge && unfilteredRows > 0.9 * read &&
+  const isEverything = read > maxInconclusiveRows && unfilteredRows > 0.9 * read &&
     read >= 0.9 * (state.lastSweep?.rowCounts.read ?? 0)
   const filterBehavior = isEverything ? "everything" : pollsReturn === "nothing" && read === 0 ? "nothing" : undefined
   return {

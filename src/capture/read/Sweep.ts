@@ -123,7 +123,7 @@ const readAll = Effect.fnUntraced(function*(
     const addTo = (state: StreamState, counts: PageCounts) =>
       addPage(countPage(run, counts), page, {
         watermark: watermarkOf(state),
-        newest: state.lastRunId,
+        newestRun: state.lastRunId,
         now,
         owner: stream.owner
       })

@@ -334,7 +334,7 @@ describe("Possible gaps", () => {
       }
       const page = { results: [], next: "x", serverTime: 0, requestedAt: 0, duration: 0 }
       const at = (now: number) =>
-        addPage(run, page, { watermark: 0, newest: 0, now, owner: rig.stream.owner }).possibleGap
+        addPage(run, page, { watermark: 0, newestRun: 0, now, owner: rig.stream.owner }).possibleGap
       assert.deepStrictEqual([at(Duration.toMillis("61 minutes")), at(0)], [undefined, "pause"])
     })))
 

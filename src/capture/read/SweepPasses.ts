@@ -28,7 +28,7 @@ import type { StreamState } from "../../store/State.ts"
 /** Longest time between two pages that is not a pause, in ms. */
 const maxPagePause = Duration.toMillis(Duration.minutes(5))
 const requiredUninterruptedPasses = 2
-const maxPasses = 4
+const maxPassesUnlessRestarted = 4
 
 const severity: Record<NonNullable<Run["possibleGap"]>, number> = { change: 1, pause: 2, hidden: 3, restart: 4 }
 
@@ -51,22 +51,22 @@ const changedIn = ({ results }: Page, watermark: number): boolean =>
   results.some((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) > watermark)
 
 /**
- * Adds a page to the sweep. `watermark`: the server time of the sweep's first response, in ms. `now`: our clock, in ms. `newest`: the id
+ * Adds a page to the sweep. `watermark`: the server time of the sweep's first response, in ms. `now`: our clock, in ms. `newestRun`: the id
  * of the stream's newest run.
  */
 export const addPage = (
   run: Run,
   page: Page,
-  { newest, now, owner, watermark }: {
+  { newestRun, now, owner, watermark }: {
     readonly watermark: number
-    readonly newest: number
+    readonly newestRun: number
     readonly now: number
     readonly owner: Owner
   }
 ): Run => {
   const change = changedIn(page, watermark) ? "change" : undefined
   const possibleGap = worse(run.possibleGap, worse(change, gapBefore(run, owner, now)))
-  const paged = { lastPageAt: now, lastPageOwner: owner, newestRunAtLastPage: newest }
+  const paged = { lastPageAt: now, lastPageOwner: owner, newestRunAtLastPage: newestRun }
   const extended = { ...run, ...paged, ...possibleGap === undefined ? {} : { possibleGap } }
   if (page.next !== null) return extended
   const uninterruptedPasses = (run.uninterruptedPasses ?? 0) +
@@ -77,7 +77,8 @@ export const addPage = (
 const needsAnotherPass = ({ backfill, uninterruptedPasses = 0, pages, pass = 1, possibleGap }: Run): boolean => {
   if (possibleGap === undefined || pages === 1) return false
   if (!backfill) return possibleGap !== "change" && pass === 1
-  return possibleGap === "restart" || (uninterruptedPasses < requiredUninterruptedPasses && pass < maxPasses)
+  return possibleGap === "restart" ||
+    (uninterruptedPasses < requiredUninterruptedPasses && pass < maxPassesUnlessRestarted)
 }
 
 /**
@@ -92,7 +93,7 @@ export const markHiddenRecords = (run: Run): Run => {
     ...run,
     possibleGap: worse(run.possibleGap, "hidden") ?? "hidden",
     uninterruptedPasses: wasCounted ? uninterruptedPasses - 1 : uninterruptedPasses,
-    mustRepeat: run.mustRepeat === true || pass < maxPasses
+    mustRepeat: run.mustRepeat === true || pass < maxPassesUnlessRestarted
   }
 }
 

@@ -96,7 +96,7 @@ export const executeCommand = Effect.fn("StreamCommands.execute")(function*(
       const replaced = isReplaced ? replaceRun(after, sweep, now) : { state: after, entry: null }
       if (replaced.entry !== null) yield* tx.recordRun(replaced.entry)
       yield* tx.saveState(replaced.state)
-      yield* tx.audit({ at: now, command: `streams.${command.kind}`, target: streamName(stream.key), detail })
+      yield* tx.recordAction({ at: now, command: `streams.${command.kind}`, target: streamName(stream.key), detail })
       return after
     })
   )

@@ -5,7 +5,7 @@ import * as Result from "effect/Result"
 import { sourceLayer } from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
 import { loadRawConfig } from "../../config/RawConfig.ts"
-import { findUnknownFields } from "../../config/UnknownFields.ts"
+import { findUnknownRedactions } from "../../config/UnknownRedactions.ts"
 import { findUnknownVariables } from "../../config/UnknownVariables.ts"
 import { config, json } from "../Flags.ts"
 import { withTerminalErrors } from "../Process.ts"
@@ -22,7 +22,7 @@ export const doctor = Command.make("doctor", { config, json }, ({ config, json }
     if (Result.isFailure(checked)) return yield* Doctor.reportInvalidConfig(checked.failure.faults, unknown, { json })
     const settings = checked.success
     yield* Effect.provide(
-      Doctor.runChecks(settings, input, [...unknown, ...findUnknownFields(input, settings.models)], { json }),
+      Doctor.runChecks(settings, input, [...unknown, ...findUnknownRedactions(input, settings.models)], { json }),
       sourceLayer({ ...settings, ...doctorTimeouts })
     )
   }).pipe(withTerminalErrors)).pipe(

@@ -14,7 +14,7 @@ export interface HeaderTemplate {
 export interface Headers {
   readonly template: HeaderTemplate
   /** The values of this message for the headers that are null in the template, in the order of the template. */
-  readonly own: ReadonlyArray<string>
+  readonly varying: ReadonlyArray<string>
 }
 
 /** Longest length prefixes of a header's name and value. */
@@ -28,21 +28,24 @@ export const template = (headers: Readonly<Record<string, string | null>>): Head
   return { names, values, bytes }
 }
 
-export const none: Headers = { template: template({}), own: [] }
+export const none: Headers = { template: template({}), varying: [] }
 
 /** Headers with these values. */
-export const fixed = (headers: Readonly<Record<string, string>>): Headers => ({ template: template(headers), own: [] })
+export const fixed = (headers: Readonly<Record<string, string>>): Headers => ({
+  template: template(headers),
+  varying: []
+})
 
 /** Upper bound of the encoded size, bytes. */
-export const sizeOf = ({ own, template }: Headers): number => {
+export const sizeOf = ({ template, varying }: Headers): number => {
   let { bytes } = template
-  for (const value of own) bytes += Buffer.byteLength(value)
+  for (const value of varying) bytes += Buffer.byteLength(value)
   return bytes
 }
 
-export const toRecord = ({ own, template: { names, values } }: Headers): Record<string, string> => {
+export const toRecord = ({ template: { names, values }, varying }: Headers): Record<string, string> => {
   const headers: Record<string, string> = {}
   let next = 0
-  for (let i = 0; i < names.length; i++) headers[names[i]!] = values[i] ?? own[next++]!
+  for (let i = 0; i < names.length; i++) headers[names[i]!] = values[i] ?? varying[next++]!
   return headers
 }

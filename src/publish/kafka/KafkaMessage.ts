@@ -16,9 +16,9 @@ import {
   type Json,
   type LogEntry,
   type LogIdentity,
-  ownAttributesOf,
   partitionKey,
-  removalAttributesOf
+  removalAttributesOf,
+  varyingAttributesOf
 } from "../../domain/ChangeEvent.ts"
 import { isModel, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
@@ -114,8 +114,8 @@ interface MessageTemplates {
 }
 
 const templatesOf = ({ identity, topic }: Encoding, entry: LogEntry): MessageTemplates => {
-  const own = Object.fromEntries(Object.keys(ownAttributesOf(identity, entry)).map((name) => [name, null]))
-  const attributes = { ...attributesOf(identity, entry), ...own }
+  const varying = Object.fromEntries(Object.keys(varyingAttributesOf(identity, entry)).map((name) => [name, null]))
+  const attributes = { ...attributesOf(identity, entry), ...varying }
   const traced = entry.traceparent === null ? {} : { traceparent: null }
   const event = { ...headersOf(attributes), ...traced }
   // The value is the record itself, which the schema of events does not describe.
@@ -145,9 +145,9 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
     let templates = templatesByGroup.get(groupName)
     if (templates === undefined) templatesByGroup.set(groupName, templates = templatesOf(encoding, entry))
     const { stateTopic, topic } = templates
-    const attributes = ownAttributesOf(identity, entry)
-    const own = [...Object.values(attributes), ...traceparent === null ? [] : [traceparent]]
-    const plain = traceparent === null ? plainHeaders : { template: tracedJson, own: [traceparent] }
+    const attributes = varyingAttributesOf(identity, entry)
+    const varying = [...Object.values(attributes), ...traceparent === null ? [] : [traceparent]]
+    const plain = traceparent === null ? plainHeaders : { template: tracedJson, varying: [traceparent] }
     const key = attributes.partitionkey
     let stubbed = false
     const fitting = (whole: KafkaMessage, stub: () => Json, stubHeaders: Headers.Headers): KafkaMessage => {
@@ -159,9 +159,15 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
     const messages = format === "cloudevents"
       ? [
         fitting(
-          { topic, key, value: frame(topic, dataTextOf(entry)), headers: { template: templates.event, own }, position },
+          {
+            topic,
+            key,
+            value: frame(topic, dataTextOf(entry)),
+            headers: { template: templates.event, varying },
+            position
+          },
           () => stubTextOf(identity, entry),
-          { template: templates.eventStub, own }
+          { template: templates.eventStub, varying }
         )
       ]
       : [
@@ -180,10 +186,10 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
           topic: stateTopic,
           key,
           value: entry.after === null ? null : frame(stateTopic, entry.after),
-          headers: { template: templates.state, own }
+          headers: { template: templates.state, varying }
         },
         () => JSON.stringify({ id: entry.id, stub: true, log: logUrlOf(identity, entry) }),
-        { template: templates.stateStub, own }
+        { template: templates.stateStub, varying }
       ))
     }
     return { messages, stubbed }

@@ -18,7 +18,7 @@ export const AccountSettings = Schema.Struct({
     requests: positive,
     seconds: Schema.Finite.check(Schema.isGreaterThan(0), Schema.isLessThanOrEqualTo(86_400))
   }))),
-  /** Writes and live reads in flight at once, per integration; default 30. */
+  /** Forwarded requests in flight at once, per integration; default 30. */
   concurrencyLimit: Schema.optionalKey(positive),
   /** Permissions that are not enabled in the scope configuration; default none. */
   missingPermissions: Schema.optionalKey(Schema.Array(Schema.Literals(permissionNames))),

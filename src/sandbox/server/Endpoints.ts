@@ -19,12 +19,12 @@ export interface Endpoint {
   readonly category: ToolCategory | null
   readonly permission: Permission | null
   /** The API forwards the request to the connected system while the caller waits; such requests share a concurrency limit. */
-  readonly live: boolean
+  readonly forwarded: boolean
 }
 
 const endpoint = (
   name: EndpointName,
-  of: Pick<Endpoint, "kind" | "method" | "category" | "live"> & { readonly path: string }
+  of: Pick<Endpoint, "kind" | "method" | "category" | "forwarded"> & { readonly path: string }
 ): Endpoint => ({ ...of, name, path: `/v1${of.path.replaceAll(/\{(\w+)\}/g, ":$1")}`, permission: permissions[name] })
 
 export const endpoints: ReadonlyArray<Endpoint> = [
@@ -34,11 +34,11 @@ export const endpoints: ReadonlyArray<Endpoint> = [
       method: "GET",
       path: lists[model].path,
       category: model.startsWith("ats.") ? "ats" : "hris",
-      live: false
+      forwarded: false
     })
   ),
   ...readNames.map((name) => endpoint(name, { ...reads[name], kind: "read", method: "GET" })),
-  ...writeNames.map((name) => endpoint(name, { ...writes[name], kind: "write", live: true }))
+  ...writeNames.map((name) => endpoint(name, { ...writes[name], kind: "write", forwarded: true }))
 ]
 
 const byName = new Map(endpoints.map((endpoint) => [endpoint.name, endpoint]))

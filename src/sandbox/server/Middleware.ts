@@ -82,7 +82,7 @@ const withAuthorization = <R>(
 ): Effect.Effect<Response, ApiError, R | Request> =>
   Effect.flatMap(Effect.fromResult(authorize(state.world, state.account, endpoint, headers)), (integration) => {
     const response = withFaults(state, endpoint, integration, handler(integration ?? ""))
-    return endpoint.live && integration !== null ? withConcurrencyLimit(state, integration, response) : response
+    return endpoint.forwarded && integration !== null ? withConcurrencyLimit(state, integration, response) : response
   })
 
 const withConcurrencyLimit = <R>(

@@ -153,7 +153,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   mutant("no-staging", "deletes are staged until the run is complete", [
     "capture/commit/RowOutcome.ts",
     '      return stagedOrHeld("deletes", "flagged")\n',
-    '      return { count: "changed", write: write({ kind: "deleted", reason: "flagged" }) }\n'
+    '      return { countedAs: "changed", write: write({ kind: "deleted", reason: "flagged" }) }\n'
   ]),
   mutant("release-lost", "the next complete run releases the changes that an earlier run staged", [
     "capture/guard/Verdict.ts",
@@ -171,7 +171,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     'hash("sha256", JSON.stringify([value, shape.masked.size]), "base64url")'
   ], [
     "capture/commit/RowOutcome.ts",
-    '      if (changes.length === 0) return { count: "equivalent", write: write({ kind: "same" }) }\n',
+    '      if (changes.length === 0) return { countedAs: "equivalent", write: write({ kind: "same" }) }\n',
     ""
   ]),
   mutant("volatile-counts", "volatile paths never make a change alone", [
@@ -181,8 +181,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-point-re-read", "a refetch decides between two copies that differ", [
     "domain/Classify.ts",
-    'if (known.lastSeenRunId === setting.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }',
-    'if (known.lastSeenRunId === setting.runId && sameAsNewest) return { _tag: "Duplicate" }'
+    'if (known.lastSeenRunId === context.runId) return sameAsNewest ? { _tag: "Duplicate" } : { _tag: "Disputed" }',
+    'if (known.lastSeenRunId === context.runId && sameAsNewest) return { _tag: "Duplicate" }'
   ], [
     "domain/Classify.ts",
     'if (isOutdated && !sameAsNewest) return { _tag: "Disputed" }',
@@ -190,8 +190,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("late-finds-as-new", "an old record that is found late is published as old", [
     "domain/Classify.ts",
-    'if (!observed.deleted) return { _tag: "Created", old: isOld(observed, setting) }',
-    'if (!observed.deleted) return { _tag: "Created", old: setting.backfill }'
+    'if (!observed.deleted) return { _tag: "Created", old: isOld(observed, context) }',
+    'if (!observed.deleted) return { _tag: "Created", old: context.backfill }'
   ]),
   mutant("emptied-is-update", "a record that was emptied is not published as updated", [
     "domain/Observation.ts",

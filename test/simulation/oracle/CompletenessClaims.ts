@@ -30,7 +30,7 @@ interface Pass {
 /** The largest error of a `Date` that the service accepts. */
 const clockTolerance = 60_000
 const requiredUninterruptedPasses = 2
-const maxPasses = 4
+const maxPassesUnlessRestarted = 4
 
 export class CompletenessClaims {
   readonly #setting: WorldSettings
@@ -110,7 +110,7 @@ export class CompletenessClaims {
     const uninterrupted = passes.filter(({ resumed }) => !resumed)
     const last = passes.at(-1)
     if (last === undefined || last.resumed) return false
-    if (uninterrupted.length >= requiredUninterruptedPasses || passes.length >= maxPasses) return true
+    if (uninterrupted.length >= requiredUninterruptedPasses || passes.length >= maxPassesUnlessRestarted) return true
     return table.moves.some(({ at, isAnnounced }) =>
       at >= last.startedAt && at <= last.endedAt && (!isAnnounced || last.cut)
     )
@@ -120,7 +120,7 @@ export class CompletenessClaims {
   #isLate({ table }: ObservedStream, { id }: Row, since: number): boolean {
     return table.announced.some((change) =>
       change.id === id && change.visibleAt >= since &&
-      change.visibleAt - change.stamp > this.#setting.overlapMin - clockTolerance
+      change.visibleAt - change.stamp > this.#setting.minOverlap - clockTolerance
     )
   }
 }

@@ -117,7 +117,7 @@ export class Runs {
     for (const { id, stamp, visibleAt } of stream.table.announced) {
       if (stream.since === null || visibleAt <= stream.since) continue
       // only a sweep must find a change that is shown later than that (W3)
-      if (visibleAt - stamp > this.#setting.overlapMin - clockTolerance) continue
+      if (visibleAt - stamp > this.#setting.minOverlap - clockTolerance) continue
       const after = stream.polls.filter((poll) => poll.startedAt >= visibleAt).slice(0, 2)
       const missed = after.find((poll) => poll.from > stamp)
       if (missed === undefined) continue

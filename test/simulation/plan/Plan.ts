@@ -245,7 +245,7 @@ export interface WorldSettings {
   readonly interval: number
   readonly sweepInterval: number
   readonly confirmInterval: number
-  readonly overlapMin: number
+  readonly minOverlap: number
   readonly duration: number
   /** Average duration of a request, in ms. */
   readonly latency: number

@@ -64,7 +64,7 @@ const picker = <K extends MutationKind | FaultKind | TroubleKind>(random: Seeded
 const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
   const interval = random.int(1, 10) * minute
   const streams = random.shuffled(availableStreams).slice(0, random.int(1, 3))
-  const overlapMin = random.int(2, 5) * minute
+  const minOverlap = random.int(2, 5) * minute
   const polls = Math.floor(random.int(24, 42) / streams.length)
   return {
     streams,
@@ -73,7 +73,7 @@ const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
     interval,
     sweepInterval: interval * random.int(4, 15),
     confirmInterval: interval * random.int(1, 3),
-    overlapMin,
+    minOverlap,
     duration: polls * interval,
     latency: random.pick([400, 400, 8_000, 8_000, 50_000]),
     skew: clock === "right" ? 0 : random.int(-15, 15) * minute,
@@ -90,9 +90,9 @@ const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
 }
 
 /** Mostly no lag; else less than the overlap of polls, or sometimes so long that only a sweep finds the change (W3). */
-const lagOf = (random: SeededRandom, { overlapMin }: WorldSettings): number => {
+const lagOf = (random: SeededRandom, { minOverlap }: WorldSettings): number => {
   if (random.boolean(0.7)) return 0
-  return random.boolean(0.8) ? Math.floor(random.next() * (overlapMin - minute)) : random.int(10, 60) * minute
+  return random.boolean(0.8) ? Math.floor(random.next() * (minOverlap - minute)) : random.int(10, 60) * minute
 }
 
 /**

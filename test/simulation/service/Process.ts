@@ -235,7 +235,7 @@ export class Process {
     }))
     const capture = Capture.layer({
       takesAll: simulatedPlacement === null,
-      minOverlap: Duration.millis(setting.overlapMin),
+      minOverlap: Duration.millis(setting.minOverlap),
       confirmInterval: Duration.millis(setting.confirmInterval)
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(

@@ -29,7 +29,7 @@ const messages: ReadonlyArray<PlacedMessage> = Array.from({ length: 300 }, (_, i
   partition: index % 3,
   key: `key ${index}`,
   value: index % 50 === 0 ? null : Buffer.from(`value ${"ü".repeat(index)}`),
-  headers: index % 7 === 0 ? Headers.none : { template, own: [`id ${index}`] }
+  headers: index % 7 === 0 ? Headers.none : { template, varying: [`id ${index}`] }
 }))
 
 /** The messages as kafkajs takes them. */

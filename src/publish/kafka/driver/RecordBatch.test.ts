@@ -37,7 +37,7 @@ const placed = ({ key, own, shape, value }: typeof Message.Type): PlacedMessage 
     partition: 0,
     key: textOf(key),
     value: value === null ? null : Buffer.from(textOf(value)),
-    headers: { template, own: shape < 2 ? [] : own.map(textOf) }
+    headers: { template, varying: shape < 2 ? [] : own.map(textOf) }
   }
 }
 

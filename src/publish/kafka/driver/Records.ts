@@ -94,7 +94,7 @@ const putRecord = (target: Target, { headers, key, value }: PlacedMessage, index
     const parts = partsOf(headers.template)
     putBytes(target, parts[0]!)
     for (let i = 1; i < parts.length; i++) {
-      putText(target, headers.own[i - 1] ?? "")
+      putText(target, headers.varying[i - 1] ?? "")
       putBytes(target, parts[i]!)
     }
   })

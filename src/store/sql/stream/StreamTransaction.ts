@@ -186,7 +186,7 @@ export const make = (
     saveState: (next) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
     recordRun: RunTable.record(sql, stream),
     forgotten: forgottenIn(sql, state.integration),
-    audit: AuditTable.make(sql).record,
+    recordAction: AuditTable.make(sql).record,
     write: Effect.fnUntraced(function*(records) {
       yield* record(records)
       const written = yield* log.append(stream, records)

@@ -19,7 +19,7 @@ import type { Fault, RawConfig } from "./RawConfig.ts"
 type Fields = ReadonlyMap<string, SchemaAST.AST>
 
 /** Maximum edit distance from a known name at which a name is treated as misspelled. */
-const nearby = 2
+const maxDistance = 2
 const maxSuggested = 3
 
 /** The fields of an object, or of the members of an array, by name; null for a value of free form or without fields. */
@@ -63,7 +63,7 @@ const findUnknown = (model: Model, pointer: string): Unknown | null => {
 /** The pointers that were probably meant: those that end with a similar name, else the most similar field of the same object. */
 const suggested = (model: Model, { above, fields, name }: Unknown): ReadonlyArray<string> => {
   const alike = pointersOf(fieldsOf(modelSchemas[model].ast) ?? new Map()).filter((pointer) =>
-    distanceOf(name, segments(pointer).at(-1) ?? "") <= nearby
+    distanceOf(name, segments(pointer).at(-1) ?? "") <= maxDistance
   )
   const beside = [...fields.keys()]
   if (alike.length === 0) {
@@ -74,7 +74,7 @@ const suggested = (model: Model, { above, fields, name }: Unknown): ReadonlyArra
 }
 
 /** `file`: the configuration file, the only source of redaction rules. */
-export const findUnknownFields = (
+export const findUnknownRedactions = (
   { file }: Pick<RawConfig, "file">,
   models: Settings["models"]
 ): ReadonlyArray<Fault> =>

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { modelNames } from "../domain/Model.ts"
-import { findUnknownFields } from "./UnknownFields.ts"
+import { findUnknownRedactions } from "./UnknownRedactions.ts"
 
 const found = (model: typeof modelNames[number], ...pointers: ReadonlyArray<string>) =>
-  findUnknownFields({ file: { name: "rollcall.config.ts", value: {} } }, {
+  findUnknownRedactions({ file: { name: "rollcall.config.ts", value: {} } }, {
     [model]: { remoteData: "drop", redact: Object.fromEntries(pointers.map((pointer) => [pointer, "drop"])) }
   })
 

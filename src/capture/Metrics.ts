@@ -61,7 +61,7 @@ const countUnconfirmed = counter(
 )
 const failedRewrites = Metric.gauge("rollcall_redaction_failed_streams", {
   description:
-    "Streams whose stored content could not be redacted or encrypted, because a row is damaged; 1 for the journal"
+    "Streams whose stored content could not be redacted or encrypted, because a row is damaged; the journal counts as one stream"
 })
 const detectionDelay = Metric.histogram("rollcall_detection_delay_seconds", {
   description: "Time from changed_at, as the API shows it, until the change was detected; backfills excluded",
@@ -115,7 +115,10 @@ export const lateChangeFound = Effect.fnUntraced(
     if (!isBeyond && overlap.after === overlap.before) return
     const log = isBeyond ? Effect.logWarning : Effect.logInfo
     const format = (millis: number) => Duration.format(Duration.millis(millis))
-    yield* log("late change: poll overlap extended").pipe(
+    const message = overlap.after > overlap.before
+      ? "late change: poll overlap extended"
+      : "late change: poll overlap is at its maximum"
+    yield* log(message).pipe(
       annotate(key, { late: format(lag), overlap: format(overlap.after) })
     )
   }

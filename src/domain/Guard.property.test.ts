@@ -61,6 +61,15 @@ describe("Guard", () => {
     )
   })
 
+  it("the reason for holding a small wave names both limits, as numbers without rounding errors", () => {
+    const reasonFor = (smallShare: number) => Guard.holdReason({ ...limits, smallShare }, "deletes", 5, 8)
+    const held = (share: string) =>
+      `5 of 8 records deleted within 1d; waves of at least 5 records and ${share} of all records are held`
+    assert.strictEqual(reasonFor(0.5), held("50 %"))
+    assert.strictEqual(reasonFor(0.55), held("55 %"))
+    assert.strictEqual(reasonFor(0.625), held("62.5 %"))
+  })
+
   it.prop("the window never ends early, is at most an hour too long, and its history stays small (D7)", [
     Schema.Array(Publishing)
   ], ([steps]) => {

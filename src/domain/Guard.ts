@@ -25,7 +25,7 @@ export interface Thresholds {
   readonly count: number
   readonly share: number
   /**
-   * Rule 2 holds a wave that has at least `smallCount` changes and affects at least `smallShare` of the live records.
+   * Rule 2, for smaller waves, holds a wave that has at least `smallCount` changes and affects at least `smallShare` of the live records.
    */
   readonly smallCount: number
   readonly smallShare: number
@@ -64,9 +64,9 @@ export const holdReason = (limits: Thresholds, wave: Wave, count: number, record
     return `${count} of ${records} records ${verb} within ${Duration.format(limits.window)}; the limit is ${limit}`
   }
   if (count >= limits.smallCount && count >= limits.smallShare * records) {
-    return `${count} of ${records} records ${verb} within ${Duration.format(limits.window)}; ${
-      limits.smallShare * 100
-    } % or more is held`
+    const percent = Math.round(limits.smallShare * 10_000) / 100
+    return `${count} of ${records} records ${verb} within ${Duration.format(limits.window)}; ` +
+      `waves of at least ${limits.smallCount} records and ${percent} % of all records are held`
   }
   return null
 }

@@ -34,7 +34,7 @@ export interface Hold {
   readonly paths: ReadonlyArray<string>
   /** Our clock, in ms. */
   readonly openedAt: number
-  /** When the state last changed: an operator decided, or no rows were left (our clock, in ms). */
+  /** When an operator last decided; if none did, when no rows were left (our clock, in ms). Null while the hold is open. */
   readonly decidedAt: number | null
   /** Number of rows released since the approval. */
   readonly released: number

@@ -32,7 +32,7 @@ const releaseChunk = Effect.fnUntraced(function*(tx: StreamTx, stream: Stream) {
   const rows = yield* tx.pendingOfHold(hold.id, null, chunk)
   const done = rows.length < chunk
   const released = hold.released + rows.length
-  const after: Hold = done ? { ...hold, released, state: "approved", decidedAt: now } : { ...hold, released }
+  const after: Hold = done ? { ...hold, released, state: "approved" } : { ...hold, released }
   const state = withProcessing(tx.state, stream.processing)
   yield* tx.saveHold(after)
   yield* tx.saveState(

@@ -1,5 +1,6 @@
 /** The guard, end to end: waves are held and operators decide, without lost, duplicated or reordered changes. */
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { type Rig, start } from "../../../test/support/capture/Rig.ts"
@@ -29,6 +30,30 @@ describe("Guard", () => {
         yield* rig.put(row("r0003"))
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.kinds("r0003"), ["created 1", "deleted 2", "created 3"])
+      })))
+
+  it.effect("a hold keeps the time of its decision when its release ends, or when it is canceled after a rejection", () =>
+    filled(500, (rig, ids) =>
+      Effect.gen(function*() {
+        const store = yield* Store
+        const decide = Effect.fnUntraced(function*(decision: Parameters<typeof store.decide>[1]) {
+          const { id } = yield* hold(rig)
+          const now = yield* Clock.currentTimeMillis
+          yield* store.decide(id, decision, now)
+          yield* rig.wait("1 minute")
+          return { id, now }
+        })
+        const back = yield* vanished(rig, ids.slice(0, 150))
+        const rejected = yield* decide({ state: "rejected" })
+        back()
+        yield* rig.sweep
+        yield* vanished(rig, ids.slice(0, 150))
+        const approved = yield* decide({ state: "approving", release: { origin: null, silent: false } })
+        yield* releaseApprovedHolds(rig.stream)
+        for (const [{ id, now }, state] of [[rejected, "canceled"], [approved, "approved"]] as const) {
+          const over = yield* store.hold(id)
+          assert.deepStrictEqual([over?.state, over?.decidedAt], [state, now])
+        }
       })))
 
   it.effect("a list that returns only two records, even for confirmations, deletes no record (D5)", () =>

@@ -113,7 +113,7 @@ const endHolds = Effect.fnUntraced(function*(
   const ended: Array<Hold> = []
   for (const hold of undecided) {
     if ((yield* tx.holdSize(hold.id)) > 0) continue
-    const over: Hold = { ...hold, state: "canceled", decidedAt: context.now }
+    const over: Hold = { ...hold, state: "canceled", decidedAt: hold.decidedAt ?? context.now }
     yield* tx.saveHold(over)
     ended.push(over)
   }

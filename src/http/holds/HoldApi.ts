@@ -21,6 +21,7 @@ export const HoldView = Schema.Struct({
   /** Scope holds only: JSON Pointers that keep their published values; `*` means every item of an array. */
   paths: Schema.Array(Schema.String),
   opened_at: Schema.String,
+  /** When an operator last decided; if none did, when the hold was canceled. */
   decided_at: Instant,
   /** Records that are held now. */
   records: Schema.Number,

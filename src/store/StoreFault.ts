@@ -108,7 +108,7 @@ const traitsByKind = {
   denied: {
     ...response,
     description: "the database denies a permission",
-    remedy: "give the user all rights on the schema or file again, like its owner"
+    remedy: "give the user the rights of the owner on the schema or file again"
   },
   readOnly: {
     ...write,

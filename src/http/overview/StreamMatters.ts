@@ -63,7 +63,7 @@ const lateMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => {
     title: `${count(late.length, "stream")} behind the freshness target`,
     detail:
       "The streams are read without errors, but more slowly than they should be: the request budget of the account may be " +
-      "used up, or the API has requested a pause. The page of a stream shows that.",
+      "used up, or the API has requested a pause. The stream's page shows which.",
     since: earliest(late.map(({ since }) => since)),
     ...shown(late, "late")
   }]

@@ -43,7 +43,7 @@ export const StreamView = Schema.Struct({
   complete_to: Instant,
   /** A position of the log. The events of all changes up to `complete_to` are at or before this position. */
   position: Schema.String,
-  /** Now − watermark, in seconds; null until the first response of the API. */
+  /** Now − watermark, in seconds: a greater value is less fresh. Null until the first response of the API. */
   freshness_seconds: Schema.NullOr(Schema.Number),
   records_live: Schema.Number,
   pending: Schema.Record(Schema.String, Schema.Number),
@@ -66,7 +66,7 @@ export const StreamView = Schema.Struct({
 })
 export type StreamView = typeof StreamView.Type
 
-/** `accepted_at`: a run that starts at this time or later carries out the command; the clock of the process that reads the stream. */
+/** `accepted_at`: a run that starts at this time or later carries out the command, by the clock of the process that reads the stream. */
 export const CommandView = Schema.Struct({ ...StreamView.fields, accepted_at: Schema.String })
 export type CommandView = typeof CommandView.Type
 
@@ -123,9 +123,10 @@ export const commandEndpoints = HttpApiGroup.make("streamCommands").add(
     error: [NotFound, Conflict, StoreUnavailable, ...callProblems]
   }).annotate(
     OpenApi.Description,
-    "Returns the current state of the stream at once; reading starts after the page that is being read. `pause` " +
-      "stops reading the stream until `resume`, which also retries a blocked stream at once. `sweep` starts a new " +
-      "sweep. `backfill` reads all records again, and those that were not known count as old (origin `backfill`)."
+    "Returns the current state of the stream at once. The command takes effect when the running poll has ended, or after the " +
+      "page that a running sweep is reading. `pause` stops reading the stream until `resume`, which also retries a blocked " +
+      "stream at once. `sweep` starts a new sweep. `backfill` reads all records again, and those that were not known count as " +
+      "old (origin `backfill`)."
   ),
   HttpApiEndpoint.post("rewind", "/v1/streams/:integration/:model/rewind", {
     params: { integration: Schema.String, model: Model },

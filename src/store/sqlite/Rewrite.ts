@@ -1,5 +1,5 @@
 /**
- * Rewrites a SQLite file once, if it may contain data that was deleted before deleted data was overwritten with zeros
+ * Rewrites a SQLite file once if it may contain data deleted by a version of Rollcall that did not yet overwrite deleted data with zeros
  * (`secure_delete`).
  *
  * Gotchas
@@ -36,7 +36,7 @@ const rewrite = (sql: SqlClient, file: string) =>
     Effect.provideService(AllowLongStatement, true),
     Effect.provideService(Health.Observed, false),
     Effect.catch(() =>
-      postponed(file, "it could not be rewritten without them; the next start of Rollcall tries again")
+      postponed(file, "the store could not be rewritten without that data; the next start of Rollcall tries again")
     )
   )
 

@@ -147,7 +147,7 @@ const Stale = () => {
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.matches("input, select, textarea") || target.closest("dialog") !== null)
 
-/** `g` and the key of a page opens it, `/` goes to the search, `.` pauses. */
+/** `g` followed by a page's key opens that page, `/` goes to the search, `.` pauses. */
 const useShortcuts = (): void => {
   useEffect(() => {
     let isGoing = false

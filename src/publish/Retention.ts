@@ -5,7 +5,7 @@
  * Gotchas
  * - A record's latest row is its current content and stays, however old it is.
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
- * - The place of an event in the sink is deleted at the age of the retention, even if the event's row stays.
+ * - The place of an event in the sink is deleted once it is older than the retention, even if the event's row stays.
  * - The age of a quarantined row counts from the last time that a run read it, so a row that runs still read stays.
  * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
  *   readers, whose positions Rollcall does not know   (D11)

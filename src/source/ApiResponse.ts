@@ -119,7 +119,10 @@ const kindOf = (text: string): string => {
   return start.startsWith("{") || start.startsWith("[") ? "broken or unexpected JSON" : "text that is not JSON"
 }
 
-/** Describes the response without repeating its content. The same for each size, because streams with equal messages are shown as one. */
+/**
+ * Describes the response without repeating its content. The text does not depend on the size of the response, because streams with equal
+ * messages are shown as one.
+ */
 const describeResponse = (response: HttpClientResponse.HttpClientResponse, text: string): string => {
   const type = /^(text|application|image)\/[\w.+-]{1,40}/.exec(response.headers["content-type"] ?? "")?.[0] ??
     "no content type"

@@ -48,8 +48,9 @@ export interface RequestScheduler {
   /** Grants no slot for this duration, at most `maxPause`. A pause can be lengthened, never shortened. */
   readonly pause: (duration: Duration.Duration) => Effect.Effect<void>
   /**
-   * Handles a rate-limit response: pauses the account and halves its concurrency. If `retryAfter` is null or zero, the
-   * pause doubles with every such response in a row, from `retryBase` up to a minute, with a jitter of 20 %.
+   * Handles a rate-limit response: pauses the account, and halves its concurrency unless it is paused already. If `retryAfter` is null or
+   * zero, the pause doubles with every rate-limit response in a row, except those that arrive during a pause, from `retryBase` up to a
+   * minute, with a jitter of 20 %.
    */
   readonly onRateLimited: (retryAfter: Duration.Duration | null) => Effect.Effect<void>
 }

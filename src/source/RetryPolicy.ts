@@ -1,4 +1,7 @@
-/** Decides whether a failed request is sent again, and after which delay. */
+/**
+ * Decides whether a failed request is sent again, and after which delay. `RequestScheduler.ts` decides how long the account pauses after a
+ * rate-limit response.
+ */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as HttpClientError from "effect/http/HttpClientError"

@@ -88,7 +88,8 @@ export interface AttemptJournal {
   readonly result: (key: StepKey) => Effect.Effect<Json | null, StoreError>
   /**
    * Why `begin` would not start the step now; null if it would start it, or if only the hour's budget is used up. Does not start the step.
-   * Like `begin`, saves whether an outcome that an operator reported for another request applies to this request or blocks it.
+   * Not only a check: like `begin`, it marks a result that an operator reported as received, and saves whether an outcome that an operator
+   * reported for another request applies to this request or blocks it.
    */
   readonly checkBegin: (fence: FencingToken, intent: Intent) => Effect.Effect<BeginRefusal | null, StoreError>
   /** Commits the intent, together with the expectations of the write. */

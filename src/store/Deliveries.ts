@@ -87,6 +87,7 @@ export interface TickSchedule {
 export interface DeliveryTrace extends HandlerName {
   /** Id of the delivery. If it is settled, the id of the delivery that started its steps. */
   readonly id: number
+  /** `waiting`: an earlier delivery with the same ordering key blocks it. `due`: none does; `dueAt` may still be in the future. */
   readonly state: "waiting" | "due" | "running" | "dead" | "settled"
   readonly attempts: number
   /** When the next attempt is due; null if it is settled, dead or running. */

@@ -114,7 +114,10 @@ export interface StreamRecords {
   ) => Operation<ReadonlyArray<string>>
   /** The live records among these. */
   readonly liveIds: (key: StreamKey, ids: ReadonlyArray<string>) => Operation<ReadonlySet<string>>
-  /** The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order: controls of a confirmation. */
+  /**
+   * The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order. A confirmation uses these
+   * records, which should still exist, as controls.
+   */
   readonly controlIds: (key: StreamKey, runId: number, limit: number) => Operation<ReadonlyArray<string>>
   /** Pending rows without their content, in key order: of all streams, of one stream, or of one hold. `after` is an id. */
   readonly pendingRows: (

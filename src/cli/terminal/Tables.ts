@@ -32,8 +32,8 @@ export const formatSeconds = (value: number): string => {
 }
 
 /**
- * `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left`. `secondsLeft`: by default by the rate so far; null while it is
- * unknown.
+ * `backfill  ██████░░░░  61 %  3,050 of 5,000 records  1,220/s  2 s left`. `secondsLeft`: by default, computed from the rate so far; null
+ * while it is unknown.
  */
 export const progressLine = (
   name: string,

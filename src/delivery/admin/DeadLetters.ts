@@ -66,7 +66,10 @@ export class Unresolved extends Schema.TaggedError<Unresolved>()("Unresolved", {
 
 /** Letters per query and per transaction. */
 const pageSize = 500
-/** Maximum number of times at which the deliveries of a redrive become due. They are at least a second apart. */
+/**
+ * A redrive spreads its deliveries over at most this many points in time, about a second apart or more. It uses more points only if each of
+ * them would have more than `pageSize` deliveries.
+ */
 const maxMoments = 100
 
 const lettersOf = Effect.fnUntraced(function*({ ids, ...filter }: Filter) {

@@ -95,7 +95,7 @@ export const make = (mover: Mover, retakes: boolean) => {
       }
       places.set(scope, place)
       changed.openUnsafe()
-      // in a fiber of its own, because a finalizer cannot be interrupted, and so has no time limits
+      // in a fiber of its own, because a finalizer cannot be interrupted, so time limits do not work in it
       return Effect.ensuring(Effect.never, Effect.flatMap(Effect.forkDetach(moveAway(place)), Fiber.await))
     })
 

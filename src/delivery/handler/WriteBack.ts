@@ -3,7 +3,8 @@
  *
  * Invariants
  * 1. A write is sent only after its intent is committed. The same transaction checks the attempt's claim and the write switch. It runs
- *    each time the request has its slot and is about to be sent; `source/SendAttempt.ts` limits the delay between the two   (X16, L5)
+ *    each time the request has its slot and is about to be sent; `source/SendAttempt.ts` limits the delay between this transaction and the
+ *    sending of the request   (X16, L5)
  * 2. A write that has a result is never sent again. A write that has an intent and no result is sent again only if the write is
  *    safe to repeat, the handler allows it, or the API shows that it had no effect   (L4, L5)
  * 3. A write that certainly had no effect leaves no intent
@@ -29,7 +30,10 @@ import * as WriteVerification from "./WriteVerification.ts"
 
 /** The services that a write needs. */
 export interface Services extends WriteVerification.Services {
-  /** Locks for `replacePackages` among the attempts of this process, by integration. Against other processes, `begin` is refused as `Busy`. */
+  /**
+   * Locks for `replacePackages` among the attempts of this process, by integration. If an attempt in another process replaces the packages,
+   * the store refuses `begin` with `Busy`.
+   */
   readonly packageLocks: Map<string, Semaphore.Semaphore>
 }
 
@@ -114,7 +118,7 @@ export const make = (services: Services, attempt: Attempt) => {
         const intent = intentOf(attempt, key, wanted, { allowRepeat: allowRepeat || hasIntent, counted })
         const outcome = yield* Effect.tapError(begin(intent), () => Effect.ignore(withdraw))
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
-        // the attempt may have ended during the transaction, while code that it left behind waited for it
+        // the attempt may have ended during the transaction; this code may be left over from that attempt, and only waited for the transaction
         yield* Effect.tapError(attempt.ensureRunning, () => Effect.ignore(withdraw))
         hasIntent = counted = true
         setSending(true)

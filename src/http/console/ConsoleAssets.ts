@@ -1,6 +1,6 @@
 /**
- * The files of the console, in memory. The package contains them built; in a clone they are built from the sources when the first
- * browser asks for one, so that nothing has to be built by hand and no file is out of date.
+ * The files of the console, in memory. The package contains them built; in a clone they are built from the sources when a browser first
+ * requests one of them, so that nothing has to be built by hand and no file is out of date.
  */
 import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
@@ -54,7 +54,7 @@ const load = async (): Promise<ReadonlyMap<AssetName, Asset>> => {
 
 let loading: ReturnType<typeof load> | null = null
 
-/** Loads them once per process. After a failure, the next request tries again. */
+/** Loads the files once per process. After a failure, the next request tries again. */
 export const loadAssets: Effect.Effect<ReadonlyMap<AssetName, Asset>> = Effect.promise(() => {
   loading ??= load().catch((error: unknown) => {
     loading = null

@@ -3,7 +3,7 @@
  * one script and one style sheet of this server.
  *
  * Gotchas
- * - The style sheet and the script of the page are files, so that the policy allows neither styles nor scripts inside of the page.
+ * - The style sheet and the script of the page are files, so the policy can forbid inline styles and scripts.
  */
 import * as Effect from "effect/Effect"
 import * as HttpRouter from "effect/http/HttpRouter"

@@ -85,6 +85,7 @@ const dispatchedOf = ({ items }: PluginList, newest: number): number | null => {
 const percentile = (sorted: ReadonlyArray<number>, share: number): number | null =>
   sorted.length === 0 ? null : sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? null
 
+/** How far the streams are behind: a greater value is less fresh. */
 const freshnessOf = (rows: ReadonlyArray<StreamRow>): OverviewView["freshness"] => {
   const read = rows.filter(({ freshness_seconds, state }) =>
     freshness_seconds !== null && state !== "paused" && state !== "backfilling"

@@ -1,7 +1,7 @@
 /**
- * The state of the process, read from the store: every stream with its counts, every integration and open holds. The HTTP API, the
- * metrics, the console and readiness all use this overview. Derived streams, and streams that are no longer configured, are left out:
- * they are not read, so they must not raise an alert.
+ * The state of the store's streams, integrations and open holds: each stream with its counts. The HTTP API, the metrics, the console and
+ * readiness all use this overview. It leaves out derived streams and streams that are no longer configured: they are not read, so they must
+ * not raise an alert.
  *
  * Gotchas
  * - The views contain more properties of the stored states than their schemas name. Encoding a response drops them.
@@ -102,8 +102,8 @@ const integrationView = (
 }
 
 /**
- * Age of the watermark by the clock of the API server, from which the watermark comes. If it were measured by our clock, a server clock
- * that is ahead would hide a stream that makes no progress (W4).
+ * The freshness of a stream: the age of its watermark, in seconds, so a greater value is less fresh. It is measured by the clock of the API
+ * server, from which the watermark comes. By our clock, a server clock that is ahead would hide a stream that makes no progress (W4).
  */
 const freshnessOf = ({ clockOffsets, watermark }: StreamState, now: number): number | null =>
   watermark === null ? null : Math.max(0, (now + (knownOffset(clockOffsets) ?? 0) - watermark) / 1000)
@@ -186,7 +186,10 @@ const unpublishedSince = (store: Store["Service"], newest: number, published: nu
       Effect.orElseSucceed(() => null)
     )
 
-/** Everything that the overview shows. It is only read here, because other statements may wait until the reads have ended. */
+/**
+ * Reads everything that the overview shows. This effect only reads; `show` makes the views, because other statements may wait until the
+ * reads have ended.
+ */
 const read = Effect.gen(function*() {
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis

@@ -72,7 +72,7 @@ export const pendingOf = ({ pending }: StreamView): number =>
 export const sumOf = (streams: StreamGroup["streams"], count: (stream: StreamView) => number): number =>
   streams.reduce((sum, stream) => sum + count(stream), 0)
 
-/** The freshness of the stream that is furthest behind, in seconds; null if a stream has none. */
+/** The freshness of the stream that is furthest behind: the greatest value, in seconds. Null if a stream has none. */
 export const freshnessOf = (streams: StreamGroup["streams"]): number | null =>
   streams.some(({ freshness_seconds }) => freshness_seconds === null)
     ? null

@@ -103,7 +103,10 @@ export interface EncodedEntry {
   readonly stubbed: boolean
 }
 
-/** The topics and header templates that messages share if their events have the same stream, kind, origin and generation. */
+/**
+ * The topics and header templates that messages share if their events have the same stream, kind, origin and generation, and are either all
+ * traced or all not traced.
+ */
 interface MessageTemplates {
   readonly topic: string
   readonly stateTopic: string
@@ -198,8 +201,8 @@ export const makeEncoder = (encoding: Encoding): (entry: LogEntry) => EncodedEnt
 
 /**
  * The message without a value that removes a record from a state topic. It is used for records whose removal causes no event. `moved`: the
- * message in the partition that the record's key had before. The removal from there has the version of this message, so that a reader that
- * keeps the greater version ignores it.
+ * record's message in the partition that its key had before. The removal in that partition has the generation and version of that message,
+ * so a reader that keeps the greater version ignores the removal.
  */
 export const stateRemoval = (
   identity: LogIdentity,

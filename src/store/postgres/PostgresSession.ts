@@ -80,7 +80,10 @@ export interface SessionContext {
   readonly backends: WeakMap<PgConnection.PgConnection, number>
 }
 
-/** The driver would choose the type of an array of numbers by their sizes. So the statement contains the type. */
+/**
+ * The driver would choose the type of an array of numbers by their sizes. So an array of numbers is sent as text, and the statement names
+ * its type.
+ */
 const arrayOf = (values: ReadonlyArray<unknown>): unknown =>
   values.some((value) => typeof value === "number")
     ? `{${values.map((value) => value ?? "NULL").join(",")}}`

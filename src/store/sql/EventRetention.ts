@@ -1,5 +1,6 @@
 /**
- * Deletes and empties rows of the table of events: retention, erasure at the source, erased streams.
+ * Deletes and empties rows of the table of events: retention, erasure at the source, erased streams. `pruned`: the position up to which
+ * retention has pruned the log (see `LogCounter.ts`).
  *
  * Invariants
  * 1. The table has every row after `pruned`, and for each of these the previous row of the same record   (I3)
@@ -12,8 +13,10 @@
  *   it. `readLog` does not return it.
  * - A row of an erased stream no longer belongs to a record: it is deleted once `pruned` has passed it. The row at `pruned` stays,
  *   because `positionBefore` reads its time: a reader may start right after that row.
- * - If the API erased a record, its delete stays. Its earlier rows keep their positions, versions and ids, and lose the rest   (D11)
- * - `noteRemoval` locks the counter, which `prune` locks before rows of the log. So it is called before a transaction locks such rows.
+ * - If the API erased a record, its `deleted` event stays. Its earlier rows keep their positions, versions and ids, and lose the
+ *   rest   (D11)
+ * - `noteRemoval` locks the counter. `prune` locks the counter first and rows of the log second, so a transaction calls `noteRemoval`
+ *   before it locks such rows.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -87,8 +90,8 @@ export const make = (sql: SqlClient) => {
   )
 
   /**
-   * Inside a transaction: notes the rows of a stream of generations before `generation` that unsettled deliveries need. `deleteOlder` then
-   * leaves them.
+   * Inside a transaction: notes which rows of the stream from generations before `generation` are needed by unsettled deliveries.
+   * `deleteOlder` then leaves them.
    */
   const retainOlder = Effect.fnUntraced(function*(stream: number, integration: string, generation: number) {
     const delivered = sql`FROM deliveries d JOIN events e ON e.position = d.position
@@ -103,8 +106,8 @@ export const make = (sql: SqlClient) => {
   }, toStoreError("retainOlder"))
 
   /**
-   * Inside a transaction: deletes at most `limit` rows of a stream of generations before `generation`; returns how many. Only rows up to
-   * `pruned` are searched: `raiseGeneration` has moved it past all rows of older generations.
+   * Inside a transaction: deletes at most `limit` of a stream's rows from generations before `generation`; returns how many. Only rows up
+   * to `pruned` are searched: `raiseGeneration` has moved it past all rows of older generations.
    */
   const deleteOlder = (stream: number, generation: number, limit: number) =>
     sql`

@@ -11,7 +11,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { StoreError, Unavailable } from "../Store.ts"
 import { type FaultKind, faultOf } from "../StoreFault.ts"
 
-/** Ten attempts within about five seconds: a transaction of another process takes milliseconds. */
+/** Ten attempts within about five seconds: that outlasts a transaction of another process, which takes milliseconds. */
 const backoff = Schedule.exponential("10 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 9 }))
 
 /** True for statements that may take minutes, like those of a migration. Their time limit is longer. */

@@ -65,7 +65,9 @@ const openHere = (file: string, content?: Uint8Array): Effect.Effect<Session, un
 const markAndTables =
   "SELECT application_id AS mark, (SELECT count(*) FROM sqlite_master) AS tables FROM pragma_application_id"
 
-/** Sets up a connection to the file; an empty file is marked as Rollcall's first. Fails if the file belongs to another program. */
+/**
+ * Sets up a connection to the file. If the file is empty, first marks it as Rollcall's. Fails if the file belongs to another program.
+ */
 export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "run">, file: string) {
   const [found] = rowsOf(yield* run(markAndTables, []))
   if (found?.["mark"] !== applicationId) {

@@ -75,7 +75,7 @@ const preparedCache = (database: DatabaseSync) => {
 }
 
 /**
- * Opens `file`, which is created if it does not exist, readable by its owner only. SQLite reads it only with the first statement.
+ * Opens `file`, which is created if it does not exist, readable by its owner only. SQLite does not read it until the first statement runs.
  * `content`: the first content of a database in memory, from `DatabaseSync.serialize`.
  */
 export const open = (file: string, content?: Uint8Array) => {

@@ -2,8 +2,9 @@
  * Claims due deliveries of some shards.
  *
  * Gotchas
- * - The index of due deliveries starts with handler and shard. A statement that wants the earliest ones of several shards reads the
- *   earliest ones of each: otherwise a claim would read the whole backlog, or the backlog of another process.
+ * - The index of due deliveries starts with handler and shard. To find the earliest deliveries of several shards, a statement reads the
+ *   earliest ones of each shard; otherwise a claim would read the whole backlog, or the backlog of another process.
+ * - A claim does not check the order of deliveries with the same ordering key: see `OrderedDeliveries.ts`.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -68,7 +69,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
     return take(sql`id IN (SELECT id FROM ${inEach(shards, inShard)} ${order})`)
   }
 
-  /** A batch has one journal, so its events must have been delivered in the same batch before, or never. */
+  /** A batch has one journal, so either all its events were in the same earlier batch, or none of them was in a batch before. */
   const claimBatches = Effect.fnUntraced(function*(
     want: ClaimRequest & { readonly size: number },
     shards: Shards,
@@ -101,7 +102,8 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
           ORDER BY due_at, id LIMIT ${most}`)
     let capacity = want.most - fixed.length
     while (capacity > 0) {
-      // the earliest ones name an integration, unless many integrations have a few each: then all must be counted
+      // The earliest deliveries usually show an integration whose batch is ready. If many integrations have a few deliveries each, they may
+      // not; then all are counted.
       const soon = yield* readyAmong(earliestOfEach(capacity * want.size), capacity)
       const ready = soon.length > 0
         ? soon
@@ -144,7 +146,10 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
     )
   }
 
-  /** The clock was set back: deliveries that are due too far ahead become due now. Returns the shards as they are afterwards. */
+  /**
+   * Makes deliveries due now that are due more than `maxLead` ahead, because the clock must have been set back. Returns the shards with the
+   * new times of their first deliveries.
+   */
   const bringForward = Effect.fnUntraced(function*(
     { handler, maxLead }: ClaimRequest,
     found: ReadonlyArray<DueShard>,
@@ -183,7 +188,7 @@ export const make = (sql: SqlClient, members: Pick<BatchTable, "remember">) => {
       const due = yield* dueShards(handler)
       const found = yield* bringForward(request, due.filter(({ shard }) => shards.includes(shard)), now)
       const free = found.length === 0 ? 0 : Math.min(permits, yield* freeSlots(request, shards, due, now))
-      // an isolated delivery that has no slot is not due: no other delivery waits for it
+      // an isolated delivery without a free slot does not set `isolatedDue`, so no other delivery waits for it
       if (request.isolated !== true && suspects.isolatedDue && free > 0) isolatedDue = true
       const want = { ...request, most: Math.min(request.isolated === true ? 1 : most, free) }
       const pollAt = free < most && found.length > 0 && !ClaimLimits.areAll(shards)

@@ -4,8 +4,8 @@
  * Invariants
  * 1. No command changes a claimed delivery
  * 2. A command's audit entry is committed together with its effect   (I2)
- * 3. A dead letter is redriven or discarded once, even if the command is sent twice: both change only deliveries that are dead and, for a
- *    plan, that died at the time in the plan. The lock of deliveries is held
+ * 3. A dead letter is redriven or discarded once, even if the command is sent twice. Both commands hold the deliveries lock, and change
+ *    only deliveries that are dead and, for a plan, that died at the time in the plan
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -55,7 +55,7 @@ const toDeadLetter = (row: DeadRow): DeadLetter => ({
   parked: Number(row.parked)
 })
 
-/** SQLite limits how deep a condition is nested. */
+/** SQLite limits the nesting depth of a condition. */
 const rangesPerStatement = 100
 
 export const make = (

@@ -63,6 +63,7 @@ export const fromDelivery = (
   { dead, dueAt, fresh, handler, integration, orderingKey, subject }: NewDelivery,
   /** `ahead`: how far the database's clock is ahead of ours, in ms. */
   { ahead, createdAt, state }: {
+    /** `waiting`: an earlier delivery with the same ordering key blocks it. `due`: none does; `due_at` may still be in the future. */
     readonly state: "waiting" | "due" | "dead"
     readonly createdAt: number
     readonly ahead: number

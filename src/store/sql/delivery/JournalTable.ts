@@ -110,7 +110,8 @@ export const make = (
 
   /**
    * Applies if an operator has reported that a request with the same target and different content happened, and no handler has received
-   * that result. This request receives it, or is blocked until an operator has reported its outcome too.
+   * that result. If `isSameRequest`, this request receives that result. Otherwise it is blocked until an operator has reported this
+   * request's outcome too.
    */
   const resolvedElsewhere = Effect.fnUntraced(function*(intent: Intent, prefix: string, now: number) {
     const { handler, dedupKeys, isSameRequest } = intent
@@ -143,7 +144,10 @@ export const make = (
       (found) => found.length > 0
     )
 
-  /** Inside a transaction: the step's journal row, if there is one, and why the step cannot start now. */
+  /**
+   * Inside a transaction: the step's journal row, if there is one, and why the step cannot start now. Not only a check: if the step gets a
+   * result that an operator reported, the result counts as received, and `resolvedElsewhere` may add the step's row.
+   */
   const refusal = Effect.fnUntraced(
     function*(fence: FencingToken, intent: Intent) {
       yield* requireClaim(fence)

@@ -1,12 +1,12 @@
 /**
- * The order of deliveries with the same ordering key: adds deliveries behind it, and makes the next one due.
+ * Keeps deliveries with the same ordering key in order: adds new ones at the end, and makes the next one due.
  *
  * Invariants
  * 1. Per handler and ordering key, at most one delivery is due or running; later ones are waiting   (I5)
  *
  * Gotchas
- * - When a delivery is added, and when one ends, it is checked whether an earlier delivery with the same ordering key is unsettled. A
- *   claim does not check that, so thousands of deliveries that wait for a dead one do not slow it down.
+ * - When a delivery is added or ends, this module checks whether an earlier delivery with the same ordering key is unsettled. A claim does
+ *   not check that, so thousands of deliveries that wait for a dead one do not slow it down.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"

@@ -45,7 +45,10 @@ export const make = (
     }
   })
 
-  /** For a delivery that is dead because its process ended: it runs alone again after a redrive or after its batch is halved. */
+  /**
+   * Caps the crash count, so that a delivery that is dead because its process ended runs alone again after a redrive or after its batch is
+   * halved.
+   */
   const cappedCrashes = sql`CASE WHEN crashes > ${isolateAfterCrashes} THEN ${isolateAfterCrashes} ELSE crashes END`
 
   const settle = Effect.fnUntraced(function*(

@@ -153,14 +153,14 @@ export const HoldPage = ({ parameters: [id = ""] }: { readonly parameters: Reado
       <Loaded resource={resource}>
         {(page) => {
           const { hold } = page
-          const isOpen = hold.state === "open" || hold.state === "rejected"
+          const isDecidable = hold.state === "open" || hold.state === "rejected"
           return (
             <>
               <p class="sentence">
                 <Badge tone={tones[hold.state]}>{hold.state}</Badge> {hold.reason}
               </p>
               {hold.waiting_reason === null ? null : <p>{hold.waiting_reason}</p>}
-              {isOpen
+              {isDecidable
                 ? (
                   <div class="buttons">
                     <Approve hold={hold} reload={resource.reload} />

@@ -1,15 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
-import type { Overview } from "../http/status/Overview.ts"
+import type { StoreOverview } from "../http/status/StoreOverview.ts"
 import { fleetDependency, kafkaDependency } from "./Readiness.ts"
 
-const overview: Overview = {
+const overview: StoreOverview = {
   streams: [],
   redacting: [],
   integrations: [],
   holds: [],
-  log: { newest: 70, published: 58, unpublishedSince: 0 }
+  log: { newestPosition: 70, published: 58, unpublishedSince: 0 }
 }
 
 /** The problem and the remark of the relay in this state. */

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { describePause } from "../capture/schedule/Backpressure.ts"
 import type { PlacementEngine } from "../fleet/Placement.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
-import type { Overview } from "../http/status/Overview.ts"
+import type { StoreOverview } from "../http/status/StoreOverview.ts"
 import type { ProcessProblem } from "../store/Processes.ts"
 
 interface Status {
@@ -18,11 +18,13 @@ export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Sta
   ({
     name: "kafka",
     problem: problemOf(status),
-    remark: (overview: Overview | null) =>
+    remark: (overview: StoreOverview | null) =>
       Effect.map(status, ({ state }) => {
         if (state !== "standby" || overview === null) return null
-        const { newest, published } = overview.log
-        return `standby: another process publishes; ${newest - published} events of the log are not in Kafka yet`
+        const { newestPosition, published } = overview.log
+        return `standby: another process publishes; ${
+          newestPosition - published
+        } events of the log are not in Kafka yet`
       })
   }) satisfies Dependency
 
@@ -40,11 +42,11 @@ export const fleetDependency = ({ joined }: Pick<PlacementEngine["Service"], "jo
 export const readingDependency = (limit: number | null) =>
   ({
     name: "reading",
-    remark: (overview: Overview | null) =>
+    remark: (overview: StoreOverview | null) =>
       Effect.succeed(
         limit === null || overview === null
           ? null
-          : describePause(overview.log.newest - overview.log.published, { limit })
+          : describePause(overview.log.newestPosition - overview.log.published, { limit })
       )
   }) satisfies Dependency
 

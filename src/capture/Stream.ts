@@ -29,7 +29,7 @@ export interface Stream {
   readonly guard: Guard.Thresholds
   readonly owner: Owner
   /** Receives the run in progress at its start and after each page, for the history of a run that fails. */
-  readonly current?: (run: Run) => void
+  readonly onProgress?: (run: Run) => void
 }
 
 /** True if the API only returns the list as a whole: the stream is never polled, and every run is a sweep. */

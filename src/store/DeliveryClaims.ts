@@ -97,7 +97,7 @@ export interface DeliveryClaims {
    * owner is the same process, which has not crashed. `blocking`: deliveries in the shards of `continued` whose attempts blocked that
    * process; they count a crash nevertheless, even if they have been released. Returns the owners that have been replaced since.
    */
-  readonly takeShards: (
+  readonly recoverShards: (
     owners: ReadonlyArray<Owner>,
     continued?: ReadonlyArray<Owner>,
     blocking?: ReadonlyArray<number>

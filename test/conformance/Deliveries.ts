@@ -33,7 +33,7 @@ export const setup = Effect.fnUntraced(
     const owners = [...(yield* store.takeOwnerships(deliveryScopes)).values()]
     /** Registers the handler and takes the shards, as a process does that starts. */
     const open = (owner: Owner) =>
-      Effect.tap(deliveries.registerHandlers(owner, [handler("h", details)]), deliveries.takeShards(owners))
+      Effect.tap(deliveries.registerHandlers(owner, [handler("h", details)]), deliveries.recoverShards(owners))
     const [state] = yield* open(owner)
     const key = state?.key ?? 0
     const made = (orderingKey: string, position: number): NewDelivery => ({
@@ -124,7 +124,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
           lost: owners,
           circuits: new Map()
         })
-        assert.deepStrictEqual(yield* deliveries.takeShards(owners), owners)
+        assert.deepStrictEqual(yield* deliveries.recoverShards(owners), owners)
         assert.strictEqual((yield* deliveries.backlog)[0]?.running, 1)
       })
     )
@@ -154,7 +154,7 @@ export const deliverySuite = (name: string, layer: Layer.Layer<Store | Deliverie
         const [acmeShard, betaShard] = [shardOf("greenhouse:acme"), shardOf("lever:beta")]
         assert.deepStrictEqual(yield* shardsOf(acme), [acmeShard, acmeShard])
         assert.deepStrictEqual(yield* shardsOf(beta), [betaShard, betaShard, betaShard])
-        yield* deliveries.takeShards(beta)
+        yield* deliveries.recoverShards(beta)
         assert.deepStrictEqual((yield* claim(beta, 9)).places, ["c3", "d4", "e5"])
         yield* open(owner)
         // the last free slot is left to the earliest delivery for a moment

@@ -136,7 +136,7 @@ export const circuitSuite = (name: string, layer: Layer.Layer<Store | Deliveries
         const { claimed: [trial] } = yield* settleAndClaim(first, [])
         const heirs = [...(yield* store.takeOwnerships([deliveryScopeOf(shardOf("greenhouse:acme"))])).values()]
         assert.deepStrictEqual((yield* settleAndClaim(second, [])).claimed, [])
-        yield* deliveries.takeShards(heirs)
+        yield* deliveries.recoverShards(heirs)
         // the process was only frozen: it has no effect
         yield* settleAndClaim(first, [failed(trial!)], 0)
         assert.strictEqual((yield* circuit).openUntil, 30_000)

@@ -51,11 +51,11 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
         yield* dispatch(owner, [{ ...made("b", 2), integration: "lever:beta" }], 2)
         yield* claim
         const acme = owners.filter(({ scope }) => scope === deliveryScopeOf(shardOf("greenhouse:acme")))
-        yield* deliveries.takeShards(owners, acme)
+        yield* deliveries.recoverShards(owners, acme)
         assert.deepStrictEqual(crashesOf(yield* claim), ["a0", "b1"])
-        yield* deliveries.takeShards(owners, owners)
+        yield* deliveries.recoverShards(owners, owners)
         assert.deepStrictEqual(crashesOf(yield* claim), ["a0", "b1"])
-        yield* deliveries.takeShards(owners)
+        yield* deliveries.recoverShards(owners)
         assert.deepStrictEqual(crashesOf(yield* claim), ["a1", "b2"])
       })
     )
@@ -67,7 +67,7 @@ export const deliveryCrashSuite = (name: string, layer: Layer.Layer<Store | Deli
         const ids = (yield* claim).map(({ id }) => id)
         const [a = 0, b = 0] = ids
         yield* deliveries.settleAndClaim(owners, [{ _tag: "Released", deliveries: [a] }], [])
-        yield* deliveries.takeShards(owners, owners, [a, b])
+        yield* deliveries.recoverShards(owners, owners, [a, b])
         assert.deepStrictEqual(crashesOf(yield* claim), ["a1", "b1", "c0"])
       })
     )

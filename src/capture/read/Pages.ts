@@ -86,7 +86,7 @@ export const readPages = Effect.fnUntraced(function*(
       )
     )
   let run = start
-  stream.current?.(run)
+  stream.onProgress?.(run)
   let [page, inItsSpan] = yield* fetch(start.cursor)
   for (;;) {
     const next = page.next
@@ -105,7 +105,7 @@ export const readPages = Effect.fnUntraced(function*(
       ahead === null ? Effect.succeed(null) : Effect.exit(ahead)
     ], { concurrency: 2 })
     run = committed
-    stream.current?.(run)
+    stream.onProgress?.(run)
     if ((run.pagesWithoutNewRows ?? 0) >= maxPagesWithoutNewRows) {
       return yield* new RunAborted({
         message: `${run.pagesWithoutNewRows} pages in a row had no new row; the run will start again at the first page`

@@ -67,7 +67,7 @@ export const make = Effect.fnUntraced(function*(
     ...stream,
     failureLog,
     run: null,
-    current: (run) => {
+    onProgress: (run) => {
       worker.run = run
     },
     lock: yield* Semaphore.make(1),

@@ -57,7 +57,7 @@ const checkStream = Effect.fnUntraced(function*({ account, id: integration }: In
   })
 })
 
-const checkClock = (account: string, skews: ReadonlyArray<number>): ReadonlyArray<CheckResult> => {
+const checkClockAgainstApi = (account: string, skews: ReadonlyArray<number>): ReadonlyArray<CheckResult> => {
   const [skew] = skews.toSorted((a, b) => Math.abs(a) - Math.abs(b))
   if (skew === undefined) return []
   const check = `clock ${account}`
@@ -88,7 +88,7 @@ const checkIntegrations = Effect.fnUntraced(function*(input: AccountInput, name:
     concurrency: 8
   })
   const skews = checked.map(({ skew }) => skew).filter((skew) => skew !== null)
-  return [...unsupported, ...checked.map(({ result }) => result), ...checkClock(name, skews)]
+  return [...unsupported, ...checked.map(({ result }) => result), ...checkClockAgainstApi(name, skews)]
 })
 
 /** Checks an account, then its integrations and the reads of plugins in them. */

@@ -37,7 +37,7 @@ const checkSilent = (processes: ReadonlyArray<FleetProcess>): ReadonlyArray<Chec
     )
   )
 
-const checkClock = (check: string, offset: number): CheckResult => {
+const checkClockAgainstDatabase = (check: string, offset: number): CheckResult => {
   const size = Duration.millis(Math.round(Math.abs(offset) / 1000) * 1000)
   if (!Duration.isGreaterThan(size, skew.warnAbove)) return ok(check, "agrees with the database's")
   const message = `is ${Duration.format(size)} ${offset > 0 ? "ahead of" : "behind"} the database's`
@@ -75,9 +75,11 @@ export const checkFleet = (fleet: FleetInspection | null): ReadonlyArray<CheckRe
   return [
     checkVersions(alive),
     ...checkSilent(fleet.processes),
-    checkClock("clock of this machine", fleet.clockOffset),
+    checkClockAgainstDatabase("clock of this machine", fleet.clockOffset),
     ...alive.flatMap((process) =>
-      process.clockOffset === null ? [] : [checkClock(`clock of ${nameOf(process)}`, process.clockOffset)]
+      process.clockOffset === null
+        ? []
+        : [checkClockAgainstDatabase(`clock of ${nameOf(process)}`, process.clockOffset)]
     ),
     checkConnections(fleet.connections, Math.max(1, alive.length))
   ]

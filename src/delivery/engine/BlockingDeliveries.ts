@@ -4,7 +4,7 @@
  * would be repeated without an end (0095).
  */
 import type { Owner } from "../../store/Ownership.ts"
-import type { OwnedShard } from "./OwnedShards.ts"
+import type { OwnedShard } from "./DeliveryShards.ts"
 
 /** Whether `after` follows directly on `before`: no process owned the scope in between. */
 const continues = (after: Owner, before: Owner): boolean =>

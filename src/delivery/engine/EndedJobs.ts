@@ -3,8 +3,8 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { AttemptOutcome, Claimed } from "../../store/DeliveryClaims.ts"
+import type { OwnedShard } from "./DeliveryShards.ts"
 import type { HandlerQueue, OwnedJob } from "./HandlerQueue.ts"
-import type { OwnedShard } from "./OwnedShards.ts"
 
 export interface OwnedOutcome {
   readonly owned: OwnedShard

@@ -2,7 +2,7 @@
 import * as Metric from "effect/Metric"
 import type * as Job from "../handler/Job.ts"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
-import type { OwnedShard } from "./OwnedShards.ts"
+import type { OwnedShard } from "./DeliveryShards.ts"
 import type { Subscription } from "./Subscription.ts"
 
 const defaultConcurrency = 4

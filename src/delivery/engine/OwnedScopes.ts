@@ -79,7 +79,7 @@ export const make = (
     })
     if (taken.length === 0) return
     const continued = taken.filter(({ epoch, scope }) => lastEpochs.get(scope) === epoch - 1)
-    const lost = yield* deliveries.takeShards(taken, continued, worker.blockedBefore(continued))
+    const lost = yield* deliveries.recoverShards(taken, continued, worker.blockedBefore(continued))
     for (const owner of taken) {
       if (lost.includes(owner)) continue
       lastEpochs.set(owner.scope, owner.epoch)

@@ -13,5 +13,5 @@ export const endRunningDeliveries: Effect.Effect<void, StoreError, Store | Deliv
   const deliveries = yield* Deliveries
   const owners = yield* store.takeOwnerships([dispatchScope, ...deliveryScopes])
   yield* deliveries.registerHandlers(owners.get(dispatchScope)!, [])
-  yield* deliveries.takeShards(deliveryScopes.map((scope) => owners.get(scope)!))
+  yield* deliveries.recoverShards(deliveryScopes.map((scope) => owners.get(scope)!))
 }).pipe(retryWhileStoreUnavailable)

@@ -23,13 +23,13 @@ import * as AttemptRunner from "./AttemptRunner.ts"
 import * as Circuits from "./Circuits.ts"
 import { claimRequestsOf, excludedIntegrations, maxClaimedPerHandler } from "./ClaimRequests.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
+import type { OwnedShard } from "./DeliveryShards.ts"
+import * as DeliveryShards from "./DeliveryShards.ts"
 import * as EndedJobs from "./EndedJobs.ts"
 import type { OwnedOutcome } from "./EndedJobs.ts"
 import type { EventCache } from "./EventCache.ts"
 import * as HandlerQueue from "./HandlerQueue.ts"
 import type { OwnedJob } from "./HandlerQueue.ts"
-import type { OwnedShard } from "./OwnedShards.ts"
-import * as OwnedShards from "./OwnedShards.ts"
 import type { Subscription } from "./Subscription.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
@@ -71,7 +71,7 @@ export const make = (
   const subscribe = (subscription: Subscription) => {
     if (!queues.has(subscription.key)) queues.set(subscription.key, HandlerQueue.make(subscription))
   }
-  const shards = OwnedShards.make()
+  const shards = DeliveryShards.make()
   const ended = EndedJobs.make()
   const { push, releaseQueue, releaseQueued } = ended
   const attempts = AttemptRunner.make(services, watchdog, ended)

@@ -24,8 +24,8 @@ import { CurrentCaller } from "../access/Caller.ts"
 import { Api } from "../Api.ts"
 import * as Share from "../fleet/Share.ts"
 import { NotReady, type ReadinessCheck } from "../Problem.ts"
-import { outageText, type Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
+import { outageText, type StoreOverview } from "../status/StoreOverview.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 
 /** A part of the process that `/health/ready` lists: it may make the process unready, or only add a remark. */
@@ -37,7 +37,7 @@ export interface Dependency {
    * A remark for operators while there is no problem; null if there is none. `overview`: the last overview that was read; null if none
    * was read yet.
    */
-  readonly remark?: (overview: Overview | null) => Effect.Effect<string | null>
+  readonly remark?: (overview: StoreOverview | null) => Effect.Effect<string | null>
 }
 
 const hasStarted = (stream: StreamView): boolean =>
@@ -50,7 +50,7 @@ const describeWaiting = (stream: StreamView): string =>
 
 interface Input {
   /** The overview, or the last one that was read if the store does not answer. */
-  readonly overview: Effect.Effect<Pick<Cached<Overview>, "value" | "stale">, StoreError>
+  readonly overview: Effect.Effect<Pick<Cached<StoreOverview>, "value" | "stale">, StoreError>
   /** Whether this process is responsible for the streams of an integration. */
   readonly isOwn: (integration: string) => boolean
   readonly dependencies: ReadonlyArray<Dependency>

@@ -3,15 +3,15 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { OlderCopy, type Outage, Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
-import type { Overview } from "../status/Overview.ts"
+import type { StoreOverview } from "../status/StoreOverview.ts"
 import { checkReadiness, type Dependency } from "./HealthHandlers.ts"
 
-const nothing: Overview = {
+const nothing: StoreOverview = {
   streams: [],
   redacting: [],
   integrations: [],
   holds: [],
-  log: { newest: 0, published: 0, unpublishedSince: null }
+  log: { newestPosition: 0, published: 0, unpublishedSince: null }
 }
 const late = new Unavailable({ operation: "overview", cause: new StoreFault("silent", "the store") })
 
@@ -52,7 +52,7 @@ describe("readiness of the store", () => {
 })
 
 /** The checks of a process that owns the streams of `greenhouse:own`, besides that of the store. */
-const checks = (overview: Overview, dependencies: ReadonlyArray<Dependency>) =>
+const checks = (overview: StoreOverview, dependencies: ReadonlyArray<Dependency>) =>
   checkReadiness({
     overview: Effect.succeed({ value: overview, stale: null }),
     isOwn: (integration) => integration === "greenhouse:own",
@@ -71,7 +71,7 @@ describe("readiness of a process", () => {
       paused: false,
       blocked: null,
       failing: null
-    }) as Overview["streams"][number]
+    }) as StoreOverview["streams"][number]
 
   it.effect("does not depend on the streams of another process", () =>
     Effect.gen(function*() {
@@ -87,9 +87,10 @@ describe("readiness of a process", () => {
       const kafka: Dependency = {
         name: "kafka",
         problem: Effect.succeed(null),
-        remark: (overview) => Effect.succeed(overview && `${overview.log.newest - overview.log.published} behind`)
+        remark: (overview) =>
+          Effect.succeed(overview && `${overview.log.newestPosition - overview.log.published} behind`)
       }
-      const log = { newest: 70, published: 58, unpublishedSince: 0 }
+      const log = { newestPosition: 70, published: 58, unpublishedSince: 0 }
       assert.deepStrictEqual(yield* checks({ ...nothing, log }, [kafka]), [
         { name: "kafka", ok: true, reason: "12 behind" }
       ])

@@ -16,7 +16,7 @@ import { Store } from "../../store/Store.ts"
 import { Api } from "../Api.ts"
 import { Conflict, NotFound } from "../Problem.ts"
 import { pageOf } from "../Schemas.ts"
-import { holdView } from "../status/Overview.ts"
+import { holdView } from "../status/StoreOverview.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
 const defaultLimit = 100

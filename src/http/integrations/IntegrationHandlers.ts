@@ -15,7 +15,7 @@ import type { IntegrationState } from "../../store/State.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
 import { type Fault, IntegrationInvalid, toConflict, toNotFoundOrConflict } from "../Problem.ts"
-import { overview, viewOfIntegration } from "../status/Overview.ts"
+import { storeOverview, viewOfIntegration } from "../status/StoreOverview.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 
 /** Turns a request body into the settings of an integration, or returns every fault of the body. */
@@ -68,7 +68,7 @@ export const layer = (check: IntegrationValidator) =>
   HttpApiBuilder.group(Api, "integrations", (handlers) =>
     handlers
       .handle("list", () =>
-        overview.pipe(
+        storeOverview.pipe(
           Effect.map(({ integrations }) => ({ items: integrations, next: null })),
           Effect.catchTag("StoreError", toStoreUnavailable)
         ))

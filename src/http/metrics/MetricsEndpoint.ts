@@ -22,8 +22,8 @@ import * as Share from "../fleet/Share.ts"
 import type { Dependency } from "../health/HealthHandlers.ts"
 import { type DiskSpace, diskSpaceOf } from "../overview/DiskSpace.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
-import type { Overview } from "../status/Overview.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
+import type { StoreOverview } from "../status/StoreOverview.ts"
 import { version } from "../Version.ts"
 import { Exposition, gauge } from "./Exposition.ts"
 import { writeProcessMetrics } from "./ProcessMetrics.ts"
@@ -105,9 +105,9 @@ const writePluginGauges = (out: Exposition, { items, writes }: PluginList, now: 
   }
 }
 
-const writeRelayGauges = (out: Exposition, { log }: Overview, now: number) => {
+const writeRelayGauges = (out: Exposition, { log }: StoreOverview, now: number) => {
   out.set(published, log.published)
-  out.set(unpublished, log.newest - log.published)
+  out.set(unpublished, log.newestPosition - log.published)
   out.set(unpublishedAge, log.unpublishedSince === null ? 0 : Math.max(0, now - log.unpublishedSince) / 1000)
 }
 

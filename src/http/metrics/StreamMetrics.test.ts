@@ -9,7 +9,7 @@ import * as CaptureMetrics from "../../capture/Metrics.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import { zeroRowCounts } from "../../store/Run.ts"
 import type { IntegrationView } from "../Api.ts"
-import type { Overview } from "../status/Overview.ts"
+import type { StoreOverview } from "../status/StoreOverview.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import { Exposition } from "./Exposition.ts"
 import { writeStreamMetrics } from "./StreamMetrics.ts"
@@ -24,8 +24,8 @@ const overviewOf = (streams: ReadonlyArray<StreamView>, interval = 60) => ({
   integrations: [...new Set(streams.map(({ integration }) => integration))].map((id) =>
     ({ id, interval_seconds: interval }) as IntegrationView
   ),
-  holds: [] as Overview["holds"],
-  redacting: [] as Overview["redacting"]
+  holds: [] as StoreOverview["holds"],
+  redacting: [] as StoreOverview["redacting"]
 })
 
 const textOf = Effect.fnUntraced(
@@ -125,7 +125,7 @@ describe("the metrics of streams", () => {
       const text = yield* textOf({
         ...overviewOf([streamOf("a:1", "ats.tag"), streamOf("a:2", "ats.tag")]),
         holds: ["a:1", "a:2", "a:2"].map((integration) =>
-          ({ integration, model: "ats.tag" }) as Overview["holds"][number]
+          ({ integration, model: "ats.tag" }) as StoreOverview["holds"][number]
         ),
         redacting: [
           { integration: "a:1", model: "ats.tag", share: 0.25 },

@@ -14,7 +14,7 @@ import { blockReasonNames } from "../../store/State.ts"
 import { streamStates } from "../overview/OverviewApi.ts"
 import { rowOf, targetOf } from "../overview/StreamRows.ts"
 import { streamsAtATime } from "../status/InParts.ts"
-import type { Overview } from "../status/Overview.ts"
+import type { StoreOverview } from "../status/StoreOverview.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import { type Exposition, gauge } from "./Exposition.ts"
 
@@ -88,7 +88,7 @@ const add = (sums: Sums, view: StreamView, interval: number): void => {
 export const writeStreamMetrics = Effect.fnUntraced(
   function*(
     out: Exposition,
-    overview: Pick<Overview, "streams" | "integrations" | "holds" | "redacting">,
+    overview: Pick<StoreOverview, "streams" | "integrations" | "holds" | "redacting">,
     isOwn: (integration: string) => boolean
   ) {
     const intervals = new Map(overview.integrations.map((one) => [one.id, one.interval_seconds]))

@@ -41,7 +41,7 @@ const readRate = (streams: ReadonlyArray<StreamView & { readonly lastPoll?: Last
     return sum + polled + (progress?.records_per_second ?? 0)
   }, 0)
 
-/** Views keep the stored state of their streams, which their schema drops (see `Overview`). */
+/** Views keep the stored state of their streams, which their schema drops (see `StoreOverview`). */
 type LastPoll = { readonly endedAt: number; readonly rowCounts: { readonly read: number } } | null
 
 const perSecond = (

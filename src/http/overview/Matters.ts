@@ -13,7 +13,7 @@ import type { DiskSpace } from "./DiskSpace.ts"
 import { count, detailOf, noScope } from "./MatterFields.ts"
 import type { Matter, StreamRow } from "./OverviewApi.ts"
 import { type DeadLetterGroup, deadLetterMatters, pluginMatters } from "./PluginMatters.ts"
-import { holdMatters, streamRemarks, unreadMatters } from "./StreamMatters.ts"
+import { holdMatters, unreadMatters, watchedStreamMatters } from "./StreamMatters.ts"
 
 export interface Input {
   readonly now: number
@@ -138,7 +138,7 @@ export const mattersOf = (input: Input): ReadonlyArray<Matter> => {
     ...unreadMatters(rows),
     ...deadLetterMatters(deadLetters),
     ...pluginMatters(plugins),
-    ...streamRemarks(rows)
+    ...watchedStreamMatters(rows)
   ]
   const duration = ({ since }: Matter): number => since === null ? 0 : input.now - Date.parse(since)
   const rank = ({ severity }: Matter): number => severity === "act" ? 0 : 1

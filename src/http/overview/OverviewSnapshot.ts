@@ -9,7 +9,7 @@ import type { HistorySample } from "../../store/History.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
 import { Store } from "../../store/Store.ts"
 import type { PluginList } from "../plugins/PluginApi.ts"
-import { outageText, type Overview } from "../status/Overview.ts"
+import { outageText, type StoreOverview } from "../status/StoreOverview.ts"
 import { dataPath, type Positions } from "./DataPath.ts"
 import { diskSpaceOf } from "./DiskSpace.ts"
 import { mattersOf } from "./Matters.ts"
@@ -44,7 +44,7 @@ export interface Options {
 
 /** The data of one read of the store and of the plugins. */
 export interface Read {
-  readonly overview: Overview
+  readonly overview: StoreOverview
   readonly plugins: PluginList
   readonly processes: ReadonlyArray<FleetProcess>
   readonly at: number
@@ -121,7 +121,7 @@ const sampleOf = ({ freshness, path, streams }: OverviewView, { at, overview, pl
     ...median === null ? {} : { median },
     ...p95 === null ? {} : { p95 },
     ...worst === null ? {} : { worst },
-    events: overview.log.newest,
+    events: overview.log.newestPosition,
     unpublished: path.find(({ step }) => step === "kafka")?.waiting ?? 0,
     deliveries: path.find(({ step }) => step === "handlers")?.waiting ?? 0,
     deadLetters: handlers.reduce((sum, { dead }) => sum + dead, 0),
@@ -159,13 +159,13 @@ export const make = ({ folder, publishes }: Options) => {
       const rows = rowsOf(streams, integrations)
       const oldestAt = publishes ? log.unpublishedSince : null
       const deadLetters = yield* Effect.orElseSucceed(deadLetterGroups(plugins), () => [])
-      const relay = publishes ? { waiting: log.newest - log.published, oldestAt } : null
+      const relay = publishes ? { waiting: log.newestPosition - log.published, oldestAt } : null
       const disk = yield* diskSpaceOf(folder)
       const current = {
         at,
-        newest: log.newest,
+        newest: log.newestPosition,
         published: log.published,
-        dispatched: dispatchedOf(plugins, log.newest)
+        dispatched: dispatchedOf(plugins, log.newestPosition)
       }
       const matters = mattersOf({ now, outage, rows, holds, plugins, deadLetters, processes, relay, disk })
       const view: OverviewView = {

@@ -21,7 +21,7 @@ const cache = Layer.mock(OverviewCache)({
     redacting: [],
     integrations: [],
     holds: [],
-    log: { newest: 0, published: 0, unpublishedSince: null }
+    log: { newestPosition: 0, published: 0, unpublishedSince: null }
   }),
   plugins: readNow({ items: [], next: null, writes: "on", delivering: { state: "running", reason: null } }),
   processes: readNow([])

@@ -100,7 +100,7 @@ const quarantineMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter>
 }
 
 /** Streams that are read slowly, not at all on purpose, or not completely. */
-export const streamRemarks = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => [
+export const watchedStreamMatters = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => [
   ...lateMatter(rows),
   ...pausedMatter(rows),
   ...quarantineMatter(rows)

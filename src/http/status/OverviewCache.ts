@@ -30,7 +30,7 @@ import type { PluginList } from "../plugins/PluginApi.ts"
 import * as PluginHandlers from "../plugins/PluginHandlers.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import { mapInParts } from "./InParts.ts"
-import { type Overview, overview, pageOfOverview, type StreamPage, streamPage } from "./Overview.ts"
+import { pageOfOverview, type StoreOverview, storeOverview, type StreamPage, streamPage } from "./StoreOverview.ts"
 
 /** How long a request waits for the store. */
 const readTimeout = Duration.millis(700)
@@ -137,7 +137,7 @@ const aged = <A>(read: CachedRead<A>, change: (value: A, millis: number) => Effe
   })
 
 export class OverviewCache extends Context.Service<OverviewCache, {
-  readonly overview: CachedRead<Overview>
+  readonly overview: CachedRead<StoreOverview>
   /** A page of streams without the rest of the overview, which would read all streams. */
   readonly streams: (query: StreamQuery) => CachedRead<StreamPage>
   readonly plugins: CachedRead<PluginList>
@@ -146,7 +146,7 @@ export class OverviewCache extends Context.Service<OverviewCache, {
   static readonly layer: Layer.Layer<OverviewCache, never, Store | Processes | PluginControl> = Layer.effect(
     OverviewCache,
     Effect.gen(function*() {
-      const { part, whole } = yield* makeCachedReads<Overview, Store>(overview)
+      const { part, whole } = yield* makeCachedReads<StoreOverview, Store>(storeOverview)
       const read = yield* warmUp(whole)
       return OverviewCache.of({
         overview: aged(

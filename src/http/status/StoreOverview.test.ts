@@ -5,7 +5,7 @@ import { withTurns } from "../../../test/support/Turns.ts"
 import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import type { LogQuery } from "../../store/EventLog.ts"
 import { Damaged, Store, StoreError } from "../../store/Store.ts"
-import { overview } from "./Overview.ts"
+import { storeOverview } from "./StoreOverview.ts"
 
 /** A store with ten positions that are all published, and nothing else. */
 const empty = {
@@ -29,7 +29,7 @@ const logOf = Effect.fnUntraced(function*(published: number, read: Effect.Effect
       return read
     }
   } as unknown as Store["Service"]
-  const { log } = yield* Effect.provideService(overview, Store, store)
+  const { log } = yield* Effect.provideService(storeOverview, Store, store)
   return { log, queries }
 })
 
@@ -37,7 +37,7 @@ describe("the progress of publishing", () => {
   it.effect("has the time of the oldest event that is not published, which is searched in a bounded part of the log (I9)", () =>
     Effect.gen(function*() {
       const { log, queries } = yield* logOf(4, Effect.succeed([{ detectedAt: 7 } as LogEntry]))
-      assert.deepStrictEqual(log, { newest: 10, published: 4, unpublishedSince: 7 })
+      assert.deepStrictEqual(log, { newestPosition: 10, published: 4, unpublishedSince: 7 })
       assert.deepStrictEqual(queries, [{ after: 4, upTo: 1_004, limit: 1 }])
     }))
 
@@ -51,7 +51,7 @@ describe("the progress of publishing", () => {
     Effect.gen(function*() {
       const damaged = Effect.fail(new StoreError({ reason: new Damaged({ message: "row 5" }) }))
       const { log } = yield* logOf(4, damaged)
-      assert.deepStrictEqual(log, { newest: 10, published: 4, unpublishedSince: null })
+      assert.deepStrictEqual(log, { newestPosition: 10, published: 4, unpublishedSince: null })
     }))
 })
 
@@ -79,7 +79,7 @@ describe("the overview of many streams", () => {
         streamsAtPosition: Effect.succeed({ position: 10, chain: "c", streams }),
         integrations: Effect.succeed([integrationOf("greenhouse:7"), integrationOf("greenhouse:900")])
       } as unknown as Store["Service"]
-      const { result, turns } = yield* withTurns(Effect.provideService(overview, Store, store))
+      const { result, turns } = yield* withTurns(Effect.provideService(storeOverview, Store, store))
       assert.strictEqual(turns, 4)
       assert.deepStrictEqual(
         result.streams.map(({ integration, records_live }) => [integration, records_live]),

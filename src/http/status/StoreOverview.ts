@@ -25,14 +25,14 @@ import { mapInParts } from "./InParts.ts"
 
 export interface LogProgress {
   /** The newest position of the event log. */
-  readonly newest: number
+  readonly newestPosition: number
   /** The position up to which the log is in Kafka. */
   readonly published: number
   /** When the oldest event that is not in Kafka was detected; our clock, in ms. Null if there is no such event, or if it cannot be read. */
   readonly unpublishedSince: number | null
 }
 
-export interface Overview {
+export interface StoreOverview {
   readonly streams: ReadonlyArray<StreamView>
   /** The streams whose stored content is being redacted, including those that are not read. */
   readonly redacting: ReadonlyArray<StreamKey & { readonly share: number }>
@@ -160,7 +160,7 @@ export const streamPage = Effect.fnUntraced(function*(query: StreamQuery) {
 })
 
 /** The same page of an overview that was read earlier. */
-export const pageOfOverview = ({ streams }: Overview, query: StreamQuery): StreamPage => {
+export const pageOfOverview = ({ streams }: StoreOverview, query: StreamQuery): StreamPage => {
   const { after, integrations, limit, models } = query
   const isAfter = ({ integration, model }: StreamView) =>
     after === undefined || integration > after.integration || (integration === after.integration && model > after.model)
@@ -199,7 +199,7 @@ const read = Effect.gen(function*() {
   const holds = yield* store.holds({ states: ["open"], limit: maxHolds })
   const published = yield* store.readerPosition(relayReader)
   const log: LogProgress = {
-    newest: position,
+    newestPosition: position,
     published,
     unpublishedSince: yield* unpublishedSince(store, position, published)
   }
@@ -224,15 +224,15 @@ const show = Effect.fnUntraced(function*({ now, log, position, ...found }: Effec
     const state = shown.get(streamName(hold))
     return state === undefined ? [] : [holdView(hold, state)]
   })
-  return { streams, redacting, integrations, holds, log } satisfies Overview
+  return { streams, redacting, integrations, holds, log } satisfies StoreOverview
 })
 
-export const overview = Effect.flatMap(Store, ({ batchReads }) => Effect.flatMap(batchReads(read), show))
+export const storeOverview = Effect.flatMap(Store, ({ batchReads }) => Effect.flatMap(batchReads(read), show))
 
 /** The view of an integration, in a list; an empty list if the integration was erased. */
 export const viewOfIntegration = (integration: IntegrationState) =>
   Effect.map(
-    overview,
+    storeOverview,
     ({ streams }) => integrationView(integration, streams.filter((stream) => stream.integration === integration.id))
   )
 

@@ -13,10 +13,10 @@ import type { StreamQuery } from "../../store/Streams.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
-import { type StreamPage, streamPage } from "../status/Overview.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
+import { type StreamPage, streamPage } from "../status/StoreOverview.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
-import { runsOf } from "./RunHistory.ts"
+import { runsOf } from "./RunViews.ts"
 import { detailOf } from "./StreamDetail.ts"
 
 const defaultLimit = 100

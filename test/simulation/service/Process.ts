@@ -479,7 +479,7 @@ export class Process {
       ...deliveries,
       registerHandlers: (...args) =>
         withFailures(Effect.tap(deliveries.registerHandlers(...args), () => Effect.sync(observer.handlersRegistered))),
-      takeShards: (...args) => withFailures(deliveries.takeShards(...args)),
+      recoverShards: (...args) => withFailures(deliveries.recoverShards(...args)),
       dispatch: (...args) => withFailures(deliveries.dispatch(...args)),
       settleAndClaim: (owners, outcomes, requests) =>
         withFailures(

@@ -65,7 +65,7 @@ export const make = (
 ) => {
   const locks = Locks.make(sql)
 
-  const record = (action: OperatorAction) =>
+  const recordAction = (action: OperatorAction) =>
     Effect.andThen(AuditTable.make(sql).record(action), signals.raise("command"))
 
   // ---- queries
@@ -192,7 +192,7 @@ export const make = (
       yield* unblock(changed)
       count += changed.length
     }
-    yield* record(action)
+    yield* recordAction(action)
     return count
   }, locks.deliveries)
 
@@ -219,7 +219,7 @@ export const make = (
       )).pipe(withRetry("discard"))
 
   const replay: Deliveries["Service"]["replay"] = (deliveries, action) =>
-    insertWithIds(deliveries).pipe(Effect.tap(record(action)), locks.deliveries, withRetry("replay"))
+    insertWithIds(deliveries).pipe(Effect.tap(recordAction(action)), locks.deliveries, withRetry("replay"))
 
   return {
     service: {
@@ -233,7 +233,7 @@ export const make = (
       awaitCommand: (seen: number) => signals.after("command", seen)
     },
     /** A step of an open transaction: adds the action to the audit log, and wakes `awaitCommand` after the commit. */
-    record,
+    recordAction,
     /** A step of an open transaction: redrives the delivery, due at `dueAt`, if it is a dead letter. */
     redriveOne: (id: number, dueAt: number) => Effect.flatMap(revive([id], dueAt, null), unblock)
   }

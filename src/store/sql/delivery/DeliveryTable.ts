@@ -1,6 +1,7 @@
 /**
- * The table of deliveries as the engine uses it: dispatches from the log, takes shards, and runs the transactions of attempts.
- * `OrderedDeliveries` adds deliveries, `ClaimTable` claims them, and `Settlement` saves the outcomes of their attempts.
+ * The table of deliveries as the engine uses it: dispatches from the log, makes the interrupted deliveries of shards due again, and runs the
+ * transactions of attempts. `OrderedDeliveries` adds deliveries, `ClaimTable` claims them, and `Settlement` saves the outcomes of their
+ * attempts.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -129,7 +130,7 @@ export const make = (
 
   // ---- attempting
 
-  const takeShards: Deliveries["Service"]["takeShards"] = Effect.fnUntraced(
+  const recoverShards: Deliveries["Service"]["recoverShards"] = Effect.fnUntraced(
     function*(owners, continued = [], blocking = []) {
       const lost = yield* replaced(owners)
       const shards = shardsOf(owners.filter((owner) => !lost.includes(owner)))
@@ -149,7 +150,7 @@ export const make = (
       return lost
     },
     locks.deliveries,
-    withRetry("takeShards")
+    withRetry("recoverShards")
   )
 
   /** The outcomes of attempts, without those of deliveries in the shards of `lost`. */
@@ -205,7 +206,7 @@ export const make = (
     registerHandlers,
     dispatch,
     dispatchTicks: TickTable.make(sql, { fence }, { newest, noteReader }),
-    takeShards,
+    recoverShards,
     settleAndClaim,
     running,
     batches: members.batches,

@@ -69,7 +69,7 @@ const toUnresolvedStep = (row: UnresolvedRow): UnresolvedStep => ({
 export const make = (
   sql: SqlClient,
   cipher: ContentCipher,
-  { record, redriveOne }: Pick<DeadLetterTable, "record" | "redriveOne">,
+  { recordAction, redriveOne }: Pick<DeadLetterTable, "recordAction" | "redriveOne">,
   expectations: Pick<ExpectationTable, "tookEffect" | "withdraw">
 ) => {
   const locks = Locks.make(sql)
@@ -115,7 +115,7 @@ export const make = (
       }
       const left = rows.filter((one) => one !== row && Number(one.done) === 0).length
       if (left === 0) yield* redriveOne(delivery, dueAt)
-      yield* record(action)
+      yield* recordAction(action)
       return { _tag: "Resolved", left } as const
     }).pipe(locks.deliveries, withRetry("resolve"), Effect.map((result): ResolveResult => result))
 

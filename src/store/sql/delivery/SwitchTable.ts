@@ -20,7 +20,7 @@ const fromSwitch = (which: Switch) =>
     ? { plugin: all, integration: all }
     : { plugin: which.plugin, integration: which.integration ?? all }
 
-export const make = (sql: SqlClient, { record }: Pick<DeadLetterTable, "record">) => {
+export const make = (sql: SqlClient, { recordAction }: Pick<DeadLetterTable, "recordAction">) => {
   const locks = Locks.make(sql)
 
   const switchedOff = sql<{ plugin: string; integration: string }>`
@@ -46,7 +46,7 @@ export const make = (sql: SqlClient, { record }: Pick<DeadLetterTable, "record">
       : sql`INSERT INTO switched_off ${sql.insert(key)} ON CONFLICT (plugin, integration) DO NOTHING`
     return change.pipe(
       Effect.andThen(resumed),
-      Effect.andThen(record(action)),
+      Effect.andThen(recordAction(action)),
       Effect.asVoid,
       locks.deliveries,
       withRetry("setSwitch")

@@ -1,5 +1,5 @@
 /**
- * The records that an operator had Rollcall forget, and the search for rows that repeat their data.
+ * The records that an operator made Rollcall forget, and the search for rows that repeat their data.
  *
  * Invariants
  * 1. After a request is committed, no transaction stores the record until an operator allows it
@@ -10,7 +10,7 @@ import type { OperatorAction } from "./AuditLog.ts"
 import type { Owner } from "./Ownership.ts"
 import type { Operation } from "./StoreError.ts"
 
-/** A record that an operator had Rollcall forget: its data is deleted, and no run stores it again until an operator allows it. */
+/** A record that an operator made Rollcall forget: its data is deleted, and no run stores it again until an operator allows it. */
 export interface ForgottenRecord {
   readonly integration: string
   /** A name of `forgettableModels`. */

@@ -33,6 +33,26 @@ describe("a configuration that throws", () => {
     }))
 })
 
+describe("an error that cannot be read", () => {
+  it.effect("a handler that throws it gets its other deliveries, and each thrown error is a dead letter", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const unreadable = Object.assign(new Error("x"), { message: Object.create(null) })
+      const plugin = Plugin.make("p").on(
+        trigger,
+        { attempts: 1, concurrency: 1 },
+        ({ recordId }) => recordId === "last" ? note(recordId) : Effect.die(unreadable)
+      )
+      yield* rig.start([plugin])
+      for (const id of ["a1", "a2", "last"]) yield* rig.append(id)
+      yield* rig.dead(2)
+      yield* rig.until(() => received.length === 1)
+      const letters = yield* rig.deliveries.deadLetters({ limit: 10 })
+      assert.deepStrictEqual(letters.map(({ failure }) => failure.reason), ["Defect", "Defect"])
+    }))
+})
+
 describe("a clock that was far ahead and is corrected", () => {
   const broken = Effect.fnUntraced(function*(records: number) {
     const rig = yield* make

@@ -7,6 +7,18 @@ const email: string = "jane@example.com"
 const missing: any = undefined
 const job: any = { name: "Jane" }
 
+const throwing = {
+  get: () => {
+    throw new Error(email)
+  }
+}
+
+const revokedProxy = (): unknown => {
+  const { proxy, revoke } = Proxy.revocable(new Error("x"), {})
+  revoke()
+  return proxy
+}
+
 /** The message that is stored for an attempt whose handler ran this code. */
 const messageOf = (code: () => unknown): string => {
   try {
@@ -72,8 +84,49 @@ describe("the message of a thrown error", () => {
     )
   })
 
+  for (
+    const [name, shown] of [
+      ["Jane", "Error"],
+      ["jane@example.com", "Error"],
+      ["AxiosError", "AxiosError"],
+      ["TimeoutException", "TimeoutException"]
+    ] as const
+  ) {
+    it(`has the name ${shown} if code gave the error the name ${name} (I11)`, () => {
+      const error = Object.assign(new Error("x"), { name })
+      assert.match(
+        failureOf(Cause.die(error), Duration.seconds(30), 0).message,
+        new RegExp(`^${shown} at \\S+:\\d+:\\d+$`)
+      )
+    })
+  }
+
+  it("has the name of the error's class", () => {
+    class Missing extends Error {
+      override readonly name = "Missing"
+    }
+    assert.match(failureOf(Cause.die(new Missing()), Duration.seconds(30), 0).message, /^Missing at /)
+  })
+
   it("has no place if the stack is not a text", () => {
     const error = Object.assign(new Error("x"), { stack: null })
     assert.strictEqual(failureOf(Cause.die(error), Duration.seconds(30), 0).message, "Error")
   })
+
+  for (
+    const [what, thrown] of Object.entries<unknown>({
+      "whose message cannot become a text": Object.assign(new Error("x"), { message: Object.create(null) }),
+      "whose message is a symbol": Object.assign(new Error("x"), { message: Symbol("jane") }),
+      "whose message throws": Object.defineProperty(new Error("x"), "message", throwing),
+      "whose stack throws": Object.defineProperty(new Error("x"), "stack", throwing),
+      "whose name throws": Object.defineProperty(new Error("x"), "name", throwing),
+      "that is a revoked proxy": revokedProxy()
+    })
+  ) {
+    it(`exists for an error ${what}`, () => {
+      const { message, reason } = failureOf(Cause.die(thrown), Duration.seconds(30), 0)
+      assert.strictEqual(reason, "Defect")
+      assert.strictEqual(message, "the handler threw an error that cannot be read")
+    })
+  }
 })

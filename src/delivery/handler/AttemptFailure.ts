@@ -37,7 +37,17 @@ const engineMessageOf = (error: Error): string | undefined =>
     ? undefined
     : engineMessages.map((pattern) => pattern.exec(error.message)?.[0]).find((found) => found !== undefined)
 
-const describeDefect = (defect: unknown): string => {
+/**
+ * The name of the error. Code may copy the properties of a response into an error, so a name that is not the one of the error's class is
+ * shown only if it looks like the name of an error.
+ */
+const nameOf = (error: Error): string => {
+  const { constructor, name } = error
+  const isOfClass = !Object.hasOwn(error, "name") || name === constructor.name
+  return isOfClass || /^[A-Z]\w{0,60}(?:Error|Exception)$/.test(name) ? name : "Error"
+}
+
+const describeReadable = (defect: unknown): string => {
   if (!(defect instanceof Error)) return "the handler threw a value that is not an Error"
   if (defect instanceof Uncaught) {
     return defect.cause === undefined ? defect.message : `${defect.message}: ${describeDefect(defect.cause)}`
@@ -45,7 +55,16 @@ const describeDefect = (defect: unknown): string => {
   const isOfEngine = defect instanceof TypeError || defect instanceof ReferenceError
   const message = isOfEngine ? engineMessageOf(defect) : undefined
   const place = placeOf(defect)
-  return `${defect.name}${message === undefined ? "" : `: ${message}`}${place === undefined ? "" : ` at ${place}`}`
+  return `${nameOf(defect)}${message === undefined ? "" : `: ${message}`}${place === undefined ? "" : ` at ${place}`}`
+}
+
+const describeDefect = (defect: unknown): string => {
+  try {
+    return describeReadable(defect)
+  } catch {
+    // a property of the error throws, or has a value that cannot become a text
+    return "the handler threw an error that cannot be read"
+  }
 }
 
 const failure = (reason: Failure["reason"], message: string, at: number): Failure => ({

@@ -4,9 +4,15 @@
 import * as Duration from "effect/Duration"
 import type * as Headers from "effect/http/Headers"
 
+/**
+ * The end of the last year that the format of a header can express. Near the earliest and the latest time that JavaScript has, a time minus
+ * an overlap is no time, and formatting it would throw.
+ */
+const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
+
 const dateOf = (text: string | undefined): number | null => {
   const time = text === undefined || !/[a-z]/i.test(text) ? Number.NaN : Date.parse(text)
-  return Number.isNaN(time) ? null : time
+  return time >= 0 && time <= latest ? time : null
 }
 
 /** The `Date` header in ms, null if missing or unreadable. */

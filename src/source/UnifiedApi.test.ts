@@ -166,6 +166,11 @@ describe("a page", () => {
     { date: "Wed, 01 May 2024 10:00:00 GMT", expected: Date.UTC(2024, 4, 1, 10) },
     { date: "soon", expected: null },
     { date: "12", expected: null },
+    { date: "-271821-04-20T00:00:00.000Z", expected: null },
+    { date: "Wed, 31 Dec 1969 23:59:59 GMT", expected: null },
+    { date: "Thu, 01 Jan 1970 00:00:00 GMT", expected: 0 },
+    { date: "Fri, 31 Dec 9999 23:59:59 GMT", expected: Date.UTC(9999, 11, 31, 23, 59, 59) },
+    { date: "Sat, 13 Sep 275760 00:00:00 GMT", expected: null },
     { date: undefined, expected: null }
   ])("returns the server's time, or null if it is unknown: $date (W5)", ({ date, expected }) => {
     const { layer } = withReplies({ ...success, headers: date === undefined ? {} : { date } })

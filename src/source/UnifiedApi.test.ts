@@ -365,4 +365,29 @@ describe("the source", () => {
       Effect.provideService(Metric.MetricRegistry, new Map())
     )
   })
+
+  it.effect("logs at most 20 new warnings of a response, and how many it does not log", () => {
+    const logged: Array<unknown> = []
+    const logger = Logger.make<unknown, void>(({ fiber }) => {
+      logged.push(fiber.getRef(References.CurrentLogAnnotations))
+    })
+    const words = ["limit", "rate", "field", "record", "value", "page", "scope"]
+    const texts = words.flatMap((one) => words.map((other) => `unknown ${one} in ${other}`))
+    const warnings = [...texts, ...Array.from({ length: 2000 }, (_, row) => `record 47${row} was dropped`)]
+      .map((message) => ({ message }))
+    const { layer } = withReplies({ body: { status: "success", data: { next: null, results: [] }, warnings } })
+    return Effect.gen(function*() {
+      yield* read()
+      assert.lengthOf(logged, 21)
+      assert.deepStrictEqual(logged.at(-1), { endpoint: "ats.application", unlogged: 49 - 20 + 1 + 2049 - 1000 })
+      yield* read()
+      yield* read()
+      assert.lengthOf(new Set(logged.map((one) => JSON.stringify(one)).filter((one) => one.includes("warning"))), 50)
+      assert.strictEqual(yield* count("rollcall_api_warnings_total", { endpoint: "ats.application" }), 3 * 2049)
+    }).pipe(
+      Effect.provide(layer),
+      Effect.provide(Logger.layer([logger])),
+      Effect.provideService(Metric.MetricRegistry, new Map())
+    )
+  })
 })

@@ -1,8 +1,12 @@
 /**
  * Handles the API's `warnings[]`: counts every warning, and logs each distinct text once, masked   (I11).
  *
+ * Invariants
+ * 1. One response costs a bounded number of log lines and a bounded time, however many warnings it has
+ *
  * Gotchas
  * - The hashes of only the last 1000 logged texts are kept, so an older text may be logged again.
+ * - A new text that is not logged, because its response has too many, is logged if a later response has it.
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
@@ -15,6 +19,10 @@ const counter = Metric.counter("rollcall_api_warnings_total", {
   incremental: true
 })
 const maxRemembered = 1000
+/** Maximum number of different texts of one response that are masked: masking takes microseconds. */
+const maxMasked = 1000
+/** Maximum number of texts of one response that are logged. */
+const maxLogged = 20
 
 export type NoteWarnings = ReturnType<typeof make>
 
@@ -24,13 +32,26 @@ export const make = () => {
   return Effect.fnUntraced(function*(endpoint: EndpointName, warnings: ReadonlyArray<string>) {
     if (warnings.length === 0) return
     yield* Metric.update(Metric.withAttributes(counter, { endpoint }), warnings.length)
-    for (const warning of warnings) {
-      const text = mask(warning)
+    const different = [...new Set(warnings)]
+    const texts = new Set(different.slice(0, maxMasked).map(mask))
+    let unlogged = Math.max(0, different.length - maxMasked)
+    let lines = 0
+    for (const text of texts) {
       const key = hash("sha256", text, "base64url")
       if (logged.has(key)) continue
+      if (lines === maxLogged) {
+        unlogged++
+        continue
+      }
+      lines++
       if (logged.size === maxRemembered) logged.delete(logged.values().next().value ?? "")
       logged.add(key)
       yield* Effect.logWarning("the API sent a warning").pipe(Effect.annotateLogs({ endpoint, warning: text }))
+    }
+    if (unlogged > 0) {
+      yield* Effect.logWarning("the API sent more warnings in one response than are logged").pipe(
+        Effect.annotateLogs({ endpoint, unlogged })
+      )
     }
   })
 }

@@ -74,6 +74,19 @@ describe("Logging", () => {
       assert.strictEqual(died.indexOf("\n"), died.length - 1)
     }))
 
+  it.effect("a value that is not JSON does not fail the code that logs it, in either format", () =>
+    Effect.gen(function*() {
+      const cyclic: Record<string, unknown> = {}
+      cyclic["self"] = cyclic
+      const unreadable = Object.assign(new Error("x"), { message: Object.create(null) })
+      for (const value of [cyclic, 12n, { count: 12n }, unreadable]) {
+        const fact = Effect.annotateLogs(Effect.logInfo("read", value, Cause.die(value)), { value, rows: 3 })
+        assert.include(yield* written(json, fact), '"rows":3')
+        assert.include(yield* written(pretty, fact), "rows=3")
+      }
+      assert.include(yield* written(json, Effect.logInfo("read", { count: 12n })), "12")
+    }))
+
   it.effect("a secret is redacted in messages and data (I11)", () =>
     Effect.gen(function*() {
       const key = Redacted.make("s3cret")

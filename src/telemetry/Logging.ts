@@ -4,6 +4,7 @@
  * Gotchas
  * - Control and format characters of names are escaped in both formats; a message is one line, a stack may be several.
  * - An expected failure is logged with its message only; a defect also with its stack, which is one field in JSON.
+ * - A plugin may log any value. A logger that throws would fail the code that logs, so a value that is not JSON is replaced.
  * - Node prints its own warnings on several lines. The layer replaces this output, so that each warning is one ordinary log line.
  */
 import * as Cause from "effect/Cause"
@@ -31,8 +32,29 @@ interface LogLine {
   readonly stack: string | null
 }
 
-const textOf = (part: unknown): string =>
-  typeof part === "string" ? part : part instanceof Error ? part.message : JSON.stringify(part) ?? String(part)
+/** Like `JSON.stringify`, with the digits of a bigint. Throws if the value contains itself, or if one of its properties throws. */
+const stringify = (value: unknown): string | undefined =>
+  JSON.stringify(value, (_, inner: unknown) => typeof inner === "bigint" ? String(inner) : inner)
+
+const textOf = (part: unknown): string => {
+  try {
+    return typeof part === "string"
+      ? part
+      : part instanceof Error
+      ? String(part.message)
+      : stringify(part) ?? String(part)
+  } catch {
+    return "(a value that cannot be shown)"
+  }
+}
+
+const stackOf = (cause: Cause.Cause<unknown>): string => {
+  try {
+    return Cause.pretty(cause)
+  } catch {
+    return "(a stack that cannot be shown)"
+  }
+}
 
 const lineOf = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknown>): LogLine => {
   const parts = Array.isArray(message) ? message : [message]
@@ -43,19 +65,29 @@ const lineOf = ({ cause, date, fiber, logLevel, message }: Logger.Options<unknow
     message: parts.map(textOf).join(" "),
     data: fiber.getRef(References.CurrentLogAnnotations),
     errors: [...cause.reasons.filter(Cause.isFailReason).map((reason) => textOf(reason.error)), ...defects.map(textOf)],
-    stack: defects.length === 0 ? null : Cause.pretty(cause)
+    stack: defects.length === 0 ? null : stackOf(cause)
   }
 }
 
-const jsonText = (line: LogLine): string =>
-  JSON.stringify({
-    time: line.at.toISOString(),
-    level: line.level.toLowerCase(),
-    message: line.message,
-    ...line.data,
-    ...(line.errors.length === 0 ? {} : { error: line.errors.join("; ") }),
-    ...(line.stack === null ? {} : { stack: line.stack })
-  })
+/** The value, or for an object its text: JSON, or a note that it cannot be shown. */
+const shown = (value: unknown): unknown => typeof value === "object" && value !== null ? textOf(value) : value
+
+const jsonText = (line: LogLine): string => {
+  const textWith = (data: LogLine["data"]) =>
+    stringify({
+      time: line.at.toISOString(),
+      level: line.level.toLowerCase(),
+      message: line.message,
+      ...data,
+      ...(line.errors.length === 0 ? {} : { error: line.errors.join("; ") }),
+      ...(line.stack === null ? {} : { stack: line.stack })
+    }) ?? ""
+  try {
+    return textWith(line.data)
+  } catch {
+    return textWith(Object.fromEntries(Object.entries(line.data).map(([name, value]) => [name, shown(value)])))
+  }
+}
 
 const colors: Partial<Record<LogLevel.LogLevel, "red" | "yellow" | "cyan" | "gray">> = {
   Error: "red",

@@ -26,6 +26,7 @@ import {
   valueHash
 } from "./Expectation.ts"
 import type { Model } from "./Model.ts"
+import { storableText } from "./Observation.ts"
 
 /** The write of a plugin that caused a change. */
 export interface Cause extends Author {
@@ -53,17 +54,19 @@ const modelsShowingWrites: ReadonlySet<Model> = new Set([
 /** True if records of this model can show plugin writes. */
 export const canShowWrites = (model: Model): boolean => modelsShowingWrites.has(model)
 
-const textOf = (value: JsonValue | undefined): string | null => typeof value === "string" ? value : null
 const propertyOf = (value: JsonValue | undefined, name: string): JsonValue | undefined =>
   isObject(value) ? value[name] : undefined
 
-/** Keys under which expectations for a record are stored. A deleted record has no content. */
+/**
+ * Keys under which expectations for a record are stored. A deleted record has no content. No write names an id that a store cannot hold, and
+ * PostgreSQL rejects a statement with such an id.
+ */
 export const keysOf = (model: Model, id: string, content: JsonObject | null): ReadonlyArray<string> => {
   const keys = [keyOf(id)]
   const add = (prefix: string, value: string | null) => value === null || keys.push(prefix + value)
   if (model === "ats.application") {
-    add("candidate:", textOf(content?.["candidate_id"]) ?? textOf(propertyOf(content?.["candidate"], "id")))
-    add("job:", textOf(content?.["job_id"]) ?? textOf(propertyOf(content?.["job"], "id")))
+    add("candidate:", storableText(content?.["candidate_id"]) ?? storableText(propertyOf(content?.["candidate"], "id")))
+    add("job:", storableText(content?.["job_id"]) ?? storableText(propertyOf(content?.["job"], "id")))
   }
   if (model === "ats.candidate") {
     for (const leaf of leavesOf(content?.["email_addresses"])) add("email:", valueHash(leaf))

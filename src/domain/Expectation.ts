@@ -16,6 +16,7 @@ import { proficiencyValue } from "../api/Proficiency.ts"
 import type { WriteBody, WriteData, WriteName, WriteParams } from "../api/Writes.ts"
 import type { JsonValue } from "./Canonical.ts"
 import type { Model } from "./Model.ts"
+import { storableId } from "./Observation.ts"
 import { parseTime } from "./Watermark.ts"
 
 /** The plugin and delivery that made a write. */
@@ -207,15 +208,18 @@ export const expectationsOf = <W extends WriteName>(
   body: WriteBody<W>
 ): ReadonlyArray<Expectation> => expectationBuilders[write](params, body)
 
-/** Ids of the records that a write created, from its response. */
+/** Ids of the records that a write created, from its response. An id that no store can hold is left out: its record is quarantined. */
 export const createdIds = <W extends WriteName>(
   write: W,
   data: WriteData<W>
 ): Readonly<Partial<Record<Model, string>>> => {
   if (write !== "createApplication") return {}
   const { candidate, candidate_id, id } = data as WriteData<"createApplication">
-  const person = candidate?.id ?? candidate_id
-  return { "ats.application": id, ...person == null ? {} : { "ats.candidate": person } }
+  const [application, person] = [storableId(id), storableId(candidate?.id ?? candidate_id)]
+  return {
+    ...application === null ? {} : { "ats.application": application },
+    ...person === null ? {} : { "ats.candidate": person }
+  }
 }
 
 /** Replaces key and matcher once the record's id is known: from then on the record is recognized only by its id. */

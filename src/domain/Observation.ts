@@ -91,6 +91,9 @@ const problemOf = (id: unknown): string | null => {
   return Buffer.byteLength(id) > maxIdBytes ? `an id of more than ${maxIdBytes} bytes` : null
 }
 
+/** The id if a store can keep records under it, else null. */
+export const storableId = (id: unknown): string | null => typeof id === "string" && problemOf(id) === null ? id : null
+
 export const parseRow = (processing: Processing, row: RawRow, removal = nothingRemoved): Row | UnreadableRow => {
   const isTooDeep = row.depth > maxDepth && isDeeper(row.value, maxDepth)
   const { id } = row

@@ -4,7 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
-import { expectationsOf } from "../../src/domain/Expectation.ts"
+import { keysOf } from "../../src/domain/Echo.ts"
+import { createdIds, expectationsOf } from "../../src/domain/Expectation.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
 import * as SqlStore from "../../src/store/sql/SqlStore.ts"
 import * as ExpectationTable from "../../src/store/sql/stream/ExpectationTable.ts"
@@ -46,6 +47,36 @@ export const expectationSuite = (
           "addTag",
           1
         ]])
+      }).pipe(Effect.provide(fresh)))
+
+    it.effect("are found for a record that shows ids which the store cannot hold (S1)", () =>
+      Effect.gen(function*() {
+        const { owner, store, table } = yield* begin
+        yield* table.expect(own, tagged("a"))
+        const shown = { candidate_id: "c\0", candidate: { id: "c" }, job_id: "j\0", job: { id: "j\ud800" } }
+        const found = yield* store.transact(
+          owner,
+          applications,
+          (tx) => tx.openExpectations(keysOf("ats.application", "a", shown))
+        )
+        assert.lengthOf(found, 1)
+      }).pipe(Effect.provide(fresh)))
+
+    it.effect("follow a record that the write created only if the store can hold its id (E2)", () =>
+      Effect.gen(function*() {
+        const { owner, store, table } = yield* begin
+        const body = { candidate: { first_name: "A", last_name: "B", email_address: "a@example.org" } }
+        yield* table.expect(
+          { ...own, name: "createApplication" },
+          expectationsOf("createApplication", { job_id: "j" }, body)
+        )
+        const of = (key: string) => store.transact(owner, applications, (tx) => tx.openExpectations([key]))
+        for (const id of ["a\0", "\ud800", "x".repeat(1_001), ""]) {
+          yield* table.tookEffect("w", createdIds("createApplication", { id } as never))
+        }
+        assert.lengthOf(yield* of("job:j"), 1)
+        yield* table.tookEffect("w", createdIds("createApplication", { id: "a" } as never))
+        assert.lengthOf(yield* of("id:a"), 1)
       }).pipe(Effect.provide(fresh)))
 
     it.effect("are replaced when a write is sent again", () =>

@@ -109,11 +109,17 @@ describe("JsonScan and RawRow", () => {
       if (found === null || expected === null) continue
       const list = own(own(expected.value, "data"), "results")
       assert.deepStrictEqual(
-        found === "none" ? "none" : found.members.map((member) => new RawRow(bytes, member).value),
+        typeof found === "string" ? found : found.members.map((member) => new RawRow(bytes, member).value),
         Array.isArray(list) ? list : "none",
         text
       )
     }
+  })
+
+  it("stop at a row beyond the limit, and accept as many rows as the limit", () => {
+    const bytes = Buffer.from('{"status":"success","data":{"results":[{"id":"1"},{"id":"2"}]}}')
+    assert.strictEqual(scanList(bytes, "results", 1), "long")
+    assert.isObject(scanList(bytes, "results", 2))
   })
 
   it("count every level of nesting, however deep", () => {

@@ -256,17 +256,23 @@ export interface ScannedList extends Span {
   readonly members: ReadonlyArray<ScannedValue>
 }
 
-/** Finds the list in a response; null if the text is not valid JSON, and `none` if it does not have the list. */
-export const scanList = (bytes: Buffer, list: string): ScannedList | "none" | null => {
+/**
+ * Finds the list in a response; null if the text is not valid JSON, `none` if it does not have the list, and `long` if the list has more
+ * than `most` members. The rest of a long list is not scanned.
+ */
+export const scanList = (bytes: Buffer, list: string, most = Infinity): ScannedList | "none" | "long" | null => {
   let found: ScannedList | "none" = "none"
+  let isLong = false
   const inList = (at: number) => {
     found = "none"
     if (bytes[at] !== openBracket) return endOfValue(bytes, at)
     const members: Array<ScannedValue> = []
     const to = endOfMembers(bytes, at, (from) => {
       const member = scanValue(bytes, from)
-      if (member !== null) members.push(member)
-      return member?.to ?? -1
+      isLong = members.length === most
+      if (member === null || isLong) return -1
+      members.push(member)
+      return member.to
     })
     found = { from: at, to, members }
     return to
@@ -277,5 +283,6 @@ export const scanList = (bytes: Buffer, list: string): ScannedList | "none" | nu
   }
   const start = bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? 3 : 0
   const end = endAround(bytes, skipSpace(bytes, start), "data", inData)
+  if (isLong) return "long"
   return end >= 0 && skipSpace(bytes, end) === bytes.length ? found : null
 }

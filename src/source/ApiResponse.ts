@@ -2,7 +2,7 @@
  * Turns one HTTP response of the API into its data or into an error with a reason.
  *
  * Invariants
- * 1. At most `maxBytes` are kept in memory, before and after decompression
+ * 1. At most `maxBytes` are kept in memory, before and after decompression, and at most `maxRows` rows are found in them
  * 2. An error response is classified by its status even if its body is broken or too large
  * 3. An error names the status, code and kind of the response, never its content   (I11)
  *
@@ -63,6 +63,8 @@ export interface ResponseFormat<A> {
   readonly maxBytes: number
   /** Name of the property of `data` that has the list, whose rows are not parsed; absent if the response has no list. */
   readonly list?: string
+  /** Largest number of rows in the list. */
+  readonly maxRows?: number
 }
 
 export interface ListData {
@@ -78,10 +80,11 @@ const emptyList = Buffer.from("[]")
 
 // ---- body ---------------------------------------------------------------------------------------------------------
 
-const tooLarge = (maxBytes: number) => {
-  const message = `the response is larger than the limit of ${maxBytes} bytes; the rest was not read`
-  return new SourceError({ reason: new Unreadable({ code: null, message, tooLarge: true }) })
-}
+const beyondLimit = (message: string) =>
+  new SourceError({ reason: new Unreadable({ code: null, message, tooLarge: true }) })
+
+const tooLarge = (maxBytes: number) =>
+  beyondLimit(`the response is larger than the limit of ${maxBytes} bytes; the rest was not read`)
 
 /** `response.stream` costs much more: it aborts each request that has already ended. */
 const readBytes = (
@@ -137,13 +140,18 @@ const parse = (text: string): unknown => {
   }
 }
 
-/** The response without the rows of its list, and the rows; null if it does not have the list, or is not valid JSON. */
+/**
+ * The response without the rows of its list, and the rows; null if it does not have the list, or is not valid JSON. `long`: the list has
+ * more than `maxRows` rows.
+ */
 export const parseList = (
   bytes: Buffer,
-  list: string
-): { readonly body: unknown; readonly rows: ReadonlyArray<RawRow> } | null => {
-  const found = isUtf8(bytes) ? scanList(bytes, list) : null
+  list: string,
+  maxRows = Infinity
+): { readonly body: unknown; readonly rows: ReadonlyArray<RawRow> } | "long" | null => {
+  const found = isUtf8(bytes) ? scanList(bytes, list, maxRows) : null
   if (found === null || found === "none") return null
+  if (found === "long") return found
   const { from, members, to } = found
   const body = parse(utf8.decode(Buffer.concat([bytes.subarray(0, from), emptyList, bytes.subarray(to)])))
   return { body, rows: members.map((member) => new RawRow(bytes, member)) }
@@ -204,17 +212,24 @@ export const decoderFor = <A>(name: string, schema: Schema.Codec<A, unknown>): D
 /** The list of assessment packages, which has no pages. */
 export const packageList = {
   list: "packages",
+  maxRows: 100_000,
   decode: (_: unknown, results: ReadonlyArray<RawRow>) => Result.succeed({ results, next: null })
 }
+
+/** Most servers refuse an address that is longer. A cursor is stored with each page. */
+const longestCursor = 16_384
 
 const decodePage: DataDecoder<ListData> = (data, results) => {
   const next = property(data, "next")
   if (next !== undefined && next !== null && typeof next !== "string") return Result.fail("data.next is not a string")
+  if (typeof next === "string" && next.length > longestCursor) {
+    return Result.fail(`data.next is longer than ${longestCursor} characters`)
+  }
   return Result.succeed({ results, next: next || null })
 }
 
-/** One page of a list. */
-export const listPage = { list: "results", decode: decodePage }
+/** One page of a list. An API that ignores `page_size` may return more rows than requested. */
+export const listPage = { list: "results", maxRows: 10_000, decode: decodePage }
 
 const warningsOf = (body: unknown): ReadonlyArray<string> => {
   const warnings = property(body, "warnings")
@@ -228,11 +243,12 @@ export const read = Effect.fnUntraced(function*<A>(
   response: HttpClientResponse.HttpClientResponse,
   options: ResponseFormat<A> & { readonly now: number }
 ): Effect.fn.Return<ApiResponse<A>, SourceError | HttpClientError.HttpClientError> {
-  const { decode, list, maxBytes, now } = options
+  const { decode, list, maxBytes, maxRows, now } = options
   const bytes = Effect.flatMap(readBytes(response, maxBytes), (packed) => decompress(packed, maxBytes))
   const ok = response.status >= 200 && response.status < 300
   const whole = ok ? yield* bytes : yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0))
-  const listed = ok && list !== undefined ? parseList(whole, list) : null
+  const listed = ok && list !== undefined ? parseList(whole, list, maxRows) : null
+  if (listed === "long") return yield* beyondLimit(`the list has more than ${maxRows} rows; the rest was not read`)
   const text = listed !== null ? "" : ok ? yield* decodeUtf8(whole) : lenient.decode(whole)
   const body = listed === null ? parse(text) : listed.body
   if (!ok || property(body, "status") === "error") return yield* toSourceError(response, text, body, now)

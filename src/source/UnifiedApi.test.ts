@@ -236,6 +236,11 @@ describe("error responses", () => {
       body: '{"status":"success","data":{"results":[],"next":7}}',
       type: "application/json",
       says: "data.next is not a string"
+    },
+    {
+      body: `{"status":"success","data":{"results":[],"next":"${"c".repeat(16_385)}"}}`,
+      type: "application/json",
+      says: "data.next is longer than 16384 characters"
     }
   ])("an unreadable response is requested three times, then fails with: $says (I7)", ({ body, says, type }) => {
     const { layer, sent } = withReplies({ body, headers: { "content-type": type } })
@@ -266,6 +271,23 @@ describe("error responses", () => {
         sent.map(({ url }) => [url.searchParams.get("page_size"), url.searchParams.get("cursor")]),
         [["250", "second"], ["50", "second"], ["50", null], ["250", null]]
       )
+    }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
+  })
+
+  it.effect("a page with far more rows than requested is requested with fewer rows, and then ends the request (S1)", () => {
+    const rows = Array.from({ length: 10_001 }, (_, row) => ({ id: String(row) }))
+    const { layer, sent } = withReplies({ body: { status: "success", data: { next: null, results: rows } } })
+    return Effect.gen(function*() {
+      const reason = reasonOf(yield* read())
+      assert.strictEqual(reason._tag, "Unreadable")
+      assert.include(reason.message, "the list has more than 10000 rows; the rest was not read")
+      assert.deepStrictEqual(sent.slice(0, 5).map(({ url }) => url.searchParams.get("page_size")), [
+        "250",
+        "50",
+        "10",
+        "2",
+        "1"
+      ])
     }).pipe(Effect.provide(layer), Effect.provideService(References.MinimumLogLevel, "None"))
   })
 

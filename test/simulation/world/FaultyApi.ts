@@ -336,7 +336,8 @@ export class FaultyApi {
     const response = { status: "success", data: { results: rows }, warnings: [] }
     const isOther = this.#spelling.boolean(this.#respelled)
     const text = isOther ? spell(response, this.#spelling, otherSpelling) : JSON.stringify(response)
-    return parseList(Buffer.from(text), "results")?.rows
+    const found = parseList(Buffer.from(text), "results")
+    return found === "long" ? undefined : found?.rows
   }
 
   #matchFaults(table: Table, request: PageRequest): ReadonlyArray<Active> {

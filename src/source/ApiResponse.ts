@@ -209,10 +209,13 @@ export const decoderFor = <A>(name: string, schema: Schema.Codec<A, unknown>): D
       : Result.mapError(decode(data), () => `the data does not match the schema of ${name}`)
 }
 
+/** So many records of the usual size are larger than the largest response. Only tiny rows would take much longer to process. */
+const maxRows = 100_000
+
 /** The list of assessment packages, which has no pages. */
 export const packageList = {
   list: "packages",
-  maxRows: 100_000,
+  maxRows,
   decode: (_: unknown, results: ReadonlyArray<RawRow>) => Result.succeed({ results, next: null })
 }
 
@@ -229,7 +232,7 @@ const decodePage: DataDecoder<ListData> = (data, results) => {
 }
 
 /** One page of a list. An API that ignores `page_size` may return more rows than requested. */
-export const listPage = { list: "results", maxRows: 10_000, decode: decodePage }
+export const listPage = { list: "results", maxRows, decode: decodePage }
 
 const warningsOf = (body: unknown): ReadonlyArray<string> => {
   const warnings = property(body, "warnings")

@@ -275,12 +275,12 @@ describe("error responses", () => {
   })
 
   it.effect("a page with far more rows than requested is requested with fewer rows, and then ends the request (S1)", () => {
-    const rows = Array.from({ length: 10_001 }, (_, row) => ({ id: String(row) }))
+    const rows = Array.from({ length: 100_001 }, (_, row) => ({ id: String(row) }))
     const { layer, sent } = withReplies({ body: { status: "success", data: { next: null, results: rows } } })
     return Effect.gen(function*() {
       const reason = reasonOf(yield* read())
       assert.strictEqual(reason._tag, "Unreadable")
-      assert.include(reason.message, "the list has more than 10000 rows; the rest was not read")
+      assert.include(reason.message, "the list has more than 100000 rows; the rest was not read")
       assert.deepStrictEqual(sent.slice(0, 5).map(({ url }) => url.searchParams.get("page_size")), [
         "250",
         "50",

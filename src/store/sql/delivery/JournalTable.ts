@@ -258,18 +258,20 @@ export const make = (
 
   const base = DedupKey.base(sql)
 
+  // `NOT IN` is safe only for batches, of which there are few: PostgreSQL compares each row with each element of a list that does not
+  // fit into its memory for hashing
   const prune: Deliveries["Service"]["prune"] = (before) =>
     sql`
       DELETE FROM journal WHERE keep_forever = 0 AND begun_at < ${before}
         AND (dedup_key LIKE 't%' OR begun_at < coalesce(
           (SELECT appended_at FROM events WHERE position = (SELECT pruned + 1 FROM log_counter)), ${before}))
         AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.id = journal.delivery)
-        AND (handler, ${base.key}) NOT IN (
-          SELECT handler, 'e' || position FROM deliveries WHERE position IS NOT NULL
-          UNION ALL SELECT handler, 'b' || ${base.batch("batch")} FROM deliveries WHERE batch IS NOT NULL
-          UNION ALL SELECT m.handler, 'b' || ${base.batch("m.batch")} FROM batch_members m
+        AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.handler = journal.handler AND d.position = ${base.position})
+        AND (dedup_key NOT LIKE 'b%' OR (handler, ${base.key}) NOT IN (
+          SELECT DISTINCT handler, 'b' || ${base.batch("batch")} FROM deliveries WHERE batch IS NOT NULL
+          UNION ALL SELECT DISTINCT m.handler, 'b' || ${base.batch("m.batch")} FROM batch_members m
             JOIN deliveries d ON d.handler = m.handler AND d.position = m.position
-        ) RETURNING handler`.pipe(
+        )) RETURNING handler`.pipe(
       Effect.map((rows) => rows.length),
       Effect.tap(members.prune),
       Effect.provideService(AllowLongStatement, true),

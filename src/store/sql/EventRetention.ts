@@ -21,6 +21,8 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Fragment } from "effect/sql/Statement"
 import type { Store } from "../Store.ts"
 import * as LogCounter from "./LogCounter.ts"
 import { inBatches, rowsPerStatement } from "./Rows.ts"
@@ -46,6 +48,23 @@ export const positionsOf = (rows: ReadonlyArray<AtPosition>) => rows.map(({ posi
 
 export const make = (sql: SqlClient) => {
   const { counter, lockedCounter } = LogCounter.make(sql)
+
+  /**
+   * Runs a statement for the rows that readers get, then for the silent ones, until it has returned `limit` positions. Each of the two is
+   * a range of the index `events_stream`: for both together, the database would sort all positions of the stream.
+   */
+  const inRanges = Effect.fnUntraced(function*(
+    stream: number,
+    limit: number,
+    statement: (range: Fragment, most: number) => Effect.Effect<ReadonlyArray<AtPosition>, SqlError>
+  ) {
+    const found: Array<AtPosition> = []
+    for (const silent of [0, 1]) {
+      if (found.length === limit) break
+      found.push(...yield* statement(sql`stream = ${stream} AND silent = ${silent}`, limit - found.length))
+    }
+    return positionsOf(found)
+  })
 
   /** Inside a transaction: notes that the source erased the records whose last events are at these positions. */
   const noteErased = Effect.fnUntraced(function*(positions: ReadonlyArray<number>) {
@@ -110,13 +129,14 @@ export const make = (sql: SqlClient) => {
    * to `pruned` are searched: `raiseGeneration` has moved it past all rows of older generations.
    */
   const deleteOlder = (stream: number, generation: number, limit: number) =>
-    sql`
-      DELETE FROM events WHERE position IN (
-        SELECT position FROM events
-        WHERE stream = ${stream} AND position <= (SELECT pruned FROM log_counter) AND generation < ${generation}
-          AND position NOT IN (SELECT position FROM retained_events)
-        ORDER BY position LIMIT ${limit}
-      ) RETURNING position`.pipe(Effect.map((rows) => rows.length), toStoreError("deleteOlder"))
+    inRanges(stream, limit, (range, most) =>
+      sql<AtPosition>`
+        DELETE FROM events WHERE position IN (
+          SELECT position FROM events
+          WHERE ${range} AND position <= (SELECT pruned FROM log_counter) AND generation < ${generation}
+            AND position NOT IN (SELECT position FROM retained_events)
+          ORDER BY position LIMIT ${most}
+        ) RETURNING position`).pipe(Effect.map(({ length }) => length), toStoreError("deleteOlder"))
 
   /** Deletes rows that were kept for a delivery that is settled now. */
   const pruneRetained = Effect.gen(function*() {
@@ -201,9 +221,11 @@ export const make = (sql: SqlClient) => {
    */
   const eraseSome = Effect.fnUntraced(function*(stream: number) {
     const { newest, pruned } = yield* counter
-    const rows = yield* sql<AtPosition>`
-      SELECT position FROM events WHERE stream = ${stream} ORDER BY position DESC LIMIT ${rowsPerStatement}`
-    const positions = positionsOf(rows)
+    const positions = yield* inRanges(
+      stream,
+      rowsPerStatement,
+      (range, most) => sql<AtPosition>`SELECT position FROM events WHERE ${range} ORDER BY position DESC LIMIT ${most}`
+    )
     if (positions.length === 0) return 0
     yield* sql`DELETE FROM events WHERE position ${among(sql, positions)} AND position <= ${
       Math.min(pruned, newest) - 1

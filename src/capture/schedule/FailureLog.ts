@@ -37,33 +37,53 @@ const describe = ({ blocked, failing }: Failing): { readonly message: string; re
 export const make = (): FailureLog => {
   /** The integration and the cause of each failing stream, by stream. */
   const failures = new Map<string, { readonly cause: string; readonly isLogged: boolean }>()
+  /**
+   * How many streams fail for each cause, and for how many of them this process has logged it. During an outage all streams fail: a search
+   * among them for each of them would take minutes.
+   */
+  const causes = new Map<string, { streams: number; logged: number }>()
+
+  /** Drops the failure of a stream; returns its cause. */
+  const forget = (key: StreamKey): string | undefined => {
+    const known = failures.get(streamName(key))
+    if (known === undefined) return undefined
+    failures.delete(streamName(key))
+    const count = causes.get(known.cause)!
+    count.streams--
+    if (known.isLogged) count.logged--
+    if (count.streams === 0) causes.delete(known.cause)
+    return known.cause
+  }
   const note = (stream: Failing, isLogged: boolean) => {
+    forget(stream)
     const found = describe(stream)
     if (found === null) return null
     const cause = JSON.stringify([stream.integration, found.message, found.why])
+    const count = causes.get(cause) ?? { streams: 0, logged: 0 }
+    const isShared = count.logged > 0
+    count.streams++
+    if (isLogged) count.logged++
+    causes.set(cause, count)
     failures.set(streamName(stream), { cause, isLogged })
-    return { ...found, cause }
+    return { ...found, isShared }
   }
+
   return {
     remember: (stream) => void note(stream, false),
     isLogged: (key) => failures.get(streamName(key))?.isLogged === true,
     failed: (stream) =>
       Effect.suspend(() => {
-        failures.delete(streamName(stream))
-        const logged = [...failures.values()].filter(({ isLogged }) => isLogged)
         const failure = note(stream, true)
         if (failure === null) return Effect.void
-        const { cause, message, why } = failure
-        const isShared = logged.some((other) => other.cause === cause)
+        const { isShared, message, why } = failure
         return annotate(stream, { why })(isShared ? Effect.logDebug(message) : Effect.logWarning(message))
       }),
     recovered: (key) =>
       Effect.suspend(() => {
-        const cause = failures.get(streamName(key))?.cause
-        failures.delete(streamName(key))
-        const isShared = [...failures.values()].some((other) => other.cause === cause)
+        const cause = forget(key)
+        const isShared = cause !== undefined && causes.has(cause)
         return annotate(key)(isShared ? Effect.logDebug("stream recovered") : Effect.logInfo("stream recovered"))
       }),
-    drop: (key) => void failures.delete(streamName(key))
+    drop: (key) => void forget(key)
   }
 }

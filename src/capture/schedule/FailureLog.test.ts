@@ -1,0 +1,52 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
+import * as FailureLog from "./FailureLog.ts"
+
+const models = ["ats.application", "ats.candidate", "ats.offer", "ats.scorecard", "ats.tag", "hris.skill"] as const
+/** If each failure searched all failing streams, a round with so many would take longer than a test may. */
+const integrations = 10_000
+
+const keys = Array.from(
+  { length: integrations },
+  (_, number) => models.map((model) => ({ integration: `lever:${number}`, model }))
+).flat()
+const failing = { count: 1, message: "the API answered with status 502", since: 0 }
+
+describe("FailureLog", () => {
+  it.effect("an outage of 60,000 streams is one warning per integration, and so is its end, in linear time (I9)", () => {
+    const lines = new Map<string, number>()
+    const logger = Logger.make<unknown, void>(({ message }) =>
+      void lines.set(String(message), (lines.get(String(message)) ?? 0) + 1)
+    )
+    return Effect.gen(function*() {
+      const log = FailureLog.make()
+      // each stream fails twice
+      for (const key of [...keys, ...keys]) yield* log.failed({ ...key, blocked: null, failing })
+      assert.deepStrictEqual([...lines], [["run failed", integrations]])
+      for (const key of keys) yield* log.recovered(key)
+      assert.deepStrictEqual([...lines], [["run failed", integrations], ["stream recovered", integrations]])
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
+
+  it.effect("a stream whose failure only this process's predecessor logged does not hide the warning of another one", () => {
+    const lines: Array<string> = []
+    const logger = Logger.make<unknown, void>(({ message }) => void lines.push(String(message)))
+    return Effect.gen(function*() {
+      const log = FailureLog.make()
+      const [first, second, third] = keys
+      const failed = (key: typeof first) => ({ ...key!, blocked: null, failing })
+      log.remember(failed(first))
+      yield* log.failed(failed(second))
+      yield* log.failed(failed(third))
+      assert.deepStrictEqual(lines, ["run failed"])
+      log.drop(second!)
+      log.drop(third!)
+      yield* log.failed(failed(second))
+      assert.deepStrictEqual(lines, ["run failed", "run failed"])
+      log.drop(second!)
+      yield* log.recovered(first!)
+      assert.deepStrictEqual(lines, ["run failed", "run failed", "stream recovered"])
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
+})

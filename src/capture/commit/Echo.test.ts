@@ -368,6 +368,19 @@ describe("writes that are never seen", () => {
     })).pipe(Effect.provide(logged), Effect.provideService(Metric.MetricRegistry, new Map()))
   })
 
+  it.effect("an unconfirmed write is listed for a week, even if no later write is unconfirmed (L2)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* backfilled(rig, application("a", []))
+      const write = yield* addTag(rig, "hot")
+      yield* write.answered()
+      yield* sweptTwice(rig)
+      yield* sweptTwice(rig)
+      yield* rig.wait("6 days")
+      assert.lengthOf(yield* unconfirmed, 1)
+      yield* rig.wait("1 day")
+      assert.deepStrictEqual(yield* unconfirmed, [])
+    })))
+
   it.effect("the missing part of a partly applied write is reported (L2)", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       const interview = (title: string) => application("a", [], { interviews: [{ id: "i", title, canceled: false }] })

@@ -7,7 +7,7 @@
  *
  * Gotchas
  * - A stream that is not read can show no write, so it gets no expectations.
- * - An unconfirmed write stays listed for a week.
+ * - An unconfirmed write stays listed for a week. Its row is deleted later: with the next unconfirmed write of any stream.
  */
 import * as Arr from "effect/Array"
 import * as Clock from "effect/Clock"
@@ -127,12 +127,13 @@ export const make = (sql: SqlClient) => {
   const withdraw = (write: string) =>
     sql`DELETE FROM expectations WHERE write = ${write}`.pipe(Effect.asVoid, toStoreError("withdraw"))
 
-  const unconfirmed: Raw<Store["Service"]>["unconfirmedWrites"] = (limit) =>
-    sql<Row>`
+  const unconfirmed: Raw<Store["Service"]>["unconfirmedWrites"] = Effect.fnUntraced(function*(limit) {
+    const since = (yield* Clock.currentTimeMillis) - unconfirmedRetentionMillis
+    const rows = yield* sql<Row>`
       SELECT e.*, s.integration, s.model FROM expectations e JOIN streams s ON s.key = e.stream
-      WHERE e.reported_at IS NOT NULL ORDER BY e.reported_at DESC, e.id DESC LIMIT ${limit}`.pipe(
-      Effect.map(Arr.map(unconfirmedWrites.fromRow))
-    )
+      WHERE e.reported_at > ${since} ORDER BY e.reported_at DESC, e.id DESC LIMIT ${limit}`
+    return rows.map(unconfirmedWrites.fromRow)
+  })
 
   return { expect, tookEffect, withdraw, unconfirmed }
 }

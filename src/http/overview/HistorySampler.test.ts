@@ -58,3 +58,32 @@ it.effect("the history continues over restarts, has one sample a minute in a fle
     yield* TestClock.adjust("1 minute")
     assert.deepStrictEqual(yield* events, [1, 2, 3, 6, 7, 9, 10])
   }).pipe(Effect.provide(MemoryStore.layer())))
+
+it.effect("the history has no gap if a read of the state takes so long that each one shows the state of the one before", () =>
+  Effect.gen(function*() {
+    yield* TestClock.setTime(start)
+    let before = start
+    const sampleAt = (at: number) => ({
+      at,
+      events: Math.round((at - start) / historyInterval),
+      unpublished: 0,
+      deliveries: 0,
+      deadLetters: 0,
+      late: 0,
+      blocked: 0,
+      holds: 0
+    })
+    const slow = Layer.succeed(SharedOverview, {
+      get: () =>
+        Effect.gen(function*() {
+          const shown = before
+          before = yield* Clock.currentTimeMillis
+          yield* Effect.sleep("700 millis")
+          return { at: shown, sample: sampleAt(shown) } as Snapshot
+        }),
+      pause: Effect.succeed(0)
+    })
+    yield* Layer.build(Layer.provide(HistorySampler.layer, slow))
+    yield* TestClock.adjust("5 minutes")
+    assert.deepStrictEqual(yield* events, [0, 1, 2, 3])
+  }).pipe(Effect.provide(MemoryStore.layer())))

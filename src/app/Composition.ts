@@ -281,9 +281,10 @@ const joinsFleet = ({ store }: Pick<ResolvedConfig, "store">): boolean => store.
 export const takePart = ({ store }: ResolvedConfig) =>
   store._tag === "Sqlite" ? Effect.never : Effect.gen(function*() {
     const { run } = yield* Effect.promise(() => import("../fleet/ClusterPlacement.ts"))
+    const { runMissing } = yield* Effect.promise(() => import("../store/sql/Migrations.ts"))
     const { leaseClient } = yield* loadPostgres
     const { self } = yield* Processes
-    return yield* Effect.raceFirst(PlacedShards.run, run(self, leaseClient(store)))
+    return yield* Effect.raceFirst(PlacedShards.run, run(self, leaseClient(store), runMissing))
   })
 
 /** Store and API of a service. The processes on one PostgreSQL database share the request budget of each account. */

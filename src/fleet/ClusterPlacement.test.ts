@@ -14,6 +14,7 @@ import * as Statement from "effect/sql/Statement"
 import { TestClock } from "effect/testing"
 import { captureScopes, dispatchScope } from "../domain/Shard.ts"
 import * as SqlConnection from "../store/sql/Connection.ts"
+import { runMissing } from "../store/sql/Migrations.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { misconfigured, StoreError, Unavailable } from "../store/Store.ts"
 import { StoreFault } from "../store/StoreFault.ts"
@@ -36,7 +37,8 @@ const join = Effect.fnUntraced(function*(process: string, database: Layer.Layer<
     })
     yield* Context.get(context, Placement).singleton(name, Effect.andThen(run, Effect.never))
   }
-  const ended = yield* Effect.forkScoped(Effect.provideContext(ClusterPlacement.run(process, database), context))
+  const run = ClusterPlacement.run(process, database, runMissing)
+  const ended = yield* Effect.forkScoped(Effect.provideContext(run, context))
   return { joined, placed, readiness, ended }
 })
 

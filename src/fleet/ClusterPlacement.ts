@@ -18,10 +18,9 @@ import * as SqlRunnerStorage from "effect/cluster/SqlRunnerStorage"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import * as Predicate from "effect/Predicate"
 import * as References from "effect/References"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { isSqlError } from "effect/sql/SqlError"
 import { shardCount } from "../domain/Shard.ts"
 import { storePause } from "../store/Recovery.ts"
 import type { StoreError } from "../store/Store.ts"
@@ -47,13 +46,20 @@ const timing = {
 /** After this time, a process that got no shard is ready nevertheless: if there are more processes than shards, some stand by. */
 const longestJoin = "10 seconds"
 
+const tables = { prefix: "fleet" }
+const migrations = { loader: SqlRunnerStorage.migrations(tables), table: `${tables.prefix}_runner_migrations` }
+
+/** Runs the migrations that the database lacks. */
+export type Migrate = (options: typeof migrations) => Effect.Effect<unknown, StoreError, SqlClient>
+
 /** `process`: unique in the fleet. */
-const sharding = (process: string) =>
+const sharding = (process: string, migrate: Migrate) =>
   Sharding.layer.pipe(
     Layer.provide(Runners.layerNoop),
     Layer.provide(RunnerHealth.layerNoop),
     Layer.provide(MessageStorage.layerNoop),
-    Layer.provide(SqlRunnerStorage.layerWith({ prefix: "fleet" })),
+    Layer.provide(SqlRunnerStorage.layerStorage(tables)),
+    Layer.provide(Layer.effectDiscard(migrate(migrations))),
     // the store logs its outages; `effect/cluster` would log each of its failures
     Layer.provide(Layer.succeed(References.MinimumLogLevel, "None")),
     Layer.provide(ShardingConfig.layer({
@@ -80,14 +86,6 @@ const nameIn = ({ getShardId }: Sharding.Sharding["Service"], name: string, shar
   }
 }
 
-/** `effect/cluster` makes an error of the database a defect while it creates its tables and takes its connection. */
-const databaseErrorOf = (defect: unknown): SqlError | null =>
-  isSqlError(defect)
-    ? defect
-    : Predicate.isTagged(defect, "MigrationError") && Predicate.hasProperty(defect, "cause")
-    ? databaseErrorOf(defect.cause)
-    : null
-
 const logOnce = (error: { readonly message: string }, logged: Set<string>) =>
   Effect.suspend(() => {
     const why = faultOf(error)?.message ?? error.message
@@ -98,17 +96,20 @@ const logOnce = (error: { readonly message: string }, logged: Set<string>) =>
 
 /**
  * Joins the fleet and runs the singletons that are placed in this process until interrupted; then hands them over. `process` is unique in
- * the fleet. `client`: a client of the store's database with at least two connections, of which one is kept.
+ * the fleet. `client`: a client of the store's database with at least two connections, of which one is kept. `migrate` creates the tables.
  */
 export const run = (
   process: string,
-  client: Layer.Layer<SqlClient, StoreError>
-): Effect.Effect<never, StoreError, PlacementEngine> => Effect.suspend(() => joinWith(process, client, new Set()))
+  client: Layer.Layer<SqlClient, StoreError>,
+  migrate: Migrate
+): Effect.Effect<never, StoreError, PlacementEngine> =>
+  Effect.suspend(() => joinWith(process, client, migrate, new Set()))
 
 /** `logged`: the causes of failed attempts to join since the process was last part of the fleet. Each is logged once. */
 const joinWith = (
   process: string,
   client: Layer.Layer<SqlClient, StoreError>,
+  migrate: Migrate,
   logged: Set<string>
 ): Effect.Effect<never, StoreError, PlacementEngine> =>
   Effect.gen(function*() {
@@ -128,17 +129,15 @@ const joinWith = (
     return yield* Effect.never
   }).pipe(
     Effect.scoped,
-    Effect.provide(Layer.provide(sharding(process), client)),
-    Effect.catchDefect((defect) => {
-      const error = databaseErrorOf(defect)
-      return error === null ? Effect.die(defect) : Effect.fail(error)
-    }),
+    Effect.provide(Layer.provide(sharding(process, migrate), client)),
+    // `effect/cluster` makes an error of the database a defect while it takes its connection
+    Effect.catchDefect((defect) => isSqlError(defect) ? Effect.fail(defect) : Effect.die(defect)),
     Effect.catch((error) =>
       error._tag === "StoreError" && !error.reason.retryable
         ? Effect.fail(error)
         : logOnce(error, logged).pipe(
           Effect.andThen(Effect.sleep(storePause)),
-          Effect.andThen(joinWith(process, client, logged))
+          Effect.andThen(joinWith(process, client, migrate, logged))
         )
     )
   )

@@ -4,6 +4,8 @@
  * Gotchas
  * - An earlier version may use a store that a newer version has migrated, because processes of both versions are running during an
  *   update. A migration that does not allow this uses `stopEarlierVersions`.
+ * - On PostgreSQL, the migrator locks its table, even against readers. The lock is not granted while `pg_dump` runs, so the migrator runs
+ *   only if a migration is missing   (X31)
  */
 import * as Effect from "effect/Effect"
 import * as Migrator from "effect/sql/Migrator"
@@ -87,14 +89,35 @@ export const checkVersion = (sql: SqlClient.SqlClient): Effect.Effect<void, Stor
     ([meta]) => checkRequired(Number(meta?.required_schema))
   )
 
-/** Migrates, then returns the store's identity and whether this call created the store. */
-export const migrate: Effect.Effect<
-  { readonly identity: LogIdentity; readonly isNew: boolean },
-  StoreError,
-  SqlClient.SqlClient
-> = Effect.gen(function*() {
-  const sql = yield* SqlClient.SqlClient
-  const done = yield* Migrator.make({})({ loader: Migrator.fromRecord(migrations), table }).pipe(
+interface MigrationOptions {
+  readonly loader: Migrator.Loader
+  /** The table that has a row for each migration that was run. */
+  readonly table: string
+}
+
+/** The id of the newest migration that was run; 0 if there is none, or if the database is not PostgreSQL. */
+const newestRun = (sql: SqlClient.SqlClient, table: string) =>
+  sql.onDialectOrElse({
+    pg: () =>
+      Effect.gen(function*() {
+        const [found] = yield* sql<{ exists: boolean }>`SELECT to_regclass(${table}) IS NOT NULL AS exists`
+        if (found?.exists !== true) return 0
+        const [newest] = yield* sql<{ id: number | null }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
+        return Number(newest?.id ?? 0)
+      }),
+    orElse: () => Effect.succeed(0)
+  })
+
+/** Runs the migrations that the database lacks; returns their ids. */
+export const runMissing = (
+  { loader, table }: MigrationOptions
+): Effect.Effect<ReadonlyArray<number>, StoreError, SqlClient.SqlClient> =>
+  Effect.gen(function*() {
+    const sql = yield* SqlClient.SqlClient
+    const known = yield* loader
+    if ((yield* newestRun(sql, table)) >= Math.max(...known.map(([id]) => id))) return []
+    return (yield* Migrator.make({})({ loader, table })).map(([id]) => id)
+  }).pipe(
     withRetry("migrate"),
     Effect.catchTag("MigrationError", (error) =>
       Effect.fail(
@@ -103,6 +126,15 @@ export const migrate: Effect.Effect<
           : incompatible(error.message)
       ))
   )
+
+/** Migrates, then returns the store's identity and whether this call created the store. */
+export const migrate: Effect.Effect<
+  { readonly identity: LogIdentity; readonly isNew: boolean },
+  StoreError,
+  SqlClient.SqlClient
+> = Effect.gen(function*() {
+  const sql = yield* SqlClient.SqlClient
+  const done = yield* runMissing({ loader: Migrator.fromRecord(migrations), table })
   yield* checkVersion(sql)
   const [meta] = yield* sql<{ store: string; generation: number }>`SELECT store, generation FROM meta`.pipe(
     withRetry("identity")
@@ -110,6 +142,6 @@ export const migrate: Effect.Effect<
   if (meta === undefined) return yield* incompatible("the store has no identity")
   return {
     identity: { store: meta.store, generation: meta.generation },
-    isNew: done.some(([id]) => id === 1)
+    isNew: done.includes(1)
   }
 })

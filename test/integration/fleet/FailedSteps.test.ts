@@ -15,6 +15,7 @@ import * as ClusterPlacement from "../../../src/fleet/ClusterPlacement.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as Fencing from "../../../src/store/sql/Fencing.ts"
+import { runMissing } from "../../../src/store/sql/Migrations.ts"
 import type { StoreError } from "../../../src/store/Store.ts"
 import { until } from "../../fault/kill/Patience.ts"
 import { type Cut, cuttable } from "../postgres/Cut.ts"
@@ -89,7 +90,7 @@ const fleet = Effect.gen(function*() {
       yield* Context.get(placement, Placement).singleton(scope, run)
     }
     const client = Postgres.leaseClient({ url: Redacted.make(proxy.url), name })
-    yield* Effect.forkScoped(Effect.provideContext(ClusterPlacement.run(name, client), placement))
+    yield* Effect.forkScoped(Effect.provideContext(ClusterPlacement.run(name, client, runMissing), placement))
     const member: Member = { name, running, refused, cut: proxy.cut }
     members.push(member)
     return member

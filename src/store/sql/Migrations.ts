@@ -36,7 +36,7 @@ import { publications } from "./migrations/0021_publications.ts"
 import { runs } from "./migrations/0022_runs.ts"
 import { forgettingProgress } from "./migrations/0023_forgetting_progress.ts"
 import { removals } from "./migrations/0024_removals.ts"
-import { toStoreError, withRetry } from "./SqlRetry.ts"
+import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
 export const migrations = {
@@ -124,7 +124,8 @@ export const runMissing = (
         isSqlError(error.cause)
           ? new StoreError({ reason: new Unavailable({ operation: "migrate", cause: error.cause }) })
           : incompatible(error.message)
-      ))
+      )),
+    Effect.provideService(AllowLongStatement, true)
   )
 
 /** Migrates, then returns the store's identity and whether this call created the store. */

@@ -8,8 +8,10 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import * as Migrator from "effect/sql/Migrator"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
+import { runMissing } from "../../../src/store/sql/Migrations.ts"
 import { AllowLongStatement } from "../../../src/store/sql/SqlRetry.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -154,5 +156,13 @@ describe.skipIf(missing !== null)(`a silent database${missing === null ? "" : `,
       const { exit, millis } = yield* timed(slow(30))
       assert.isTrue(Exit.isFailure(exit))
       assert.isBelow(millis, 4_500)
+    }), 20_000)
+
+  it.live("a statement of a migration has the longer time limit", () =>
+    Effect.gen(function*() {
+      const { sql } = yield* open(yield* database)
+      const slow = sql`SELECT pg_sleep(1.5)`
+      const migration = { loader: Migrator.fromRecord({ "0001_slow": slow }), table: "slow_migrations" }
+      assert.deepStrictEqual(yield* Effect.provideService(runMissing(migration), SqlClient, sql), [1])
     }), 20_000)
 })

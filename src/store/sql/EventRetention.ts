@@ -97,11 +97,14 @@ export const make = (sql: SqlClient) => {
       INSERT INTO retained_events (position, successor)
       SELECT previous, position FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
         AND EXISTS (SELECT 1 FROM deliveries d WHERE d.position IN (events.position, events.previous))`
+      // one list of positions: with another condition beside the list, PostgreSQL would read the whole table
       const deleted = yield* sql`
       DELETE FROM events WHERE position IN (
         SELECT previous FROM events WHERE position > ${pruned} AND position <= ${edge} AND previous IS NOT NULL
           AND previous NOT IN (SELECT position FROM retained_events)
-      ) OR (stream = ${erasedStream} AND position >= ${pruned} AND position < ${edge}) RETURNING position`
+        UNION ALL
+        SELECT position FROM events WHERE stream = ${erasedStream} AND position >= ${pruned} AND position < ${edge}
+      ) RETURNING position`
       return { deleted: deleted.length, done: edge < pruned + pruneSpan }
     },
     sql.withTransaction,

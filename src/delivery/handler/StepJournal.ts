@@ -20,6 +20,18 @@ import * as ErrorMapping from "./ErrorMapping.ts"
 
 type Step = Journal["Service"]["once"]
 
+/**
+ * An index entry of PostgreSQL has at most 2,700 bytes, and one index has the name of a step and the id of a record, of up to 1,000 bytes.
+ * The result of a step with a longer name could not be stored, so each attempt would run the step again.
+ */
+const maxNameBytes = 1_000
+
+/** Why a step with this name cannot be stored; null if it can. */
+const problemOf = (name: string): string | null => {
+  if (name.includes("\0") || !name.isWellFormed()) return "a null character or half a surrogate pair"
+  return Buffer.byteLength(name) > maxNameBytes ? `more than ${maxNameBytes} bytes` : null
+}
+
 export const make = (journal: AttemptJournal, attempt: Attempt): Journal["Service"] => {
   const stored = <A>(effect: Effect.Effect<A, StoreError>) => Effect.mapError(effect, ErrorMapping.fromStore)
 
@@ -28,6 +40,11 @@ export const make = (journal: AttemptJournal, attempt: Attempt): Journal["Servic
       yield* attempt.ensureClaimed
       const context = contextOf(yield* attempt.stepContext)
       const name = context.path + step
+      const problem = problemOf(name)
+      if (problem !== null) {
+        const start = JSON.stringify(name.slice(0, 60))
+        return yield* new Permanent({ message: `the name of a step has ${problem}; it starts with ${start}` })
+      }
       const key: StepKey = {
         handler: attempt.subscription.key,
         dedupKeys: context.dedupKeys,

@@ -16,7 +16,11 @@
  * - The old server and the promoted one may both answer for a while. Whenever the server in use changes, every session is verified
  *   again.
  * - Statements outside transactions are not counted.
+ * - Each start of a process deletes the slots that were not used for a month. A process may commit nothing for that long, if all of its
+ *   shards have no integration: so it renews its slots once a day.
  */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Connection } from "effect/sql/SqlConnection"
@@ -35,9 +39,13 @@ export interface Dialect {
   readonly transaction: string
   /** Identifies the running server, as text; it changes with every start. */
   readonly server: string
-  /** Statement that deletes the slots of processes that have not committed for a long time. */
+  /** Statement that deletes the slots of processes that have not renewed them for a long time. */
   readonly forget: string
+  /** Statement that renews the slots of a process, except those of open commits, which do so themselves. */
+  readonly renew: (process: string) => string
 }
+
+const renewInterval = Duration.toMillis("1 day")
 
 const olderCopyError = (missing: number): SqlError =>
   sqlErrorOf(new StoreError({ reason: new OlderCopy({ missing }) }), "an older copy answers")
@@ -62,6 +70,7 @@ export const make = (dialect: Dialect) => {
   const free: Array<number> = []
   let slots = 0
   let isReady = false
+  let renewedAt: number | null = null
   let epoch: Epoch = { server: "" }
   const verified = new WeakMap<object, Epoch>()
   const lent = new WeakMap<Connection, Epoch>()
@@ -90,15 +99,25 @@ export const make = (dialect: Dialect) => {
       verified.set(session, epoch)
     })
 
+  /** A failure is ignored: the next statement on the connection shows it, and there are many days left. */
+  const renew = (connection: Connection) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      renewedAt ??= now
+      if (known.size === 0 || Math.abs(now - renewedAt) < renewInterval) return Effect.void
+      renewedAt = now
+      return Effect.ignore(connection.execute(dialect.renew(process), [], undefined))
+    })
+
   return {
     /**
      * Call before using `connection`, which belongs to `session`: fails with `OlderCopy` if its database lacks a commit of this
-     * process. Queries the database only if the session is new, or if the server in use has changed since.
+     * process. Queries the database only if the session is new, or if the server in use has changed since, and once a day.
      */
     verify: (session: object, connection: Connection): Effect.Effect<void, SqlError> =>
       Effect.gen(function*() {
         if (!isReady) yield* prepare(connection)
         if (isReady && verified.get(session) !== epoch) yield* compare(session, connection)
+        yield* renew(connection)
         lent.set(connection, verified.get(session) ?? epoch)
       }),
 

@@ -15,7 +15,10 @@ export const dialect: CommitTracker.Dialect = {
   transaction: "pg_current_xact_id_if_assigned()::text",
   server: "pg_postmaster_start_time()::text",
   forget: `DELETE FROM commit_counters
-    WHERE process NOT IN (SELECT process FROM commit_counters WHERE updated_on >= CURRENT_DATE - 30)`
+    WHERE process NOT IN (SELECT process FROM commit_counters WHERE updated_on >= CURRENT_DATE - 30)`,
+  renew: (process) =>
+    `UPDATE commit_counters SET updated_on = CURRENT_DATE WHERE (process, slot) IN (
+      SELECT process, slot FROM commit_counters WHERE process = '${process}' AND updated_on < CURRENT_DATE FOR UPDATE SKIP LOCKED)`
 }
 
 const pollSchedule = Schedule.spaced("200 millis")

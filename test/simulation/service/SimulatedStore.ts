@@ -40,7 +40,8 @@ const dialect: CommitTracker.Dialect = {
   wrote: "TRUE",
   transaction: "''",
   server: "''",
-  forget: "SELECT 1"
+  forget: "SELECT 1",
+  renew: () => "SELECT 1"
 }
 
 export class SimulatedStore {

@@ -1,10 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { stateOf } from "../../test/conformance/StoreSamples.ts"
 import { listsOnly } from "../../test/support/source/Doubles.ts"
+import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
+import * as Redactor from "../capture/redaction/Redactor.ts"
+import { takeStreams } from "../capture/Stream.ts"
 import type { Settings } from "../config/Config.ts"
-import { streamName } from "../domain/Model.ts"
+import { type Model, streamName } from "../domain/Model.ts"
+import { appliedRules } from "../domain/Redaction.ts"
 import { Source, SourceError, Transient } from "../source/Source.ts"
-import { resolveConfig } from "./Composition.ts"
+import { Store } from "../store/Store.ts"
+import { processingByStream, resolveConfig } from "./Composition.ts"
 
 describe("the streams of a configuration", () => {
   it.effect("need their topics at start only if the tool catalog shows them, or the configuration names them (C1)", () =>
@@ -25,4 +31,18 @@ describe("the streams of a configuration", () => {
       assert.includeMembers(certain, ["greenhouse:acme/ats.candidate", "greenhouse:acme/assessment.package"])
       assert.deepStrictEqual(certain.filter((name) => name.includes("hris")), ["workday:acme/hris.skill"])
     }))
+})
+
+describe("a store that a later version has used", () => {
+  it.effect("a stream of a model that this version does not know does not end the start, and is not redacted", () =>
+    Effect.gen(function*() {
+      const store = yield* Store
+      const unknown = { integration: "workday:acme", model: "hris.unknown" as Model }
+      const known = { ...unknown, model: "hris.skill" as const }
+      yield* store.ensureStreams([unknown, known].map((key) => stateOf(key, { redactions: [appliedRules(true, {})] })))
+      const ownership = yield* takeStreams
+      const rules = { "hris.skill": { remoteData: "drop", redact: { "/name": "drop" } } } as const
+      const begun = yield* Redactor.begin(ownership, processingByStream({ models: rules, redactKey: null }))
+      assert.deepStrictEqual(begun.map(({ stream }) => stream.model), ["hris.skill"])
+    }).pipe(Effect.provide(MemoryStore.layer())))
 })

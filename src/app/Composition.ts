@@ -27,7 +27,7 @@ import type { StoreLocation } from "../config/StoreSettings.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { endRunningDeliveries } from "../delivery/engine/WithoutPlugins.ts"
 import type { EncryptionKey } from "../domain/EncryptionKey.ts"
-import { derivedRegistry, isDerived, type Model, type StreamKey } from "../domain/Model.ts"
+import { derivedRegistry, isDerived, isModel, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Calls } from "../fleet/Calls.ts"
 import { Membership } from "../fleet/Membership.ts"
@@ -72,8 +72,8 @@ const apiLayer = (options: UnifiedApi.Options) => Layer.provide(UnifiedApi.layer
 /** The API for a command without a store. Its process does not share the request budget of the accounts. */
 export const sourceLayer = (options: UnifiedApi.Options) => Layer.provide(apiLayer(options), RequestBudget.local)
 
-export const processingByStream =
-  ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">) => ({ model }: Pick<StreamKey, "model">) => {
+const processingByModel =
+  ({ models, redactKey }: Pick<Config.Settings, "models" | "redactKey">) => (model: Model): Processing.Processing => {
     const settingsOf = (model: Model) => models[model] ?? { remoteData: "drop", redact: {} }
     return Processing.make(model, {
       ...settingsOf(model),
@@ -81,6 +81,12 @@ export const processingByStream =
       key: redactKey === null ? "" : Redacted.value(redactKey)
     })
   }
+
+/** Null for a stream of a model that only a later version knows: it used the store before. */
+export const processingByStream = (settings: Pick<Config.Settings, "models" | "redactKey">) => {
+  const processing = processingByModel(settings)
+  return ({ model }: Pick<StreamKey, "model">) => isModel(model) ? processing(model) : null
+}
 
 /** Determines the models of integrations with `models: "auto"` from the API's tool catalog. */
 export const resolveConfig = Effect.fnUntraced(function*(settings: Config.Settings, rawConfig: RawConfig) {
@@ -126,11 +132,10 @@ const integrationsLayer = (plan: ResolvedConfig) =>
     declared: plan.integrations,
     discovered: plan.discovered,
     readers: logReadersOf(plan),
-    processing: (model) => processingByStream(plan)({ model })
+    processing: processingByModel(plan)
   })
 
-const forgettingLayer = (plan: ResolvedConfig) =>
-  Forgetting.layer({ processing: (model) => processingByStream(plan)({ model }) })
+const forgettingLayer = (plan: ResolvedConfig) => Forgetting.layer({ processing: processingByModel(plan) })
 
 const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"))
 

@@ -316,6 +316,24 @@ describe("Integrations", () => {
       assert.deepStrictEqual((yield* allEvents).slice(2), ["greenhouse:acme a 1.2"])
     })))
 
+  it.effect("an integration that is added again in another account continues no list of the earlier account (P5)", () =>
+    scenario(Effect.fnUntraced(function*(api) {
+      api.pageSize = 1
+      api.intercept = ({ account, cursor }, answer) =>
+        account === "default" && cursor !== null ? Effect.never : Effect.succeed(answer)
+      const { add, remove } = yield* startProcess()
+      yield* add(acme)
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual(api.requests.at(-1)?.cursor, "1")
+      yield* remove(acme.id, "keep")
+      yield* add({ ...acme, account: "moved" })
+      yield* TestClock.adjust("1 minute")
+      const first = api.requests.find(({ account }) => account === "moved")
+      assert.deepStrictEqual([first?.cursor, first?.updatedAfter], [null, null])
+      const stream = yield* streamOf(acme.id)
+      assert.deepStrictEqual([stream?.account, stream?.phase], ["moved", "live"])
+    })))
+
   it.effect("an integration that is added again after more than 14 days is swept before it is polled (W11)", () =>
     scenario(Effect.fnUntraced(function*(api) {
       const { add, remove } = yield* startProcess()

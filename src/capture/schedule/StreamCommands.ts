@@ -40,7 +40,7 @@ const refuse = (message: string, hint: string) => new CommandRefused({ message, 
  * Replaces the open sweep, if there is one, by a new sweep from the first page. A run in progress that has committed nothing yet may
  * already use the next run id, so one id is skipped.
  */
-const openSweep = (state: StreamState, now: number, backfill: boolean): StreamState => {
+export const openSweep = (state: StreamState, now: number, backfill: boolean): StreamState => {
   const withRunInProgress = { ...state, lastRunId: state.lastRunId + 1 }
   const sweep = newRun(withRunInProgress, "sweep", { updatedAfter: null, startedAt: now, backfill })
   return { ...state, ...resetPasses(state), lastRunId: sweep.id, sweep }

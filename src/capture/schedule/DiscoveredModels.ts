@@ -3,7 +3,7 @@
  * available, all its models are read; it is requested again in the background until it is known.
  *
  * Invariants
- * 1. The models of an integration change only if a part of its account's catalog was not available
+ * 1. The models of an integration change only if a part of its account's catalog was not available, or if its account changes
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -31,7 +31,10 @@ const isRefused = (one: Provisional): boolean =>
 export interface DiscoveredModels {
   /** Empty if the models of the integration were not discovered. */
   readonly modelsOf: (integration: string) => ReadonlyArray<Model>
-  /** Discovers the models of those integrations that have `models: auto` and are not known yet. */
+  /**
+   * Discovers the models of those integrations that have `models: auto` and are not known yet, or known only with another account: another
+   * process may have removed an integration and added it again.
+   */
   readonly discover: (
     integrations: ReadonlyArray<Pick<IntegrationState, "id" | "account" | "models">>
   ) => Effect.Effect<void>
@@ -81,7 +84,9 @@ export const make = Effect.fnUntraced(function*(
   return {
     modelsOf: (integration) => known.get(integration)?.models ?? [],
     discover: (integrations) =>
-      discoverModels(integrations.filter(({ id, models }) => models === "auto" && !known.has(id))).pipe(
+      discoverModels(
+        integrations.filter(({ account, id, models }) => models === "auto" && known.get(id)?.account !== account)
+      ).pipe(
         Effect.provideService(Source, source),
         Effect.tap((found) => Effect.sync(() => found.forEach((one, id) => known.set(id, one)))),
         Effect.flatMap((found) => [...found.values()].some(isProvisional) ? somePartMissing.open : Effect.void),

@@ -195,7 +195,7 @@ export const pluginHttpClient = NodeHttpClient.layerNodeHttpOptions({ rejectUnau
 
 /** Without plugins the delivery engine is not loaded. */
 const pluginsLayer = (
-  { plugins, retention }: ResolvedConfig,
+  { accounts, plugins, retention }: ResolvedConfig,
   { integrationsReady, takesAll }: { readonly integrationsReady: Effect.Effect<void>; readonly takesAll: boolean }
 ): Layer.Layer<PluginAdmin.PluginAdmin, StoreError, Store | Deliveries | Source | Placement> =>
   plugins.length === 0 ?
@@ -209,7 +209,15 @@ const pluginsLayer = (
     ) :
     Layer.unwrap(Effect.map(loadDelivery, ([{ DeliveryEngine }, { layer }, { watchUncaught }]) =>
       layer(plugins).pipe(
-        Layer.provide(DeliveryEngine.layer({ plugins, retention, integrationsReady, retakes: !takesAll })),
+        Layer.provide(
+          DeliveryEngine.layer({
+            plugins,
+            retention,
+            integrationsReady,
+            retakes: !takesAll,
+            accounts: new Set(Object.keys(accounts))
+          })
+        ),
         Layer.provide(pluginHttpClient),
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))

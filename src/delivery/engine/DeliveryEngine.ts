@@ -43,6 +43,8 @@ export interface Options extends Dispatching.Options {
    * process had been frozen, or does not belong to the fleet.
    */
   readonly retakes?: boolean
+  /** The accounts of the configuration. Deliveries of integrations in other accounts wait. All accounts if absent. */
+  readonly accounts?: ReadonlySet<string>
 }
 
 /** Time between two checks whether a removed integration has been added again, in ms. */
@@ -62,7 +64,14 @@ export class DeliveryEngine extends Context.Service<DeliveryEngine, {
 }
 
 const make = Effect.fnUntraced(function*(
-  { integrationsReady = Effect.void, plugins, pollInterval = Duration.millis(250), retakes = false, retention }: Options
+  {
+    accounts,
+    integrationsReady = Effect.void,
+    plugins,
+    pollInterval = Duration.millis(250),
+    retakes = false,
+    retention
+  }: Options
 ) {
   const pollMillis = Duration.toMillis(pollInterval)
   const store = yield* Store
@@ -72,7 +81,7 @@ const make = Effect.fnUntraced(function*(
     journal: deliveries,
     source: yield* Source,
     client: yield* HttpClient.HttpClient,
-    accounts: IntegrationAccounts.make(store),
+    accounts: IntegrationAccounts.make(store, accounts),
     packageLocks: new Map()
   }
   const eventCache = EventCache.make(store.identity, deliveries)

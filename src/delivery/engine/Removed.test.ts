@@ -49,6 +49,23 @@ describe("a delivery of a removed integration", () => {
       assert.deepStrictEqual(after?.integrations.filter(({ state }) => state === "removed"), [])
     }))
 
+  it.effect("a delivery waits for a process that knows the account of its integration (X16)", () =>
+    Effect.gen(function*() {
+      const rig = yield* undelivered
+      yield* rig.setState(acme, "active")
+      rig.accounts = new Set(["other"])
+      const older = yield* rig.start([crossing])
+      yield* rig.quiet(older.delivery)
+      yield* TestClock.adjust("1 hour")
+      yield* rig.quiet(older.delivery)
+      assert.deepStrictEqual(rig.sent, [])
+      yield* older.stop
+      rig.accounts = new Set(["other", "default"])
+      yield* rig.start([crossing])
+      yield* rig.empty
+      assert.deepStrictEqual(rig.sent.map(({ integration }) => integration), [beta])
+    }))
+
   it.effect("a claimed delivery that has not started is released when its integration is removed", () =>
     Effect.gen(function*() {
       const rig = yield* make

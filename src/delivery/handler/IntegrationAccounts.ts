@@ -4,9 +4,12 @@ import type { HandlerError } from "../../plugin/Failure.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 
-/** Integrations that are no longer configured. */
+/** Integrations in which no delivery can run. */
 export interface UnavailableIntegrations {
-  /** Their deliveries wait. */
+  /**
+   * Integrations that are no longer configured, or whose account this process does not know, such as a process with an earlier configuration.
+   * Their deliveries wait.
+   */
   readonly removed: ReadonlySet<string>
   /** Their events are erased, so their deliveries are dropped. */
   readonly erased: ReadonlySet<string>
@@ -18,7 +21,8 @@ export interface IntegrationAccounts {
   readonly unavailable: Effect.Effect<UnavailableIntegrations, StoreError>
 }
 
-export const make = (store: Store["Service"]): IntegrationAccounts => ({
+/** `accounts`: the accounts that this process knows; all if absent. */
+export const make = (store: Store["Service"], accounts?: ReadonlySet<string>): IntegrationAccounts => ({
   of: (integration) =>
     Effect.flatMap(Effect.mapError(store.integrations, ErrorMapping.fromStore), (all) => {
       const known = all.find(({ id, state }) => id === integration && state === "active")
@@ -27,7 +31,9 @@ export const make = (store: Store["Service"]): IntegrationAccounts => ({
         : Effect.succeed(known.account)
     }),
   unavailable: Effect.map(store.integrations, (all) => {
-    const removed = all.filter(({ state }) => state === "removed" || state === "erasing")
+    const removed = all.filter(({ account, state }) =>
+      state === "removed" || state === "erasing" || (state === "active" && accounts?.has(account) === false)
+    )
     const erased = all.filter(({ state }) => state === "erased")
     return { removed: new Set(removed.map(({ id }) => id)), erased: new Set(erased.map(({ id }) => id)) }
   })

@@ -155,6 +155,8 @@ export interface Rig {
   failingSwitchReads: number
   /** How many claims still take effect without a response. Each claim that finds a delivery counts it down. */
   lostClaims: number
+  /** The accounts that the processes know which are started from now on; null: all. Each integration is in the account `default`. */
+  accounts: ReadonlySet<string> | null
   /** Runs before the transaction of each claim, with the scopes of its process. */
   beforeClaim: (scopes: ReadonlyArray<string>) => Effect.Effect<void, StoreError>
   /** Waits, in real time, for a condition that does not depend on the test clock. */
@@ -270,7 +272,8 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
               plugins,
               retention: Duration.days(7),
               integrationsReady,
-              retakes: fleet !== null
+              retakes: fleet !== null,
+              ...rig.accounts === null ? {} : { accounts: rig.accounts }
             }).pipe(
               Layer.provide(Layer.succeed(Deliveries, tracked)),
               Layer.provide(fleet ?? Placement.local)
@@ -293,6 +296,7 @@ export const makeWith = Effect.fnUntraced(function*({ source }: { readonly sourc
     intents,
     failingSwitchReads: 0,
     lostClaims: 0,
+    accounts: null,
     beforeClaim: () => Effect.void,
     until,
     empty: until(() => deliveries.backlog, (backlog) => backlog.length === 0),

@@ -63,6 +63,17 @@ export const dedupKeysOf = (
   return subject._tag === "Event" ? [`e${subject.position}${own}`] : [`t${subject.scheduledAt}/${integration}${own}`]
 }
 
+/**
+ * The keys of a delivery that may have been delivered alone although it is in a batch: the handler was changed, and takes single events now.
+ * Its steps count only for its event, and the steps that the whole batch has done are done.
+ */
+export const keysWithoutBatch = (
+  delivery: Parameters<typeof dedupKeysOf>[0]
+): ReturnType<typeof dedupKeysOf> => {
+  const keys = dedupKeysOf(delivery)
+  return delivery.batch === null ? keys : [dedupKeysOf({ ...delivery, batch: null })[0], ...keys]
+}
+
 /** The key of a step that runs once per record, or, for a tick, once per integration. */
 export const recordDedupKeyOf = (
   integration: string,

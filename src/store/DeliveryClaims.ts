@@ -8,7 +8,7 @@
 import type * as Effect from "effect/Effect"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
-import type { Delivery, FailedAttempt } from "./Delivery.ts"
+import type { Delivery, FailedAttempt, Subject } from "./Delivery.ts"
 import type { Owner } from "./Ownership.ts"
 import type { StoreError } from "./StoreError.ts"
 
@@ -48,6 +48,13 @@ export interface ClaimRequest {
   readonly concurrency?: number
   /** Integrations whose deliveries are not claimed now. */
   readonly excludedIntegrations: ReadonlyArray<string>
+  /** The only integrations whose deliveries are claimed; all if absent. */
+  readonly onlyIntegrations?: ReadonlyArray<string>
+  /**
+   * The kind of delivery that the handler takes; any if absent. Another one was made when the handler of this name took events, and takes
+   * ticks now, or the other way around.
+   */
+  readonly subject?: Subject["_tag"]
   /** A delivery that is due more than this far ahead, in ms, becomes due now, because our clock was set back   (W4). */
   readonly maxLead: number
 }

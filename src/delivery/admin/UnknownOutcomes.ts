@@ -19,7 +19,7 @@ import { createdIds } from "../../domain/Expectation.ts"
 import type { Model } from "../../domain/Model.ts"
 import type { DeadLetter, Resolution, UnresolvedStep } from "../../store/DeadLetters.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
-import { dedupKeysOf, recordDedupKeyOf } from "../../store/Delivery.ts"
+import { keysWithoutBatch, recordDedupKeyOf } from "../../store/Delivery.ts"
 import type { StoreError } from "../../store/Store.ts"
 import { settlingMillis } from "../handler/WriteVerification.ts"
 
@@ -51,7 +51,8 @@ export class OutcomeRejected extends Schema.TaggedError<OutcomeRejected>()("Outc
 const dedupKeysFor = (letter: DeadLetter): ReadonlyArray<string> => {
   const { event, integration, subject } = letter
   const record = subject._tag === "Tick" ? "tick" : event
-  return record === null ? dedupKeysOf(letter) : [...dedupKeysOf(letter), recordDedupKeyOf(integration, record)]
+  const keys = keysWithoutBatch(letter)
+  return record === null ? keys : [...keys, recordDedupKeyOf(integration, record)]
 }
 
 /** The unresolved steps of a dead letter, oldest first. */

@@ -3,8 +3,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import { make, recorder } from "../../../test/support/delivery/Rig.ts"
+import { acme, make, recorder } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
+import { deliveryReader } from "../../store/Deliveries.ts"
 
 const trigger = "ats.application.created"
 const failing = new Plugin.Transient({ message: "not yet" })
@@ -39,11 +40,111 @@ describe("a handler of batches that takes single events after a restart", () => 
       const { received, note } = recorder()
       const once = (name: string, text: string) => Plugin.Journal.once(name, Schema.Void, note(text))
       const rig = yield* undelivered(once("report", "report of the batch"))
-      const single = Plugin.make("p").on(trigger, {}, ({ recordId }) =>
-        Effect.andThen(once("report", `report ${recordId}`), once("mail", `mail ${recordId}`)))
+      const single = Plugin.make("p").on(
+        trigger,
+        {},
+        ({ recordId }) => Effect.andThen(once("report", `report ${recordId}`), once("mail", `mail ${recordId}`))
+      )
       yield* rig.start([single])
       yield* TestClock.adjust("1 minute")
       yield* rig.empty
       assert.deepStrictEqual(received.toSorted(), ["mail a1", "mail a2", "mail a3", "report of the batch"])
+    }))
+})
+
+describe("a handler that takes events and then ticks, or the other way around", () => {
+  it.effect("its deliveries of the earlier kind wait until it takes them again", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const onEvents = (run: (event: { readonly recordId: string }) => Plugin.HandlerEffect) =>
+        Plugin.make("p").on(trigger, { as: "x" }, run)
+      const onTicks = Plugin.make("p").with({ others: false, integrations: { [acme]: true } })
+        .every("1 hour", { as: "x" }, ({ scheduledAt }) => note(scheduledAt.toISOString()))
+      const first = yield* rig.start([onEvents(() => failing)])
+      yield* rig.append("a1")
+      yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.later === 1)
+      yield* first.stop
+      const second = yield* rig.start([onTicks])
+      yield* TestClock.adjust("1 hour")
+      yield* rig.until(() => received.length === 1)
+      yield* rig.quiet(second.delivery)
+      assert.deepStrictEqual(received, ["1970-01-01T01:00:00.000Z"])
+      yield* second.stop
+      yield* rig.start([onEvents(({ recordId }) => note(recordId))])
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["1970-01-01T01:00:00.000Z", "a1"])
+    }))
+
+  it.effect("a tick that waits does not stop a handler of batches (L7)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { received, note } = recorder()
+      const first = yield* rig.start([Plugin.make("p").every("1 hour", { as: "x" }, () => failing)])
+      yield* TestClock.adjust("1 hour")
+      yield* rig.until(() => rig.deliveries.backlog, (all) => all.some(({ later }) => later === 1))
+      yield* first.stop
+      const batches = Plugin.make("p").batch(
+        trigger,
+        { as: "x", size: 2, within: "1 minute" },
+        (events) => note(events.map(({ recordId }) => recordId).join(" "))
+      )
+      yield* rig.start([batches])
+      yield* rig.append("a1")
+      yield* rig.append("a2")
+      yield* TestClock.adjust("1 hour")
+      yield* rig.until(() => received.length === 1)
+      assert.deepStrictEqual(received, ["a1 a2"])
+    }))
+})
+
+describe("a plugin that the configuration turns off in an integration", () => {
+  const on = Plugin.make("p").on(trigger, {}, () => failing)
+
+  it.effect("its deliveries there wait until it is on there again", () =>
+    Effect.gen(function*() {
+      for (
+        const off of [{ integrations: { [acme]: false } }, { others: false, integrations: { "lever:beta": true } }]
+      ) {
+        const rig = yield* make
+        const { received, note } = recorder()
+        const plugin = Plugin.make("p").on(
+          trigger,
+          {},
+          ({ integration, recordId }) => note(`${integration} ${recordId}`)
+        )
+        const first = yield* rig.start([on])
+        yield* rig.append("a1")
+        yield* rig.append("b1", { integration: "lever:beta" })
+        const waiting = (all: ReadonlyArray<{ readonly later: number }>) =>
+          all.reduce((sum, { later }) => sum + later, 0)
+        yield* rig.until(() => rig.deliveries.backlog, (all) => waiting(all) === 2)
+        yield* first.stop
+        const second = yield* rig.start([plugin.with(off)])
+        yield* TestClock.adjust("1 hour")
+        yield* rig.until(() => received.length > 0)
+        yield* rig.quiet(second.delivery)
+        assert.deepStrictEqual(received, ["lever:beta b1"])
+        yield* second.stop
+        yield* rig.start([plugin])
+        yield* rig.empty
+        assert.deepStrictEqual(received, ["lever:beta b1", "greenhouse:acme a1"])
+      }
+    }))
+
+  it.effect("the log is not kept for a tick that waits there (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const ticking = Plugin.make("p").with({ others: false, integrations: { [acme]: true } })
+        .every("1 hour", { as: "x" }, () => failing)
+      const first = yield* rig.start([ticking])
+      yield* rig.append("a1")
+      yield* TestClock.adjust("1 hour")
+      yield* rig.until(() => rig.deliveries.backlog, ([own]) => own?.later === 1)
+      yield* first.stop
+      yield* rig.append("a2")
+      assert.strictEqual(yield* rig.store.readerPosition(deliveryReader), 0)
+      yield* rig.start([ticking.with({ integrations: { [acme]: false } })])
+      yield* rig.until(() => rig.store.readerPosition(deliveryReader), (position) => position === 2)
     }))
 })

@@ -1,4 +1,5 @@
 /** The deliveries that each handler can take now. */
+import type { Plugin } from "../../plugin/Plugin.ts"
 import type { IncompleteConfiguration } from "../../plugin/PluginConfiguration.ts"
 import { isSwitchedOff, type Switch } from "../../store/Deliveries.ts"
 import type { ClaimRequest } from "../../store/DeliveryClaims.ts"
@@ -18,15 +19,20 @@ export interface Disabled {
 }
 
 export const excludedIntegrations = (
-  plugin: string,
+  { name, settings }: Plugin<unknown>,
   { off, unavailable: { removed }, unconfigured }: Disabled
 ): ReadonlyArray<string> => [
   ...removed,
+  ...Object.entries(settings.integrations ?? {}).flatMap(([id, use]) => use === false ? [id] : []),
   ...off.flatMap((each) =>
-    each._tag === "Plugin" && each.plugin === plugin && each.integration !== null ? [each.integration] : []
+    each._tag === "Plugin" && each.plugin === name && each.integration !== null ? [each.integration] : []
   ),
-  ...unconfigured.flatMap((one) => one.plugin === plugin ? [one.integration] : [])
+  ...unconfigured.flatMap((one) => one.plugin === name ? [one.integration] : [])
 ]
+
+/** If the plugin is off in all integrations that its settings do not list: those that they list. */
+const onlyIntegrations = ({ settings: { integrations = {}, others } }: Plugin<unknown>) =>
+  others === false ? { onlyIntegrations: Object.keys(integrations) } : {}
 
 /** A claim request for each handler that can take more deliveries now. */
 export const claimRequestsOf = (
@@ -46,7 +52,9 @@ export const claimRequestsOf = (
       isolated: mode === "isolated",
       size,
       concurrency,
-      excludedIntegrations: excludedIntegrations(plugin.name, disabled),
+      excludedIntegrations: excludedIntegrations(plugin, disabled),
+      ...onlyIntegrations(plugin),
+      subject: handler.activation._tag === "Tick" ? "Tick" : "Event",
       maxLead: maxDueAhead(handler.options, batchWindow)
     }]
   })

@@ -44,10 +44,18 @@ interface OwnedClaim {
   readonly claim: Claimed
 }
 
-/** A job for each delivery, or for each batch of deliveries that were claimed together. */
-const jobsOf = (claimed: ReadonlyArray<OwnedClaim>, events: ReadonlyMap<number, PublishedEvent>) => {
+/**
+ * A job for each delivery, or for each batch of deliveries that were claimed together. A handler that was changed, and takes single events
+ * now, may have deliveries that are in a batch.
+ */
+const jobsOf = (
+  { handler: { activation } }: Subscription,
+  claimed: ReadonlyArray<OwnedClaim>,
+  events: ReadonlyMap<number, PublishedEvent>
+) => {
   const jobs: Array<OwnedJob> = []
-  for (const own of Map.groupBy(claimed, ({ claim: { batch, id } }) => batch ?? id).values()) {
+  const jobOf = ({ claim: { batch, id } }: OwnedClaim) => activation._tag === "Batch" ? batch ?? id : id
+  for (const own of Map.groupBy(claimed, jobOf).values()) {
     const [first, ...others] = own.map(({ claim }) => claim)
     const owned = own[0]?.owned
     if (first === undefined || owned === undefined) continue
@@ -122,7 +130,7 @@ export const make = (
   ) => {
     const except = isSwitchedOff(off, handlerQueue.plugin.name, null)
       ? null
-      : new Set(excludedIntegrations(handlerQueue.plugin.name, { off, unavailable, unconfigured: unconfigured() }))
+      : new Set(excludedIntegrations(handlerQueue.plugin, { off, unavailable, unconfigured: unconfigured() }))
     releaseQueued(handlerQueue, ({ members }) => except === null || except.has(members[0].integration))
   }
 
@@ -148,12 +156,12 @@ export const make = (
     const now = yield* Clock.currentTimeMillis
     for (const [key, own] of Map.groupBy(remaining, ({ claim }) => claim.handler)) {
       const handlerQueue = queues.get(key)
-      const jobs = jobsOf(own, events)
       // the circuit may have opened while these deliveries were being claimed
       if (handlerQueue?.breaker.permits(handlerQueue.inFlight, now) !== true) {
         releaseClaims(own)
         continue
       }
+      const jobs = jobsOf(handlerQueue, own, events)
       for (const { owned } of jobs) owned.jobs++
       handlerQueue.inFlight += jobs.length
       handlerQueue.queued.push(...jobs)

@@ -9,7 +9,7 @@ import type { Capabilities } from "../../plugin/Capabilities.ts"
 import { eventFor, type PublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import type { HandlerError } from "../../plugin/Failure.ts"
 import type { AttemptJournal } from "../../store/AttemptJournal.ts"
-import { dedupKeysOf } from "../../store/Delivery.ts"
+import { dedupKeysOf, keysWithoutBatch } from "../../store/Delivery.ts"
 import type { Claimed } from "../../store/DeliveryClaims.ts"
 import type { Owner } from "../../store/Ownership.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
@@ -58,7 +58,7 @@ export const attemptOf = (
     subscription,
     fence: { owner, delivery: first.id, claim: first.claim },
     integration: first.integration,
-    dedupKeys: dedupKeysOf(first),
+    dedupKeys: subscription.handler.activation._tag === "Batch" ? dedupKeysOf(first) : keysWithoutBatch(first),
     record: event === undefined ? "tick" : events.length > 1 ? null : { model: event.model, id: event.recordId },
     depth: nextDepth(events.map(({ cause }) => cause))
   }, journal)

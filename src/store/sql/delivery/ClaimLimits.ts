@@ -12,6 +12,7 @@ import { deliveryScopes } from "../../../domain/Shard.ts"
 import { isolateAfterCrashes } from "../../Delivery.ts"
 import type { ClaimRequest } from "../../DeliveryClaims.ts"
 import type { Integer } from "../Rows.ts"
+import { among } from "../RowValues.ts"
 
 export type Shards = ReadonlyArray<number>
 
@@ -31,8 +32,16 @@ export interface DueShard {
 }
 
 export const make = (sql: SqlClient) => {
-  const excluding = ({ excludedIntegrations }: ClaimRequest) =>
-    excludedIntegrations.length === 0 ? sql.literal("") : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
+  const excluding = ({ excludedIntegrations, onlyIntegrations, subject }: ClaimRequest) => {
+    const none = sql.literal("")
+    const except = excludedIntegrations.length === 0
+      ? none
+      : sql`AND integration NOT IN ${sql.in(excludedIntegrations)}`
+    const only = onlyIntegrations === undefined ? none : sql`AND integration ${among(sql, onlyIntegrations)}`
+    // only the delivery of an event has a position
+    const kind = subject === undefined ? "" : `AND position IS ${subject === "Event" ? "NOT NULL" : "NULL"}`
+    return sql`${except} ${only} ${sql.literal(kind)}`
+  }
 
   /**
    * Looks for deliveries of the handler that were running during a crash. `some`: one of them is due or running. `isolatedDue`: one of

@@ -18,7 +18,7 @@ import type { Model } from "../../../domain/Model.ts"
 import type { OperatorAction } from "../../AuditLog.ts"
 import type { DeadLetter } from "../../DeadLetters.ts"
 import type { Backlog, Deliveries } from "../../Deliveries.ts"
-import { dedupKeysOf } from "../../Delivery.ts"
+import { keysWithoutBatch } from "../../Delivery.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
 import * as Locks from "../Locks.ts"
@@ -133,7 +133,7 @@ export const make = (
         SELECT number, details FROM attempts WHERE delivery = ${id} ORDER BY number`
       const steps = yield* sql<{ step: string; write_name: string | null; done: Integer; begun_at: Integer }>`
         SELECT step, write_name, done, begun_at FROM journal
-        WHERE delivery = ${id} OR (dedup_key IN ${sql.in(dedupKeysOf(letter))}
+        WHERE delivery = ${id} OR (dedup_key IN ${sql.in(keysWithoutBatch(letter))}
           AND handler = (SELECT handler FROM deliveries WHERE id = ${id}))
         ORDER BY begun_at, step`
       return {

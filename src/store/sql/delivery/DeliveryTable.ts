@@ -53,7 +53,8 @@ export const make = (
   /**
    * Inside a transaction: saves the position from which deliveries still need the log. It is the lowest of: the position of each active
    * handler, the end of each last tick's span, the start of each unsettled tick's span, and the registration of each handler
-   * that has no tick yet   (L8). Ticks of a removed integration wait, and the log is not kept for them.
+   * that has no tick yet   (L8). Ticks of a removed integration wait, and so do those of an integration where the configuration turned the
+   * plugin off; the log is not kept for them.
    */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${deliveryReader}, coalesce(
@@ -65,7 +66,8 @@ export const make = (
           AND NOT EXISTS (SELECT 1 FROM ticks t WHERE t.handler = handlers.key)
         UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
           AND handler IN (SELECT key FROM handlers WHERE active = 1 AND scheduled = 1)
-          AND integration NOT IN (${removed})
+          AND integration NOT IN (${removed}) AND NOT EXISTS (SELECT 1 FROM ticks t
+            WHERE t.handler = deliveries.handler AND t.integration = deliveries.integration AND t.state = 'off')
       ) AS needed),
       (SELECT position FROM log_counter)
     ) WHERE TRUE

@@ -17,6 +17,7 @@ import { Capture } from "../capture/schedule/Capture.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
 import { defaultFile, type Fault, loadRawConfig } from "../config/RawConfig.ts"
+import { findUnknownIntegrations } from "../config/UnknownIntegrations.ts"
 import { findUnknownRedactions } from "../config/UnknownRedactions.ts"
 import { findUnknownVariables } from "../config/UnknownVariables.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
@@ -145,7 +146,7 @@ export const start = Command.make("start", {
     Effect.gen(function*() {
       yield* warn(yield* findUnknownVariables(input, process.env))
       const settings = yield* Effect.fromResult(Config.check(input))
-      yield* warn(findUnknownRedactions(input, settings.models))
+      yield* warn([...findUnknownRedactions(input, settings.models), ...findUnknownIntegrations(settings)])
       yield* Config.checkPlugins(settings)
       if (!once) yield* Server.checkAddress(settings.http)
       yield* Effect.gen(function*() {

@@ -32,7 +32,7 @@ import { checkTelemetry } from "./TelemetryChecks.ts"
 
 /** The configuration to check, with the integrations in which each plugin is on. */
 interface DoctorInput extends Config.Settings {
-  /** Unknown variables that are probably meant for Rollcall, and redaction rules of unknown fields. */
+  /** Settings that have no effect: unknown variables, redaction rules of unknown fields, and unknown integrations of plugins. */
   readonly unknown: ReadonlyArray<Fault>
   readonly rawConfig: RawConfig
   readonly uses: ReadonlyArray<Config.PluginUse>

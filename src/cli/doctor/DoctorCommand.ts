@@ -5,6 +5,7 @@ import * as Result from "effect/Result"
 import { sourceLayer } from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
 import { loadRawConfig } from "../../config/RawConfig.ts"
+import { findUnknownIntegrations } from "../../config/UnknownIntegrations.ts"
 import { findUnknownRedactions } from "../../config/UnknownRedactions.ts"
 import { findUnknownVariables } from "../../config/UnknownVariables.ts"
 import { config, json } from "../Flags.ts"
@@ -21,8 +22,13 @@ export const doctor = Command.make("doctor", { config, json }, ({ config, json }
     const checked = Config.check(input)
     if (Result.isFailure(checked)) return yield* Doctor.reportInvalidConfig(checked.failure.faults, unknown, { json })
     const settings = checked.success
+    const ineffective = [
+      ...unknown,
+      ...findUnknownRedactions(input, settings.models),
+      ...findUnknownIntegrations(settings)
+    ]
     yield* Effect.provide(
-      Doctor.runChecks(settings, input, [...unknown, ...findUnknownRedactions(input, settings.models)], { json }),
+      Doctor.runChecks(settings, input, ineffective, { json }),
       sourceLayer({ ...settings, ...doctorTimeouts })
     )
   }).pipe(withTerminalErrors)).pipe(

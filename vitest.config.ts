@@ -3,8 +3,8 @@ import { defineConfig } from "vitest/config"
 import { LongestFirst } from "./test/LongestFirst.ts"
 
 /**
- * The tests in three projects. `unit` needs no services. `integration` uses real databases, brokers,
- * sockets and processes. `long` takes many minutes: simulated worlds, mutants, kills, fuzzing.
+ * The tests in four projects. `unit` needs no services. `integration` uses real databases, brokers, sockets and processes. `special` does
+ * too, for subjects that few changes concern. `long` takes many minutes: simulated worlds, mutants, kills, fuzzing.
  */
 const shared = {
   // test files share their worker: no test depends on the global state of another
@@ -19,6 +19,31 @@ const shared = {
 
 const services = "test/support/services/SharedServices.ts"
 
+/** They need no services, but seconds of processor time, so `npm run test:fast` leaves them out and `npm test` runs them. */
+const slowUnits = [
+  "src/capture/read/Refresh.test.ts",
+  "src/capture/schedule/Scheduling.test.ts",
+  "src/delivery/engine/{Fleet,Ticks,Watchdog}.test.ts",
+  "src/delivery/engine/{Fleet,Restarts}.property.test.ts",
+  "src/domain/Canonical.property.test.ts",
+  "src/publish/{Progress,Retention}.test.ts",
+  "src/sandbox/world/World.property.test.ts",
+  "src/source/Proof.test.ts",
+  "src/source/SharedBudget.property.test.ts"
+]
+
+/** Each takes long, and concerns one subject, such as the logins of Kafka: `npm run test:long` runs them, and `npm test` does not. */
+const special = [
+  "test/conformance/SqliteThreadStore.test.ts",
+  "test/fault/kill/{DiskFull,SlowDisk}.test.ts",
+  "test/integration/bench/*.test.ts",
+  "test/integration/console/{History,Incidents}.test.ts",
+  "test/integration/package/*.test.ts",
+  "test/integration/publish/{KafkaSecurity,Refusals,Registry}.test.ts",
+  "test/integration/source/TwoClients.test.ts",
+  "test/integration/telemetry/{Collector,Traces}.test.ts"
+]
+
 export default defineConfig({
   test: {
     ...shared,
@@ -28,18 +53,20 @@ export default defineConfig({
         test: {
           ...shared,
           name: "unit",
-          include: ["src/**/*.test.ts", "plugins/**/*.test.ts", "test/*.test.ts", "test/prose/*.test.ts"]
+          include: ["src/**/*.test.ts", "plugins/**/*.test.ts", "test/*.test.ts", "test/prose/*.test.ts"],
+          exclude: slowUnits
         }
       },
       {
         test: {
           ...shared,
           name: "integration",
-          include: ["test/{conformance,fault,integration,simulation}/**/*.test.ts"],
-          exclude: ["**/*.long.test.ts"],
+          include: ["test/{conformance,fault,integration,simulation}/**/*.test.ts", ...slowUnits],
+          exclude: ["**/*.long.test.ts", ...special],
           globalSetup: services
         }
       },
+      { test: { ...shared, name: "special", include: special, exclude: ["**/*.long.test.ts"], globalSetup: services } },
       {
         test: {
           ...shared,

@@ -5,8 +5,8 @@ import * as Duration from "effect/Duration"
 import type * as Headers from "effect/http/Headers"
 
 /**
- * The end of the last year that the format of a header can express. Near the earliest and the latest time that JavaScript has, a time minus
- * an overlap is no time, and formatting it would throw.
+ * The end of the last year that the format of a header can express. Near the earliest and the latest time of JavaScript, a time minus an
+ * overlap is invalid, and formatting it would throw.
  */
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 

@@ -27,9 +27,9 @@ describe("Simulation", () => {
     assert.deepStrictEqual(seeds.sort(), [5, 6])
   })
 
-  it("15 worlds with at least 30 mutations and 3 kinds of fault each have no violation", async () => {
+  it("8 worlds with at least 30 mutations and 3 kinds of fault each have no violation", async () => {
     const statistics = new Statistics()
-    await runWorlds({ from: 1, worlds: 15, onVerdict: (verdict) => statistics.add(verdict) })
+    await runWorlds({ from: 1, worlds: 8, onVerdict: (verdict) => statistics.add(verdict) })
     const { perWorld, seeds } = statistics.summary()
     assert.deepStrictEqual(seeds, [], "replay with: npm run simulate -- --seed <seed>")
     assert.isAtLeast(perWorld["mutations"]!.least, 30)

@@ -12,11 +12,11 @@ import type { Settings } from "./Config.ts"
 import type { Fault } from "./RawConfig.ts"
 
 /** Maximum edit distance from a declared id at which an id is treated as misspelled. */
-const nearby = 2
+const maxDistance = 2
 
 const withoutDigits = (id: string): string => id.replaceAll(/\d/g, "")
 const isMisspelled = (id: string, meant: string): boolean =>
-  distanceOf(id, meant) <= nearby && withoutDigits(id) !== withoutDigits(meant)
+  distanceOf(id, meant) <= maxDistance && withoutDigits(id) !== withoutDigits(meant)
 
 export const findUnknownIntegrations = (
   { integrations, plugins }: Pick<Settings, "integrations" | "plugins">

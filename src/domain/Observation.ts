@@ -65,7 +65,7 @@ export interface Observation {
  * JSON escapes can express texts that a store cannot return unchanged: PostgreSQL rejects null characters, and UTF-8 cannot
  * encode half a surrogate pair. A record whose stored id differs from its id in the API would look new in every run.
  */
-const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
+export const isStorable = (text: string): boolean => !text.includes("\0") && text.isWellFormed()
 
 /** The value if it is a text that a store can keep, else null. */
 export const storableText = (value: unknown): string | null =>

@@ -10,6 +10,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { isStorable } from "../../domain/Observation.ts"
 import type { Journal } from "../../plugin/Capabilities.ts"
 import { Permanent } from "../../plugin/Failure.ts"
 import type { AttemptJournal, StepKey } from "../../store/AttemptJournal.ts"
@@ -28,7 +29,7 @@ const maxNameBytes = 1_000
 
 /** Why a step with this name cannot be stored; null if it can. */
 const problemOf = (name: string): string | null => {
-  if (name.includes("\0") || !name.isWellFormed()) return "a null character or half a surrogate pair"
+  if (!isStorable(name)) return "a null character or half a surrogate pair"
   return Buffer.byteLength(name) > maxNameBytes ? `more than ${maxNameBytes} bytes` : null
 }
 

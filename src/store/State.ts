@@ -65,7 +65,7 @@ export interface StreamState extends StreamKey {
    * overlap, so that two complete polls cover every change.
    */
   readonly previousWatermark: number | null
-  /** How far before `previousWatermark` a poll starts, in ms. It never decreases. */
+  /** How far before `previousWatermark` a poll starts, in ms. It never decreases; see `domain/Lateness.ts`. */
   readonly overlap: number
   /**
    * The result of polls if the filter `updated_after` does not work: the whole list, or nothing. Absent if the filter works (W12, C6).

@@ -11,12 +11,12 @@
  */
 import * as Effect from "effect/Effect"
 import { nothingRemoved } from "../../domain/Forgotten.ts"
+import { lagOf, polledTo } from "../../domain/Lateness.ts"
 import { parseRow, quarantineHash, type Row } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import { type RowCounts, zeroRowCounts } from "../../store/Run.ts"
-import type { StreamState } from "../../store/State.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { Quarantined } from "../../store/StreamRecords.ts"
 import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
@@ -102,7 +102,7 @@ export const ingest = Effect.fnUntraced(function*(
   yield* tx.quarantine(prepared.unreadable)
 
   const { stream } = context
-  const lags = classified.flatMap((row) => lagOf(row, stored, context))
+  const lags = classified.flatMap((row) => lagsIn(row, stored, context))
   const quarantined = prepared.unreadable.length
   return {
     rowCounts: { ...rowCounts, read: rowCounts.read + quarantined, quarantined },
@@ -113,29 +113,16 @@ export const ingest = Effect.fnUntraced(function*(
   }
 })
 
-/** Server time up to which polls should have returned all changes, in ms: the start of the last complete poll. */
-const polledTo = ({ lastPoll, watermark }: StreamState): number =>
-  (lastPoll?.mustRepeat === true ? watermark : lastPoll?.watermark) ?? -Infinity
-
-/**
- * How late a change became visible, in ms: from its `changed_at` to the start of the last complete poll, which should have returned it
- * (W3). Empty in these cases: the change is not late; nested content changed, which does not move `changed_at` (W13); the change is from
- * before the backfill, or the backfill is not complete; a pending change was observed before; the record was deleted, and may have changed
- * while it was in no list.
- */
-const lagOf = (
+/** The lateness of a change that a run observed, for the overlap; empty if nothing late was observed (see `Lateness.ts`). */
+const lagsIn = (
   { classification, observed: { changedAtMs, id } }: ClassifiedRow,
   { heads, pending }: Stored,
   { backfill, stream }: PageContext
 ): ReadonlyArray<number> => {
-  const head = heads.get(id)
-  const pendingChangedAt = parseTime(pending.get(id)?.changedAt)
-  const { backfilledAt, backfillStartedAt } = stream
   const isChange = classification._tag !== "Same" && classification._tag !== "Duplicate" &&
     classification._tag !== "StillPending"
-  if (!isChange || backfill || backfilledAt === null || changedAtMs === null || head?.live === false) return []
-  if (changedAtMs <= (head === undefined ? backfillStartedAt ?? Infinity : head.changedAt ?? Infinity)) return []
-  if (pendingChangedAt !== null && changedAtMs <= pendingChangedAt) return []
-  const lag = polledTo(stream) - changedAtMs
-  return lag > 0 ? [lag] : []
+  if (!isChange || backfill) return []
+  const known = { head: heads.get(id), pendingChangedAt: parseTime(pending.get(id)?.changedAt) }
+  const lag = lagOf(changedAtMs, known, stream)
+  return lag === null ? [] : [lag]
 }

@@ -9,6 +9,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { containsForgottenId, nothingRemoved, removalOf } from "../../domain/Forgotten.ts"
+import { pollOverlap, widenOverlap } from "../../domain/Lateness.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { updateReportedTo } from "../../domain/Watermark.ts"
@@ -19,7 +20,7 @@ import type { StreamTx } from "../../store/StreamTx.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import { logHolds, releaseStaged } from "../guard/Release.ts"
 import * as Metrics from "../Metrics.ts"
-import { RunAborted, widenOverlap, withProcessing } from "../schedule/StreamLifecycle.ts"
+import { RunAborted, withProcessing } from "../schedule/StreamLifecycle.ts"
 import { spanAttributes, type Stream, transact } from "../Stream.ts"
 import { appendEvents } from "./AppendEvents.ts"
 import { takeUnconfirmedWrites } from "./Attribution.ts"
@@ -92,7 +93,7 @@ export const commitPage = Effect.fnUntraced(function*(
   stream: Stream,
   page: PageToCommit
 ): Effect.fn.Return<CommittedPage, StoreError | RunAborted, Store> {
-  const { derivedProcessing, key, processing } = stream
+  const { derivedProcessing, key, minOverlap, processing, settings: { interval } } = stream
   const { run } = page
   const now = yield* Clock.currentTimeMillis
   const prepared = prepare(processing, page.results, now)
@@ -109,7 +110,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const updated = (state: StreamState) => withProcessing(updateReportedTo(state), processing)
   const afterRows = (before: StreamState, rows: Pick<IngestResult, "lag"> & PageCounts): StreamState => {
     const lastRunId = Math.max(before.lastRunId, run.id)
-    const read = { ...before, lastRunId, overlap: widenOverlap(before, rows.lag, stream.settings.interval) }
+    const read = { ...before, lastRunId, overlap: widenOverlap(before.overlap, rows.lag, { interval, minOverlap }) }
     return page.after?.(read, rows) ?? read
   }
   /** Commits an empty page by one statement, without reading the store; null if the stream is not quiet, or `known` is not its state. */
@@ -182,7 +183,10 @@ export const commitPage = Effect.fnUntraced(function*(
   }
   const { holds, state, unconfirmed } = finished
   yield* logHolds(key, holds)
-  yield* Metrics.lateChangeFound(key, ingested.lag, { before: before.overlap, after: state.overlap })
+  yield* Metrics.lateChangeFound(key, ingested.lag, {
+    before: pollOverlap(before.overlap, minOverlap),
+    after: pollOverlap(state.overlap, minOverlap)
+  })
   yield* Metrics.writesUnconfirmed(key, unconfirmed)
   return { ...ingested, published, before, state, isQuiet: quiet !== null }
 })

@@ -1,10 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
 import { vanished } from "../../../test/support/capture/Waves.ts"
 import { Store } from "../../store/Store.ts"
-import { initialState, widenOverlap } from "../schedule/StreamLifecycle.ts"
+import { poll } from "./Poll.ts"
 import { refresh } from "./Refresh.ts"
 
 const minutes = (count: number) => Duration.toMillis(Duration.minutes(count))
@@ -54,21 +55,20 @@ describe("lateness", () => {
       assert.strictEqual((yield* rig.state).overlap, overlap)
     })))
 
-  it("the overlap about doubles at most each time, up to six hours (W3)", () => {
-    const settings = {
-      integration: "t:a",
-      model: "ats.tag",
-      account: "default",
-      interval: Duration.minutes(1),
-      sweepInterval: Duration.hours(6)
-    } as const
-    let state = initialState(settings, Duration.minutes(5))
-    const overlaps = Array.from({ length: 8 }, () => {
-      state = { ...state, overlap: widenOverlap(state, minutes(24 * 60), settings.interval) }
-      return state.overlap / minutes(1)
-    })
-    assert.deepStrictEqual(overlaps, [16, 38, 82, 170, 346, 360, 360, 360])
-  })
+  it.effect("a change that polls find because the minimum overlap was raised is not reported as late (W3)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const stream = { ...rig.stream, minOverlap: Duration.minutes(30) }
+      const lines: Array<string> = []
+      const logger = Logger.make(({ message }) => void lines.push(String(message)))
+      const pollRaised = Effect.andThen(rig.wait("1 minute"), poll(stream))
+      yield* goLive(rig)
+      yield* rig.put({ id: "late", remote_created_at: new Date(start).toISOString() }, { visibleAfter: minutes(12) })
+      yield* Effect.repeat(pollRaised, { times: 14 }).pipe(Effect.provide(Logger.layer([logger])))
+      assert.deepStrictEqual(yield* rig.kinds("late"), ["created 1"])
+      assert.deepStrictEqual(lines.filter((line) => line.includes("late change")), [])
+      // `complete_to` is as far behind as the stream is late
+      assert.approximately((yield* rig.state).overlap, minutes(23), minutes(2))
+    })))
 
   it.effect("a nested change on a record unchanged for a year does not extend the overlap, whether a sweep or a poll finds it (W13)", () =>
     scenario(Effect.fnUntraced(function*(rig) {

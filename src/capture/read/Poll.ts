@@ -18,9 +18,9 @@
  *   pages (W1).
  */
 import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { pageSizeLimits } from "../../api/Lists.ts"
+import { pollOverlap } from "../../domain/Lateness.ts"
 import { estimateWatermark, parseTime } from "../../domain/Watermark.ts"
 import type { Page, Source } from "../../source/Source.ts"
 import type { Run } from "../../store/Run.ts"
@@ -72,7 +72,7 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamSta
     })
   }
   const start = newRun(state, "poll", {
-    updatedAfter: state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.minOverlap)),
+    updatedAfter: state.previousWatermark - pollOverlap(state.overlap, stream.minOverlap),
     startedAt: yield* Clock.currentTimeMillis,
     backfill: false
   })

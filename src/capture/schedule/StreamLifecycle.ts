@@ -125,17 +125,6 @@ export const afterFailure = (
   }
 }
 
-const maxOverlap = Duration.toMillis(Duration.hours(6))
-
-/**
- * The new overlap: twice the largest lag, at most `maxOverlap`, and never less than before. A lag counts only up to the time that polls
- * cover in regular operation. If a lag is larger, a sweep found the change, or shifting pages hid the record after an outage.
- */
-export const widenOverlap = (state: StreamState, lag: number, interval: Duration.Duration): number => {
-  const regular = state.overlap + 3 * Duration.toMillis(interval)
-  return Math.max(state.overlap, Math.min(2 * Math.min(lag, regular), maxOverlap))
-}
-
 /** Clears `blocked` and `failing`. Called for every committed page, since a page shows that the stream can be read. */
 export const clearFailure = (state: StreamState): StreamState =>
   state.blocked === null && state.failing === null ? state : { ...state, blocked: null, failing: null }

@@ -33,8 +33,8 @@ const mutant = (
 export const mutants: ReadonlyArray<Mutant> = [
   mutant("one-poll-window", "every change lies inside two complete polls", [
     "capture/read/Poll.ts",
-    "updatedAfter: state.previousWatermark - Math.max",
-    "updatedAfter: state.watermark! - Math.max"
+    "updatedAfter: state.previousWatermark - pollOverlap",
+    "updatedAfter: state.watermark! - pollOverlap"
   ], [
     "capture/read/Poll.ts",
     "previousWatermark: state.watermark,",
@@ -66,7 +66,7 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("no-margin", "polls overlap", [
     "capture/read/Poll.ts",
-    "state.previousWatermark - Math.max(state.overlap, Duration.toMillis(stream.minOverlap))",
+    "state.previousWatermark - pollOverlap(state.overlap, stream.minOverlap)",
     "state.previousWatermark"
   ]),
   mutant("late-date", "the `Date` of the first response counts, not that of the last", [
@@ -297,8 +297,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("margin-never-widened", "polls look back as far as late changes require", [
     "capture/commit/PageCommit.ts",
-    "overlap: widenOverlap(before, rows.lag, stream.settings.interval)",
-    "overlap: Math.max(before.overlap, 0 * widenOverlap(before, rows.lag, stream.settings.interval))"
+    "overlap: widenOverlap(before.overlap, rows.lag, { interval, minOverlap })",
+    "overlap: Math.max(before.overlap, 0 * widenOverlap(before.overlap, rows.lag, { interval, minOverlap }))"
   ]),
   mutant("unseen-silent", "a record that came and went between two runs is published", [
     "domain/Classify.ts",

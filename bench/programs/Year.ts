@@ -58,6 +58,7 @@ const setting: WorldSettings = {
   resolution: 1,
   plugins: false,
   fleet: false,
+  futureDates: false,
   requestSlots: null,
   outage: null,
   epilogue: "none"

@@ -37,6 +37,8 @@ export interface ClassifyContext {
   readonly isRefetch: boolean
   /** The run is a backfill: the stream's first sweep, or one that an operator started. */
   readonly backfill: boolean
+  /** When the API showed the observation, in ms of the server's clock. */
+  readonly shownAt: number
   readonly stream: {
     /** In ms of the server's clock. */
     readonly backfillStartedAt: number | null
@@ -74,15 +76,20 @@ const day = 86_400_000
 
 /**
  * True if the record existed before the backfill, whichever run found it (B1, B3, B4). False if it was created while the backfill ran (B2),
- * or later.
+ * or later. A time that had not come yet when the record was shown says nothing about its age, so it counts as missing.
  */
-const isOld = (observed: Observation, { backfill, stream }: Pick<ClassifyContext, "backfill" | "stream">): boolean => {
-  const born = observed.createdAtMs ?? observed.changedAtMs
+const isOld = (
+  observed: Observation,
+  { backfill, shownAt, stream }: Pick<ClassifyContext, "backfill" | "shownAt" | "stream">
+): boolean => {
+  const past = (time: number | null): number | null => time !== null && time <= shownAt ? time : null
+  const createdAt = past(observed.createdAtMs)
+  const changedAt = past(observed.changedAtMs)
+  const born = createdAt ?? changedAt
   const startedAt = stream.backfillStartedAt ?? 0
-  if (backfill) return born === null || born < startedAt
-  if (observed.createdAtMs !== null) return observed.createdAtMs < startedAt - day
-  if (observed.changedAtMs !== null) return observed.changedAtMs < startedAt - stream.overlap
-  return stream.backfilledAt === null
+  if (born === null) return backfill || stream.backfilledAt === null
+  if (backfill) return born < startedAt
+  return born < startedAt - (createdAt === null ? stream.overlap : day)
 }
 
 export const classify = (

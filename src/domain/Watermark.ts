@@ -65,6 +65,16 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 }
 
 /**
+ * Server time (ms) at which the response was complete. The estimate errs on the late side, as the watermark errs on the early side: a time
+ * in the response that is later had not come yet. `clockOffsets`: as returned by `estimateWatermark`.
+ */
+export const latestServerTime = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): number => {
+  const byOurClock = sample.requestedAt + (knownOffset(clockOffsets) ?? 0)
+  const byServerClock = sample.serverTime === null ? -Infinity : sample.serverTime + resolution
+  return Math.max(byOurClock, byServerClock) + Math.ceil(sample.duration)
+}
+
+/**
  * Server time (ms) up to which every change of a stream is published or pending: the previous watermark minus the stream's `overlap`. Null
  * until the backfill is complete. The result never decreases (`reportedTo`): after a rewind, or after the overlap has grown, polls merely
  * reread what was already complete. A minimum overlap that is raised in the configuration makes polls read further back, but does not

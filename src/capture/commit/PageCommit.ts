@@ -12,7 +12,7 @@ import { containsForgottenId, nothingRemoved, removalOf } from "../../domain/For
 import { pollOverlap, widenOverlap } from "../../domain/Lateness.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
-import { updateReportedTo } from "../../domain/Watermark.ts"
+import { type ClockSample, updateReportedTo } from "../../domain/Watermark.ts"
 import { addRowCounts, type PublishedCounts, type RowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
@@ -30,6 +30,8 @@ import { endRun, publishedIn } from "./RunHistory.ts"
 
 export interface PageToCommit {
   readonly results: ReadonlyArray<RawRow>
+  /** The response that showed the rows, the last one if there were several; absent if there are no rows. */
+  readonly shownBy?: ClockSample | undefined
   readonly run: Pick<Run, "id" | "backfill"> & {
     readonly kind: Run["kind"] | "refresh"
     /** Counts of the run's earlier pages. */
@@ -133,7 +135,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const commit = Effect.fnUntraced(function*(tx: StreamTx) {
     const stored = updated(tx.state)
     const before = page.before?.(stored) ?? stored
-    const context = pageContext(stream, before, run, now, page.isRefetch)
+    const context = pageContext(stream, before, run, now, page.isRefetch, page.shownBy)
     const ingested = yield* ingest(tx, yield* preparedIn(tx), context)
     const events = yield* appendEvents(tx, ingested.writes, context)
     const published = publishedIn(key.model, events)

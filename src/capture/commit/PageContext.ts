@@ -3,6 +3,7 @@ import type { Origin } from "../../domain/ChangeEvent.ts"
 import type * as Guard from "../../domain/Guard.ts"
 import type { StreamModel } from "../../domain/Model.ts"
 import type { Processing } from "../../domain/Processing.ts"
+import { type ClockSample, latestServerTime } from "../../domain/Watermark.ts"
 import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { Stream } from "../Stream.ts"
@@ -20,15 +21,18 @@ export interface PageContext {
   readonly isRefetch: boolean
   /** Our clock, in ms. */
   readonly now: number
+  /** When the API showed the rows, in ms of the server's clock; see `latestServerTime`. */
+  readonly shownAt: number
 }
 
-/** `run`: the run that read the rows. */
+/** `run`: the run that read the rows. `shownBy`: the response that showed them; by default they count as shown now. */
 export const pageContext = (
   { derivedProcessing, guard, key, processing }: Stream,
   state: StreamState,
   run: Pick<Run, "id" | "backfill"> & { readonly kind: Origin },
   now: number,
-  isRefetch = false
+  isRefetch = false,
+  shownBy: ClockSample = { serverTime: null, requestedAt: now, duration: 0 }
 ): PageContext => ({
   stream: { ...state, model: key.model },
   processing,
@@ -38,5 +42,6 @@ export const pageContext = (
   origin: run.kind,
   backfill: run.backfill,
   isRefetch,
-  now
+  now,
+  shownAt: latestServerTime(state.clockOffsets, shownBy)
 })

@@ -59,7 +59,8 @@ const contextOf = (tx: StreamTx, streams: Streams, now: number): PageContext => 
   origin: "refresh",
   backfill: false,
   isRefetch: true,
-  now
+  now,
+  shownAt: now
 })
 
 const deletedEvent = (tx: StreamTx, { id, version }: Head, now: number) =>

@@ -113,7 +113,7 @@ const confirmAbsent = Effect.fnUntraced(function*(
   ids: ReadonlyArray<string>
 ): Effect.fn.Return<void, RunError, Store | Source> {
   const controls = yield* findControls(stream, run.id, ids)
-  const { absent, inconclusiveReason, rows } = yield* refetch(stream, ids, controls, "confirm")
+  const { absent, inconclusiveReason, rows, shownBy } = yield* refetch(stream, ids, controls, "confirm")
   if (inconclusiveReason !== null) {
     yield* Effect.logWarning("a confirmation was inconclusive; no deletes are inferred from it").pipe(
       annotate(stream.key, { requested: ids.length, why: inconclusiveReason })
@@ -123,6 +123,7 @@ const confirmAbsent = Effect.fnUntraced(function*(
   yield* Metrics.recordsMissed(stream.key, rows.length)
   yield* commitPage(stream, {
     results: rows,
+    shownBy,
     run: { ...run, backfill: false },
     isRefetch: true,
     after: (state) => {

@@ -107,6 +107,7 @@ const attemptPoll = Effect.fnUntraced(function*(stream: Stream, known: StreamSta
     }
     const committed = yield* commitPage(stream, {
       results: page.results,
+      shownBy: page,
       run: read,
       isRefetch: false,
       endsRun: isLast,

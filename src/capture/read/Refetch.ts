@@ -39,6 +39,8 @@ export const isQueryable = (id: string): boolean => !id.includes(",")
 export interface RefetchResult {
   /** Rows of the requested records, without the controls. They are valid even if the result is inconclusive. */
   readonly rows: ReadonlyArray<RawRow>
+  /** The last response; undefined if no id was requested, or the API rejected the request. */
+  readonly shownBy: Page | undefined
   /** Ids that were requested and are not in the response. */
   readonly absent: ReadonlyArray<string>
   /** Why absence from the response proves nothing; null if the response is conclusive. */
@@ -48,6 +50,7 @@ export interface RefetchResult {
 /** Result of a request that the API rejected. */
 const inconclusive = (ids: ReadonlyArray<string>, inconclusiveReason: string): RefetchResult => ({
   rows: [],
+  shownBy: undefined,
   absent: ids.filter(isQueryable),
   inconclusiveReason
 })
@@ -79,13 +82,14 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   priority: Priority
 ): Effect.fn.Return<RefetchResult, SourceError, Source> {
   const queryable = ids.filter(isQueryable)
-  if (queryable.length === 0) return { rows: [], absent: [], inconclusiveReason: null }
+  if (queryable.length === 0) return { rows: [], shownBy: undefined, absent: [], inconclusiveReason: null }
   if (queryable.length > 1 && bytesOf(queryable) > maxBytes) {
     const middle = Math.ceil(queryable.length / 2)
     const one = yield* refetch(stream, queryable.slice(0, middle), controls, priority)
     const other = yield* refetch(stream, queryable.slice(middle), controls, priority)
     return {
       rows: [...one.rows, ...other.rows],
+      shownBy: other.shownBy ?? one.shownBy,
       absent: [...one.absent, ...other.absent],
       inconclusiveReason: one.inconclusiveReason ?? other.inconclusiveReason
     }
@@ -95,9 +99,11 @@ export const refetch = Effect.fn("Refetch.run")(function*(
   const rows: Array<RawRow> = []
   const cursors = new Set<string>()
   let cursor: string | null = null
+  let shownBy: Page | undefined
   let broken: string | null = null
   do {
     const page: Page = yield* requestPage(stream, { priority, cursor, updatedAfter: null, ids: requested })
+    shownBy = page
     for (const one of page.results) {
       const row = parseRow(stream.processing, one)
       if (!("id" in row)) broken = "a row of the response is unreadable"
@@ -116,7 +122,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
     : controls.length === 0 && missing.size > 0
     ? "no live record is known that could serve as a control"
     : null
-  return { rows, absent: queryable.filter((id) => missing.has(id)), inconclusiveReason }
+  return { rows, shownBy, absent: queryable.filter((id) => missing.has(id)), inconclusiveReason }
 }, (result, _, ids) =>
   Effect.catchIf(
     result,
@@ -152,7 +158,7 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
     Effect.fnUntraced(function*(rows) {
       const ids = rows.map((row) => row.id)
       const controls = yield* findRecentControls(stream, runId, ids)
-      const { absent, inconclusiveReason, rows: results } = yield* refetch(stream, ids, controls, "confirm")
+      const { absent, inconclusiveReason, rows: results, shownBy } = yield* refetch(stream, ids, controls, "confirm")
       if (inconclusiveReason !== null) {
         yield* Effect.logWarning("refetch of disputed records was inconclusive; it is repeated by the next run").pipe(
           annotate(stream.key, { why: inconclusiveReason })
@@ -160,6 +166,7 @@ export const resolveDisputes = Effect.fn("Refetch.resolveDisputes")(function*(
       }
       yield* commitPage(stream, {
         results,
+        shownBy,
         run: { id: runId, kind: "poll", backfill: false },
         isRefetch: true,
         also: (tx) => dropResolved(tx, inconclusiveReason === null ? absent : [])

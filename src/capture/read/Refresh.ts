@@ -59,6 +59,7 @@ const refetchStale = Effect.fnUntraced(function*(
   }
   const { rowCounts } = yield* commitPage(stream, {
     results: result.rows,
+    shownBy: result.shownBy,
     run: { id: state?.lastRunId ?? 0, kind: "refresh", backfill: false },
     isRefetch: true,
     also: (tx) => tx.markRefreshed(ids)

@@ -7,6 +7,7 @@ import { Forbidden, Inactive, RateLimited, Transient, Unsupported } from "../../
 import { Store } from "../../store/Store.ts"
 
 const minute = 60_000
+const iso = (time: number) => new Date(time).toISOString()
 const fill = (rig: Rig, ids: ReadonlyArray<string>) =>
   Effect.forEach(ids, (id) => rig.put({ id, title: id }), { discard: true })
 
@@ -76,6 +77,45 @@ describe("Sweep", () => {
       yield* rig.poll
       const event = (yield* rig.events).find((entry) => entry.id === "old")!
       assert.deepStrictEqual([event.kind, event.origin, event.transitions], ["created", "backfill", "[]"])
+    })))
+
+  it.effect("a record dated in the future is old if it was there before the backfill, whichever run finds it first (B1, B4)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const long = { outcome: "HIRED", changed_at: "2024-01-01T00:00:00.000Z" }
+      const dates = {
+        hours: { remote_created_at: iso(start + 8 * 60 * minute) },
+        days: { remote_created_at: iso(start + 30 * 24 * 60 * minute) },
+        placeholder: { remote_created_at: "9999-12-31T23:59:59.999Z" },
+        changed: { remote_created_at: null, changed_at: "9999-12-31T00:00:00.000Z" },
+        both: { remote_created_at: "9999-12-31", changed_at: "9999-12-31" },
+        changedOnly: { remote_created_at: null, changed_at: iso(start + 8 * 60 * minute) }
+      }
+      for (const [id, more] of Object.entries(dates)) yield* rig.put({ id, ...long, ...more }, { silent: true })
+      yield* rig.sweep
+      yield* rig.wait("1 hour")
+      yield* rig.poll
+      yield* rig.put({ id: "late", ...long, ...dates.placeholder }, { silent: true })
+      yield* rig.sweep
+      const found = (yield* rig.events).map(({ id, origin, transitions }) => [id, origin, transitions])
+      assert.deepStrictEqual(found, [...Object.keys(dates), "late"].map((id) => [id, "backfill", "[]"]))
+    })))
+
+  it.effect("a record created while the backfill runs is new if its system sends local time as UTC, or our clock is slow (B2)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* fill(rig, ["a", "b"])
+      rig.api.pageSize = 1
+      rig.api.skew = 10 * minute
+      rig.api.meanwhile = (request) => {
+        if (request.cursor !== "1") return
+        const now = start + 10 * minute
+        rig.api.put(now, { id: "local", remote_created_at: iso(now + 8 * 60 * minute) })
+        // `Date` has whole seconds, so the record may be younger than it
+        rig.api.put(now + 999, { id: "utc", remote_created_at: iso(now + 999) })
+      }
+      yield* rig.wait("999 millis")
+      yield* rig.sweep
+      const found = (yield* rig.events).map(({ id, origin }) => [id, origin])
+      assert.deepStrictEqual(found, [["a", "backfill"], ["b", "backfill"], ["local", "sweep"], ["utc", "sweep"]])
     })))
 
   it.effect("a new record that is hired when first read has the transition `hired` (T2)", () =>

@@ -129,6 +129,7 @@ const readAll = Effect.fnUntraced(function*(
       })
     const committed = yield* commitPage(stream, {
       results: page.results,
+      shownBy: page,
       run,
       isRefetch: false,
       before: (state) => recordFirstPage(clearFailure(state), run, page),

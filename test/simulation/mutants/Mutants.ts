@@ -193,6 +193,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     'if (!observed.deleted) return { _tag: "Created", old: isOld(observed, context) }',
     'if (!observed.deleted) return { _tag: "Created", old: context.backfill }'
   ]),
+  mutant("future-dates-as-new", "a time that has not come yet says nothing about the age of a record", [
+    "domain/Classify.ts",
+    "time !== null && time <= shownAt ? time : null",
+    "shownAt > 0 ? time : null"
+  ]),
   mutant("emptied-is-update", "a record that was emptied is not published as updated", [
     "domain/Observation.ts",
     "blank: isBlank(raw)",

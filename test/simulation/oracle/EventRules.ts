@@ -33,7 +33,7 @@ export const checkEvent = (stream: ObservedStream, event: NewEvent, now: number,
     : liveState(stream, row, previous, after, report)
   const isGone = state !== undefined && !row.history[state]!.live
   if (event.kind === "updated" && isGone) report("I3", "an update to an empty or deleted record")
-  checkAgeAndTransitions(stream, event, previous, after, report)
+  checkAgeAndTransitions(stream, event, previous, after, now, report)
   stream.records.set(event.id, {
     version: event.version,
     after,
@@ -108,18 +108,26 @@ const liveState = (
   return undetectable ?? older
 }
 
-/** Age, origin and transitions (B1–B4, T1, T2). */
+/** Age, origin and transitions (B1–B4, T1, T2). A time that has not come yet says nothing about the age of a record. */
 const checkAgeAndTransitions = (
-  { since, table }: ObservedStream,
+  { backfilledAt, since, table }: ObservedStream,
   event: NewEvent,
   previous: PublishedRecord,
   after: JsonObject | null,
+  now: number,
   report: ReportViolation
 ): void => {
   const transitions = JSON.parse(event.transitions).map(({ name }: { name: string }) => name)
   if (event.kind === "created" && !event.restored && after !== null) {
     const started = since ?? 0
-    const born = typeof after["remote_created_at"] === "string" ? Date.parse(after["remote_created_at"]) : null
+    const past = (name: string): number | null => {
+      const time = typeof after[name] === "string" ? Date.parse(after[name]) : Infinity
+      return time <= now ? time : null
+    }
+    const born = past("remote_created_at") ?? past("changed_at")
+    if (born === null && backfilledAt === null && event.origin !== "backfill") {
+      report("B1", "a record without a past time, which the backfill found, was published as new")
+    }
     if (born !== null && born < started - day && event.origin !== "backfill") {
       report("B1", "an old record was published as new")
     }

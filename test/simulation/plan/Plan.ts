@@ -268,6 +268,8 @@ export interface WorldSettings {
   /** How `updated_after` compares: `>=` or `>`, and its resolution in ms. */
   readonly inclusive: boolean
   readonly resolution: 1 | 1000
+  /** Some records show a future `remote_created_at`: local time as UTC, a day to come, or the last day of the calendar. */
+  readonly futureDates: boolean
   /** Plugins that write are active. */
   readonly plugins: boolean
   /** Several processes share the work. */

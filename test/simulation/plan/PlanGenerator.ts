@@ -61,7 +61,7 @@ const picker = <K extends MutationKind | FaultKind | TroubleKind>(random: Seeded
   return () => kinds[random.weightedIndex(drawn)]!
 }
 
-const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
+const settingOf = (seed: number, random: SeededRandom, clock: Clock): WorldSettings => {
   const interval = random.int(1, 10) * minute
   const streams = random.shuffled(availableStreams).slice(0, random.int(1, 3))
   const minOverlap = random.int(2, 5) * minute
@@ -81,6 +81,7 @@ const settingOf = (random: SeededRandom, clock: Clock): WorldSettings => {
     order: random.pick(["toEnd", "toEnd", "toFront", "stable", "shuffled"]),
     inclusive: random.boolean(0.5),
     resolution: random.boolean(0.5) ? 1 : 1000,
+    futureDates: new SeededRandom(hash(`future dates ${seed}`)).boolean(0.3),
     plugins: false,
     fleet: false,
     requestSlots: null,
@@ -117,7 +118,7 @@ const needsCorrectClock: ReadonlySet<FaultKind> = new Set(["dateMissing", "dateW
 export const planOf = (seed: number): Plan => {
   const random = new SeededRandom(hash(`plan ${seed}`))
   const clock = random.pick<Clock>(["right", "right", "wrong", "set"])
-  const setting = settingOf(random, clock)
+  const setting = settingOf(seed, random, clock)
   const mutation = picker(random, mutations)
   const fault = picker(random, faults)
   const trouble = picker(random, troubles)

@@ -59,7 +59,9 @@ export interface AnnouncedChange {
 }
 
 const outcomes = ["PENDING", "HIRED", "DECLINED"]
-const year = 365 * 86_400_000
+const hour = 3_600_000
+const day = 24 * hour
+const year = 365 * day
 const iso = (time: number): string => new Date(time).toISOString()
 
 export class Table {
@@ -106,12 +108,14 @@ export class World {
   /** Names of tags by integration and candidate; only plugins write them. */
   readonly #tags = new Map<string, Array<string>>()
   readonly #plugins: boolean
+  readonly #futureDates: boolean
 
   constructor(seed: number, setting: WorldSettings, start: number) {
     this.#seed = seed
     this.#order = setting.order
     this.#start = start
     this.#plugins = setting.plugins
+    this.#futureDates = setting.futureDates
     this.tables = setting.streams.map(({ integration, model }) => new Table(integration, model))
     const random = new SeededRandom(hash(`population ${seed}`))
     for (const table of this.tables) {
@@ -331,7 +335,7 @@ export class World {
     const row: Row = {
       id: idOf(this.#seed, table.integration, table.model, serial),
       serial,
-      createdAt,
+      createdAt: createdAt === null ? null : this.#shownCreation(table, serial, createdAt),
       changedAt: at,
       stamp: undefined,
       updatedAt: at,
@@ -352,6 +356,13 @@ export class World {
     if (this.#order === "toFront") table.rows.unshift(row)
     else table.rows.push(row)
     return row
+  }
+
+  /** `remote_created_at` of a record that was created `at` this time. */
+  #shownCreation({ model }: Table, serial: number, at: number): number {
+    const random = new SeededRandom(hash(`creation ${this.#seed} ${model} ${serial}`))
+    if (!this.#futureDates || random.boolean(0.5)) return at
+    return random.pick([at + 8 * hour, this.#start + 30 * day, Date.parse("9999-12-31T23:59:59.999Z")])
   }
 
   #fields(model: IncrementalModel, serial: number, value: number): JsonObject {

@@ -3,9 +3,9 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Yaml from "effect/encoding/Yaml"
 import { spawnSync } from "node:child_process"
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
 import { afterAll, describe } from "vitest"
 import { freePort, Program } from "../cli/Program.ts"
 import { certificates, missing } from "../kafka/Certificates.ts"
@@ -177,12 +177,14 @@ describe.each(composeFiles)("%s", (file) => {
     for (const port of ports) assert.match(port, /^127\.0\.0\.1:/)
   })
 
-  it("does not start without a token of the operating API or a password of its database, and has none of its own", () => {
+  it("has no token of the operating API and no password of its database", () => {
     const secrets = Object.values(services).flatMap(({ environment = {} }) => Object.entries(environment))
       .filter(([name]) => /TOKEN|PASSWORD/.test(name))
-    const names = ["ROLLCALL_HTTP_TOKEN", ..."postgres" in services ? ["POSTGRES_PASSWORD"] : []]
+    const names = "postgres" in services ? ["ROLLCALL_HTTP_TOKEN", "POSTGRES_PASSWORD"] : ["ROLLCALL_HTTP_TOKEN_FILE"]
     assert.sameMembers(secrets.map(([name]) => name), names)
-    for (const [name, value] of secrets) assert.match(String(value), new RegExp(`^\\$\\{${name}:\\?[^}]*\\}$`))
+    for (const [name, value] of secrets) {
+      assert.match(String(value), name.endsWith("_FILE") ? /^\/data\// : new RegExp(`^\\$\\{${name}:\\?[^}]*\\}$`))
+    }
   })
 
   it("gives Rollcall and the sandbox a read-only file system, with a /tmp in memory and a volume for a SQLite store", () => {
@@ -205,13 +207,39 @@ describe.each(composeFiles)("%s", (file) => {
   it.effect("configures Rollcall with variables that it knows, and with values that it accepts", () =>
     Effect.gen(function*() {
       const given = { ROLLCALL_HTTP_TOKEN: token, POSTGRES_PASSWORD: token }
+      const file = join(folder, "token")
+      writeFileSync(file, token)
+      const variables = interpolated(rollcall.environment ?? {}, given)
       const { store, http } = yield* acceptedSettings({
         ...imageVariables,
-        ...interpolated(rollcall.environment ?? {}, given)
+        ...variables,
+        ..."ROLLCALL_HTTP_TOKEN_FILE" in variables ? { ROLLCALL_HTTP_TOKEN_FILE: file } : {}
       })
       assert.strictEqual(store._tag, "postgres" in services ? "Postgres" : "Sqlite")
       assert.strictEqual(http.port, 8477)
     }))
+})
+
+describe("the command of Rollcall in docker-compose.yml", () => {
+  it("makes the token of the operating API once, for its user alone, and logs the command that prints it", () => {
+    const { command: [script = ""] = [], environment = {} } = services["rollcall"] ??
+      assert.fail("there is no Rollcall")
+    const programs = mkdtempSync(join(folder, "programs-"))
+    writeFileSync(join(programs, "rollcall"), '#!/bin/sh\necho "rollcall $*"\n', { mode: 0o755 })
+    const file = join(programs, basename(String(environment["ROLLCALL_HTTP_TOKEN_FILE"])))
+    const start = () =>
+      spawnSync(join(root, script.slice("/app/".length)), {
+        env: { PATH: `${programs}:/usr/bin:/bin`, ROLLCALL_HTTP_TOKEN_FILE: file },
+        encoding: "utf8"
+      })
+    const first = start()
+    const made = readFileSync(file, "utf8")
+    assert.match(made, /^[0-9a-f]{64}$/)
+    assert.strictEqual(statSync(file).mode & 0o777, 0o600)
+    assert.include(first.stdout, `docker compose exec rollcall cat ${file}\nrollcall start\n`)
+    assert.notInclude(first.stdout + first.stderr, made)
+    assert.deepStrictEqual([start().status, readFileSync(file, "utf8")], [0, made])
+  })
 })
 
 describe("the health check of the sandbox", () => {

@@ -102,7 +102,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "main",
     files:
-      /^(main|app\/.*|cli\/(.*\/)?(Doctor|HandlerReport|Rollcall|(Demo|Dev|Doctor|Plugins|Sandbox|Schema|Start|Store)Command))\.ts$/,
+      /^(main|app\/.*|cli\/(.*\/)?(Acts|Doctor|HandlerReport|Rollcall|(Demo|Dev|Doctor|Plugins|Sandbox|Schema|Start|Store)Command))\.ts$/,
     imports: "all",
     packages: /./
   },

@@ -6,7 +6,6 @@
  * - Like any consumer, the demo gets the events that it shows and checks from the operating API.
  */
 import * as Clock from "effect/Clock"
-import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Metric from "effect/Metric"
@@ -22,15 +21,19 @@ import { paint, toTerminal } from "../../telemetry/TerminalText.ts"
 import type { ApiClient } from "../ApiClient.ts"
 import type { PluginWrites } from "../PluginWrites.ts"
 import { CommandError, print } from "../Process.ts"
-import { lagOf, writeLine } from "../terminal/EventLines.ts"
-import { printEvents, together } from "../terminal/PrintEvents.ts"
+import { lagOf } from "../terminal/EventLines.ts"
 import { progressLine } from "../terminal/Tables.ts"
 import { findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
+import * as Story from "./Story.ts"
 import { countsOf, type Summary, summaryText } from "./Summary.ts"
 import { type DemoWorld, findUndecided, sizeOf, truthOf } from "./WorldTruth.ts"
 
 export interface DemoOptions {
   readonly world: DemoWorld
+  /** What to follow in the printed events, in a line. */
+  readonly introduction: string
+  /** Makes the story that the demo follows; adds the ids of the person's records. */
+  readonly act: (person: Story.Person) => Effect.Effect<void>
   readonly writes: PluginWrites
   /** Makes every kind of mutation happen that has not happened yet, and stops the world. */
   readonly settle: Effect.Effect<void>
@@ -49,7 +52,7 @@ export const printIntroduction = (seed: number) =>
   print(
     `${paint("bold", "Rollcall demo: reads a simulated HR world over HTTP and turns its changes into events.")}\n` +
       `Seed ${seed}. Two plugins react to the events: welcome-new-hire and stage-tags (→ marks their writes).\n` +
-      `Ctrl-C ends the demo with a check that no change was lost, and a summary.`
+      `Ctrl-C ends the demo with a check of every record.`
   )
 
 const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
@@ -78,28 +81,13 @@ const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions
   if (moving) yield* print("")
 })
 
-const watchEvents = ({ client }: DemoOptions) => printEvents(client.follow({ after: "latest" }))
-
-/** A write is printed after the event that caused it. Events are printed in groups, so the write waits for the group. */
-const watchPluginWrites = ({ writes }: DemoOptions) => {
-  let shown = 0
-  const show = Effect.gen(function*() {
-    const latest = (yield* Clock.currentTimeMillis) - Duration.toMillis(together)
-    for (let next = writes[shown]; next !== undefined && next.at < latest; next = writes[shown]) {
-      shown++
-      yield* print(writeLine(next))
-    }
-  })
-  return Effect.repeat(show, Schedule.spaced("100 millis"))
-}
-
 const watch = (options: DemoOptions) =>
   Effect.gen(function*() {
     const { url } = options.client
-    yield* print(`Status ${url}/   events ${url}/v1/events   documentation ${url}/docs\n`)
+    yield* print(`Console ${url}/   events ${url}/v1/events   documentation ${url}/docs\n`)
     yield* watchBackfill(options)
-    yield* print("\nEvents as they happen:")
-    yield* Effect.all([watchEvents(options), watchPluginWrites(options)], { concurrency: 2, discard: true })
+    yield* print(`\n${options.introduction}`)
+    yield* Story.show(options.act, options.client, options.writes)
   })
 
 /**

@@ -21,6 +21,7 @@ import { json, seed } from "../Flags.ts"
 import { type PluginWrites, recordWrites } from "../PluginWrites.ts"
 import { awaitShutdownSignal, withTerminalErrors } from "../Process.ts"
 import { sandboxEnvironment } from "../SandboxEnvironment.ts"
+import { act, introduction } from "./Acts.ts"
 
 /** Records per integration and speed of the simulated world. */
 const demoWorld = { records: 1500, speed: 60 }
@@ -114,7 +115,17 @@ export const demo = Command.make("demo", {
       const { url } = yield* Server.Server
       const client = yield* ApiClient.make({ url, token: null })
       const settle = applyMissingMutations(sandbox)
-      yield* Demo.run({ world: sandbox.world, writes, settle, client, seed, until: stop, json })
+      yield* Demo.run({
+        world: sandbox.world,
+        introduction,
+        act: (person) => act(sandbox, person),
+        writes,
+        settle,
+        client,
+        seed,
+        until: stop,
+        json
+      })
     }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
     yield* Effect.gen(function*() {
       const plan = { ...(yield* resolveConfig(settings, input)), plugins }

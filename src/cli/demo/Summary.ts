@@ -1,7 +1,7 @@
 /** The summary at the end of the demo, as text or as JSON. Pure. */
 import { paint } from "../../telemetry/TerminalText.ts"
 import type { PluginWrites } from "../PluginWrites.ts"
-import { formatCount } from "../terminal/Tables.ts"
+import { formatCount, formatPlural } from "../terminal/Tables.ts"
 import type { Difference } from "./ConsistencyCheck.ts"
 
 export interface Summary {
@@ -38,28 +38,30 @@ export const countsOf = (writes: PluginWrites): Summary["plugins"] =>
     ])
   )
 
+/** Events, writes and the check, a line each; further lines if the check failed. */
 export const summaryText = (
-  { check, detection_seconds: lag, events, mutations, plugins, ...summary }: Summary
-): string =>
-  [
+  { check, detection_seconds: lag, events, plugins, records_read, seconds }: Summary
+): string => {
+  const published = Object.entries(events).map(([kind, count]) => `${formatCount(count)} ${kind}`).join(", ")
+  const found = lag === null
+    ? ""
+    : `; half of the changes were found within ${lag.p50.toFixed(1)} s, 95 % within ${lag.p95.toFixed(1)} s`
+  const written = Object.entries(plugins).map(([plugin, writes]) =>
+    `${plugin} ${Object.entries(writes).map(([write, count]) => `${write} ${formatCount(count)}`).join(", ")}`
+  )
+  const left = check.pending === 0 ? "" : `; left out: ${formatPlural(check.pending, "record")} not yet confirmed`
+  return [
     "",
-    paint("bold", `Summary of ${summary.seconds.toFixed(0)} s`),
-    `  records read   ${formatCount(summary.records_read)}`,
-    `  events         ${Object.entries(events).map(([kind, count]) => `${formatCount(count)} ${kind}`).join(", ")}`,
-    `  detection lag  ${lag === null ? "–" : `p50 ${lag.p50.toFixed(1)} s, p95 ${lag.p95.toFixed(1)} s`}`,
-    `  mutations      ${Object.entries(mutations).map(([kind, count]) => `${kind} ${formatCount(count)}`).join(", ")}`,
-    ...Object.entries(plugins).map(([plugin, writes]) =>
-      `  ${plugin.padEnd(16)} ${
-        Object.entries(writes).map(([write, count]) => `${write} ${formatCount(count)}`).join(", ")
-      }`
-    ),
-    `  pending        ${formatCount(check.pending)} records wait for confirmation and are left out of the check`,
+    paint("bold", `In ${seconds.toFixed(0)} s ${formatCount(records_read)} records were read.`),
+    `  events   ${published}${found}`,
+    `  writes   ${written.join("; ") || "none"}`,
     check.passed
       ? paint(
         "green",
-        `  check          passed: the events reproduce all ${formatCount(check.compared)} records of the world`
+        `  check    passed: the events reproduce all ${formatCount(check.compared)} records of the world${left}`
       )
-      : paint("red", "  check          FAILED"),
+      : paint("red", "  check    FAILED"),
     ...check.missing.map((kind) => `    the mutation "${kind}" never happened`),
     ...check.differences.map(({ id, stream, why }) => `    ${stream} ${id}: ${why}`)
   ].join("\n")
+}

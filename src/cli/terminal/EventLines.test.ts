@@ -42,8 +42,20 @@ describe("Screen", () => {
     const change = (path: string, before: unknown, after: unknown) => shown({ changes: [{ path, before, after }] })[2]
     assert.strictEqual(change("/company", "A", "B"), "company A → B")
     assert.strictEqual(change("/interviews/WKJ3yP4hv1CDH5xyMrtB1MBL/title", "A", null), "interviews title A → –")
+    assert.strictEqual(change("/interviews/PLEDmHJxdLUDNYXKMyjFAsru", null, { id: "x" }), "interviews added")
     assert.strictEqual(change("/offers/hb5T2SywyPeBJw8gsSbQjTWg", null, { id: "x" }), "offers added")
     assert.strictEqual(change("/offers/hb5T2SywyPeBJw8gsSbQjTWg", { id: "x" }, null), "offers removed")
+  })
+
+  it("long values are cut around their first difference", () => {
+    const change = (before: string, after: string) => shown({ changes: [{ path: "/description", before, after }] })[2]
+    const same = "Delivers reliably and helps others to do the same."
+    assert.strictEqual(change(`${same} Yes.`, `${same} No.`), "description …e same. Yes. → …e same. No.")
+    assert.strictEqual(
+      change(`A ${same}`, `B ${same}`),
+      "description A Delivers reliably and helps o… → B Delivers reliably and helps o…"
+    )
+    assert.strictEqual(change(same, `${same} More.`), "description …he same. → …he same. More.")
   })
 
   it("equal changes of several records are one line, where the first of them was", () => {

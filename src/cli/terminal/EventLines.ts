@@ -47,10 +47,22 @@ const recordTitle = (record: unknown, id: string): string =>
 
 const truncate = (text: string, width: number): string => text.length > width ? `${text.slice(0, width - 1)}…` : text
 
-const formatValue = (value: unknown): string => {
+const valueWidth = 32
+
+const formatValue = (value: unknown, width = valueWidth): string => {
   if (value === null || value === undefined) return "–"
   if (typeof value === "object") return Array.isArray(value) ? `[${value.length}]` : "{…}"
-  return truncate(String(value), 32)
+  return truncate(String(value), width)
+}
+
+/** `before → after`. Long texts are cut around their first difference, so that the change stays visible. */
+const formatValues = (before: unknown, after: unknown): string => {
+  const [one, other] = [formatValue(before, Infinity), formatValue(after, Infinity)]
+  let same = 0
+  while (same < one.length && one[same] === other[same]) same++
+  const start = Math.max(one.length, other.length) > valueWidth && same > valueWidth / 2 ? same - valueWidth / 4 : 0
+  const cut = (text: string) => truncate(start === 0 ? text : `…${text.slice(start)}`, valueWidth)
+  return `${cut(one)} → ${cut(other)}`
 }
 
 /**
@@ -73,11 +85,11 @@ const isMember = (value: unknown): boolean => typeof value === "object" && value
 const describeChange = (event: EventView): string => {
   const [first, ...others] = event.changes
   if (first === undefined) return "changed"
-  const path = first.path.split("/").filter((part) => !/^(?=.*\d)[\w-]{16,}$/.test(part)).join(" ").trim()
+  const path = first.path.split("/").filter((part) => !/^(?=.*[\dA-Z])[\w-]{16,}$/.test(part)).join(" ").trim()
   const more = others.length === 0 ? "" : ` and ${others.length} more`
   if (first.before === null && isMember(first.after)) return `${path} added${more}`
   if (isMember(first.before) && first.after === null) return `${path} removed${more}`
-  return `${path} ${formatValue(first.before)} → ${formatValue(first.after)}${more}`
+  return `${path} ${formatValues(first.before, first.after)}${more}`
 }
 
 const describeEvent = (event: EventView): string => {
@@ -100,19 +112,19 @@ export const lagOf = ({ before, changed_at, detected_at, origin }: EventView): n
 const kinds = { created: "green", updated: "yellow", deleted: "red" } as const
 
 /** One line for an event or a group. `title`: the record, or the number of records. `details`: further parts at the end. */
-const line = (event: EventView, title: string, details: ReadonlyArray<string>): string =>
+const line = (event: EventView, at: string | number, title: string, details: ReadonlyArray<string>): string =>
   [
-    paint("gray", timeOfDay(event.detected_at)),
+    paint("gray", timeOfDay(at)),
     paint("cyan", event.model.padEnd(29)),
     truncate(oneLine(title), 24).padEnd(24),
     paint(kinds[event.kind], describeEvent(event)),
     ...details.map((detail) => paint("gray", detail))
   ].join("  ")
 
-/** `14:02:11Z  ats.application  Ada L.  Screening → Interview  v3  +1.2 s` */
-export const eventLine = (event: EventView): string => {
+/** `14:02:11Z  ats.application  Ada L.  Screening → Interview  v3  +1.2 s`. `at`: the time of the line. */
+export const eventLine = (event: EventView, at: string | number = event.detected_at): string => {
   const lag = lagOf(event)
-  return line(event, recordTitle(event.after ?? event.before, event.id), [
+  return line(event, at, recordTitle(event.after ?? event.before, event.id), [
     `v${event.version}`,
     ...(lag === null ? [] : [`+${lag.toFixed(1)} s`])
   ])
@@ -134,8 +146,9 @@ export const eventLines = (events: ReadonlyArray<EventView>): ReadonlyArray<stri
   for (const wave of waves.values()) {
     const records = new Set(wave.map((index) => events[index]!.id)).size
     const first = wave[0]!
-    if (records >= smallestGroup) lines.set(first, line(events[first]!, formatPlural(records, "record"), []))
-    else for (const index of wave) lines.set(index, eventLine(events[index]!))
+    if (records >= smallestGroup) {
+      lines.set(first, line(events[first]!, events[first]!.detected_at, formatPlural(records, "record"), []))
+    } else for (const index of wave) lines.set(index, eventLine(events[index]!))
   }
   return [...lines].sort(([one], [other]) => one - other).map(([, text]) => text)
 }

@@ -7,7 +7,7 @@ import { print } from "../Process.ts"
 import { eventLines } from "./EventLines.ts"
 
 /** Events that arrive within this time are shown together. */
-export const together = Duration.seconds(1)
+const together = Duration.seconds(1)
 const most = 10_000
 
 /** `events`: the events as JSON texts. */

@@ -76,7 +76,7 @@ export const places = [
   { city: "Porto", country: "PT", state: "Porto", street: "Rua das Flores", zip: "4050-262" }
 ] as const
 /** The words that a rename appends: names stay readable however often they change. */
-export const revisions = words("(new), EMEA, 2.0, North, Plus, Group, Core, Global")
+export const revisions = words("North, South, East, West, Nordics, Iberia, Europe, International")
 
 const day = 86_400_000
 

@@ -52,6 +52,8 @@ export interface Run {
   readonly cursor: string | null
   /** A sweep first reads all pages and then confirms the absence of the records that were not in them. */
   readonly phase: "pages" | "confirm"
+  /** Id of the last record that the open sweep has confirmed, in the order of the ids; absent if there is none. */
+  readonly confirmedTo?: string
   readonly pages: number
   /** Our clock, in ms. */
   readonly startedAt: number

@@ -46,16 +46,17 @@ export const confirmMissing = Effect.fnUntraced(function*(
     return true
   }
   const store = yield* Store
-  let after: string | null = null
+  let after: string | null = run.confirmedTo ?? null
   for (;;) {
     const missing: ReadonlyArray<string> = yield* store.liveNotSeenSince(stream.key, run.id, after, maxRefetchIds)
     if (missing.length === 0) return true
     const rows = yield* transact(stream, (tx) => tx.pending(missing))
     const now = yield* Clock.currentTimeMillis
     const due = missing.filter((id) => isDue(stream, rows.get(id), now))
+    after = missing.at(-1)!
     if (due.length > 0 && isSweepOnly(stream)) yield* countAbsent(stream, due, run.id)
     else if (due.length > 0) {
-      const isComplete = yield* Effect.as(confirmAbsent(stream, run, due), true).pipe(
+      const isComplete = yield* Effect.as(confirmAbsent(stream, run, due, after), true).pipe(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
           (error) =>
@@ -68,8 +69,7 @@ export const confirmMissing = Effect.fnUntraced(function*(
       )
       if (!isComplete) return true
     }
-    after = missing.at(-1)!
-    // Yield only after at least one request: if a poll were always due, the sweep would otherwise never end.
+    // Yield only after at least one request, which the stored sweep remembers: if polls were always due, it would otherwise never end.
     if (due.length > 0 && (yield* shouldYield)) return false
   }
 })
@@ -89,7 +89,7 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
       const now = yield* Clock.currentTimeMillis
       const due = rows.filter((row) => isDue(stream, row, now)).map((row) => row.id)
       // The next sweep may be hours away. With the kind `poll`, the next poll releases the changes that the response shows.
-      if (due.length > 0) yield* confirmAbsent(stream, { id: runId, kind: "poll" }, due)
+      if (due.length > 0) yield* confirmAbsent(stream, { id: runId, kind: "poll" }, due, null)
     })
   )
 })
@@ -107,10 +107,12 @@ const isDue = ({ confirmInterval }: Stream, row: Pending | undefined, now: numbe
   return age < 0 || age >= Duration.toMillis(confirmInterval)
 }
 
+/** `confirmedTo`: see `Run`; null if the records are not those that a sweep has not read. */
 const confirmAbsent = Effect.fnUntraced(function*(
   stream: Stream,
   run: Pick<Run, "id" | "kind">,
-  ids: ReadonlyArray<string>
+  ids: ReadonlyArray<string>,
+  confirmedTo: string | null
 ): Effect.fn.Return<void, RunError, Store | Source> {
   const controls = yield* findControls(stream, run.id, ids)
   const { absent, inconclusiveReason, rows, shownBy } = yield* refetch(stream, ids, controls, "confirm")
@@ -128,9 +130,10 @@ const confirmAbsent = Effect.fnUntraced(function*(
     isRefetch: true,
     after: (state) => {
       const { sweep } = state
+      if (sweep?.id !== run.id || confirmedTo === null) return state
       // the confirmation returned more records than all pages of the list together
-      const isHiding = sweep?.id === run.id && rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
-      return isHiding ? { ...state, sweep: markHiddenRecords(sweep) } : state
+      const isHiding = rows.length > sweep.rowCounts.read && sweep.possibleGap !== "hidden"
+      return { ...state, sweep: { ...(isHiding ? markHiddenRecords(sweep) : sweep), confirmedTo } }
     },
     also: Effect.fnUntraced(function*(tx) {
       yield* markAbsent(tx, absent, run.id, now, inconclusiveReason === null ? 1 : 0)

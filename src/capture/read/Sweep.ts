@@ -196,7 +196,7 @@ const finish = Effect.fnUntraced(function*(stream: Stream, run: Run) {
     endsRun: true,
     after: (state) => {
       // a confirmation may have called `markHiddenRecords` in the meantime
-      const latest = state.sweep?.id === run.id ? state.sweep : run
+      const { confirmedTo: _, ...latest } = state.sweep?.id === run.id ? state.sweep : run
       const ended = { ...latest, watermark: state.sweep?.watermark ?? null, endedAt: now }
       const swept: StreamState = {
         ...state,

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Rig, scenario } from "../../../test/support/capture/Rig.ts"
+import { filled, vanished } from "../../../test/support/capture/Waves.ts"
 import type { Source } from "../../source/Source.ts"
 import type { Store } from "../../store/Store.ts"
 import { sweep } from "../read/Sweep.ts"
@@ -64,4 +65,22 @@ describe("A sweep that is interrupted after each page", () => {
       assert.isTrue(yield* part(rig))
       assert.strictEqual((yield* rig.state).pollsReturn, "nothing")
     })))
+
+  it.effect("ends although each part confirms only some of the records whose delete is held (R5, D6)", () =>
+    filled(560, (rig, ids) =>
+      Effect.gen(function*() {
+        const gone = ids.slice(20, 540)
+        yield* vanished(rig, gone)
+        assert.strictEqual((yield* rig.pending)[gone[0]!], "held")
+        const before = rig.api.requests.length
+        let parts = 1
+        while (!(yield* part(rig)) && parts < 20) parts++
+        // three confirmations, because a request has at most 250 ids
+        assert.strictEqual(parts, rig.api.requests.slice(before).length)
+        assert.deepStrictEqual(
+          rig.api.requests.slice(before).flatMap(({ ids }) => ids ?? []).filter((id) => gone.includes(id)).sort(),
+          gone
+        )
+        assert.isNull((yield* rig.state).sweep)
+      })))
 })

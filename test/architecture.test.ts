@@ -28,7 +28,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
     files:
-      /^(source\/(Source|SourceError|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|AuditLog|EventLog|ForgottenRecords|History|Holds|Ownership|Run|Store|StoreError|StoreFault|State|StreamRecords|StreamTx|Streams|DeadLetters|Deliveries|Delivery|DeliveryClaims|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink|telemetry\/(MetricExport|Tracing))\.ts$/,
+      /^(source\/(MonotonicClock|Source|SourceError|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|AuditLog|EventLog|ForgottenRecords|History|Holds|Ownership|Run|Store|StoreError|StoreFault|State|StreamRecords|StreamTx|Streams|DeadLetters|Deliveries|Delivery|DeliveryClaims|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink|telemetry\/(MetricExport|Tracing))\.ts$/,
     imports: ["domain", "api"],
     packages: none
   },

@@ -56,7 +56,7 @@ const known = (rig: Rig) => Effect.map(rig.events, (events) => [...new Set(event
 
 const turnOf = (rig: Rig, state: StreamState) =>
   nextStep(
-    { ...rig.stream, pollRequested: false, lastTried: "sweep", refreshOutcome: "done", jitter: 0 },
+    { ...rig.stream, pollRequested: false, lastTried: "sweep", pollTook: 0, refreshOutcome: "done", jitter: 0 },
     state,
     state.lastSweep!.endedAt
   )
@@ -267,7 +267,7 @@ describe("Possible gaps", () => {
         const state = yield* rig.state
         assert.deepStrictEqual([state.phase, completeTo(state), state.lastSweep?.mustRepeat], ["live", before, again])
         const { kind } = nextStep(
-          { ...rig.stream, pollRequested: false, lastTried: "sweep", refreshOutcome: "done", jitter: 0 },
+          { ...rig.stream, pollRequested: false, lastTried: "sweep", pollTook: 0, refreshOutcome: "done", jitter: 0 },
           { ...state, lastPoll: { ...state.lastSweep!, kind: "poll" } },
           state.lastSweep!.endedAt
         )

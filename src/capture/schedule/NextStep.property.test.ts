@@ -5,7 +5,7 @@ import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { newRun } from "../read/Pages.ts"
 import { nextStep } from "./NextStep.ts"
-import { initialState } from "./StreamLifecycle.ts"
+import { initialState, type StreamSettings } from "./StreamLifecycle.ts"
 
 const interval = Duration.minutes(1)
 const sweepInterval = Duration.hours(6)
@@ -24,32 +24,41 @@ const Situation = Schema.Struct({
   polls: Schema.NullOr(Schema.Literals(["everything", "nothing"])),
   failures: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 3 })),
   lastTried: Schema.Literals(["poll", "sweep"]),
+  pollTook: Schema.Literals([0, 1_000, 300_000]),
   refreshOutcome: Schema.Literals(["done", "more", "sweep"]),
   pollRequested: Schema.Boolean,
   jitter: Schema.Literals([-0.1, 0, 0.1])
 })
 type Situation = typeof Situation.Type
 
-const turnIn = ({ jitter, lastTried, refreshOutcome, pollRequested, ...situation }: Situation) => {
+const settingsOf = (model: Situation["model"]): StreamSettings => ({
+  integration: "one",
+  model,
+  account: "default",
+  interval,
+  sweepInterval
+})
+const runOf = (state: StreamState, kind: Run["kind"], startedAt: number) =>
+  newRun(state, kind, { updatedAfter: null, startedAt, backfill: false })
+
+const turnIn = ({ jitter, lastTried, pollTook, refreshOutcome, pollRequested, ...situation }: Situation) => {
   const { live, model } = situation
-  const settings = { integration: "one", model, account: "default", interval, sweepInterval }
+  const settings = settingsOf(model)
   const fresh: StreamState = initialState(settings, Duration.minutes(5))
-  const runOf = (kind: Run["kind"], startedAt: number) =>
-    newRun(fresh, kind, { updatedAfter: null, startedAt, backfill: false })
   const ended = (kind: Run["kind"], endedAt: number | null) =>
-    endedAt === null ? null : { ...runOf(kind, endedAt), endedAt }
+    endedAt === null ? null : { ...runOf(fresh, kind, endedAt), endedAt }
   const state: StreamState = {
     ...fresh,
     watermark: live ? now : null,
     backfilledAt: live ? now : null,
-    sweep: situation.sweepingSince === null ? null : runOf("sweep", situation.sweepingSince),
+    sweep: situation.sweepingSince === null ? null : runOf(fresh, "sweep", situation.sweepingSince),
     lastPoll: ended("poll", situation.polledAt),
     lastSweep: ended("sweep", situation.sweptAt),
     ...situation.polls === null ? {} : { pollsReturn: situation.polls },
     failing: situation.failures === 0 ? null : { count: situation.failures, message: "refused", since: now }
   }
   return nextStep(
-    { key: { integration: "one", model }, settings, jitter, lastTried, refreshOutcome, pollRequested },
+    { key: { integration: "one", model }, settings, jitter, lastTried, pollTook, refreshOutcome, pollRequested },
     state,
     now
   )
@@ -94,24 +103,88 @@ describe("NextStep", () => {
     }
   )
 
-  it.prop("a sweep yields to a due poll, and after a failure the other kind of run is next (R3)", [
-    Situation
-  ], ([situation]) => {
-    const { failures, lastTried } = situation
-    const turn = turnIn({
-      ...situation,
-      model: "hris.skill",
-      live: true,
-      pollRequested: false,
-      polledAt: now - Duration.toMillis(Duration.hours(1)),
-      sweptAt: now - Duration.toMillis(Duration.days(1))
-    })
-    const until = now + Duration.toMillis(interval)
-    const isSweep = failures > 0 && lastTried === "poll"
-    assert.deepStrictEqual(turn, isSweep ? { kind: "sweep", fromFirstPage: false, until } : { kind: "poll" })
-  })
+  it.prop(
+    "if a poll and a sweep are due, they take turns, and the sweep has half the time of the poll, or an interval after a failure (R3, R5)",
+    [
+      Situation
+    ],
+    ([situation]) => {
+      const { failures, lastTried, pollTook } = situation
+      const turn = turnIn({
+        ...situation,
+        model: "hris.skill",
+        live: true,
+        pollRequested: false,
+        polledAt: now - Duration.toMillis(Duration.hours(1)),
+        sweptAt: now - Duration.toMillis(Duration.days(1))
+      })
+      const until = now + Math.max(pollTook / 2, failures > 0 ? Duration.toMillis(interval) : 0)
+      assert.deepStrictEqual(
+        turn,
+        lastTried === "poll" ? { kind: "sweep", fromFirstPage: false, until } : { kind: "poll" }
+      )
+    }
+  )
 
   it.prop("a list that the API only returns as a whole is never polled", [Situation], ([situation]) => {
     assert.notStrictEqual(turnIn({ ...situation, model: "assessment.package" }).kind, "poll")
   })
+
+  const sometime = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 300_000 }))
+  const durations = Schema.NonEmptyArray(sometime)
+  it.prop(
+    "a due sweep ends within three times its own duration plus one poll, and delays a poll by half of the previous one plus a page, however long each takes (R5)",
+    [Schema.Struct({
+      /** Until the end of the poll is stored, and from then until the refresh has ended. */
+      polls: Schema.NonEmptyArray(Schema.Tuple([sometime, sometime])),
+      pages: durations,
+      sweepInterval: Schema.Literals([120_000, 3_600_000]),
+      jitter: Schema.Literals([-0.1, 0, 0.1])
+    })],
+    ([{ jitter, pages, polls, sweepInterval }]) => {
+      const settings = { ...settingsOf("hris.skill"), sweepInterval: Duration.millis(sweepInterval) }
+      const live = { ...initialState(settings, Duration.minutes(5)), watermark: now, backfilledAt: now }
+      const ended = (kind: Run["kind"], endedAt: number) => ({ ...runOf(live, kind, endedAt), endedAt })
+      let state: StreamState = { ...live, lastPoll: ended("poll", now), lastSweep: ended("sweep", now) }
+      let time = now
+      const input = { jitter, pollTook: 0, lastTried: "sweep" as Run["kind"] }
+      const longestPage = Math.max(...pages)
+      const longestPoll = Math.max(...polls.map(([read, follows]) => read + follows))
+      const most = 3 * pages.reduce((sum, page) => sum + page, 0) + longestPoll
+      let polledAt = time
+      let [polled, read, sweeps] = [0, 0, 0]
+      const sweepDueAt = () => state.lastSweep!.endedAt + sweepInterval * (1 + jitter)
+      for (let steps = 0; sweeps < 3; steps++) {
+        const turn = nextStep(
+          { ...input, key: settings, settings, refreshOutcome: "done", pollRequested: false },
+          state,
+          time
+        )
+        if (turn.kind === "poll") {
+          assert.isTrue(
+            input.lastTried === "sweep" || sweepDueAt() > time,
+            "two polls in a row although a sweep is due"
+          )
+          const dueAt = state.lastPoll!.endedAt + Duration.toMillis(interval) * (1 + jitter)
+          assert.isAtMost(time - Math.max(dueAt, polledAt), input.pollTook / 2 + longestPage + 1)
+          const [reading, following] = polls[polled++ % polls.length]!
+          state = { ...state, lastPoll: ended("poll", time + reading) }
+          Object.assign(input, { lastTried: "poll", pollTook: reading + following })
+          time += reading + following
+          polledAt = time
+        } else if (turn.kind === "sweep") {
+          input.lastTried = "sweep"
+          if (state.sweep === null) state = { ...state, sweep: runOf(live, "sweep", time) }
+          do time += pages[read++]!
+          while (read < pages.length && time < turn.until)
+          if (read < pages.length) continue
+          assert.isAtMost(time - sweepDueAt(), most + 1)
+          state = { ...state, sweep: null, lastSweep: ended("sweep", time) }
+          read = 0
+          sweeps++
+        } else time = turn.until
+        assert.isBelow(steps, 100_000)
+      }
+    }
+  )
 })

@@ -4,9 +4,12 @@
  * Invariants
  * 1. A stream that was not read for longer than the API remembers deletes is swept before it is polled   (W11)
  * 2. A sweep yields to a poll that is due and continues after it, so that long sweeps do not delay changes
- * 3. If a poll and a sweep are both due after a failure, the kind that did not fail runs next: polls that always fail do not
- *    prevent sweeps, and sweeps that always fail do not prevent polls
- * 4. If a run ended in the future, our clock was set back: the stream does not wait until the clock has caught up   (W4)
+ * 3. After a poll, failed or not, a due sweep is next. It reads at least one page, and continues for at least half the time that the poll
+ *    took with its confirmations and its refresh. So each pass of a sweep ends within three times its own duration plus one poll, however
+ *    long polls take. A sweep delays a poll by at most half the duration of the previous poll plus the pages in progress; after a failure,
+ *    by an interval   (R5)
+ * 4. Polls that always fail do not prevent sweeps, and sweeps that always fail do not prevent polls
+ * 5. If a run ended in the future, our clock was set back: the stream does not wait until the clock has caught up   (W4)
  */
 import * as Duration from "effect/Duration"
 import type { Run } from "../../store/Run.ts"
@@ -29,6 +32,8 @@ export interface StepInput extends Pick<Stream, "key" | "settings"> {
   readonly pollRequested: boolean
   /** Kind of the latest run, whether it failed or not. */
   readonly lastTried: Run["kind"]
+  /** How long the latest poll took, with its confirmations and its refresh, in ms; 0 if there was none. */
+  readonly pollTook: number
   /** Result of the last refresh. */
   readonly refreshOutcome: RefreshOutcome
   /**
@@ -37,6 +42,8 @@ export interface StepInput extends Pick<Stream, "key" | "settings"> {
   readonly jitter: number
 }
 
+/** The least time for a due sweep between two polls, as a part of the time that the first one took. */
+const sweepShare = 0.5
 /** How long the API returns deleted records. */
 const deleteRetention = Duration.toMillis(Duration.days(14))
 /** Factor by which polls run less often if they return the whole list (W12). */
@@ -70,15 +77,16 @@ const due = (stream: StepInput, state: StreamState, now: number) => {
 /** The most urgent step. */
 export const nextStep = (stream: StepInput, state: StreamState, now: number): NextStep => {
   const { unreadTooLong, pollAt, sweepAt } = due(stream, state, now)
-  const sweepInstead = sweepAt <= now && state.failing !== null && stream.lastTried === "poll"
-  const polls = stream.pollRequested || (pollAt <= now && !sweepInstead)
+  const sweepsNext = sweepAt <= now && stream.lastTried === "poll"
+  const polls = stream.pollRequested || (pollAt <= now && !sweepsNext)
   // If the sweep was opened more than 14 days ago, the API may no longer show deletes of records that the sweep has already read.
   const fromFirstPage = unreadTooLong && now - (state.sweep?.startedAt ?? now) > deleteRetention
   // A mandatory sweep that keeps failing at one page must not block polling. A sweep from the first page is not stuck.
   const isStuck = state.failing !== null && state.sweep !== null && !fromFirstPage && stream.lastTried === "sweep"
   if (polls && (!unreadTooLong || isStuck) && state.watermark !== null && !isSweepOnly(stream)) return { kind: "poll" }
   if (sweepAt <= now || unreadTooLong || stream.pollRequested) {
-    const yields = sweepInstead ? now + Duration.toMillis(stream.settings.interval) : pollAt
+    const interval = state.failing === null ? 0 : Duration.toMillis(stream.settings.interval)
+    const yields = sweepsNext ? Math.max(pollAt, now + Math.max(interval, stream.pollTook * sweepShare)) : pollAt
     return { kind: "sweep", fromFirstPage, until: unreadTooLong ? Infinity : yields }
   }
   if (stream.refreshOutcome === "more") return { kind: "refresh", until: pollAt }

@@ -98,6 +98,38 @@ describe("Capture, when several things happen to a stream", () => {
       })
     ))
 
+  it.effect("a sweep ends, and its deletes are published, while each poll takes longer than the interval (R5)", () => {
+    let isSlow = false
+    const slow = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.suspend(() => isSlow ? Effect.delay(effect, "25 seconds") : effect)
+    return running(
+      ["ats.application"],
+      Effect.fnUntraced(function*(api) {
+        for (let i = 0; i < 20; i++) api.put(start, { id: `r${i}`, title: "z" })
+        yield* TestClock.adjust("5 hours")
+        isSlow = true
+        api.pageSize = 4
+        api.vanish("r7")
+        const before = api.requests.length
+        yield* TestClock.adjust("3 hours")
+        isSlow = false
+        const events = yield* (yield* Store).readLog({ after: 0, limit: 100 })
+        assert.deepStrictEqual(events.flatMap(({ id, kind }) => kind === "deleted" ? [id] : []), ["r7"])
+        const { lastPoll, lastSweep } = yield* stateOf("ats.application")
+        // six pages and two confirmations, with three statements each
+        assert.isAtMost(lastSweep!.endedAt - lastSweep!.startedAt, 15 * 60_000)
+        assert.isAtMost(start + 8 * 3_600_000 - lastPoll!.endedAt, 5 * 60_000)
+        const polls = api.requests.slice(before).filter(({ updatedAfter }) => updatedAfter !== null)
+        assert.isAtLeast(polls.length, 60)
+      }),
+      (store) => ({
+        stream: (key) => slow(store.stream(key)),
+        transact: (...args) => slow(store.transact(...args)),
+        replaceQuietState: () => Effect.succeed(false)
+      })
+    )
+  })
+
   it.effect("a stream that was not read for longer than the API remembers deletes is swept before it is polled (W11)", () =>
     running(
       ["ats.application"],

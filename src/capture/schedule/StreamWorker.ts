@@ -11,6 +11,7 @@ import * as Latch from "effect/Latch"
 import * as Random from "effect/Random"
 import * as Semaphore from "effect/Semaphore"
 import { streamName } from "../../domain/Model.ts"
+import { stopwatch } from "../../source/MonotonicClock.ts"
 import type { Source } from "../../source/Source.ts"
 import { retryWhileStoreUnavailable, storePause } from "../../store/Recovery.ts"
 import type { Run } from "../../store/Run.ts"
@@ -55,6 +56,7 @@ export interface StreamWorker extends Stream, StepInput {
   known: StreamState | null
   pollRequested: StepInput["pollRequested"]
   lastTried: StepInput["lastTried"]
+  pollTook: StepInput["pollTook"]
   refreshOutcome: StepInput["refreshOutcome"]
   jitter: StepInput["jitter"]
 }
@@ -78,6 +80,7 @@ export const make = Effect.fnUntraced(function*(
     known: null,
     retryAt: 0,
     lastTried: "sweep",
+    pollTook: 0,
     refreshOutcome: "done",
     jitter: 0
   }
@@ -134,6 +137,17 @@ export const recordFailure = Effect.fnUntraced(function*(
   if (isNew || !worker.failureLog.isLogged(worker.key)) yield* worker.failureLog.failed(after)
 })
 
+/** Polls, confirms absent records and refreshes stale ones. */
+const runPoll = Effect.fnUntraced(function*(worker: StreamWorker, state: StreamState) {
+  worker.lastTried = "poll"
+  worker.known = yield* poll(worker, state)
+  if (worker.known === null) {
+    yield* confirmAbsences(worker)
+    yield* runRefresh(worker, neverYield)
+  } else worker.refreshOutcome = "done"
+  worker.jitter = yield* Random.nextBetween(-0.1, 0.1)
+})
+
 const runRefresh = Effect.fnUntraced(function*(worker: StreamWorker, shouldYield: Effect.Effect<boolean>) {
   worker.refreshOutcome = yield* refresh(worker, shouldYield)
 })
@@ -162,16 +176,14 @@ const step = Effect.fnUntraced(function*(
     return next.until - now
   }
   worker.pollRequested = false
+  const elapsed = yield* stopwatch
   if (next.kind === "poll") {
-    worker.lastTried = "poll"
-    worker.known = yield* poll(worker, state)
-    if (worker.known === null) {
-      yield* confirmAbsences(worker)
-      yield* runRefresh(worker, neverYield)
-    } else worker.refreshOutcome = "done"
-    worker.jitter = yield* Random.nextBetween(-0.1, 0.1)
+    yield* Effect.ensuring(
+      runPoll(worker, state),
+      Effect.map(elapsed, (millis) => void (worker.pollTook = millis))
+    )
   } else {
-    const shouldYield = Effect.map(Clock.currentTimeMillis, (time) => worker.wakeUp.isOpen() || time >= next.until)
+    const shouldYield = Effect.map(elapsed, (millis) => worker.wakeUp.isOpen() || millis >= next.until - now)
     if (next.kind === "refresh") yield* runRefresh(worker, shouldYield)
     else {
       worker.lastTried = "sweep"

@@ -36,7 +36,7 @@ describe("Config from a file", () => {
     Effect.gen(function*() {
       const value = Result.getOrThrow(
         yield* both({
-          accounts: { eu, us: { ...us, cursorParameter: "page_token" } },
+          accounts: { eu, us: { ...us, cursorParameter: "page_token", concurrency: 40 } },
           integrations: [
             { ...greenhouse, account: "us", models: ["ats.tag", "ats.offer"], interval: "10 seconds" },
             { id: "personio:7", account: "eu", sweepInterval: "1 day", backfill: "publish" }
@@ -72,6 +72,7 @@ describe("Config from a file", () => {
         "cursor",
         "page_token"
       ])
+      assert.deepStrictEqual(Object.values(value.accounts).map(({ concurrency }) => concurrency), [8, 40])
       const [first, second] = value.integrations
       assert.deepStrictEqual([first!.account, first!.models], ["us", ["ats.offer", "ats.tag"]])
       assert.deepStrictEqual([second!.account, second!.models], ["eu", "auto"])
@@ -179,6 +180,8 @@ describe("Config from a file", () => {
     [{ accounts: { eu: {} } }, "accounts.eu.key", /is not set/, /API key/],
     [{ accounts: { default: {} } }, "accounts.default.key", /is not set/, /API key/],
     [{ accounts: { eu: { ...eu, url: 5 } } }, "accounts.eu.url", /is a number/, /a string/],
+    [{ accounts: { eu: { ...eu, concurrency: 0 } } }, "accounts.eu.concurrency", /out of range/, /from 1 to 1000/],
+    [{ accounts: { eu: { ...eu, concurrency: 2.5 } } }, "accounts.eu.concurrency", /whole number/, /from 1 to 1000/],
     [{ accounts: { "e-u": { ...eu, url: "x" } } }, `accounts["e-u"].url`, /not an http/, /\/v1/],
     [
       { accounts: { eu: { ...eu, key: "pl4in-s3cret" } } },

@@ -28,6 +28,8 @@ export interface AccountConfig {
   readonly key: Secret
   /** Name of the query parameter that carries the cursor of lists, if the API does not call it `cursor`. */
   readonly cursorParameter?: string
+  /** How many requests may be in flight at once, of all processes on the same database; 8 by default. */
+  readonly concurrency?: number
 }
 
 export interface IntegrationConfig {

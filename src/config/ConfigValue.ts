@@ -236,6 +236,14 @@ export class ConfigValue {
     return undefined
   }
 
+  /** A whole number in this range; undefined if the value is not set. */
+  count(least: number, most: number): number | undefined {
+    const count = this.number(least, most)
+    if (count === undefined || Number.isInteger(count)) return count
+    this.fault(`${count} is not a whole number`, `Write a whole number from ${least} to ${most}`)
+    return undefined
+  }
+
   /** The secret that the value names. Reports a fault if the secret is not set. */
   secret(): SecretValue | undefined {
     if (!this.isSet) return undefined

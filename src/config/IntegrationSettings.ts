@@ -14,6 +14,7 @@ import { derivedRegistry, isDerived, type Model, streamModels, withDerived } fro
 import type { RemoteData } from "../domain/Processing.ts"
 import { display } from "../domain/Quote.ts"
 import type { Redaction } from "../domain/Redaction.ts"
+import { defaultConcurrency } from "../domain/RequestShare.ts"
 import { whyRequired } from "../domain/RequiredPaths.ts"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
@@ -54,6 +55,9 @@ const parseCursorParameter = (value: ConfigValue): string => {
   return name
 }
 
+/** More requests at once are a mistake: they would only wait for the rate limit of the API. */
+const maxConcurrency = 1000
+
 export type Account = ReturnType<typeof parseAccount>
 
 const parseAccount = (
@@ -64,7 +68,8 @@ const parseAccount = (
   const own = entry.fields({
     url: isDefault ? "ROLLCALL_API_URL" : null,
     key: isDefault ? "ROLLCALL_API_KEY" : null,
-    cursorParameter: isDefault ? "ROLLCALL_CURSOR_PARAMETER" : null
+    cursorParameter: isDefault ? "ROLLCALL_CURSOR_PARAMETER" : null,
+    concurrency: null
   })
   const url = parseUrl(own.url, allowPlaintext)
   if (!own.key.isSet) own.key.fault(notSet, "Set it to the API key of the account that the URL belongs to")
@@ -72,7 +77,8 @@ const parseAccount = (
     url,
     /** Reads the current key, so that a key that is rotated at run time takes effect at once. */
     key: own.key.secret()?.current ?? Effect.succeed(Redacted.make("")),
-    cursorParameter: parseCursorParameter(own.cursorParameter)
+    cursorParameter: parseCursorParameter(own.cursorParameter),
+    concurrency: own.concurrency.count(1, maxConcurrency) ?? defaultConcurrency
   }
 }
 

@@ -184,14 +184,6 @@ const parseRegistry = (section: ConfigValue, topic: ConfigValue, allowPlaintext:
   return { url, login: password === undefined ? null : { username: own.username.text() ?? "", password } }
 }
 
-/** A whole number in this range; undefined if it is not set. */
-const parseCount = (value: ConfigValue, most: number): number | undefined => {
-  const count = value.number(1, most)
-  if (count === undefined || Number.isInteger(count)) return count
-  value.fault(`${count} is not a whole number`, `Write a whole number from 1 to ${most}`)
-  return undefined
-}
-
 const hostOf = (broker: string): string => broker.slice(0, broker.lastIndexOf(":"))
 
 export type KafkaSettings = NonNullable<ReturnType<typeof parseKafka>>
@@ -220,8 +212,8 @@ export const parseKafka = (section: ConfigValue, allowPlaintext: ReadonlySet<Pla
     topic: parseTopic(own.topic),
     state: own.state.flag() ?? false,
     /** Number of partitions of topics that Rollcall creates; undefined for the default of the sink. */
-    partitions: parseCount(own.partitions, 1000),
-    replicationFactor: parseCount(own.replicationFactor, 100),
+    partitions: own.partitions.count(1, 1000),
+    replicationFactor: own.replicationFactor.count(1, 100),
     format: parseFormat(own.format, own.tombstones),
     /** With `debezium`: whether a deleted event is followed by a message without a value. */
     tombstones: own.tombstones.flag() ?? true,

@@ -16,6 +16,9 @@
  * - A share is only a goal. Two processes that see different leases may expect the same free slot, but only the first gets it.
  */
 
+/** The concurrency of an account for which none is configured. */
+export const defaultConcurrency = 8
+
 export interface Lease {
   readonly process: string
   /** The concurrency that the process is configured with. */

@@ -22,6 +22,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import type { EndpointName } from "../api/Permissions.ts"
+import { defaultConcurrency } from "../domain/RequestShare.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
 import * as CircuitBreakers from "./CircuitBreakers.ts"
@@ -42,10 +43,12 @@ export interface Account {
   readonly key: Effect.Effect<Redacted.Redacted>
   /** Name of the lists' cursor parameter; `cursor` by default. */
   readonly cursorParameter?: string
+  /** Maximum number of requests in flight at once, of all processes that share a `RequestBudget`; 8 by default. */
+  readonly concurrency?: number
 }
 
 /** The options that all accounts share. */
-interface SharedOptions extends Omit<RequestScheduler.RequestSchedulerOptions, "account"> {
+interface SharedOptions extends Omit<RequestScheduler.RequestSchedulerOptions, "account" | "concurrency"> {
   readonly noteWarnings: Warnings.NoteWarnings
 }
 
@@ -134,7 +137,8 @@ const toHttpRequest = (request: ApiRequest, url: string, key: Redacted.Redacted)
 export const make = Effect.fnUntraced(function*(name: string, account: Account, options: SharedOptions) {
   const { noteWarnings, retryBase, timeout } = options
   const client = yield* HttpClient.HttpClient
-  const scheduler = yield* RequestScheduler.make({ ...options, account: name })
+  const { concurrency = defaultConcurrency } = account
+  const scheduler = yield* RequestScheduler.make({ ...options, account: name, concurrency })
   const circuits = yield* CircuitBreakers.make({ firstPause: Duration.times(retryBase, 10) })
   const outages = yield* Outages.make(name)
 

@@ -68,6 +68,24 @@ describe("a list request", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("waits while its account has as many requests in flight as it may have; each account has a number of its own", () => {
+    const { layer, sent } = withReplies({ silent: true })
+    return Effect.gen(function*() {
+      const source = yield* Source
+      for (const account of ["eu", "us"]) {
+        for (let index = 0; index < 30; index++) {
+          yield* Effect.forkChild(source.page({ ...request, account, integration: `greenhouse:${index}` }))
+        }
+      }
+      yield* TestClock.adjust("1 second")
+      const inFlight = Map.groupBy(sent, ({ url }) => url.hostname)
+      assert.deepStrictEqual([...inFlight].map(([host, { length }]) => [host, length]), [
+        ["api.example.org", 8],
+        ["us.example.org", 20]
+      ])
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect("waits for another slot if its own expires before it is sent (X9, X10)", () => {
     let hasSlots = true
     let changed: Effect.Effect<void> = Effect.void

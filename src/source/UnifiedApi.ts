@@ -48,8 +48,6 @@ export interface Options {
   readonly timeout?: Duration.Input
   /** Largest page of a list, decompressed; 32 MiB by default. Other responses may have an eighth of this size. */
   readonly maxBytes?: number
-  /** Maximum number of requests in flight at once per account, of all processes that share a `RequestBudget`; 8 by default. */
-  readonly concurrency?: number
 }
 
 /**
@@ -74,9 +72,8 @@ const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unread
 const ignoreData: ApiResponse.DataDecoder<typeof Empty.Type> = () => Result.succeed({})
 
 const make = Effect.fnUntraced(function*(options: Options) {
-  const { concurrency = 8, maxBytes = 32 * 1024 * 1024 } = options
+  const { maxBytes = 32 * 1024 * 1024 } = options
   const shared = {
-    concurrency,
     retryBase: Duration.fromInputUnsafe(options.retryBase),
     timeout: Duration.fromInputUnsafe(options.timeout ?? "1 minute"),
     noteWarnings: Warnings.make()

@@ -17,10 +17,11 @@ const budget = Layer.provide(
   Postgres.layer({ url: Redacted.make(database ?? ""), name: "the test's database" })
 )
 const api = UnifiedApi.layer({
-  accounts: { default: { url: url ?? "", key: Effect.succeed(Redacted.make("the-key")) } },
+  accounts: {
+    default: { url: url ?? "", key: Effect.succeed(Redacted.make("the-key")), concurrency: Number(concurrency) }
+  },
   retryBase: "100 millis",
-  timeout: "1 second",
-  concurrency: Number(concurrency)
+  timeout: "1 second"
 }).pipe(Layer.provide([UnifiedApi.httpClient, budget]))
 
 const program = Effect.gen(function*() {

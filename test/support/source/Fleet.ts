@@ -148,11 +148,12 @@ export const make = Effect.fnUntraced(function*(seed: number) {
         yield* scheduler.onRateLimited(Duration.millis(pause))
       }).pipe(scheduler.run(integration, "poll"))
 
-    let workers = 0
+    /** By index. A worker that is no longer needed may still wait for the slot of its last request. */
+    const workers = new Set<number>()
     let demand = 0
     const work = Effect.fnUntraced(function*(index: number) {
       while (index < demand) yield* request(`a:${index}`)
-      workers--
+      workers.delete(index)
     })
     return {
       name,
@@ -162,8 +163,10 @@ export const make = Effect.fnUntraced(function*(seed: number) {
       demand: (requests: number) =>
         Effect.gen(function*() {
           demand = requests
-          while (workers < demand) {
-            yield* Effect.forkDetach(Effect.provideService(work(workers++), Clock.Clock, clock))
+          for (let index = 0; index < demand; index++) {
+            if (workers.has(index)) continue
+            workers.add(index)
+            yield* Effect.forkDetach(Effect.provideService(work(index), Clock.Clock, clock))
           }
         }),
       jump: (millis: number) => void (skew += millis),

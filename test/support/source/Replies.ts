@@ -78,7 +78,8 @@ export const withBudget = (
       us: {
         url: "https://us.example.org/v1",
         key: Effect.succeed(Redacted.make("us-key")),
-        cursorParameter: "page_token"
+        cursorParameter: "page_token",
+        concurrency: 20
       }
     },
     retryBase: "1 second"

@@ -35,11 +35,18 @@ const layers: ReadonlyArray<Layer> = [
   // re2js: foreign patterns are matched in linear time
   { name: "api", files: /^api\//, imports: [], packages: /^re2js$/ },
   { name: "domain", files: /^domain\//, imports: ["api"], packages: crypto },
+  // the only layer that makes HTTP clients
+  {
+    name: "network",
+    files: /^network\//,
+    imports: ["domain"],
+    packages: /^(@effect\/platform-node\/NodeHttpClient|node:(http|https|net))$/
+  },
   {
     name: "source",
     files: /^source\//,
-    imports: ["port", "domain", "api"],
-    packages: /^(@effect\/platform-node\/|node:(buffer|crypto|http|https|util|zlib)$)/
+    imports: ["port", "network", "domain", "api"],
+    packages: /^(@effect\/platform-node\/NodeStream|node:(buffer|crypto|util|zlib))$/
   },
   {
     name: "store",
@@ -63,9 +70,8 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "publish",
     files: /^publish\//,
-    imports: [...ports, "domain", "api", "schema"],
-    packages:
-      /^(kafkajs|@platformatic\/kafka|@effect\/platform-node\/NodeHttpClient|node:(crypto|fs\/promises|module|net|tls|util|zlib))$/
+    imports: [...ports, "network", "domain", "api", "schema"],
+    packages: /^(kafkajs|@platformatic\/kafka|node:(crypto|fs\/promises|module|net|tls|util|zlib))$/
   },
   { name: "capture", files: /^capture\//, imports: [...ports, "domain", "api"], packages: crypto },
   { name: "fleet", files: /^fleet\//, imports: [...ports, "domain"], packages: none },
@@ -109,7 +115,18 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "cli",
     files: /^cli\//,
-    imports: [...ports, "domain", "api", "configuration", "capture", "delivery", "http", "schema", "telemetry"],
+    imports: [
+      ...ports,
+      "network",
+      "domain",
+      "api",
+      "configuration",
+      "capture",
+      "delivery",
+      "http",
+      "schema",
+      "telemetry"
+    ],
     packages: /^(@effect\/platform-node\/|node:)/
   },
   {
@@ -171,6 +188,14 @@ const wrongPackages = (sources: Sources): ReadonlyArray<string> =>
 const barrelImports = (sources: Sources): ReadonlyArray<string> =>
   [...sources].flatMap(([path, text]) =>
     importsOf(text).filter((name) => barrels.has(name)).map((name) => `${path} imports the barrel ${name}`)
+  )
+
+/** A client that is made elsewhere would not use the proxy, and would send headers about traces. */
+const strayClients = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].flatMap(([path, text]) =>
+    path.startsWith("network/") ? [] : importsOf(text)
+      .filter((name) => /\/(NodeHttpClient|FetchHttpClient|Undici)$|^undici$/.test(name))
+      .map((name) => `${path} imports ${name}`)
   )
 
 /** Each cycle once, as the path that closes it. */
@@ -247,6 +272,7 @@ describe("architecture", () => {
   holds("imports run one way", wrongImports)
   holds("only the layer that is meant for it imports a package", wrongPackages)
   holds("no barrel is imported", barrelImports)
+  holds("only the layer network makes HTTP clients", strayClients)
   holds("no imports form a cycle", cycles)
   holds(`no file is longer than ${longest} lines`, tooLong)
   holds("no name is vague", vagueNames)
@@ -292,6 +318,15 @@ describe("the architecture rules", () => {
     barrelImports,
     { "api/A.ts": 'import { Effect } from "effect"', "api/B.ts": 'import * as Effect from "effect/Effect"' },
     "api/A.ts imports the barrel effect"
+  )
+  catches(
+    "see an HTTP client that is made elsewhere",
+    strayClients,
+    {
+      "cli/A.ts": 'import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"',
+      "network/B.ts": 'import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"'
+    },
+    "cli/A.ts imports @effect/platform-node/NodeHttpClient"
   )
   catches(
     "see a cycle",

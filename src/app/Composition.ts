@@ -4,7 +4,6 @@
  * Gotchas
  * - Kafka, PostgreSQL and delivery are imported only if they are configured, because importing costs start-up time.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
@@ -36,6 +35,7 @@ import * as QueuedCalls from "../fleet/QueuedCalls.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import * as Server from "../http/Server.ts"
 import { version } from "../http/Version.ts"
+import * as OutgoingHttp from "../network/OutgoingHttp.ts"
 import { Relay } from "../publish/Relay.ts"
 import * as Retention from "../publish/Retention.ts"
 import { AccountStatus } from "../source/AccountStatus.ts"
@@ -187,12 +187,6 @@ const loadDelivery = Effect.promise(() =>
   ])
 )
 
-/**
- * The client with which handlers send requests to other servers. It does not follow redirects, and verifies certificates even if the
- * variable NODE_TLS_REJECT_UNAUTHORIZED turns verification off for the process. Exported for its test.
- */
-export const pluginHttpClient = NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true })
-
 /** Without plugins the delivery engine is not loaded. */
 const pluginsLayer = (
   { accounts, plugins, retention }: ResolvedConfig,
@@ -218,7 +212,7 @@ const pluginsLayer = (
             accounts: new Set(Object.keys(accounts))
           })
         ),
-        Layer.provide(pluginHttpClient),
+        Layer.provide(OutgoingHttp.layer()),
         Layer.provide(Layer.effectDiscard(watchUncaught))
       )))
 
@@ -278,7 +272,7 @@ export const telemetryLayer = ({ telemetry }: Pick<Config.Settings, "telemetry">
   if (telemetry === null) return Layer.empty
   const attributes = { "service.version": version, "service.instance.id": randomUUID(), ...telemetry.attributes }
   return Layer.unwrap(Effect.map(loadOtlp, ({ layer }) => layer({ ...telemetry, attributes }))).pipe(
-    Layer.provide(NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true }))
+    Layer.provide(OutgoingHttp.layer())
   )
 }
 

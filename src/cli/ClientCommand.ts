@@ -1,5 +1,4 @@
 /** Commands that call the running process: how they find the process, print its responses and report errors. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import type * as Option from "effect/Option"
@@ -27,11 +26,10 @@ const explainInvalidRequest = <E>(error: E) =>
     })
     : error
 
-/** Provides the HTTP client and reports errors on standard error. */
+/** Reports errors on standard error. */
 export const runClientCommand = <A, E extends Error, R>(command: Effect.Effect<A, E, R>) =>
   command.pipe(
     Effect.mapError(explainInvalidRequest),
-    Effect.provide(NodeHttpClient.layerNodeHttp),
     withTerminalErrors
   )
 

@@ -5,15 +5,14 @@
  * - On the server's own machine the configuration names the server's certificate, and commands connect to an address that the
  *   certificate need not contain. They then accept exactly that certificate.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Effect from "effect/Effect"
 import { HttpClient } from "effect/http/HttpClient"
 import type * as Redacted from "effect/Redacted"
 import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
-import { Agent } from "node:http"
-import { Agent as HttpsAgent, type AgentOptions } from "node:https"
+import type { AgentOptions } from "node:https"
 import { checkServerIdentity, createSecureContext } from "node:tls"
+import * as OutgoingHttp from "../network/OutgoingHttp.ts"
 import * as ApiClient from "./ApiClient.ts"
 
 export interface Address {
@@ -71,9 +70,6 @@ const agentOptions = Effect.fnUntraced(function*({ caFile, certFile, client }: T
 /** A client of the process that listens at this address. */
 export const connectTo = Effect.fnUntraced(function*({ host, port, tls, token }: Address) {
   const url = `${tls === null ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`
-  const make = ApiClient.make({ url, token })
-  if (tls === null) return yield* make
-  const agent = { http: new Agent(), https: new HttpsAgent(yield* agentOptions(tls)) }
-  const client = yield* Effect.provideService(NodeHttpClient.makeNodeHttp, NodeHttpClient.HttpAgent, agent)
-  return yield* Effect.provideService(make, HttpClient, client)
+  const client = yield* OutgoingHttp.makeForOperatingApi(tls === null ? {} : yield* agentOptions(tls))
+  return yield* Effect.provideService(ApiClient.make({ url, token }), HttpClient, client)
 })

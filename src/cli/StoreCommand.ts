@@ -5,7 +5,6 @@
  * - The command refuses to run while a process answers at the configured address. Any other process of the store is fenced: it can no
  *   longer commit, but its responses have the old generation until it notices.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -77,7 +76,7 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
           : `the store is adopted: start Rollcall, which publishes generation ${plan.to}`
       )
     }).pipe(Effect.provide(storeLayer(store, { patient: false, keys: settings.encryptionKeys })))
-  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp), withTerminalErrors)).pipe(
+  }).pipe(withTerminalErrors)).pipe(
     Command.withDescription(
       "Accept a restored or replaced store: publish every live record again, in a new generation"
     )

@@ -200,7 +200,6 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
 
     const sendWith = (key: Redacted.Redacted) => (beforeSend: Effect.Effect<void, SourceError>) =>
       exchange(request, key, format, beforeSend).pipe(
-        Effect.provideService(HttpClient.TracerDisabledWhen, () => true),
         Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.fromConnectionError(error))),
         Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
         withMetrics(request.endpoint),

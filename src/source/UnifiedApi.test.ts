@@ -41,7 +41,6 @@ describe("a list request", () => {
       assert.strictEqual(only?.request.headers["x-integration-id"], "greenhouse:acme")
       assert.strictEqual(only?.request.headers["accept"], "application/json")
       assert.notProperty(only?.request.headers, "content-type")
-      assert.notProperty(only?.request.headers, "traceparent")
     }).pipe(Effect.provide(layer))
   })
 

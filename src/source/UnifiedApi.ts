@@ -5,7 +5,6 @@
  * 1. The key is sent only to the account's own URL: redirects are not followed
  * 2. A write is sent again only if the API certainly did nothing, or if sending it twice is safe
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -15,6 +14,7 @@ import * as Result from "effect/Result"
 import { cursorParameter, pageSizeLimits } from "../api/Lists.ts"
 import { type ReadName, readSchemas } from "../api/Reads.ts"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
+import * as OutgoingHttp from "../network/OutgoingHttp.ts"
 import * as AccountClient from "./AccountClient.ts"
 import * as AccountStatus from "./AccountStatus.ts"
 import * as ApiRequest from "./ApiRequest.ts"
@@ -56,15 +56,8 @@ export interface Options {
  */
 const idleTimeoutMillis = 4_000
 
-/**
- * The client to provide. It uses node:http, which does not follow redirects, and reuses connections (`keepAlive`). It verifies
- * certificates even if the variable NODE_TLS_REJECT_UNAUTHORIZED turns verification off for the process.
- */
-export const httpClient: Layer.Layer<HttpClient.HttpClient> = NodeHttpClient.layerNodeHttpOptions({
-  keepAlive: true,
-  timeout: idleTimeoutMillis,
-  rejectUnauthorized: true
-})
+/** The client to provide. It reuses connections. */
+export const httpClient = OutgoingHttp.layer({ keepAlive: true, timeout: idleTimeoutMillis })
 
 const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.tooLarge === true
 

@@ -1,11 +1,11 @@
 /** `rollcall demo`: runs the whole service over a simulated world, with two of the bundled plugins. */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Clock from "effect/Clock"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
+import { HttpClient } from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import type { WriteName } from "../../api/Writes.ts"
@@ -14,6 +14,7 @@ import * as Config from "../../config/Config.ts"
 import { parseShortDuration } from "../../config/ConfigValue.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
 import * as Server from "../../http/Server.ts"
+import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
 import type { Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import * as ApiClient from "../ApiClient.ts"
@@ -126,7 +127,7 @@ export const demo = Command.make("demo", {
         until: stop,
         json
       })
-    }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
+    }).pipe(Effect.provideServiceEffect(HttpClient, OutgoingHttp.makeForOperatingApi()))
     yield* Effect.gen(function*() {
       const plan = { ...(yield* resolveConfig(settings, input)), plugins }
       yield* Effect.provide(watched, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))

@@ -5,7 +5,6 @@
  * - A process is recognized by its store, which every position of its event log names. A process of another store at the
  *   configured address means that one of the two settings is wrong.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Effect from "effect/Effect"
 import { createServer } from "node:net"
 import type * as Config from "../../config/Config.ts"
@@ -142,4 +141,4 @@ export const checkAddress = (
       onSuccess: (program) => describeProgram(address, program, store),
       onFailure: (error) => ({ own: null, results: [describeError(address, error)] })
     })
-  }).pipe(Effect.provide(NodeHttpClient.layerNodeHttp))
+  })

@@ -4,7 +4,6 @@
  * Gotchas
  * - Headers and the query of an address may contain a key, and the collector's response may repeat them, so none of them is printed.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
@@ -12,6 +11,7 @@ import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type { HttpClientResponse } from "effect/http/HttpClientResponse"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import type { TelemetrySettings } from "../../config/TelemetrySettings.ts"
+import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
 import { placeOf } from "../../telemetry/OtlpClient.ts"
 import { codeOf } from "../ApiClient.ts"
 import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
@@ -129,4 +129,4 @@ export const checkTelemetry = (telemetry: TelemetrySettings | null): Effect.Effe
     }),
     (check) => check,
     { concurrency: 2 }
-  ).pipe(Effect.provide(NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true })))
+  ).pipe(Effect.provide(OutgoingHttp.layer()))

@@ -4,12 +4,12 @@
  * Invariants
  * 1. A login is sent only to the server that is configured, whose certificate is verified: redirects are not followed
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as Option from "effect/Option"
+import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
 
 export interface ServerResponse {
   readonly status: number
@@ -18,7 +18,7 @@ export interface ServerResponse {
 }
 
 const timeout = Duration.seconds(10)
-const client = NodeHttpClient.layerNodeHttpOptions({ rejectUnauthorized: true })
+const client = OutgoingHttp.layer()
 
 /** The code of the error, or of an error that it wraps. */
 const codeOf = (error: unknown, depth = 0): string | null => {

@@ -7,7 +7,7 @@ import type { RequestListener } from "node:http"
 import { createServer } from "node:https"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { pluginHttpClient } from "../../../src/app/Composition.ts"
+import * as OutgoingHttp from "../../../src/network/OutgoingHttp.ts"
 import * as Plugin from "../../../src/plugin/Plugin.ts"
 import * as Certificates from "../../support/services/Certificates.ts"
 import { run } from "../cli/Program.ts"
@@ -63,7 +63,7 @@ describe.skipIf(Certificates.missing !== null)("a server to which a plugin sends
         () => Effect.sync(() => delete process.env["NODE_TLS_REJECT_UNAUTHORIZED"])
       )
       const failure = yield* Plugin.send(HttpClientRequest.post(`https://localhost:${port}/s3cret`)).pipe(
-        Effect.provide(pluginHttpClient),
+        Effect.provide(OutgoingHttp.layer()),
         Effect.flip
       )
       assert.deepInclude(failure, {

@@ -15,7 +15,7 @@ export const openEnum = <const L extends ReadonlyArray<string>>(...literals: L) 
   Schema.Union([Schema.Literals(literals), Schema.String])
 
 export const text = nullish(Schema.String)
-export const number = nullish(Schema.Number)
+export const number = nullish(Schema.Finite)
 export const boolean = nullish(Schema.Boolean)
 export const json = nullish(Schema.Json)
 /** ISO 8601 UTC with milliseconds. */

@@ -78,7 +78,7 @@ const options = nullish(Schema.Struct({
     id: Schema.String,
     label: text,
     unified_value: text,
-    remote_id: nullish(Schema.Union([Schema.String, Schema.Number]))
+    remote_id: nullish(Schema.Union([Schema.String, Schema.Finite]))
   }))
 }))
 const SingleSelectField = Schema.Struct({ ...commonFields, type: Schema.Literal("single_select"), options })

@@ -184,7 +184,7 @@ export const PerformanceReview = Schema.Struct({
     ordered_options: list(Schema.String),
     min: number,
     max: number,
-    value: nullish(Schema.Union([Schema.String, Schema.Number]))
+    value: nullish(Schema.Union([Schema.String, Schema.Finite]))
   }),
   ...changeMetadata,
   reviewee: personSummary,

@@ -51,15 +51,15 @@ export const IntegrationView = Schema.Struct({
   declared: Schema.Boolean,
   models: Models,
   backfill: Backfill,
-  interval_seconds: Schema.Number,
-  sweep_interval_seconds: Schema.Number,
+  interval_seconds: Schema.Finite,
+  sweep_interval_seconds: Schema.Finite,
   /** Starts at 1 and grows by one each time the records of the integration are erased. */
-  generation: Schema.Number,
-  streams: Schema.Number,
-  live: Schema.Number,
-  blocked: Schema.Number,
-  records_live: Schema.Number
-})
+  generation: Schema.Int,
+  streams: Schema.Int,
+  live: Schema.Int,
+  blocked: Schema.Int,
+  records_live: Schema.Int
+}).annotate({ identifier: "Integration" })
 export type IntegrationView = typeof IntegrationView.Type
 
 /** A setting that is left out has the configured default. */
@@ -139,9 +139,4 @@ export const Api = HttpApi.make("rollcall")
   .middleware(UnknownParameters)
   .middleware(NullCharacters)
   .middleware(ReadAudit)
-  .annotateMerge(OpenApi.annotations({
-    title: "Rollcall",
-    description:
-      "Change events of a polled HR, recruiting, assessment and learning API, and the state of their capture.",
-    transform: completeDocument
-  }))
+  .annotateMerge(OpenApi.annotations({ transform: completeDocument }))

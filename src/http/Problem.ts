@@ -29,7 +29,9 @@ export class PositionMalformed extends problem<PositionMalformed>()("PositionMal
 /** 400: `errors` lists each fault. The first item of its `path` is the part of the request: `query`, `params` or `payload`. */
 export class RequestMalformed extends problem<RequestMalformed>()("RequestMalformed", 400, "Invalid request", {
   hint: Schema.String,
-  errors: Schema.Array(HttpApiError.ProblemIssue)
+  errors: Schema.Array(
+    Schema.Struct({ path: Schema.Array(Schema.Union([Schema.String, Schema.Int])), message: Schema.String })
+  )
 }) {}
 
 /** 413 */

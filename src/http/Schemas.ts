@@ -1,5 +1,6 @@
 /** Schemas that several responses and queries of the operating API share. */
 import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 import * as SchemaGetter from "effect/SchemaGetter"
 import { modelNames } from "../domain/Model.ts"
 import { formatTime, parseInstant } from "../domain/Watermark.ts"
@@ -42,8 +43,11 @@ export const PositiveInt = Schema.FiniteFromString.check(
 export const Instant = Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" })
 export const DurationText = Schema.String.annotate({ description: "A number and a unit, such as `10 minutes`" })
 
+/** A page of a list; the OpenAPI document calls it like its items. */
 export const page = <S extends Schema.Top>(item: S) =>
-  Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) })
+  Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) }).annotate({
+    identifier: `${SchemaAST.resolveIdentifier(item.ast)}Page`
+  })
 
 export const formatTimeOrNull = (millis: number | null | undefined): string | null =>
   millis === null || millis === undefined ? null : formatTime(millis)

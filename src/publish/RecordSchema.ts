@@ -41,11 +41,11 @@ const descriptions: Readonly<Record<string, string>> = {
 const published = (property: JsonSchema): JsonSchema => {
   const choices = (property.anyOf ?? [property]).filter(({ type }) => type !== "null")
   const known = choices.find((choice) => choice["enum"] !== undefined && choices.length > 1)
-  const [first = {}] = choices
-  if (first.type === undefined) return {}
-  const nullOrText = [{ type: "string" }, { type: "null" }]
-  if (first.type === "string") return { anyOf: [...known === undefined ? [] : [known], ...nullOrText] }
-  return { anyOf: [first.type === "object" ? opened(first) : { ...first, ...itemsOf(first) }, ...nullOrText] }
+  if (choices[0]?.type === undefined) return {}
+  const others = choices.filter(({ type }) => type !== "string").map((choice) =>
+    choice.type === "object" ? opened(choice) : { ...choice, ...itemsOf(choice) }
+  )
+  return { anyOf: [...known === undefined ? [] : [known], ...others, { type: "string" }, { type: "null" }] }
 }
 
 const itemsOf = ({ items }: JsonSchema) => items?.type === "object" ? { items: opened(items) } : {}

@@ -58,7 +58,7 @@ const pinned: ReadonlyArray<string> = [
   "ats.tag 1 fce9fb991e9e",
   "ats.candidate 1 f725ff958be6",
   "hris.payslip 1 3a8d15e85b51",
-  "hris.performance_review 1 4cd201cc9f18",
+  "hris.performance_review 2 79fcf68fe653",
   "hris.performance_review_cycle 1 da9c9a807641",
   "hris.staffing_entity 1 3fd78db488c5",
   "hris.legal_entity 1 c20a8fbeaf88",
@@ -71,7 +71,7 @@ const pinned: ReadonlyArray<string> = [
   "ats.tag.event 1 7f18c459bd0d",
   "ats.candidate.event 1 2b6dbcb9b6f6",
   "hris.payslip.event 1 6da294e1529d",
-  "hris.performance_review.event 1 ea43b17b0926",
+  "hris.performance_review.event 2 3e7e140d04a1",
   "hris.performance_review_cycle.event 1 53253aef6735",
   "hris.staffing_entity.event 1 b9d664491b1b",
   "hris.legal_entity.event 1 ca26dfa58cf2",
@@ -104,6 +104,14 @@ describe("the published schemas", () => {
         assert.isTrue(isEvent(data), JSON.stringify(isEvent.errors))
       }
     }
+  })
+
+  it("accept a number as the value of a rating", () => {
+    const valid = validatorOf("hris.performance_review")
+    for (const value of [4.5, "Good", "12345678901234567890", null]) {
+      assert.isTrue(valid({ id: "a", summary_rating: { type: "NUMERIC", value } }), JSON.stringify(valid.errors))
+    }
+    assert.isFalse(valid({ id: "a", summary_rating: { type: "NUMERIC", value: [4] } }))
   })
 
   it("accept unknown properties, unknown values of enumerations, and a record of which only the id is known", () => {

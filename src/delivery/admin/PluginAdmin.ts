@@ -16,17 +16,17 @@ export const HandlerView = Schema.Struct({
   /** Deliveries exist for every event up to this position; null before the first one. */
   position: Schema.NullOr(Schema.String),
   /** Events of the log after that position. */
-  lag_events: Schema.Number,
-  running: Schema.Number,
+  lag_events: Schema.Int,
+  running: Schema.Int,
   /** Deliveries that wait for their next attempt, for an earlier delivery of their record, or behind a dead letter. */
-  waiting: Schema.Number,
-  due: Schema.Number,
-  dead: Schema.Number,
+  waiting: Schema.Int,
+  due: Schema.Int,
+  dead: Schema.Int,
   /** When the oldest delivery that is neither settled nor dead was made. */
   oldest_at: Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" }),
   /** Set if too many records failed in a row. Then deliveries are tried one at a time until one succeeds. */
-  circuit_open: Schema.NullOr(Schema.Struct({ until: Schema.String, failures: Schema.Number }))
-})
+  circuit_open: Schema.NullOr(Schema.Struct({ until: Schema.String, failures: Schema.Int }))
+}).annotate({ identifier: "Handler" })
 
 export type HandlerView = typeof HandlerView.Type
 
@@ -48,6 +48,7 @@ export const PluginView = Schema.Struct({
     reason: Schema.NullOr(Schema.String)
   }))
 }).annotate({
+  identifier: "Plugin",
   examples: [{
     plugin: "welcome-new-hire",
     configured: true,
@@ -126,7 +127,7 @@ export type DryRunRequest = typeof DryRunRequest.Type
 export const DryRunDelivery = Schema.Struct({
   integration: Schema.String,
   /** The position of the event, of the first event of a batch, or the position after which the span of a tick starts. */
-  position: Schema.Number,
+  position: Schema.Int,
   /** `<model>/<id>` */
   records: Schema.Array(Schema.String),
   requests: Schema.Array(DryRunRequest),

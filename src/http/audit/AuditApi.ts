@@ -13,7 +13,7 @@ const EntryId = Schema.FiniteFromString.check(
 )
 
 const AuditEntryView = Schema.Struct({
-  id: Schema.Number,
+  id: Schema.Int,
   at: Schema.String,
   command: Schema.String,
   target: Schema.String.annotate({ description: "The stream, hold, plugin … that the command was applied to" }),
@@ -27,6 +27,7 @@ const AuditEntryView = Schema.Struct({
     description: "The address of the connection; behind a proxy, that of the proxy"
   })
 }).annotate({
+  identifier: "AuditEntry",
   examples: [{
     id: 12,
     at: "2026-03-01T12:00:00.000Z",
@@ -39,7 +40,7 @@ const AuditEntryView = Schema.Struct({
 })
 
 const AuditedReadsView = Schema.Struct({
-  id: Schema.Number,
+  id: Schema.Int,
   hour: Schema.String.annotate({ description: "The start of the hour whose requests are counted" }),
   route: Schema.String.annotate({
     description: "`*`: all requests with this token or session, including those that show no records"
@@ -53,8 +54,9 @@ const AuditedReadsView = Schema.Struct({
   }),
   first_at: Schema.String,
   last_at: Schema.String,
-  requests: Schema.Number
+  requests: Schema.Int
 }).annotate({
+  identifier: "AuditedReads",
   examples: [{
     id: 7,
     hour: "2026-03-01T12:00:00.000Z",

@@ -18,8 +18,8 @@ const ChangeView = Schema.Struct({
   integration: Schema.String,
   model: Model,
   record: Schema.String,
-  version: Schema.Number,
-  generation: Schema.Number,
+  version: Schema.Int,
+  generation: Schema.Int,
   kind: Kind,
   origin: Schema.Literals(["backfill", "poll", "sweep", "refresh"]),
   reason: Schema.NullOr(Schema.String).annotate({ description: "Why the record was published as deleted" }),
@@ -29,10 +29,10 @@ const ChangeView = Schema.Struct({
   }),
   changed_at: Instant,
   detected_at: Schema.String,
-  cause: Schema.NullOr(Schema.Struct({ plugin: Schema.String, delivery: Schema.Number })).annotate({
+  cause: Schema.NullOr(Schema.Struct({ plugin: Schema.String, delivery: Schema.Int })).annotate({
     description: "The write of a plugin that caused the change; null if the cause is external"
   })
-})
+}).annotate({ identifier: "Change" })
 export type ChangeView = typeof ChangeView.Type
 
 const Neighbor = Schema.NullOr(Schema.String).annotate({
@@ -54,12 +54,12 @@ export const ChangePath = Schema.Struct({
   }),
   kafka: Schema.NullOr(Schema.Struct({
     published: Schema.Boolean,
-    waiting: Schema.Number.annotate({ description: "Events that must be published first" }),
+    waiting: Schema.Int.annotate({ description: "Events that must be published first" }),
     key: Schema.String,
     place: Schema.NullOr(Schema.Struct({
       topic: Schema.String,
-      partition: Schema.Number,
-      offset: Schema.Number,
+      partition: Schema.Int,
+      offset: Schema.Int,
       published_at: Schema.String
     })).annotate({
       description:
@@ -70,12 +70,12 @@ export const ChangePath = Schema.Struct({
   deliveries: Schema.Array(Schema.Struct({
     plugin: Schema.String,
     handler: Schema.String,
-    delivery: Schema.Number,
+    delivery: Schema.Int,
     state: Schema.Literals(["waiting", "due", "running", "dead", "settled"]),
-    attempts: Schema.Number,
+    attempts: Schema.Int,
     due_at: Instant,
     failed_attempts: Schema.Array(Schema.Struct({
-      number: Schema.Number,
+      number: Schema.Int,
       failed_at: Schema.String,
       reason: Schema.String,
       message: Schema.String
@@ -85,15 +85,16 @@ export const ChangePath = Schema.Struct({
   })).annotate({
     description: "A delivery that was settled without a step or write is not stored, so it is not listed"
   })
-})
+}).annotate({ identifier: "ChangePath" })
 export type ChangePath = typeof ChangePath.Type
 
 export const ChangeContent = Schema.Struct({
+  model: Model,
   before: Schema.Unknown,
   after: Schema.Unknown,
   changes: Schema.Array(Schema.Struct({ path: Schema.String, before: Schema.Unknown, after: Schema.Unknown })),
   transitions: Schema.Array(Schema.Struct({ name: Schema.String, from: Schema.Unknown, to: Schema.Unknown }))
-})
+}).annotate({ identifier: "ChangeContent" })
 export type ChangeContent = typeof ChangeContent.Type
 
 const PageLimit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 200 }))

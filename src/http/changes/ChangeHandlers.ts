@@ -148,6 +148,7 @@ const reveal = Effect.fnUntraced(function*(text: string) {
   })
   const parsed = (json: string | null): unknown => json === null ? null : JSON.parse(json)
   return {
+    model: entry.model,
     before: parsed(entry.before),
     after: parsed(entry.after),
     changes: changesOf(entry).map(({ after = null, before = null, path }) => ({ path, before, after })),

@@ -40,9 +40,9 @@ const PlannedFields = {
 
 export const PlanView = Schema.Struct({
   plan: Schema.String.annotate({ description: "Identifies exactly these dead letters in their current state" }),
-  count: Schema.Number,
-  parked: Schema.Number,
-  unknown: Schema.Number.annotate({
+  count: Schema.Int,
+  parked: Schema.Int,
+  unknown: Schema.Int.annotate({
     description:
       "Number of dead letters with a write or step of unknown outcome: resolve them with `POST …/resolve`, or " +
       "they fail again"
@@ -51,9 +51,10 @@ export const PlanView = Schema.Struct({
     plugin: Schema.String,
     handler: Schema.String,
     reason: failureFields.reason,
-    count: Schema.Number
+    count: Schema.Int
   }))
 }).annotate({
+  identifier: "RedrivePlan",
   examples: [{
     plan: "5c1f0a9e2b7d4e63",
     count: 12,
@@ -65,29 +66,29 @@ export const PlanView = Schema.Struct({
 export type PlanView = typeof PlanView.Type
 
 export const RedriveView = Schema.Struct({
-  count: Schema.Number,
+  count: Schema.Int,
   ranges: IdRanges.annotate({
     description: "Ids of the deliveries that are tried again; `POST /v1/deadletters/progress` shows how far they are"
   }),
   from: Schema.String,
   to: Schema.String
-})
+}).annotate({ identifier: "Redrive" })
 export type RedriveView = typeof RedriveView.Type
 export const ProgressView = Schema.Struct({
-  done: Schema.Number.annotate({ description: "Settled: their handlers are done with them" }),
-  open: Schema.Number.annotate({ description: "They run, or wait for their time or for an earlier delivery" }),
-  dead: Schema.Number.annotate({ description: "Dead letters; after a redrive, those that failed again" })
-})
+  done: Schema.Int.annotate({ description: "Settled: their handlers are done with them" }),
+  open: Schema.Int.annotate({ description: "They run, or wait for their time or for an earlier delivery" }),
+  dead: Schema.Int.annotate({ description: "Dead letters; after a redrive, those that failed again" })
+}).annotate({ identifier: "RedriveProgress" })
 export type ProgressView = typeof ProgressView.Type
-export const DiscardView = Schema.Struct({ count: Schema.Number })
+export const DiscardView = Schema.Struct({ count: Schema.Int }).annotate({ identifier: "Discarded" })
 export const ResolveView = Schema.Struct({
   outcome: Schema.String,
   happened: Schema.Boolean,
   /** Whether the dead letter is sent again, because this was its last unresolved outcome. */
   redriven: Schema.Boolean,
   /** Number of outcomes that are still unresolved. */
-  remaining: Schema.Number
-})
+  remaining: Schema.Int
+}).annotate({ identifier: "Resolution" })
 
 export const SpreadDuration = DurationText.check(
   Schema.makeFilter((text) =>

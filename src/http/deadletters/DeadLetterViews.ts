@@ -4,7 +4,7 @@ import { failureFields } from "../../delivery/admin/PluginAdmin.ts"
 import { Instant, Kind, Model } from "../Schemas.ts"
 
 export const DeadLetterView = Schema.Struct({
-  id: Schema.Number,
+  id: Schema.Int,
   plugin: Schema.String,
   handler: Schema.String,
   integration: Schema.String,
@@ -13,7 +13,7 @@ export const DeadLetterView = Schema.Struct({
     id: Schema.String,
     model: Model,
     record: Schema.String,
-    version: Schema.Number,
+    version: Schema.Int,
     kind: Kind
   })),
   /** Position of the event; for a tick, the position after which it fired. */
@@ -21,14 +21,15 @@ export const DeadLetterView = Schema.Struct({
   /** Ticks only: when the tick was due. */
   scheduled_at: Instant,
   ...failureFields,
-  attempts: Schema.Number,
+  attempts: Schema.Int,
   created_at: Schema.String,
   died_at: Schema.String,
   /** Number of deliveries of the same record that wait behind the dead letter. */
-  parked: Schema.Number,
+  parked: Schema.Int,
   /** True if the dead letter was sent again with a new journal. */
   fresh: Schema.Boolean
 }).annotate({
+  identifier: "DeadLetter",
   examples: [{
     id: 17,
     plugin: "welcome-new-hire",
@@ -76,7 +77,7 @@ export const OutcomeView = Schema.Struct({
   integration: Schema.NullOr(Schema.String),
   sent_at: Instant,
   /** The delivery that sent the write or ran the step. It may be an earlier, settled delivery if the step is done once per record. */
-  delivery: Schema.Number,
+  delivery: Schema.Int,
   /** The model whose records show the effect of the write; null if no model that Rollcall reads shows it. */
   visible_in: Schema.NullOr(Model),
   /** The first record in which Rollcall saw the effect. */
@@ -86,6 +87,7 @@ export const OutcomeView = Schema.Struct({
   /** The command for each of the two resolutions. */
   commands: Schema.Struct({ happened: Schema.String, did_not_happen: Schema.String })
 }).annotate({
+  identifier: "Outcome",
   examples: [{
     outcome: "5c1f0a9e2b7d",
     state: "unknown",
@@ -110,7 +112,7 @@ export type OutcomeView = typeof OutcomeView.Type
 export const DeadLetterDetailView = Schema.Struct({
   ...DeadLetterView.fields,
   failed_attempts: Schema.Array(Schema.Struct({
-    number: Schema.Number,
+    number: Schema.Int,
     started_at: Schema.String,
     failed_at: Schema.String,
     ...failureFields,
@@ -133,5 +135,5 @@ export const DeadLetterDetailView = Schema.Struct({
   })),
   /** Unknown outcomes of writes and steps. The delivery continues once an operator has resolved all of them. */
   outcomes: Schema.Array(OutcomeView)
-})
+}).annotate({ identifier: "DeadLetterDetail" })
 export type DeadLetterDetailView = typeof DeadLetterDetailView.Type

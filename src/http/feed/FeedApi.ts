@@ -4,7 +4,7 @@
  * Gotchas
  * - The schemas of events and records are only documentation: the server concatenates stored JSON text and does not encode
  *   it with them.
- * - `OpenApiDocument.ts` describes the parameters.
+ * - `OpenApiDocument.ts` describes the parameters, and the content of each model.
  */
 import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
@@ -17,39 +17,38 @@ import { NotFound, PositionGone, PositionMalformed, StoreUnavailable } from "../
 import { Kind, Limit, Model, oneOrMore, Time } from "../Schemas.ts"
 
 /** A CloudEvent 1.0 in JSON format, as `GET /v1/events` lists it. */
-const Event = Schema.StructWithRest(
-  Schema.Struct({
-    specversion: Schema.String,
-    id: Schema.String.annotate({ description: "The same id always has the same content" }),
-    source: Schema.String.annotate({ description: "`/integrations/<integration>`" }),
-    type: Schema.String.annotate({ description: "`rollcall.<model>.<kind>`" }),
-    subject: Schema.String.annotate({ description: "Record id" }),
-    time: Schema.String.annotate({ description: "When Rollcall detected the change, RFC 3339" }),
-    dataschema: Schema.String.annotate({ description: "`urn:rollcall:schema:<name>:<version>`, see `GET /schemas`" }),
-    integration: Schema.String,
-    model: Model,
-    generation: Schema.Number,
-    recordversion: Schema.Number.annotate({ description: "1, 2, 3 … per record and generation" }),
-    origin: Schema.String.annotate({ description: "`backfill`, `poll`, `sweep` or `refresh`" }),
-    position: Schema.String.annotate({ description: "Pass it as `after` to resume after this event; opaque" }),
-    sequence: Schema.String.annotate({ description: "Sorts as text in the order of the log; its width is fixed" }),
-    traceparent: Schema.optionalKey(Schema.String.annotate({
-      description: "W3C trace context of the span that stored the event; only if that trace was recorded"
-    })),
-    data: Schema.Unknown.annotate({ description: "As the schema in `dataschema` describes it" })
-  }),
-  [Schema.Record(Schema.String, Schema.Unknown)]
-)
+const Event = Schema.Struct({
+  specversion: Schema.Literal("1.0"),
+  id: Schema.String.annotate({ description: "The same id always has the same content" }),
+  source: Schema.String.annotate({ description: "`/integrations/<integration>`" }),
+  type: Schema.String.annotate({ description: "`rollcall.<model>.<kind>`" }),
+  subject: Schema.String.annotate({ description: "Record id" }),
+  time: Schema.String.annotate({ description: "When Rollcall detected the change, RFC 3339" }),
+  datacontenttype: Schema.Literal("application/json"),
+  dataschema: Schema.String.annotate({ description: "`urn:rollcall:schema:<name>:<version>`, see `GET /schemas`" }),
+  integration: Schema.String,
+  model: Model,
+  generation: Schema.Int,
+  recordversion: Schema.Int.annotate({ description: "1, 2, 3 … per record and generation" }),
+  origin: Schema.String.annotate({ description: "`backfill`, `poll`, `sweep` or `refresh`" }),
+  position: Schema.String.annotate({ description: "Pass it as `after` to resume after this event; opaque" }),
+  sequence: Schema.String.annotate({ description: "Sorts as text in the order of the log; its width is fixed" }),
+  partitionkey: Schema.String.annotate({ description: "The key of the message on Kafka" }),
+  traceparent: Schema.optionalKey(Schema.String.annotate({
+    description: "W3C trace context of the span that stored the event; only if that trace was recorded"
+  })),
+  data: Schema.Unknown
+}).annotate({ identifier: "Event" })
 
 /** The current published state of one record. */
 const CurrentRecord = Schema.Struct({
   integration: Schema.String,
   model: Model,
   id: Schema.String,
-  generation: Schema.Number,
-  version: Schema.Number,
-  after: Schema.Unknown.annotate({ description: "The record, as in its latest event" })
-})
+  generation: Schema.Int,
+  version: Schema.Int,
+  after: Schema.Unknown
+}).annotate({ identifier: "CurrentRecord" })
 
 const positionErrors = [PositionMalformed, PositionGone, StoreUnavailable] as const
 
@@ -71,7 +70,7 @@ const events = HttpApiEndpoint.get("events", "/v1/events", {
       hint: Schema.optionalKey(
         Schema.String.annotate({ description: "For people: why no event may ever match this filter" })
       )
-    }),
+    }).annotate({ identifier: "EventPage" }),
     Schema.String.pipe(HttpApiSchema.asText({ contentType: "text/event-stream" }))
   ],
   error: positionErrors
@@ -96,7 +95,7 @@ const records = HttpApiEndpoint.get("records", "/v1/records", {
     records: Schema.Array(CurrentRecord),
     position: Schema.String.annotate({ description: "Follow `GET /v1/events` from here after the last page" }),
     next: Schema.NullOr(Schema.String).annotate({ description: "Null on the last page" })
-  }),
+  }).annotate({ identifier: "RecordPage" }),
   error: [...positionErrors, NotFound]
 }).annotate(ShowsRecords, true).annotate(
   OpenApi.Description,

@@ -11,20 +11,20 @@ const ProcessView = Schema.Struct({
   current: Schema.Boolean.annotate({ description: "Whether this process sent the response" }),
   version: Schema.String,
   host: Schema.String,
-  pid: Schema.Number,
+  pid: Schema.Int,
   address: Schema.NullOr(Schema.String).annotate({
     description: "Where its operating API listens; null if it has none, as during `start --once`"
   }),
   started_at: Schema.String,
   last_heartbeat_at: Schema.String,
-  silence_seconds: Schema.Number.annotate({ description: "Time since the last heartbeat" }),
+  silence_seconds: Schema.Finite.annotate({ description: "Time since the last heartbeat" }),
   state: Schema.Literals(["alive", "silent"]).annotate({
     description: "`silent`: it sends no heartbeats, because it is frozen, was killed, or cannot reach the database"
   }),
-  clock_offset_seconds: Schema.NullOr(Schema.Number).annotate({
+  clock_offset_seconds: Schema.NullOr(Schema.Finite).annotate({
     description: "How far its clock is ahead of the database's; null until it is measured"
   }),
-  shards: Schema.Number.annotate({
+  shards: Schema.Int.annotate({
     description: "How many of the 64 shards it owns. The owner of a shard reads its streams and runs its deliveries"
   }),
   publishes: Schema.Boolean.annotate({ description: "Whether it publishes the event log to Kafka" }),
@@ -34,7 +34,7 @@ const ProcessView = Schema.Struct({
   problems: Schema.Array(Schema.Struct({ name: Schema.String, reason: Schema.String })).annotate({
     description: "The parts of this process that do not work, such as its connection to Kafka"
   })
-})
+}).annotate({ identifier: "Process" })
 export type ProcessView = typeof ProcessView.Type
 
 export const FleetView = Schema.Struct({
@@ -42,7 +42,7 @@ export const FleetView = Schema.Struct({
   versions: Schema.Array(Schema.String).annotate({
     description: "The versions of the processes that are alive; more than one during an upgrade"
   })
-})
+}).annotate({ identifier: "ProcessPage" })
 export type FleetView = typeof FleetView.Type
 
 export const fleet = HttpApiGroup.make("fleet").add(

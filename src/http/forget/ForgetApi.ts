@@ -21,13 +21,13 @@ const example = { integration: "greenhouse:acme", model: "ats.candidate", id: "8
 export const ForgetPlanView = Schema.Struct({
   plan: Schema.String.annotate({ description: "Identifies the record and these counts" }),
   live: Schema.Boolean.annotate({ description: "Whether the record is published as live" }),
-  versions: Schema.Number.annotate({ description: "Rows of the event log that lose their content" }),
-  pending: Schema.Number.annotate({ description: "Pending changes, held ones too" }),
-  deliveries: Schema.Number.annotate({ description: "Unsettled deliveries to plugins, and dead letters" }),
-  steps: Schema.Number.annotate({ description: "Journaled steps of handlers" }),
+  versions: Schema.Int.annotate({ description: "Rows of the event log that lose their content" }),
+  pending: Schema.Int.annotate({ description: "Pending changes, held ones too" }),
+  deliveries: Schema.Int.annotate({ description: "Unsettled deliveries to plugins, and dead letters" }),
+  steps: Schema.Int.annotate({ description: "Journaled steps of handlers" }),
   copies: Schema.Array(Schema.Struct({
     model: Model,
-    records: Schema.Number,
+    records: Schema.Int,
     ids: Schema.Array(Schema.String).annotate({ description: "The first hundred of these ids" })
   })).annotate({
     description:
@@ -36,13 +36,14 @@ export const ForgetPlanView = Schema.Struct({
   unreadable: Schema.Array(Schema.Struct({
     model: Model,
     id: Schema.String,
-    position: Schema.NullOr(Schema.Number).annotate({ description: "In the event log; null for a pending change" })
+    position: Schema.NullOr(Schema.Int).annotate({ description: "In the event log; null for a pending change" })
   })).annotate({
     description:
       "The first hundred rows of other records that cannot be decrypted, so they are not searched. Forget these "
       + "records too, and allow them again: the next sweep reads them"
   })
 }).annotate({
+  identifier: "ForgettingPlan",
   examples: [{
     plan: "5c1f0a9e2b7d4e63",
     live: true,
@@ -67,8 +68,9 @@ export const ForgottenView = Schema.Struct({
    * How many records the removal has changed: the record itself, and those that repeat it. Null before it has found them, and after it is
    * complete. Once `done` is `total`, it removes what is left elsewhere, such as results of handlers.
    */
-  progress: Schema.NullOr(Schema.Struct({ done: Schema.Number, total: Schema.Number }))
+  progress: Schema.NullOr(Schema.Struct({ done: Schema.Int, total: Schema.Int }))
 }).annotate({
+  identifier: "ForgottenRecord",
   examples: [{
     ...example,
     state: "forgotten",
@@ -79,7 +81,9 @@ export const ForgottenView = Schema.Struct({
 })
 export type ForgottenView = typeof ForgottenView.Type
 
-export const AllowedView = Schema.Struct({ ...RecordFields, model: Schema.String })
+export const AllowedView = Schema.Struct({ ...RecordFields, model: Schema.String }).annotate({
+  identifier: "AllowedRecord"
+})
 
 export const forget = HttpApiGroup.make("forget").add(
   HttpApiEndpoint.get("list", "/v1/forget", { success: page(ForgottenView), error: StoreUnavailable }).annotate(

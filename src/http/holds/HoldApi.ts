@@ -10,7 +10,7 @@ import { Instant, Limit, Model, page, PositiveInt } from "../Schemas.ts"
 const HoldState = Schema.Literals(["open", "rejected", "approving", "approved", "canceled"])
 
 export const HoldView = Schema.Struct({
-  id: Schema.Number,
+  id: Schema.Int,
   stream: Schema.String,
   integration: Schema.String,
   model: Model,
@@ -24,12 +24,12 @@ export const HoldView = Schema.Struct({
   /** When an operator last decided; if none did, when the hold was canceled. */
   decided_at: Instant,
   /** Records that are held now. */
-  records: Schema.Number,
+  records: Schema.Int,
   /** Records that were released since the hold was approved. */
-  released: Schema.Number,
+  released: Schema.Int,
   /** Why an approved hold is not released yet, and when it will be, as text; null if nothing delays it. */
   waiting_reason: Schema.NullOr(Schema.String)
-})
+}).annotate({ identifier: "Hold" })
 export type HoldView = typeof HoldView.Type
 
 /** One held record, without content. */
@@ -47,14 +47,14 @@ export const HoldPage = Schema.Struct({
   hold: HoldView,
   records: Schema.Array(HeldRecord),
   next: Schema.NullOr(Schema.String)
-})
+}).annotate({ identifier: "HoldDetail" })
 
 export type HoldPage = typeof HoldPage.Type
 
 export const HoldPlanView = Schema.Struct({
   plan: Schema.String.annotate({ description: "Identifies exactly these records with their current content" }),
   hold: HoldView
-})
+}).annotate({ identifier: "HoldPlan" })
 export type HoldPlanView = typeof HoldPlanView.Type
 
 const holdId = { id: PositiveInt }

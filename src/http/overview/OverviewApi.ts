@@ -34,29 +34,29 @@ const Matter = Schema.Struct({
   detail: Schema.String.annotate({ description: "The cause, and what to do" }),
   since: Instant,
   integrations: Schema.Array(Schema.String).annotate({ description: "The first few that are affected, by name" }),
-  integration_count: Schema.Number.annotate({
+  integration_count: Schema.Int.annotate({
     description: "How many integrations are affected; 0 if the matter does not concern integrations"
   }),
-  stream_count: Schema.Number,
+  stream_count: Schema.Int,
   action: Schema.String.annotate({ description: "What to do next, as the label of a link" }),
   link: Schema.String.annotate({ description: "The page of the console on which this can be done" })
-})
+}).annotate({ identifier: "Matter" })
 export type Matter = typeof Matter.Type
 
 const Step = Schema.Struct({
   step: Schema.Literals(["source", "log", "kafka", "handlers"]),
   state: Schema.Literals(["ok", "late", "stopped", "unused"]),
-  rate: Schema.NullOr(Schema.Number).annotate({
+  rate: Schema.NullOr(Schema.Finite).annotate({
     description:
       "Per second, over the last minute: records read, events appended, events published, events dispatched; null until it is known"
   }),
-  waiting: Schema.Number.annotate({
+  waiting: Schema.Int.annotate({
     description:
       "Streams beyond their target; changes that are not published; events that are not in Kafka; deliveries that are not settled"
   }),
   oldest_at: Instant.annotate({ description: "The time since which the oldest of them waits" }),
   remark: Schema.NullOr(Schema.String)
-})
+}).annotate({ identifier: "DataPathStep" })
 export type Step = typeof Step.Type
 
 export const OverviewView = Schema.Struct({
@@ -67,34 +67,34 @@ export const OverviewView = Schema.Struct({
   matters: Schema.Array(Matter).annotate({
     description: "The matters that need attention, the most urgent first; at most 200"
   }),
-  omitted: Schema.Number.annotate({ description: "How many matters are left out" }),
+  omitted: Schema.Int.annotate({ description: "How many matters are left out" }),
   path: Schema.Array(Step).annotate({ description: "The steps on the path of a change, in order" }),
   streams: Schema.Struct({
-    total: Schema.Number,
-    live: Schema.Number,
-    backfilling: Schema.Number,
-    blocked: Schema.Number,
-    failing: Schema.Number,
-    paused: Schema.Number,
-    late: Schema.Number
+    total: Schema.Int,
+    live: Schema.Int,
+    backfilling: Schema.Int,
+    blocked: Schema.Int,
+    failing: Schema.Int,
+    paused: Schema.Int,
+    late: Schema.Int
   }),
-  integrations: Schema.Number,
-  records: Schema.Number.annotate({ description: "Published records that are not deleted" }),
+  integrations: Schema.Int,
+  records: Schema.Int.annotate({ description: "Published records that are not deleted" }),
   freshness: Schema.Struct({
-    median_seconds: Schema.NullOr(Schema.Number),
-    p95_seconds: Schema.NullOr(Schema.Number),
-    worst_seconds: Schema.NullOr(Schema.Number),
+    median_seconds: Schema.NullOr(Schema.Finite),
+    p95_seconds: Schema.NullOr(Schema.Finite),
+    worst_seconds: Schema.NullOr(Schema.Finite),
     worst_stream: Schema.NullOr(Schema.String)
   }).annotate({ description: "Of the streams that are neither paused nor backfilling" }),
   store: Schema.Struct({
-    size_bytes: Schema.NullOr(Schema.Number).annotate({ description: "Of the database; null if it is not known yet" }),
-    free_bytes: Schema.NullOr(Schema.Number).annotate({
+    size_bytes: Schema.NullOr(Schema.Int).annotate({ description: "Of the database; null if it is not known yet" }),
+    free_bytes: Schema.NullOr(Schema.Finite).annotate({
       description: "Free space on the disk of a SQLite file; null for PostgreSQL, whose disk Rollcall does not see"
     }),
-    disk_bytes: Schema.NullOr(Schema.Number)
+    disk_bytes: Schema.NullOr(Schema.Finite)
   }),
-  processes: Schema.Struct({ alive: Schema.Number, silent: Schema.Number })
-})
+  processes: Schema.Struct({ alive: Schema.Int, silent: Schema.Int })
+}).annotate({ identifier: "Overview" })
 export type OverviewView = typeof OverviewView.Type
 
 export const streamStates = ["ok", "late", "backfilling", "failing", "blocked", "paused"] as const
@@ -106,12 +106,12 @@ const StreamRow = Schema.Struct({
   state: Schema.Literals(streamStates),
   cause: Schema.NullOr(Schema.String).annotate({ description: "Why it is blocked or failing" }),
   since: Instant,
-  freshness_seconds: Schema.NullOr(Schema.Number),
-  target_seconds: Schema.Number.annotate({ description: "The stream is late if its freshness exceeds this" }),
-  records_live: Schema.Number,
-  pending: Schema.Number,
-  quarantined: Schema.Number
-})
+  freshness_seconds: Schema.NullOr(Schema.Finite),
+  target_seconds: Schema.Finite.annotate({ description: "The stream is late if its freshness exceeds this" }),
+  records_live: Schema.Int,
+  pending: Schema.Int,
+  quarantined: Schema.Int
+}).annotate({ identifier: "StreamRow" })
 export type StreamRow = typeof StreamRow.Type
 
 export const streamOrders = ["urgency", "stream", "freshness", "records", "pending", "quarantined"] as const
@@ -119,26 +119,26 @@ export const streamOrders = ["urgency", "stream", "freshness", "records", "pendi
 const StreamRows = Schema.Struct({
   as_of: Schema.String,
   items: Schema.Array(StreamRow),
-  total: Schema.Number.annotate({ description: "How many streams match" }),
+  total: Schema.Int.annotate({ description: "How many streams match" }),
   next: Schema.NullOr(Schema.String).annotate({ description: "Pass it as `after`; null on the last page" })
-})
+}).annotate({ identifier: "StreamRowPage" })
 
 const RowLimit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 500 }))
 const Offset = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 0, maximum: 1e9 }))
 
 const Sample = Schema.Struct({
   at: Schema.String,
-  median_seconds: Schema.NullOr(Schema.Number),
-  p95_seconds: Schema.NullOr(Schema.Number),
-  worst_seconds: Schema.NullOr(Schema.Number),
-  events: Schema.Number.annotate({ description: "Newest position of the event log" }),
-  unpublished: Schema.Number,
-  deliveries: Schema.Number.annotate({ description: "Deliveries that are not settled" }),
-  dead_letters: Schema.Number,
-  late: Schema.Number,
-  blocked: Schema.Number,
-  holds: Schema.Number
-})
+  median_seconds: Schema.NullOr(Schema.Finite),
+  p95_seconds: Schema.NullOr(Schema.Finite),
+  worst_seconds: Schema.NullOr(Schema.Finite),
+  events: Schema.Int.annotate({ description: "Newest position of the event log" }),
+  unpublished: Schema.Int,
+  deliveries: Schema.Int.annotate({ description: "Deliveries that are not settled" }),
+  dead_letters: Schema.Int,
+  late: Schema.Int,
+  blocked: Schema.Int,
+  holds: Schema.Int
+}).annotate({ identifier: "Sample" })
 export type SampleView = typeof Sample.Type
 
 export const overviewEndpoints = HttpApiGroup.make("overview").add(
@@ -172,7 +172,7 @@ export const overviewEndpoints = HttpApiGroup.make("overview").add(
   ),
   HttpApiEndpoint.get("history", "/v1/overview/history", {
     query: { since: Schema.optionalKey(Time) },
-    success: Schema.Struct({ interval_seconds: Schema.Number, samples: Schema.Array(Sample) }),
+    success: Schema.Struct({ interval_seconds: Schema.Finite, samples: Schema.Array(Sample) }),
     error: StoreUnavailable
   }).annotate(
     OpenApi.Description,

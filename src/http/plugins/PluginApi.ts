@@ -17,7 +17,7 @@ export const PluginList = Schema.Struct({
     state: Schema.Literals(["standby", "starting", "running", "waiting", "stopped"]),
     reason: Schema.NullOr(Schema.String)
   })
-})
+}).annotate({ identifier: "PluginPage" })
 export type PluginList = typeof PluginList.Type
 
 export const UnconfirmedList = Schema.Struct({
@@ -29,11 +29,11 @@ export const UnconfirmedList = Schema.Struct({
     write: Schema.String,
     plugin: Schema.String,
     delivery: Schema.String,
-    depth: Schema.Number,
+    depth: Schema.Int,
     reported_at: Schema.String
   })),
   next: Schema.Null
-})
+}).annotate({ identifier: "UnconfirmedWritePage" })
 export type UnconfirmedList = typeof UnconfirmedList.Type
 
 const ReplayRequest = Schema.Struct({
@@ -74,7 +74,7 @@ export const ReplayView = Schema.Struct({
   plugin: Schema.String,
   handler: Schema.String,
   /** Number of deliveries that were made or, in a dry run, would be made. */
-  deliveries: Schema.Number,
+  deliveries: Schema.Int,
   ranges: IdRanges.annotate({
     description: "Ids of the deliveries that were made; `POST /v1/deadletters/progress` shows how far they are"
   }),
@@ -83,8 +83,9 @@ export const ReplayView = Schema.Struct({
   /** Dry runs only. */
   results: Schema.Array(Schema.Struct({ ...DryRunDelivery.fields, position: Schema.String })),
   /** Number of deliveries that a dry run left out because of its limit. */
-  omitted: Schema.Number
+  omitted: Schema.Int
 }).annotate({
+  identifier: "Replay",
   examples: [{
     dry_run: true,
     plugin: "stage-tags",

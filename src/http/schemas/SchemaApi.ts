@@ -11,10 +11,10 @@ const PublishedSchema = Schema.Struct({
   name: Schema.String.annotate({
     description: "`<model>`: records; `<model>.event`: the `data` of events; `progress`: values of the progress topic"
   }),
-  version: Schema.Number.annotate({ description: "The newest version" }),
+  version: Schema.Int.annotate({ description: "The newest version" }),
   id: Schema.String.annotate({ description: "`$id` of the schema. Events have it as `dataschema`" }),
   path: Schema.String
-})
+}).annotate({ identifier: "PublishedSchema" })
 
 export const schemas = HttpApiGroup.make("schemas").add(
   HttpApiEndpoint.get("schemas", "/schemas", { success: page(PublishedSchema) }).annotate(

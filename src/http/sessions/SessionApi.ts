@@ -16,10 +16,11 @@ const SessionView = Schema.Struct({
   last_request_at: Schema.String,
   expires_at: Schema.String.annotate({ description: "When the session ends without a further request" }),
   current: Schema.Boolean.annotate({ description: "Whether this request belongs to the session" })
-})
+}).annotate({ identifier: "Session" })
 export type SessionView = typeof SessionView.Type
 
-const Ended = Schema.Struct({ ended: Schema.Number.annotate({ description: "Number of sessions that were ended" }) })
+const Ended = Schema.Struct({ ended: Schema.Int.annotate({ description: "Number of sessions that were ended" }) })
+  .annotate({ identifier: "EndedSessions" })
 
 export const sessions = HttpApiGroup.make("sessions").add(
   HttpApiEndpoint.get("list", "/v1/sessions", { success: page(SessionView), error: StoreUnavailable }).annotate(

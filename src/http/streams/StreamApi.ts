@@ -11,22 +11,22 @@ import { Instant, Limit, Model, oneOrMore, page, Time } from "../Schemas.ts"
 const SweepProgress = Schema.Struct({
   kind: Schema.Literals(["backfill", "sweep"]),
   /** Starts at 1. Another pass follows if a pass may have skipped records. */
-  pass: Schema.Number,
-  records: Schema.Number,
-  pages: Schema.Number,
+  pass: Schema.Int,
+  records: Schema.Int,
+  pages: Schema.Int,
   started_at: Schema.String,
-  records_per_second: Schema.Number,
+  records_per_second: Schema.Finite,
   /** Null during a backfill, because the API does not report the number of records. */
-  seconds_left: Schema.NullOr(Schema.Number)
+  seconds_left: Schema.NullOr(Schema.Finite)
 })
 
 /** Progress of redacting content that was stored before a rule was added. */
 const RedactionProgress = Schema.Struct({
   started_at: Schema.String,
   /** Rows that were rewritten. */
-  rows: Schema.Number,
+  rows: Schema.Int,
   /** From 0 to 1: how much of the event log is done. */
-  share: Schema.Number
+  share: Schema.Finite
 })
 
 export const StreamView = Schema.Struct({
@@ -36,21 +36,21 @@ export const StreamView = Schema.Struct({
   phase: Schema.Literals(["starting", "backfilling", "live"]),
   paused: Schema.Boolean,
   blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, message: Schema.String, since: Schema.String })),
-  failing: Schema.NullOr(Schema.Struct({ count: Schema.Number, message: Schema.String, since: Schema.String })),
+  failing: Schema.NullOr(Schema.Struct({ count: Schema.Int, message: Schema.String, since: Schema.String })),
   watermark: Instant,
-  generation: Schema.Number,
+  generation: Schema.Int,
   /** Every change up to this time is in the log or pending; null before the backfill is complete. Never moves backwards. */
   complete_to: Instant,
   /** A position of the log. The events of all changes up to `complete_to` are at or before this position. */
   position: Schema.String,
   /** Now − watermark, in seconds: a greater value is less fresh. Null until the first response of the API. */
-  freshness_seconds: Schema.NullOr(Schema.Number),
-  records_live: Schema.Number,
-  pending: Schema.Record(Schema.String, Schema.Number),
+  freshness_seconds: Schema.NullOr(Schema.Finite),
+  records_live: Schema.Int,
+  pending: Schema.Record(Schema.String, Schema.Int),
   /** Rows of the API that cannot be read as a record: they are stored, and not published. */
-  quarantined: Schema.Number,
+  quarantined: Schema.Int,
   /** Records to be fetched again because they contain content of another record that has changed. */
-  stale_records: Schema.Number,
+  stale_records: Schema.Int,
   /** The rows that polls return: the changes, everything (the API ignores `updated_after`) or nothing (the filter matches no row). */
   polls_return: Schema.Literals(["changes", "everything", "nothing"]),
   progress: Schema.NullOr(SweepProgress),
@@ -63,11 +63,13 @@ export const StreamView = Schema.Struct({
   last_sweep_started_at: Instant,
   /** Whether another pass follows, because the last one may have skipped records. */
   sweep_repeats: Schema.Boolean
-})
+}).annotate({ identifier: "Stream" })
 export type StreamView = typeof StreamView.Type
 
 /** `accepted_at`: a run that starts at this time or later carries out the command, by the clock of the process that reads the stream. */
-export const CommandView = Schema.Struct({ ...StreamView.fields, accepted_at: Schema.String })
+export const CommandView = Schema.Struct({ ...StreamView.fields, accepted_at: Schema.String }).annotate({
+  identifier: "CommandedStream"
+})
 export type CommandView = typeof CommandView.Type
 
 /** `<integration>/<model>` in a query. */
@@ -76,22 +78,24 @@ const StreamName = Schema.String.check(
 )
 
 /** `as_of`: when the list was read from the store. While the store does not answer, the last list that was read is returned. */
-const StreamList = Schema.Struct({ ...page(StreamView).fields, as_of: Schema.String })
+const StreamList = Schema.Struct({ ...page(StreamView).fields, as_of: Schema.String }).annotate({
+  identifier: "StreamPage"
+})
 
 /** The differences between the published records of a stream and the API. Contains ids only, never content. */
 export const AuditView = Schema.Struct({
   stream: Schema.String,
-  read: Schema.Number,
-  pending: Schema.Record(Schema.String, Schema.Number),
-  quarantined: Schema.Number,
-  differing: Schema.Number,
+  read: Schema.Int,
+  pending: Schema.Record(Schema.String, Schema.Int),
+  quarantined: Schema.Int,
+  differing: Schema.Int,
   /** At most one thousand differences. */
   differences: Schema.Array(Schema.Struct({
     id: Schema.String,
     what: Schema.Literals(["unknown", "gone", "deleted", "content"]),
     paths: Schema.Array(Schema.String)
   }))
-})
+}).annotate({ identifier: "StreamAudit" })
 export type AuditView = typeof AuditView.Type
 
 export const streams = HttpApiGroup.make("streams").add(

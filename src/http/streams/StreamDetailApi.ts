@@ -11,17 +11,17 @@ import { StreamView } from "./StreamApi.ts"
 
 const BudgetView = Schema.Struct({
   account: Schema.String,
-  limit: Schema.NullOr(Schema.Number).annotate({ description: "How many requests may be in flight at once" }),
-  taken: Schema.NullOr(Schema.Number).annotate({
+  limit: Schema.NullOr(Schema.Int).annotate({ description: "How many requests may be in flight at once" }),
+  taken: Schema.NullOr(Schema.Int).annotate({
     description: "Slots of requests that are in flight; in a fleet, the slots that its processes have leased for them"
   }),
-  wanted: Schema.NullOr(Schema.Number).annotate({
+  wanted: Schema.NullOr(Schema.Int).annotate({
     description: "Slots that could be used for the requests that are in flight or wait"
   }),
-  processes: Schema.NullOr(Schema.Number).annotate({
+  processes: Schema.NullOr(Schema.Int).annotate({
     description: "How many processes of a fleet have slots or want some; null if one process has the whole budget"
   }),
-  paused_seconds: Schema.Number,
+  paused_seconds: Schema.Finite,
   text: Schema.String
 }).annotate({
   description:
@@ -33,9 +33,9 @@ export const StreamDetailView = Schema.Struct({
   stream: StreamView,
   state: Schema.Literals(streamStates),
   sentence: Schema.String,
-  target_seconds: Schema.Number.annotate({ description: "The stream is late if its freshness exceeds this" }),
+  target_seconds: Schema.Finite.annotate({ description: "The stream is late if its freshness exceeds this" }),
   budget: BudgetView
-})
+}).annotate({ identifier: "StreamDetail" })
 export type StreamDetailView = typeof StreamDetailView.Type
 
 export const streamDetail = HttpApiGroup.make("streamDetail").add(

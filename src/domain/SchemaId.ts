@@ -10,11 +10,7 @@ import type { Model } from "./Model.ts"
 export type SchemaName = Model | `${Model}.event` | "progress"
 
 /** Schemas that have changed since their first version. */
-const versions: Partial<Record<SchemaName, number>> = {
-  // the value of a rating may be a number
-  "hris.performance_review": 2,
-  "hris.performance_review.event": 2
-}
+const versions: Partial<Record<SchemaName, number>> = {}
 
 export const schemaVersionOf = (name: SchemaName): number => versions[name] ?? 1
 

@@ -172,8 +172,8 @@ const integrationColumns = (
   {
     title: "Switch",
     cell: ({ integration, reason, state }) =>
-      state === "on" || reason === "by an operator"
-        ? <Switch plugin={plugin} integration={integration} isOn={state === "on"} after={after} />
+      state === "on" || state === "blocked" || reason === "by an operator"
+        ? <Switch plugin={plugin} integration={integration} isOn={state !== "off"} after={after} />
         : null
   }
 ]

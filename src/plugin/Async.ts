@@ -7,7 +7,7 @@
  *    step fail
  *
  * Gotchas
- * - A thrown value that is not one of the three failures (`Transient`, `RateLimited`, `Permanent`) is a defect: a bug in the handler.
+ * - A thrown value that is not one of the four failures (`Transient`, `RateLimited`, `Blocked`, `Permanent`) is a defect: a bug in the handler.
  * - A running promise cannot be stopped. After a timeout or a shutdown, `signal` is aborted and the capabilities do nothing more.
  */
 import * as Cause from "effect/Cause"
@@ -220,7 +220,7 @@ const returnedEffectMessage =
 
 /**
  * Makes an async function a handler: `.on("ats.tag.created", {}, Plugin.async(async (event, { api }) => …))`. The function
- * fails by throwing `Plugin.Transient`, `Plugin.RateLimited` or `Plugin.Permanent`. Capabilities throw the same three failures.
+ * fails by throwing `Plugin.Transient`, `Plugin.RateLimited`, `Plugin.Blocked` or `Plugin.Permanent`. Capabilities throw the same four failures.
  */
 export const adaptAsync = <E, C>(handle: AsyncHandler<E, C>): (event: E, config: C) => HandlerEffect =>
   // a value that is not a function is returned unchanged, so that validation reports it at start

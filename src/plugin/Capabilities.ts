@@ -146,5 +146,5 @@ export class Journal extends Context.Service<Journal, {
 /** A handler that needs any other service does not compile. `HttpClient` stops with the attempt, like `Api`. */
 export type Capabilities = Api | Records | Events | Journal | HttpClient
 
-/** The effect of a handler: it succeeds, or fails in one of the three ways. */
+/** The effect of a handler: it succeeds, or fails in one of the four ways. */
 export type HandlerEffect = Effect.Effect<void, HandlerError, Capabilities>

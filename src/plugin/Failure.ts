@@ -1,5 +1,5 @@
 /**
- * The three ways in which a handler can fail. The kind of failure decides what happens next; the message never does.
+ * The four ways in which a handler can fail. The kind of failure decides what happens next; the message never does.
  *
  * Gotchas
  * - Messages are shown to operators and stored in dead letters: they name the operation and the place, never personal data.
@@ -22,9 +22,25 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   }
 }
 
+/** Why the API accepts no requests now: the account's key, the integration's connection, or a set-up that is not finished. */
+export const BlockReason = Schema.Literals(["Unauthorized", "Inactive", "NotReady"])
+export type BlockReason = typeof BlockReason.Type
+
+/**
+ * The account or the integration accepts no requests now, whatever they contain, and only a person or the API can change that. The delivery
+ * waits: it is tried about once a minute, without limit. This uses up none of its attempts.
+ */
+export class Blocked extends Schema.TaggedError<Blocked>()("Blocked", {
+  message: Schema.String,
+  /** Set by the capabilities; null if the handler itself raised the failure. */
+  refusal: Schema.NullOr(BlockReason).pipe(Schema.withConstructorDefault(Effect.succeed(null))),
+  /** Set by the capabilities if the whole account accepts no requests. */
+  account: Schema.NullOr(Schema.String).pipe(Schema.withConstructorDefault(Effect.succeed(null)))
+}) {}
+
 /**
  * Why the API, or a check before it, rejected a request. A handler can match on it to do something else instead. A request that fails
- * for a reason that is not listed here is retried: its error is `Transient` or `RateLimited`.
+ * for a reason that is not listed here is tried again: its error is `Transient`, `RateLimited` or `Blocked`.
  */
 export const Refusal = Schema.Literals([
   // nothing was sent, because the request itself is invalid
@@ -35,8 +51,8 @@ export const Refusal = Schema.Literals([
   "StaffingEntityClosed",
   "Forbidden",
   "Unsupported",
+  // the handler names an integration that is not configured
   "Inactive",
-  "Unauthorized",
   "Rejected",
   // an earlier attempt sent the write, and its outcome is unknown
   "OutcomeUnknown"
@@ -54,19 +70,20 @@ export class Permanent extends Schema.TaggedError<Permanent>()("Permanent", {
   )
 }) {}
 
-export type HandlerError = Transient | RateLimited | Permanent
+export type HandlerError = Transient | RateLimited | Blocked | Permanent
 
 /** The same failure, with a message that explains that the handler did not await the promise of `call`. */
 export const asNotAwaited = (call: string, failure: HandlerError): HandlerError => {
   if (failure._tag === "RateLimited") return failure
   const message = `${call} failed, and its promise was not awaited: ${failure.message}`
-  return failure._tag === "Transient"
-    ? new Transient({ message })
+  if (failure._tag === "Transient") return new Transient({ message })
+  return failure._tag === "Blocked"
+    ? new Blocked({ message, refusal: failure.refusal, account: failure.account })
     : new Permanent({ message, refusal: failure.refusal, faults: failure.faults })
 }
 
 export const isHandlerError = (error: unknown): error is HandlerError =>
-  error instanceof Transient || error instanceof RateLimited || error instanceof Permanent
+  error instanceof Transient || error instanceof RateLimited || error instanceof Blocked || error instanceof Permanent
 
 /** An error that the handler's code neither awaited nor caught. `message` names the place where it occurred, and contains no value. */
 export class Uncaught extends Error {

@@ -54,7 +54,15 @@ export {
   type WriteOptions
 } from "./Capabilities.ts"
 export type { AnyEvent, Cause, Change, EventOf, ModelOf, OneOf, PropertyOf, RecordOf, Trigger } from "./Event.ts"
-export { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "./Failure.ts"
+export {
+  Blocked,
+  type BlockReason,
+  type HandlerError,
+  Permanent,
+  RateLimited,
+  type Refusal,
+  Transient
+} from "./Failure.ts"
 export type { Activation, BatchOptions, EventOptions, Handler, HandlerOptions, Tick, UpdateOptions } from "./Handler.ts"
 export type { PluginIssue } from "./PropertyChecks.ts"
 export { addressFault, send } from "./Send.ts"

@@ -108,6 +108,8 @@ export interface Backlog extends HandlerName {
   readonly dead: number
   /** When the oldest delivery that is not dead was created. */
   readonly oldest: number | null
+  /** Why the API accepted no requests of these deliveries, if some of them wait for that. */
+  readonly blocked: string | null
 }
 
 /** Identifies the writes, plugin or integration that an operator switches off or on. No delivery is lost while a switch is off. */

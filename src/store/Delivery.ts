@@ -102,6 +102,7 @@ export const halvesOf = <A>(batch: string, members: ReadonlyArray<A>) => {
 export const failureReasons = [
   "Transient",
   "RateLimited",
+  "Blocked",
   "Permanent",
   "TimedOut",
   "Defect",
@@ -120,7 +121,7 @@ export const isolateAfterCrashes = 3
 export interface Failure {
   readonly reason: FailureReason
   readonly message: string
-  /** For `Permanent`: the kind of refusal. */
+  /** For `Permanent` and `Blocked`: the kind of refusal. */
   readonly refusal: string | null
   readonly faults: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly message: string }>
   readonly at: number

@@ -30,7 +30,7 @@ import { batchNameOf, halvesOf } from "../store/Delivery.ts"
 import * as TestAttempt from "./TestAttempt.ts"
 import type { TestEnvironment } from "./TestEnvironment.ts"
 
-/** A bug in the handler: it threw something other than the three failures. */
+/** A bug in the handler: it threw something other than the four failures. */
 export interface Defect {
   readonly _tag: "Defect"
   readonly message: string
@@ -56,8 +56,11 @@ export interface DeliveryContext {
   readonly logs: Array<string>
 }
 
-/** If a handler fails with `RateLimited` this many times, it would probably do so forever, so the delivery becomes a dead letter. */
-const maxRateLimitWaits = 100
+/**
+ * If a handler fails with `RateLimited` or `Blocked` this many times, it would probably do so forever, so the test gets a dead letter. In the
+ * service the delivery would continue to wait.
+ */
+const maxWaits = 100
 
 const noEnvironment = ConfigProvider.fromUnknown({})
 
@@ -138,7 +141,7 @@ const attemptUntilSettled = Effect.fnUntraced(function*(
       }
       return
     }
-    if (outcome._tag !== "Retry" || (failure.reason === "RateLimited" && ++waited >= maxRateLimitWaits)) {
+    if (outcome._tag !== "Retry" || (outcome.attempts === attempts && ++waited >= maxWaits)) {
       settled.push({ handler: handler.name, state: "dead", attempts: runs, failure: shownFailure(exit.cause, timeout) })
       if (handler.options.onDeadLetter === "skip") return
       for (const event of planned.events) environment.state.parked.add(parkingKeyOf(subscription, event))

@@ -9,6 +9,7 @@
  * - Writes change the records of the simulated API (`live`), not the published ones (`Records`), because nothing polls here.
  */
 import * as Duration from "effect/Duration"
+import * as Schema from "effect/Schema"
 import type { EmployeeForm } from "../api/Forms.ts"
 import type { ReadName, readSchemas } from "../api/Reads.ts"
 import type { WriteBody, WriteName } from "../api/Writes.ts"
@@ -18,7 +19,15 @@ import type { JsonObject, JsonValue } from "../domain/Canonical.ts"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AnyEvent } from "../plugin/Event.ts"
-import { type HandlerError, Permanent, RateLimited, type Refusal, Transient } from "../plugin/Failure.ts"
+import {
+  Blocked,
+  BlockReason,
+  type HandlerError,
+  Permanent,
+  RateLimited,
+  type Refusal,
+  Transient
+} from "../plugin/Failure.ts"
 import type { FencingToken } from "../store/AttemptJournal.ts"
 import { type RecordFixture, toLogEntry } from "./Fixtures.ts"
 import type { MockResponse, Request } from "./Http.ts"
@@ -37,9 +46,16 @@ export type Write = {
 
 /**
  * How a call fails. `response lost` and `request lost`: the handler sees the same failure, but the first took effect and
- * the second did not. `RateLimited`: for one minute.
+ * the second did not. `RateLimited`: for one minute. `Unauthorized`, `Inactive` and `NotReady`: the delivery waits (`Blocked`).
  */
-export type FailureMode = HandlerError | Refusal | "Transient" | "RateLimited" | "response lost" | "request lost"
+export type FailureMode =
+  | HandlerError
+  | Refusal
+  | BlockReason
+  | "Transient"
+  | "RateLimited"
+  | "response lost"
+  | "request lost"
 
 export interface Fault {
   /** A write, or a read. */
@@ -111,12 +127,17 @@ export const identity: LogIdentity = { store: "test", generation: 1 }
 /** The process that delivers. */
 export const owner = { scope: "test", epoch: 1 }
 
+const isBlockReason = Schema.is(BlockReason)
+
 const failureOf = (fail: FailureMode, on: string): HandlerError => {
   if (typeof fail !== "string") return fail
   if (fail === "RateLimited") return new RateLimited({ retryAfter: Duration.minutes(1) })
   if (fail === "Transient") return new Transient({ message: `${on} failed, as set by the test` })
   if (fail === "response lost" || fail === "request lost") {
     return new Transient({ message: `${on} was sent, and its outcome is unknown` })
+  }
+  if (isBlockReason(fail)) {
+    return new Blocked({ message: `${on} was not accepted, as set by the test`, refusal: fail })
   }
   return new Permanent({ message: `${on} was rejected, as set by the test`, refusal: fail })
 }

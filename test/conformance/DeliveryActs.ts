@@ -5,6 +5,7 @@ import type * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import { rangesOf } from "../../src/domain/DeliveryProgress.ts"
 import { Deliveries, deliveryReader, type Tick, type TickSchedule } from "../../src/store/Deliveries.ts"
+import type { Failure } from "../../src/store/Delivery.ts"
 import type { IntegrationState } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { failedAttempt, operatorAction, placesOf, setup } from "./Deliveries.ts"
@@ -341,6 +342,43 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
     )
 
     test(
+      "a tick that waits for the API keeps no log, and the backlog shows why it waits until it fails otherwise (L8)",
+      Effect.gen(function*() {
+        const { change, claim, deliveries, key, owner, owners, store } = yield* setup([], { scheduled: true })
+        const tick = (scheduledAt: number) =>
+          deliveries.dispatchTicks(owner, ticking([{ handler: key, integration, scheduledAt }]))
+        const fail = Effect.fnUntraced(function*(number: number, reason: Failure["reason"]) {
+          const [claimed] = yield* claim
+          const failure = { ...failedAttempt.failure, reason }
+          const retry = {
+            _tag: "Retry",
+            dueAt: 0,
+            attempts: 0,
+            failedAttempt: { ...failedAttempt, number, failure }
+          } as const
+          yield* deliveries.settleAndClaim(owners, [{ ...retry, deliveries: [claimed?.id ?? 0] }], [])
+          yield* tick(2)
+          return [(yield* deliveries.backlog)[0]?.blocked, yield* store.readerPosition(deliveryReader)]
+        })
+        yield* TestClock.adjust("1 minute")
+        yield* change("r", "created")
+        yield* tick(1)
+        yield* change("r", "updated")
+        assert.deepStrictEqual(yield* fail(1, "Blocked"), [failedAttempt.failure.message, 2])
+        assert.deepStrictEqual(yield* fail(2, "Blocked"), [failedAttempt.failure.message, 2])
+        assert.deepStrictEqual(yield* fail(3, "Transient"), [null, 0])
+        const [last] = yield* claim
+        yield* deliveries.settleAndClaim(
+          owners,
+          [{ _tag: "Dead", deliveries: [last?.id ?? 0], attempts: 1, failedAttempt: { ...failedAttempt, number: 4 } }],
+          []
+        )
+        const detail = yield* deliveries.deadLetterDetail(last?.id ?? 0)
+        assert.deepStrictEqual(detail?.failedAttempts.map(({ number }) => number), [2, 3, 4])
+      })
+    )
+
+    test(
       "a dead letter shows its event and its attempts, is found by its properties, and is redriven in order",
       Effect.gen(function*() {
         const { claim, deliveries, dispatch, made, owner, owners, store, write } = yield* setup([])
@@ -353,7 +391,18 @@ export const deliveryActSuite = (name: string, layer: Layer.Layer<Store | Delive
           []
         )
         assert.deepStrictEqual(yield* deliveries.backlog, [
-          { plugin: "p", handler: "h", integration, waiting: 1, due: 0, later: 0, running: 0, dead: 2, oldest: 0 }
+          {
+            plugin: "p",
+            handler: "h",
+            integration,
+            waiting: 1,
+            due: 0,
+            later: 0,
+            running: 0,
+            dead: 2,
+            oldest: 0,
+            blocked: null
+          }
         ])
         const letters = yield* deliveries.deadLetters({
           plugin: "p",

@@ -5,7 +5,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { fileURLToPath } from "node:url"
-import { type HandlerError, isHandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
+import { Blocked, type HandlerError, isHandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
 import type { Handler, Plugin } from "../../plugin/Plugin.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatPlural } from "../terminal/Tables.ts"
@@ -58,6 +58,7 @@ const indented = (lines: ReadonlyArray<string>): ReadonlyArray<string> => lines.
 const failureLines = (failure: HandlerError): ReadonlyArray<string> => {
   if (failure instanceof RateLimited) return [`tried again in ${Duration.format(failure.retryAfter)}`]
   const message = oneLine(failure.message)
+  if (failure instanceof Blocked) return [`tried again every minute: ${message}`]
   if (!(failure instanceof Permanent)) return [`tried again: ${message}`]
   const faults = failure.faults.map(({ message, path }) => `${path} ${message}`)
   return [`dead letter: ${message}`, ...indented(faults)]

@@ -38,7 +38,12 @@ const handlerCauses = (plugin: PluginView): ReadonlyArray<string> =>
     ]
   })
 
-const conditions = { off: "is off", unconfigured: "is not configured", removed: "cannot run" } as const
+const conditions = {
+  off: "is off",
+  unconfigured: "is not configured",
+  removed: "cannot run",
+  blocked: "waits for the API"
+} as const
 
 /** Integrations in which the plugin does not run, one line per reason. */
 const integrationCauses = ({ integrations, plugin }: PluginView): ReadonlyArray<string> =>

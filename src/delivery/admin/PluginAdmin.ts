@@ -41,10 +41,11 @@ export const PluginView = Schema.Struct({
     integration: Schema.String,
     /**
      * `unconfigured`: the plugin's configuration is incomplete in this integration; deliveries wait until it is complete. `removed`: the
-     * integration is no longer configured; deliveries wait until it is added again.
+     * integration is no longer configured; deliveries wait until it is added again. `blocked`: the API accepts no requests of the account or
+     * the integration; deliveries wait until it does.
      */
-    state: Schema.Literals(["on", "off", "unconfigured", "removed"]),
-    /** Why the plugin is not on in this integration. */
+    state: Schema.Literals(["on", "off", "unconfigured", "removed", "blocked"]),
+    /** Why the plugin is not on in this integration, or why its deliveries wait there. */
     reason: Schema.NullOr(Schema.String)
   }))
 }).annotate({
@@ -107,7 +108,7 @@ export interface ReplayResult extends SelectedRange {
 export const failureFields = {
   reason: Schema.Literals(failureReasons),
   message: Schema.String,
-  /** For the reason `Permanent`: the kind of refusal. */
+  /** For the reasons `Permanent` and `Blocked`: the kind of refusal. */
   refusal: Schema.NullOr(Schema.String),
   faults: Schema.Array(Schema.Struct({ path: Schema.String, rule: Schema.String, message: Schema.String }))
 }

@@ -94,7 +94,7 @@ export const make = (
       )
       if (failure.reason === "ProcessEnded") yield* switchOff(handlerQueue, failure.at)
     }
-    if (failure.reason === "RateLimited") return finishJob(handlerQueue, job, outcome)
+    if (failure.reason === "RateLimited" || failure.reason === "Blocked") return finishJob(handlerQueue, job, outcome)
     const failed = first.orderingKey
     handlerQueue.breaker.noteResult(failed, failure.at)
     if (!handlerQueue.breaker.isClosed()) releaseQueue(handlerQueue)

@@ -6,7 +6,7 @@
  *
  * Gotchas
  * - A job is released, and not failed, if it could not run to its end for a reason that is not its own: its shard moves, the process
- *   stops, or its plugin is not configured.
+ *   stops, its plugin is not configured, or the API accepts no requests of its handler in the integration.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -17,10 +17,17 @@ import { identity } from "effect/Function"
 import type { Deliveries } from "../../store/Deliveries.ts"
 import { isolateAfterCrashes } from "../../store/Delivery.ts"
 import type * as Attempt from "../handler/Attempt.ts"
-import { failureOf, isolatedWaitFailure, processEndedFailure, retryAfterOf } from "../handler/AttemptFailure.ts"
+import {
+  blockedOf,
+  failureOf,
+  isolatedWaitFailure,
+  processEndedFailure,
+  retryAfterOf
+} from "../handler/AttemptFailure.ts"
 import type * as HandlerContext from "../handler/HandlerContext.ts"
 import * as Job from "../handler/Job.ts"
 import * as AttemptResults from "./AttemptResults.ts"
+import type { BlockedIntegrations } from "./BlockedIntegrations.ts"
 import * as BlockingDeliveries from "./BlockingDeliveries.ts"
 import * as Configurations from "./Configurations.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
@@ -34,7 +41,7 @@ export type Services = HandlerContext.Services & {
   readonly deliveries: Pick<Deliveries["Service"], "deadLetters" | "setSwitch">
 }
 
-export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs) => {
+export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs, blocked: BlockedIntegrations) => {
   const { configurationFor, unconfigured } = Configurations.make()
   const blocking = BlockingDeliveries.make()
   const { fail, succeed } = AttemptResults.make(services.deliveries, ended)
@@ -46,6 +53,8 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs) =
     const { owned } = job
     const { crashes, id, integration } = job.members[0]
     const startedAt = yield* Clock.currentTimeMillis
+    // another delivery may have met the block since this one was claimed
+    if (blocked.has(handlerQueue.key, integration, startedAt)) return ended.release(handlerQueue, job)
     const attempt = Job.attemptOf(handlerQueue, job, owned.owner, services.journal)
     if (crashes > isolateAfterCrashes) {
       return yield* fail(handlerQueue, job, attempt, startedAt, processEndedFailure(crashes, startedAt), 0)
@@ -84,6 +93,12 @@ export const make = (services: Services, watchdog: Watchdog, ended: EndedJobs) =
     }
     if ((stopping || owned.isEvicted) && Cause.hasInterruptsOnly(exit.cause)) return ended.release(handlerQueue, job)
     const failure = failureOf(exit.cause, timeout, now)
+    const block = blockedOf(exit.cause)
+    if (block !== null && blocked.add(handlerQueue.key, integration, block, now)) {
+      yield* Effect.logWarning("deliveries wait: the API accepts no requests").pipe(
+        Effect.annotateLogs({ plugin: plugin.name, handler: handler.name, integration, why: failure.message })
+      )
+    }
     yield* fail(handlerQueue, job, attempt, startedAt, failure, retryAfterOf(exit.cause))
   })
 

@@ -34,10 +34,11 @@ export const excludedIntegrations = (
 const onlyIntegrations = ({ settings: { integrations = {}, others } }: Plugin<unknown>) =>
   others === false ? { onlyIntegrations: Object.keys(integrations) } : {}
 
-/** A claim request for each handler that can take more deliveries now. */
+/** A claim request for each handler that can take more deliveries now. `blocked`: see `BlockedIntegrations`. */
 export const claimRequestsOf = (
   queues: Iterable<HandlerQueue>,
   disabled: Disabled,
+  blocked: (handler: number) => ReadonlyArray<string>,
   mode: ClaimMode
 ): ReadonlyArray<ClaimRequest> =>
   [...queues].flatMap((handlerQueue): ReadonlyArray<ClaimRequest> => {
@@ -52,7 +53,7 @@ export const claimRequestsOf = (
       isolated: mode === "isolated",
       size,
       concurrency,
-      excludedIntegrations: excludedIntegrations(plugin, disabled),
+      excludedIntegrations: [...excludedIntegrations(plugin, disabled), ...blocked(key)],
       ...onlyIntegrations(plugin),
       subject: handler.activation._tag === "Tick" ? "Tick" : "Event",
       maxLead: maxDueAhead(handler.options, batchWindow)

@@ -2,12 +2,12 @@
  * Decides what happens after a failed attempt: retry, split the batch, or dead letter. Pure.
  *
  * Details
- * `RateLimited` is retried without limit, at most once a second. `Permanent`, `LoopDetected` and `ProcessEnded` are never retried. Any
+ * `RateLimited` is retried without limit, at most once a second, and `Blocked` once a minute. `Permanent`, `LoopDetected` and `ProcessEnded` are never retried. Any
  * other failure is retried until the attempts are used up: 8 by default.
  *
  * Invariants
  * 1. A delivery becomes a dead letter only because of its own failure: a batch of several is halved first   (L7)
- * 2. A rate limit does not use up an attempt
+ * 2. A rate limit does not use up an attempt, and neither does a request that the API does not accept now
  */
 import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"
@@ -26,6 +26,9 @@ export const backoff = ({ retry }: Pick<HandlerOptions, "retry">, failures: numb
 
 /** Lower limit of a wait that a `RateLimited` failure requests, in ms. It uses up no attempt, so a wait of 0 would be a busy loop. */
 const shortestWait = Duration.toMillis("1 second")
+
+/** The wait after a `Blocked` failure, in ms. */
+export const blockedWait = Duration.toMillis("1 minute")
 
 /** Upper limit of a wait that a `RateLimited` failure or `redrive --over` requests, in ms. */
 export const longestWait = Duration.toMillis("7 days")
@@ -47,11 +50,12 @@ export const outcomeOf = (
   const { failure } = failedAttempt
   const deliveries = members.map(({ id }) => id)
   const failedSoFar = members[0]?.attempts ?? 0
-  if (failure.reason === "RateLimited") {
+  if (failure.reason === "RateLimited" || failure.reason === "Blocked") {
+    const wait = failure.reason === "Blocked" ? blockedWait : Math.min(Math.max(retryAfter, shortestWait), longestWait)
     return {
       _tag: "Retry",
       deliveries,
-      dueAt: failure.at + Math.min(Math.max(retryAfter, shortestWait), longestWait),
+      dueAt: failure.at + wait,
       attempts: failedSoFar,
       failedAttempt
     }

@@ -20,6 +20,7 @@ import type { Owner } from "../../store/Ownership.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
 import * as AttemptRunner from "./AttemptRunner.ts"
+import * as BlockedIntegrations from "./BlockedIntegrations.ts"
 import * as Circuits from "./Circuits.ts"
 import { claimRequestsOf, excludedIntegrations, maxClaimedPerHandler } from "./ClaimRequests.ts"
 import * as CrashIsolation from "./CrashIsolation.ts"
@@ -82,7 +83,8 @@ export const make = (
   const shards = DeliveryShards.make()
   const ended = EndedJobs.make()
   const { push, releaseQueue, releaseQueued } = ended
-  const attempts = AttemptRunner.make(services, watchdog, ended)
+  const blocked = BlockedIntegrations.make()
+  const attempts = AttemptRunner.make(services, watchdog, ended, blocked)
   const { unconfigured } = attempts
   const isolation = CrashIsolation.make()
   let ownsAll = false
@@ -187,7 +189,7 @@ export const make = (
       return { mode, requests: [] }
     }
     const disabled = { off, unavailable, unconfigured: unconfigured() }
-    return { mode, requests: claimRequestsOf(queues.values(), disabled, mode) }
+    return { mode, requests: claimRequestsOf(queues.values(), disabled, (handler) => blocked.of(handler, now), mode) }
   }
 
   /** Takes the claimed deliveries. Returns whether to claim again at once. */
@@ -258,8 +260,8 @@ export const make = (
     /** Whether no delivery is queued or running. */
     isFree,
     isIdle: () => ended.all().length === 0 && isFree(),
-    /** When isolation changes. */
-    wakeAt: isolation.wakeAt,
+    /** When isolation changes, or deliveries that waited for the API are tried again. */
+    wakeAt: (now: number) => Math.min(isolation.wakeAt(now), blocked.wakeAt(now)),
     /** Starts nothing more. Running attempts continue, unless they wait for a request slot. */
     drain: () => {
       attempts.drain()

@@ -8,7 +8,7 @@
 import type * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"
 import { placeOf } from "../../domain/ErrorPlace.ts"
-import { type HandlerError, Uncaught } from "../../plugin/Failure.ts"
+import { type Blocked, type HandlerError, Uncaught } from "../../plugin/Failure.ts"
 import type { Failure } from "../../store/Delivery.ts"
 
 /** The attempt took longer than its handler's time-out. */
@@ -88,6 +88,8 @@ export const failureOf = (
         return failure("TimedOut", `the handler did not finish within ${Duration.format(timeout)}`, at)
       case "RateLimited":
         return failure("RateLimited", "rate limited; the delivery is tried again later", at)
+      case "Blocked":
+        return { reason: "Blocked", message: error.message, refusal: error.refusal, faults: [], at }
       case "Permanent":
         return { reason: "Permanent", message: error.message, refusal: error.refusal, faults: error.faults, at }
       case "Transient":
@@ -123,4 +125,10 @@ export const retryAfterOf = (cause: Cause.Cause<HandlerError | TimedOut>): numbe
   return limited?._tag === "Fail" && limited.error._tag === "RateLimited"
     ? Duration.toMillis(limited.error.retryAfter)
     : 0
+}
+
+/** The failure that `failureOf` shows, if it is `Blocked`. */
+export const blockedOf = (cause: Cause.Cause<HandlerError | TimedOut>): Blocked | null => {
+  const reason = cause.reasons.find(({ _tag }) => _tag !== "Interrupt")
+  return reason?._tag === "Fail" && reason.error._tag === "Blocked" ? reason.error : null
 }

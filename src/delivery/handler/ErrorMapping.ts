@@ -1,6 +1,15 @@
-/** Maps errors of the API and of the store to the three handler errors: `Transient`, `RateLimited` and `Permanent`. */
+/** Maps errors of the API and of the store to the four handler errors: `Transient`, `RateLimited`, `Blocked` and `Permanent`. */
 import * as Duration from "effect/Duration"
-import { type HandlerError, Permanent, RateLimited, Refusal, Transient } from "../../plugin/Failure.ts"
+import { provesNoEffect } from "../../api/ErrorClassification.ts"
+import {
+  Blocked,
+  BlockReason,
+  type HandlerError,
+  Permanent,
+  RateLimited,
+  Refusal,
+  Transient
+} from "../../plugin/Failure.ts"
 import type { Invalid, SourceError, WriteError } from "../../source/Source.ts"
 import type { StoreError } from "../../store/Store.ts"
 
@@ -8,12 +17,21 @@ import type { StoreError } from "../../store/Store.ts"
 const defaultRetryAfter = Duration.minutes(1)
 
 const isRefusal = (name: string): name is Refusal => (Refusal.literals as ReadonlyArray<string>).includes(name)
+const isBlockReason = (name: string): name is BlockReason =>
+  (BlockReason.literals as ReadonlyArray<string>).includes(name)
+
+/**
+ * Whether the API accepts no requests of the account or the integration now. A 409 counts as `NotReady` too if its code is unknown. It may
+ * be a conflict that concerns only this request, so it does not block.
+ */
+const blockReasonOf = ({ _tag, code }: (SourceError | WriteError)["reason"]): BlockReason | null =>
+  isBlockReason(_tag) && (_tag !== "NotReady" || provesNoEffect(code)) ? _tag : null
 
 /**
  * A write that failed with any reason other than `OutcomeUnknown` had no effect. `OutcomeUnknown` is `Transient`: the next attempt finds
  * the write in its journal, and decides what to do (`WriteBack`).
  */
-export const fromApi = (what: string, error: SourceError | WriteError | Invalid): HandlerError => {
+export const fromApi = (what: string, error: SourceError | WriteError | Invalid, account: string): HandlerError => {
   if (error._tag === "Invalid") {
     return new Permanent({ message: `${what}: ${error.message}`, refusal: "Invalid", faults: error.faults })
   }
@@ -21,6 +39,14 @@ export const fromApi = (what: string, error: SourceError | WriteError | Invalid)
   if (reason._tag === "RateLimited") {
     return new RateLimited({
       retryAfter: reason.retryAfter === null ? defaultRetryAfter : Duration.millis(reason.retryAfter)
+    })
+  }
+  const blockedBy = blockReasonOf(reason)
+  if (blockedBy !== null) {
+    return new Blocked({
+      message: `${what}: ${error.message}`,
+      refusal: blockedBy,
+      account: blockedBy === "Unauthorized" ? account : null
     })
   }
   const message = `${what}: ${reason.message}`

@@ -93,7 +93,9 @@ const readsOf = ({ accounts, source }: Services, attempt: Attempt, integration: 
   const callApi = <A>(what: string, call: (account: string) => Effect.Effect<A, SourceError | Invalid>) =>
     attempt.ensureClaimed.pipe(
       Effect.andThen(accounts.of(integration)),
-      Effect.flatMap((account) => Effect.mapError(call(account), (error) => ErrorMapping.fromApi(what, error))),
+      Effect.flatMap((account) =>
+        Effect.mapError(call(account), (error) => ErrorMapping.fromApi(what, error, account))
+      ),
       Effect.tapError(() => attempt.recordRequest(what, integration, "refused")),
       Effect.tap(attempt.recordRequest(what, integration, "done"))
     )

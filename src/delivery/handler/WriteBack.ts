@@ -95,9 +95,11 @@ export const make = (services: Services, attempt: Attempt) => {
     const { body, integration, params, write } = wanted
     return Effect.flatMap(accounts.of(integration), (account) =>
       Effect.map(
-        Effect.mapError(withForm(account, wanted), (error) => ErrorMapping.fromApi(`the form for ${write}`, error)),
+        Effect.mapError(withForm(account, wanted), (error) =>
+          ErrorMapping.fromApi(`the form for ${write}`, error, account)),
         // the options belong to this write: a form for `createEmployee`, a scale for a skill
-        (options) => ({ ...options, account, integration, write, params, body }) as WriteRequest<W>
+        (options) =>
+          ({ ...options, account, integration, write, params, body }) as WriteRequest<W>
       ))
   }
 
@@ -141,22 +143,22 @@ export const make = (services: Services, attempt: Attempt) => {
     const failed = (outcome: "refused" | "unknown", error: HandlerError) =>
       Effect.andThen(attempt.recordRequest(write, integration, outcome), Effect.fail(error))
     const hooks = hooksOf(key, wanted, allowRepeat)
-    const sendFailed = (
-      error: WriteError | Invalid | HandlerError | NotBegun
-    ): Effect.Effect<never, HandlerError | NotBegun> => {
-      if (error._tag === "NotBegun") return Effect.fail(error)
-      if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
-      const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
-      if (isUnknown && isForOneRecord(attempt) && onUnknownOf(wanted) === "deadLetter") {
-        unknownWrites.add(scopedIdentityOf(key, wanted))
+    const sendFailed =
+      (account: string) =>
+      (error: WriteError | Invalid | HandlerError | NotBegun): Effect.Effect<never, HandlerError | NotBegun> => {
+        if (error._tag === "NotBegun") return Effect.fail(error)
+        if (error._tag !== "WriteError" && error._tag !== "Invalid") return failed("refused", error)
+        const isUnknown = error._tag === "WriteError" && error.reason._tag === "OutcomeUnknown"
+        if (isUnknown && isForOneRecord(attempt) && onUnknownOf(wanted) === "deadLetter") {
+          unknownWrites.add(scopedIdentityOf(key, wanted))
+        }
+        return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error, account))
       }
-      return failed(isUnknown ? "unknown" : "refused", ErrorMapping.fromApi(write, error))
-    }
     return Effect.uninterruptibleMask((restore) =>
       Effect.gen(function*() {
         const prepared = yield* Effect.catch(restore(request(wanted)), (error) => failed("refused", error))
         const sent = Effect.ensuring(restore(source.write(prepared, hooks)), hooks.onEnd)
-        const data = yield* Effect.catch(sent, sendFailed)
+        const data = yield* Effect.catch(sent, sendFailed(prepared.account))
         yield* finish(key, write, data)
         yield* attempt.recordRequest(write, integration, "done")
         return data

@@ -74,7 +74,7 @@ const applications = Effect.fnUntraced(function*(
   for (let page = 0; page < limits.pages; page++) {
     const response: Page = yield* Effect.mapError(
       source.page({ account, integration, model: "ats.application", priority: "write", cursor, ...filter }),
-      (error) => ErrorMapping.fromApi("checking whether a write took effect", error)
+      (error) => ErrorMapping.fromApi("checking whether a write took effect", error, account)
     )
     for (const row of response.results) {
       const record = decode(row.value)

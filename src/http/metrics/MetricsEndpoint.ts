@@ -56,7 +56,7 @@ const circuitOpen = gauge("rollcall_handler_circuit_open", {
     "1 while the circuit of a handler is open: it failed for several records in a row, so one delivery at a time is tried"
 })
 const pluginIntegrations = gauge("rollcall_plugin_integrations", {
-  description: "Integrations of a plugin by state: on, off, unconfigured, removed"
+  description: "Integrations of a plugin by state: on, off, unconfigured, removed, blocked"
 })
 const stopped = gauge("rollcall_plugin_writes_stopped", {
   description: "1 while an operator has stopped the writes of all plugins to the API"
@@ -86,7 +86,7 @@ const diskFree = gauge("rollcall_store_disk_free_bytes", {
 })
 const diskSize = gauge("rollcall_store_disk_size_bytes", { description: "Size of the disk of a SQLite store" })
 
-const pluginStates = ["on", "off", "unconfigured", "removed"] as const
+const pluginStates = ["on", "off", "unconfigured", "removed", "blocked"] as const
 
 const writePluginGauges = (out: Exposition, { items, writes }: PluginList, now: number) => {
   if (items.length > 0) out.set(stopped, writes === "stopped" ? 1 : 0)

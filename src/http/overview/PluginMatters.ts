@@ -52,6 +52,17 @@ const mattersOf = ({ configured, handlers, integrations, on, plugin }: PluginLis
     ...noScope,
     ...page
   }))
+  const waiting = integrations.filter(({ state }) => state === "blocked")
+  const blocked: ReadonlyArray<Matter> = waiting.length === 0 ? [] : [{
+    id: `blocked/${plugin}`,
+    kind: "plugin",
+    severity: "act",
+    title: `Deliveries of ${plugin} wait for the API in ${count(waiting.length, "integration")}`,
+    detail: detailOf(waiting[0]?.reason),
+    since: null,
+    ...scopeOf(waiting, 0),
+    ...page
+  }]
   const unconfigured: ReadonlyArray<Matter> = lacking.length === 0 ? [] : [{
     id: `unconfigured/${plugin}`,
     kind: "plugin",
@@ -72,7 +83,7 @@ const mattersOf = ({ configured, handlers, integrations, on, plugin }: PluginLis
     ...noScope,
     ...page
   }]
-  return [...circuits, ...unconfigured, ...off]
+  return [...circuits, ...unconfigured, ...blocked, ...off]
 }
 
 export const pluginMatters = ({ delivering, items, writes }: PluginList): ReadonlyArray<Matter> => {

@@ -73,7 +73,15 @@ export const make = (
   const backlogAt = (now: number) =>
     sql<
       & Pick<Backlog, "plugin" | "handler" | "integration">
-      & { waiting: Integer; due: Integer; later: Integer; running: Integer; dead: Integer; oldest: Integer | null }
+      & {
+        waiting: Integer
+        due: Integer
+        later: Integer
+        running: Integer
+        dead: Integer
+        oldest: Integer | null
+        blocked: string | null
+      }
     >`
     SELECT h.plugin, h.handler, d.integration,
       sum(CASE d.state WHEN 'waiting' THEN 1 ELSE 0 END) AS waiting,
@@ -81,7 +89,8 @@ export const make = (
       sum(CASE WHEN d.state = 'due' AND d.due_at > ${now} THEN 1 ELSE 0 END) AS later,
       sum(CASE d.state WHEN 'running' THEN 1 ELSE 0 END) AS running,
       sum(CASE d.state WHEN 'dead' THEN 1 ELSE 0 END) AS dead,
-      min(CASE d.state WHEN 'dead' THEN NULL ELSE d.created_at END) AS oldest
+      min(CASE d.state WHEN 'dead' THEN NULL ELSE d.created_at END) AS oldest,
+      max(CASE d.state WHEN 'dead' THEN NULL ELSE d.failure END) AS blocked
     FROM deliveries d JOIN handlers h ON h.key = d.handler
     GROUP BY h.plugin, h.handler, d.integration ORDER BY h.plugin, h.handler, d.integration`.pipe(
       Effect.map(Arr.map((row): Backlog => ({
@@ -91,7 +100,8 @@ export const make = (
         later: Number(row.later),
         running: Number(row.running),
         dead: Number(row.dead),
-        oldest: row.oldest === null ? null : Number(row.oldest)
+        oldest: row.oldest === null ? null : Number(row.oldest),
+        blocked: row.blocked === null ? null : toFailure(row.blocked).message
       }))),
       withRetry("backlog")
     )

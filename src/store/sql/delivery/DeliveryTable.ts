@@ -53,8 +53,8 @@ export const make = (
   /**
    * Inside a transaction: saves the position from which deliveries still need the log. It is the lowest of: the position of each active
    * handler, the end of each last tick's span, the start of each unsettled tick's span, and the registration of each handler
-   * that has no tick yet   (L8). Ticks of a removed integration wait, and so do those of an integration where the configuration turned the
-   * plugin off; the log is not kept for them.
+   * that has no tick yet   (L8). The log is not kept for ticks that wait without limit: those of a removed integration, those of an
+   * integration where the configuration turned the plugin off, and those that wait until the API accepts requests (they have a `failure`).
    */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${deliveryReader}, coalesce(
@@ -62,9 +62,11 @@ export const make = (
         SELECT position FROM handlers WHERE active = 1 AND scheduled = 0
         UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler
           WHERE h.active = 1 AND t.state = 'on' AND t.integration NOT IN (${removed})
+            AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.handler = t.handler
+              AND d.ordering_key = t.integration AND d.state <> 'dead' AND d.failure IS NOT NULL)
         UNION ALL SELECT position FROM handlers WHERE active = 1 AND scheduled = 1
           AND NOT EXISTS (SELECT 1 FROM ticks t WHERE t.handler = handlers.key)
-        UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead'
+        UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead' AND failure IS NULL
           AND handler IN (SELECT key FROM handlers WHERE active = 1 AND scheduled = 1)
           AND integration NOT IN (${removed}) AND NOT EXISTS (SELECT 1 FROM ticks t
             WHERE t.handler = deliveries.handler AND t.integration = deliveries.integration AND t.state = 'off')

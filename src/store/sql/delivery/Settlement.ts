@@ -3,6 +3,7 @@
  *
  * Gotchas
  * - The members of a batch always have the same state, due time and attempts.
+ * - A delivery that is not dead has a `failure` only while it waits because the API accepts no requests.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -15,6 +16,9 @@ import { among, insertion } from "../RowValues.ts"
 import type * as BatchTable from "./BatchTable.ts"
 import { fromFailure } from "./DeliveryRows.ts"
 import type { OrderedDeliveries, OrderingKey } from "./OrderedDeliveries.ts"
+
+/** Matches the details of an attempt that failed with `Blocked`: quotes inside a value are escaped. */
+const blockedAttempt = '%"failure":{"reason":"Blocked"%'
 
 export const make = (
   sql: SqlClient,
@@ -67,10 +71,16 @@ export const make = (
           // writes were resumed after this write was refused, so no later resume would make it due
           const isResumed = outcome.stopped === true && off === undefined
           const dueAt = isResumed ? now : outcome.dueAt + ahead
+          const { failure } = outcome.failedAttempt
+          const isBlocked = failure.reason === "Blocked"
           yield* sql`
             UPDATE deliveries SET state = 'due', due_at = ${dueAt}, attempts = ${outcome.attempts},
-              stopped = ${off === undefined ? 0 : 1}
+              stopped = ${off === undefined ? 0 : 1}, failure = ${isBlocked ? fromFailure(failure) : null}
             WHERE ${ours}`
+          // the wait has no end of its own, so only its last attempt is kept
+          if (isBlocked) {
+            yield* sql`DELETE FROM attempts WHERE delivery ${among(sql, some)} AND details LIKE ${blockedAttempt}`
+          }
           break
         }
         case "Dead": {
@@ -90,7 +100,7 @@ export const make = (
       for (const { batch, members } of halvesOf(outcome.batch, deliveries)) {
         for (const some of Arr.chunksOf(members, rowsPerStatement)) {
           yield* sql`
-            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt + ahead}, attempts = 0,
+            UPDATE deliveries SET state = 'due', due_at = ${outcome.dueAt + ahead}, attempts = 0, failure = NULL,
               batch = ${batch}, crashes = ${cappedCrashes}
             WHERE id ${among(sql, some)} AND state = 'running'`
         }

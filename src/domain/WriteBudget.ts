@@ -23,5 +23,12 @@ export const countWrite = (counted: CountedWrites | null, perHour: number, now: 
   return current.writes < perHour ? { hour: current.hour, writes: current.writes + 1 } : null
 }
 
+/** `counted` without a write that was counted at the time `begunAt` (ms) and had no effect. */
+export const uncountWrite = (counted: CountedWrites, begunAt: number): CountedWrites => {
+  const hour = Math.floor(begunAt / hourMillis)
+  const isOfHour = counted.hour === hour || counted.hour === hour + 1
+  return isOfHour ? { hour: counted.hour, writes: Math.max(0, counted.writes - 1) } : counted
+}
+
 /** When the hour of `now` ends, in ms: a write for which the budget was used up waits until then. */
 export const hourEnd = (now: number): number => (Math.floor(now / hourMillis) + 1) * hourMillis

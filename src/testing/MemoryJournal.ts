@@ -18,6 +18,8 @@ interface StepRow {
   readonly step: string
   /** Null if the step is not a write. */
   readonly write: WriteName | null
+  /** The budget in which the write counts; see `JournalState.counted`. */
+  readonly budget: string | null
   delivery: number
   claim: number
   /** In ms. */
@@ -33,6 +35,8 @@ export interface JournalState {
   /** The writes of a plugin in an integration that count in its hourly budget, by the JSON of both names. */
   readonly counted: Map<string, WriteBudget.CountedWrites>
 }
+
+const budgetOf = (plugin: string, integration: string): string => JSON.stringify([plugin, integration])
 
 /** The write that this step is; null if it is not a write. */
 export const writeOf = ({ rows }: JournalState, { dedupKeys, handler, step }: StepKey): WriteName | null =>
@@ -51,10 +55,15 @@ export const make = (
   const resultOf = (key: StepKey): Json | null => rowsOf(key).find(({ result }) => result !== null)?.result ?? null
   const add = (
     { claim, delivery }: FencingToken,
-    { dedupKeys: [dedupKey], handler, step, write = null }: StepKey & Partial<Pick<Intent, "write">>,
+    { dedupKeys: [dedupKey], handler, integration = "", step, write = null }:
+      & StepKey
+      & Partial<Pick<Intent, "integration" | "write">>,
     begunAt: number,
     result: Json | null
-  ) => state.rows.push({ handler, dedupKey, step, write: write?.name ?? null, delivery, claim, begunAt, result })
+  ) => {
+    const budget = write === null ? null : budgetOf(write.plugin, integration)
+    state.rows.push({ handler, dedupKey, step, write: write?.name ?? null, budget, delivery, claim, begunAt, result })
+  }
 
   const check = ({ claim, delivery }: FencingToken): Effect.Effect<void, StoreError> =>
     delivery === state.newest.delivery && claim === state.newest.claim
@@ -78,7 +87,7 @@ export const make = (
   /** Counts one more write in the hour; false if the hour's budget is used up. */
   const spend = ({ integration, write }: Intent, now: number): boolean => {
     if (write === null || write.perHour === null) return true
-    const of = JSON.stringify([write.plugin, integration])
+    const of = budgetOf(write.plugin, integration)
     const counted = WriteBudget.countWrite(state.counted.get(of) ?? null, write.perHour, now)
     if (counted !== null) state.counted.set(of, counted)
     return counted !== null
@@ -113,6 +122,10 @@ export const make = (
     withdraw: (fence, key) =>
       Effect.sync(() => {
         const open = openBy(fence, key)
+        for (const { begunAt, budget } of open) {
+          const counted = budget === null ? undefined : state.counted.get(budget)
+          if (counted !== undefined) state.counted.set(budget ?? "", WriteBudget.uncountWrite(counted, begunAt))
+        }
         state.rows = state.rows.filter((row) => !open.includes(row))
       })
   }

@@ -132,17 +132,21 @@ export const attemptJournalSuite = <R>(
   )
 
   test(
-    "count once in the hour's budget, however often the same request begins",
+    "count once in the hour's budget, however often the same request begins, and not at all if they had no effect",
     Effect.fnUntraced(function*({ fence, intent, journal, step }) {
       const begin = (name: string, perHour: number | null) =>
         Effect.map(
-          journal.begin(fence, { ...intent, step: name, write: { ...write, perHour } }),
+          journal.begin(fence, { ...intent, allowRepeat: true, step: name, write: { ...write, perHour } }),
           ({ _tag }) => _tag
         )
       assert.strictEqual(yield* begin(step.step, 1), "Begun")
-      yield* journal.withdraw(fence, step)
       assert.strictEqual(yield* begin(step.step, null), "Begun")
       assert.strictEqual(yield* begin("other", 1), "BudgetExhausted")
+      // it had no effect
+      yield* journal.withdraw(fence, step)
+      assert.strictEqual(yield* begin("other", 1), "Begun")
+      yield* journal.withdraw(fence, step)
+      assert.strictEqual(yield* begin(step.step, 1), "BudgetExhausted")
     })
   )
 

@@ -202,6 +202,25 @@ describe("while the API accepts no requests", () => {
       yield* rig.empty
     }))
 
+  it.effect("refused writes use up nothing of the plugin's hourly budget", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      rig.script.answer = refusing(broken)
+      const plugin = Plugin.make("p", { writesPerHour: 1 }).on(
+        created,
+        {},
+        ({ recordId }) => Effect.flatMap(Plugin.Api, (api) => api.addTag(recordId, tag))
+      )
+      yield* rig.start([plugin])
+      yield* rig.append("a1")
+      yield* rig.until(() => rig.sent.length === 1)
+      yield* minutes(rig, 5)
+      rig.script.answer = accepting
+      yield* TestClock.adjust("1 minute")
+      yield* rig.empty
+      assert.isAtLeast(rig.sent.length, 7)
+    }))
+
   it.effect("a batch keeps its members, and a restart tries it again as soon as it is due", () =>
     Effect.gen(function*() {
       const rig = yield* make

@@ -107,7 +107,6 @@ export const make = (services: Services, attempt: Attempt) => {
   const hooksOf = <W extends WriteName>(key: StepKey, wanted: RequestedWrite<W>, allowRepeat: boolean) => {
     const withdraw = stored(journal.withdraw(attempt.fence, key))
     let hasIntent = false
-    let counted = false
     let isSending = false
     const setSending = (now: boolean) => {
       if (now !== isSending) attempt.timer.trackSent(now ? 1 : -1)
@@ -117,12 +116,12 @@ export const make = (services: Services, attempt: Attempt) => {
       onEnd: Effect.sync(() => setSending(false)),
       before: Effect.gen(function*() {
         // the store may have committed the intent before it failed; the write was not sent, so the intent is withdrawn
-        const intent = intentOf(attempt, key, wanted, { allowRepeat: allowRepeat || hasIntent, counted })
+        const intent = intentOf(attempt, key, wanted, { allowRepeat: allowRepeat || hasIntent, counted: hasIntent })
         const outcome = yield* Effect.tapError(begin(intent), () => Effect.ignore(withdraw))
         if (outcome._tag !== "Begun") return yield* Effect.fail(new NotBegun(outcome))
         // the attempt may have ended during the transaction; this code may be left over from that attempt, and only waited for the transaction
         yield* Effect.tapError(attempt.ensureRunning, () => Effect.ignore(withdraw))
-        hasIntent = counted = true
+        hasIntent = true
         setSending(true)
       }),
       onNoEffect: Effect.tap(withdraw, () =>

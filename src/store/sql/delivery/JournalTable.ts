@@ -108,6 +108,17 @@ export const make = (
     }
   )
 
+  /** The write that began at this time had no effect, so it no longer counts in its hour. */
+  const restore = Effect.fnUntraced(function*(handler: number, integration: string, begunAt: number) {
+    const [row] = yield* sql<{ plugin: string; hour: Integer; writes: Integer }>`
+      SELECT b.plugin, b.hour, b.writes FROM write_budgets b JOIN handlers h ON h.plugin = b.plugin
+      WHERE h.key = ${handler} AND b.integration = ${integration}`
+    if (row === undefined) return
+    const { writes } = WriteBudget.uncountWrite({ hour: Number(row.hour), writes: Number(row.writes) }, begunAt)
+    yield* sql`
+      UPDATE write_budgets SET writes = ${writes} WHERE plugin = ${row.plugin} AND integration = ${integration}`
+  })
+
   /**
    * Applies if an operator has reported that a request with the same target and different content happened, and no handler has received
    * that result. If `isSameRequest`, this request receives that result. Otherwise it is blocked until an operator has reported this
@@ -246,10 +257,15 @@ export const make = (
 
   const withdraw: AttemptJournal["withdraw"] = Effect.fnUntraced(
     function*(fence, key) {
-      const withdrawn = yield* sql<{ dedup_key: string; write_name: string | null }>`
-        DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)} RETURNING dedup_key, write_name`
-      for (const { dedup_key, write_name } of withdrawn) {
-        if (write_name !== null) yield* expectations.withdraw(writeIdOf(key, dedup_key))
+      const withdrawn = yield* sql<
+        { dedup_key: string; write_name: string | null; integration: string | null; begun_at: Integer }
+      >`
+        DELETE FROM journal WHERE ${of(key)} AND done = 0 AND ${by(fence)}
+        RETURNING dedup_key, write_name, integration, begun_at`
+      for (const { begun_at, dedup_key, integration, write_name } of withdrawn) {
+        if (write_name === null) continue
+        yield* expectations.withdraw(writeIdOf(key, dedup_key))
+        yield* restore(key.handler, integration ?? "", Number(begun_at))
       }
     },
     locks.deliveries,

@@ -3,7 +3,9 @@
  *
  * Invariants
  * 1. The class follows from the code. The status is used only if the code is missing or unknown
- * 2. Only a known code proves that a write had no effect   (L5)
+ * 2. Only a known code, or an answer that is given only in front of the API, proves that a write had no effect   (L5)
+ * 3. Codes and statuses count only in a response with the API's error envelope. All other error responses come from something between
+ *    Rollcall and the API (`source/ApiResponse.ts`)
  *
  * Gotchas
  * - While an integration is being set up, the API responds with 409 (older versions: 503). A 409 without a known code is
@@ -77,6 +79,18 @@ export const classifyError = (
  * 408, 409, 413, 499 or 5xx even after they forwarded the request.
  */
 export const provesNoEffect = (code: string | null): boolean => (byCode(code) ?? "Transient") !== "Transient"
+
+/** Headers of a challenge or a captcha: the firewall that sends it has stopped the request (Cloudflare, AWS WAF). */
+const challengeHeaders = ["cf-mitigated", "x-amzn-waf-action"]
+
+/**
+ * Whether a response without the API's envelope proves that the request did not reach the API. That is certain only for a challenge of a
+ * firewall, and for the two statuses that servers must not send: 407, by which a proxy requires credentials, and 511, by which a network
+ * requires a login. It is not certain for others: firewalls also check responses and then answer 403, nginx turns the error page of a
+ * failed POST into 405, and a proxy may repeat a request, so that its 401, 429 or 503 belongs to the second try.
+ */
+export const stoppedBeforeApi = (status: number, headers: Readonly<Record<string, string | undefined>>): boolean =>
+  status === 407 || status === 511 || challengeHeaders.some((name) => headers[name] !== undefined)
 
 /** The body of every error response: all four keys are present, and all except `message` may be null. */
 export const ErrorEnvelope = Schema.Struct({

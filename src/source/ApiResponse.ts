@@ -3,21 +3,24 @@
  *
  * Invariants
  * 1. At most `maxBytes` are kept in memory, before and after decompression, and at most `maxRows` rows are found in them
- * 2. An error response is classified by its status even if its body is broken or too large
+ * 2. The status of an error response counts only with the API's error envelope. Any other error response comes from something between
+ *    Rollcall and the API, whatever its status is: it says nothing about the key, the permission or the model
  * 3. An error names the status, code and kind of the response, never its content   (I11)
  *
  * Gotchas
  * - gzip is recognized by the first two bytes: a client that already decompressed the body may leave the header in place.
- * - A 404 without the API's error envelope comes from another server: it means that the base URL is wrong, not that the model is missing.
+ * - A 404 without the API's error envelope means that the base URL is wrong, not that the model is missing.
  * - The rows of a list are not parsed here, but the whole response is checked for valid JSON. A broken response is requested again, so
  *   parsing a row later cannot fail.
  * - JSON is decoded as UTF-8, whatever the `charset` is. Invalid bytes are an error; replacement characters would be
- *   published as content.
+ *   published as content. A body in an encoding that was not requested is recognized when it is not JSON: a client that decompressed it may
+ *   leave the header in place.
  */
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import * as ByteSize from "effect/ByteSize"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import type * as Headers from "effect/http/Headers"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
@@ -26,12 +29,12 @@ import * as Schema from "effect/Schema"
 import { isUtf8 } from "node:buffer"
 import { promisify } from "node:util"
 import { gunzip as gunzipWithCallback } from "node:zlib"
-import { classifyError, type ErrorClass } from "../api/ErrorClassification.ts"
+import { classifyError, type ErrorClass, stoppedBeforeApi } from "../api/ErrorClassification.ts"
 import { isDeeper, maxDepth } from "../domain/Canonical.ts"
 import { scanList } from "../domain/JsonScan.ts"
 import { parseExactly, RawRow } from "../domain/RawRow.ts"
 import { codeOf, mask } from "./Masking.ts"
-import { retryAfterOf } from "./ResponseHeaders.ts"
+import { foreignEncodingOf, productsOf, retryAfterOf } from "./ResponseHeaders.ts"
 import {
   Forbidden,
   Inactive,
@@ -108,28 +111,30 @@ const decompress = (bytes: Buffer, maxBytes: number): Effect.Effect<Buffer, Sour
     })
     : Effect.succeed(bytes)
 
-const decodeUtf8 = (bytes: Buffer): Effect.Effect<string, SourceError> =>
-  Effect.try({
-    try: () => utf8.decode(bytes),
-    catch: () => unreadable("the response is not UTF-8")
-  })
+/** The part of a response that describes where it comes from. */
+export type ResponseHead = Pick<HttpClientResponse.HttpClientResponse, "status" | "headers">
 
-const kindOf = (text: string): string => {
+/** Text that is not UTF-8 is decoded leniently, and then contains this character. */
+const replacement = "\ufffd"
+
+const kindOf = (headers: Headers.Headers, text: string): string => {
   const start = text.slice(0, 200).trimStart().toLowerCase()
   if (start === "") return "an empty body"
   if (start.startsWith("<!doctype html") || start.startsWith("<html")) return "an HTML page"
   if (start.startsWith("<")) return "markup"
-  return start.startsWith("{") || start.startsWith("[") ? "broken or unexpected JSON" : "text that is not JSON"
+  if (start.startsWith("{") || start.startsWith("[")) return "broken or unexpected JSON"
+  const encoding = foreignEncodingOf(headers)
+  if (encoding !== null) return `a body in the encoding ${encoding}, which Rollcall did not request`
+  return text.includes(replacement) ? "data that is not UTF-8" : "text that is not JSON"
 }
 
 /**
  * Describes the response without repeating its content. The text does not depend on the size of the response, because streams with equal
  * messages are shown as one.
  */
-const describeResponse = (response: HttpClientResponse.HttpClientResponse, text: string): string => {
-  const type = /^(text|application|image)\/[\w.+-]{1,40}/.exec(response.headers["content-type"] ?? "")?.[0] ??
-    "no content type"
-  return `status ${response.status} with ${kindOf(text)} (${type})`
+const describeResponse = ({ headers, status }: ResponseHead, text: string): string => {
+  const type = /^(text|application|image)\/[\w.+-]{1,40}/.exec(headers["content-type"] ?? "")?.[0] ?? "no content type"
+  return `status ${status} with ${kindOf(headers, text)} (${[type, ...productsOf(headers)].join("; ")})`
 }
 
 const parse = (text: string): unknown => {
@@ -167,36 +172,59 @@ const reasons = { Unauthorized, Forbidden, Unsupported, NotReady, Inactive, Reje
 const reasonOf = (
   errorClass: ErrorClass,
   detail: { readonly code: string | null; readonly message: string },
+  status: number,
   wait: Duration.Duration | null
 ): SourceError["reason"] => {
   const retryAfter = wait === null ? null : Duration.toMillis(wait)
   if (errorClass === "RateLimited") return new RateLimited({ ...detail, retryAfter })
-  if (errorClass === "Transient") return new Transient({ ...detail, retryAfter })
+  if (errorClass === "Transient") return new Transient({ ...detail, status, retryAfter })
   return new reasons[errorClass](detail)
 }
 
-const toSourceError = (
-  response: HttpClientResponse.HttpClientResponse,
-  text: string,
-  body: unknown,
-  now: number
-): SourceError => {
+const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** Describes an error response that something between Rollcall and the API made. */
+const explainIntercepted = (status: number): string =>
+  status === 404
+    ? "the path does not exist at this URL"
+    : redirects.has(status)
+    ? "the URL redirects to another address, which Rollcall does not follow"
+    : status === 304
+    ? "a cache between Rollcall and the API answered as if Rollcall had a copy"
+    : "not the API's error format, so something between Rollcall and the API answered"
+
+/** The error of a response without the API's envelope. A requested pause is observed. */
+const interceptedError = (response: ResponseHead, text: string, now: number): SourceError => {
+  const { headers, status } = response
+  const message = `${describeResponse(response, text)}: ${explainIntercepted(status)}`
+  if (status === 404 || redirects.has(status)) return unreadable(message)
+  const wait = retryAfterOf(headers, now)
+  const retryAfter = wait === null ? null : Duration.toMillis(wait)
+  return new SourceError({
+    reason: status === 429 ? new RateLimited({ code: null, message, retryAfter }) : new Transient({
+      code: null,
+      message,
+      status,
+      intercepted: true,
+      retryAfter,
+      ...(stoppedBeforeApi(status, headers) && { notSent: true })
+    })
+  })
+}
+
+/** The error of a response that is not a success. `body`: its JSON; undefined if it is not JSON. */
+export const errorOf = (response: ResponseHead, text: string, body: unknown, now: number): SourceError => {
   const { headers, status } = response
   const error = property(body, "error")
-  const fromApi = typeof error === "object" && error !== null
-  if (status >= 300 && status < 400) {
-    return unreadable(`status ${status}: the URL redirects to another address, which Rollcall does not follow`)
-  }
-  if (status === 404 && !fromApi) {
-    const message = `${describeResponse(response, text)}: the path does not exist at this URL`
-    return unreadable(message)
+  if (property(body, "status") !== "error" || typeof error !== "object" || error === null) {
+    return interceptedError(response, text, now)
   }
   const code = codeOf(property(error, "code"))
   const title = property(error, "title")
   const name = [code, typeof title === "string" && title !== "" ? mask(title) : null].filter((part) => part !== null)
-  const message = fromApi ? [`status ${status}`, ...name].join(" · ") : describeResponse(response, text)
+  const message = [`status ${status}`, ...name].join(" · ")
   return new SourceError({
-    reason: reasonOf(classifyError({ status, code }), { code, message }, retryAfterOf(headers, now))
+    reason: reasonOf(classifyError({ status, code }), { code, message }, status, retryAfterOf(headers, now))
   })
 }
 
@@ -252,12 +280,14 @@ export const read = Effect.fnUntraced(function*<A>(
   const whole = ok ? yield* bytes : yield* Effect.orElseSucceed(bytes, () => Buffer.alloc(0))
   const listed = ok && list !== undefined ? parseList(whole, list, maxRows) : null
   if (listed === "long") return yield* beyondLimit(`the list has more than ${maxRows} rows; the rest was not read`)
-  const text = listed !== null ? "" : ok ? yield* decodeUtf8(whole) : lenient.decode(whole)
-  const body = listed === null ? parse(text) : listed.body
-  if (!ok || property(body, "status") === "error") return yield* toSourceError(response, text, body, now)
+  const text = listed === null ? lenient.decode(whole) : ""
+  const body = listed !== null ? listed.body : isUtf8(whole) ? parse(text) : undefined
+  const status = property(body, "status")
+  const stopped = status !== "success" && stoppedBeforeApi(response.status, response.headers)
+  if (!ok || status === "error" || stopped) return yield* errorOf(response, text, body, now)
   const broken = (problem: string) =>
     unreadable(`${describeResponse(response, listed === null ? text : utf8.decode(whole))}: ${problem}`)
-  if (property(body, "status") !== "success") return yield* broken("not a response of the API")
+  if (status !== "success") return yield* broken("not a response of the API")
   if (list !== undefined && listed === null) return yield* broken(`data.${list} is missing`)
   const data = decode(property(body, "data"), listed?.rows ?? [])
   if (Result.isFailure(data)) return yield* broken(data.failure)

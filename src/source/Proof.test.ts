@@ -12,7 +12,7 @@ import { Source } from "./Source.ts"
 
 const clientErrors = [400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412, 413, 414, 415, 417, 418, 421, 422]
 const rareErrors = [423, 424, 425, 426, 428, 429, 431, 451, 460, 499]
-const serverErrors = [500, 501, 502, 503, 504, 505, 507, 508, 511, 520, 521, 522, 523, 524, 598]
+const serverErrors = [500, 501, 502, 503, 504, 505, 507, 508, 520, 521, 522, 523, 524, 598]
 const statuses = clientErrors.concat(rareErrors, serverErrors)
 
 /** Responses with a status and different bodies, none of them with a documented code. */
@@ -26,8 +26,12 @@ const withoutProof = (status: number): ReadonlyArray<Reply & { readonly bodyKind
 ]
 
 /** The reason, how many requests were sent, and whether the write succeeded in the end. */
-const outcome = Effect.fnUntraced(function*(name: (typeof writeNames)[number], reply: Reply) {
-  const { layer, sent } = withReplies(reply, { body: { status: "success", data: { id: "1" } } })
+const outcome = Effect.fnUntraced(function*(
+  name: (typeof writeNames)[number],
+  reply: Reply,
+  next: Reply = { body: { status: "success", data: { id: "1" } } }
+) {
+  const { layer, sent } = withReplies(reply, next)
   return yield* Effect.gen(function*() {
     const source = yield* Source
     const exit = yield* finished(yield* Effect.forkChild(source.write(requests[name], noHooks)))
@@ -92,6 +96,25 @@ describe("a response to a write that must not be repeated", () => {
         assert.strictEqual(sent.length, sends)
       }
     }))
+})
+
+describe("an answer that is given only in front of the API", () => {
+  it.effect.each<Reply>([
+    { status: 405, headers: { "x-amzn-waf-action": "captcha" }, body: "" },
+    { status: 403, headers: { "cf-mitigated": "challenge" }, body: "<html>" },
+    { status: 407, body: "" },
+    { status: 511, body: "<html>" }
+  ])(
+    "proves that nothing was done, so that the write is sent again: status $status",
+    (reply) =>
+      Effect.gen(function*() {
+        for (const name of writeNames) {
+          assert.deepStrictEqual(yield* outcome(name, reply), { reason: "Done", sent: 2 }, name)
+          const { reason } = yield* outcome(name, reply, reply)
+          assert.strictEqual(reason, "NotSent", name)
+        }
+      })
+  )
 })
 
 describe("a response to a write that may be repeated", () => {

@@ -18,6 +18,38 @@ const dateOf = (text: string | undefined): number | null => {
 /** The `Date` header in ms, null if missing or unreadable. */
 export const serverTimeOf = (headers: Headers.Headers): number | null => dateOf(headers["date"])
 
+/** The encoding of a body that Rollcall did not request; null for none and for gzip. Only known names are repeated. */
+export const foreignEncodingOf = (headers: Headers.Headers): string | null => {
+  const names = (headers["content-encoding"] ?? "").toLowerCase().split(",").map((name) => name.trim())
+  const foreign = names.filter((name) => !["", "identity", "gzip", "x-gzip"].includes(name))
+  if (foreign.length === 0) return null
+  return foreign.find((name) => ["br", "deflate", "zstd", "compress"].includes(name)) ?? "of an unknown name"
+}
+
+const maxProducts = 3
+const product = /[a-z][a-z0-9._-]{0,39}/i
+
+/** The product of one entry of `Via`: its comment, such as `(CloudFront)`, because the name of the host may differ in each response. */
+const viaProduct = (entry: string): string | undefined =>
+  product.exec(/\(([^)]*)/.exec(entry)?.[1] ?? /^\s*\S+\s+(\S*)/.exec(entry)?.[1] ?? "")?.[0]
+
+const named = (header: string, products: ReadonlyArray<string | undefined>): ReadonlyArray<string> => {
+  const known = [...new Set(products.filter((name) => name !== undefined))].slice(0, maxProducts)
+  return known.length === 0 ? [] : [`${header}: ${known.join(", ")}`]
+}
+
+/**
+ * The servers on the way of a response, by the names of their products without versions: `["Server: nginx", "Via: varnish"]`. At most
+ * three names of 40 characters for each header.
+ */
+export const productsOf = (headers: Headers.Headers): ReadonlyArray<string> => [
+  ...named(
+    "Server",
+    (headers["server"] ?? "").replace(/\([^)]*\)/g, "").split(/\s+/).map((part) => product.exec(part)?.[0])
+  ),
+  ...named("Via", (headers["via"] ?? "").split(",").map(viaProduct))
+]
+
 const parseNumber = (text: string | undefined): number | null =>
   text !== undefined && /^\d+(\.\d+)?$/.test(text.trim()) ? Number(text) : null
 

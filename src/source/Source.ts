@@ -30,6 +30,7 @@ export {
   Forbidden,
   Inactive,
   Invalid,
+  isRefused,
   JobClosed,
   NotReady,
   NotSent,

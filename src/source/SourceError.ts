@@ -1,5 +1,6 @@
 /** The errors of requests to the unified API. `Source.ts` exports them. */
 import * as Schema from "effect/Schema"
+import { classifyError } from "../api/ErrorClassification.ts"
 
 const errorFields = {
   code: Schema.NullOr(Schema.String),
@@ -17,22 +18,39 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   readonly hint =
     "the account's rate limit is used up; Rollcall slows down automatically. If this continues, lengthen the intervals."
 }
-/** 5xx, a broken connection, a time-out or an open circuit. `retryAfter`: requested by the API, or until the probe, in ms. */
+/**
+ * 5xx, a broken connection, a time-out, an open circuit, or an answer of something between Rollcall and the API. `retryAfter`: requested
+ * by the answer, or until the probe, in ms.
+ */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   ...errorFields,
-  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
+  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number)),
+  /** The HTTP status; absent without an answer. */
+  status: Schema.optionalKey(Schema.Int),
+  /** Present if the answer has an error status and not the API's error envelope. */
+  intercepted: Schema.optionalKey(Schema.Literal(true))
 }) {
   readonly retryable = true
-  readonly hint = "the API or the network has a problem; Rollcall retries automatically and no changes are lost."
+  get hint(): string {
+    if (this.intercepted !== true) {
+      return "the API or the network has a problem; Rollcall retries automatically and no changes are lost."
+    }
+    return this.status === 401 || this.status === 403
+      ? "there are two readings: a gateway, firewall or proxy refuses the request, or the API refuses the account's key. Rollcall " +
+        "retries automatically and no changes are lost. If this lasts for minutes, check the key first, and then what is between " +
+        "Rollcall and the API."
+      : "a gateway, firewall or proxy answered in place of the API; Rollcall retries automatically and no changes are lost. If this " +
+        "lasts, check what is between Rollcall and the API."
+  }
 }
-/** 401: the key is invalid, or the account does not allow our IP address. */
+/** 401 of the API: the key is invalid, or the account does not allow our IP address. */
 export class Unauthorized extends Schema.TaggedError<Unauthorized>()("Unauthorized", errorFields) {
   readonly retryable = false
   readonly hint =
     "check three things: the account's key (ROLLCALL_API_KEY, or the secret named in the configuration file), that the key " +
     "belongs to the region of the URL, and the account's IP allow-list."
 }
-/** 403: the account's scope configuration does not allow this request. */
+/** 403 of the API: the account's scope configuration does not allow this request. */
 export class Forbidden extends Schema.TaggedError<Forbidden>()("Forbidden", errorFields) {
   readonly retryable = false
   readonly hint =
@@ -93,6 +111,15 @@ export class SourceError extends Schema.TaggedError<SourceError>()("SourceError"
     return `${this.reason.message} (${this.reason.hint})`
   }
 }
+
+/**
+ * True if the answer may concern this request alone, such as its cursor or its length. It is then not repeated as it is: a sweep starts
+ * over, and a request by id proves nothing.
+ */
+export const isRefused = ({ reason }: SourceError): boolean =>
+  reason._tag === "Transient"
+    ? reason.intercepted === true && classifyError({ status: reason.status ?? 0, code: null }) === "Rejected"
+    : reason._tag === "Rejected"
 
 /** The request is invalid and was not sent. Lists every problem without repeating a value. */
 export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {

@@ -15,7 +15,7 @@
 import * as Effect from "effect/Effect"
 import { parseRow } from "../../domain/Observation.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
-import type { Page, Priority, Source, SourceError } from "../../source/Source.ts"
+import { isRefused, type Page, type Priority, type Source, type SourceError } from "../../source/Source.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import type { Pending, PendingStatus } from "../../store/StreamRecords.ts"
 import type { StreamTx } from "../../store/StreamTx.ts"
@@ -126,7 +126,7 @@ export const refetch = Effect.fn("Refetch.run")(function*(
 }, (result, _, ids) =>
   Effect.catchIf(
     result,
-    (error) => !error.reason.retryable,
+    (error) => !error.reason.retryable || isRefused(error),
     (error) => Effect.succeed(inconclusive(ids, error.reason.message))
   ))
 

@@ -15,7 +15,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { estimateWatermark } from "../../domain/Watermark.ts"
-import type { Page, Source } from "../../source/Source.ts"
+import { isRefused, type Page, type Source } from "../../source/Source.ts"
 import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
@@ -157,7 +157,7 @@ const readAll = Effect.fnUntraced(function*(
   }).pipe(
     // P5, P4: after an expired cursor or a pagination loop, the next attempt starts at the first page.
     Effect.tapError((error) =>
-      error._tag === "RunAborted" || (error._tag === "SourceError" && error.reason._tag === "Rejected")
+      error._tag === "RunAborted" || (error._tag === "SourceError" && isRefused(error))
         ? abandon(stream, start)
         : Effect.void
     )

@@ -53,7 +53,7 @@ export const checkRequest = <A>(
         statusOf(reason._tag),
         check,
         reason.message,
-        reason._tag === "Transient" ? unreachableHint : reason.hint
+        reason._tag === "Transient" && reason.intercepted !== true ? unreachableHint : reason.hint
       )
     ),
     Effect.timeoutOrElse({

@@ -65,10 +65,15 @@ export const withBudget = (
           reason: new HttpClientError.TransportError({ request, cause: reply.failure })
         })
       }
-      const body = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body)
+      const { body: content } = reply
+      const isText = typeof content === "string" || content === null
+      const body = isText || content instanceof Uint8Array ? content : JSON.stringify(content)
       return HttpClientResponse.fromWeb(
         request,
-        new Response(body, { status: reply.status ?? 200, headers: reply.headers ?? {} })
+        new Response(body instanceof Uint8Array ? Uint8Array.from(body) : body, {
+          status: reply.status ?? 200,
+          headers: reply.headers ?? {}
+        })
       )
     })
   )

@@ -11,10 +11,14 @@ import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import { Agent } from "node:http"
 import { Agent as HttpsAgent, type AgentOptions } from "node:https"
+import { checking } from "./SendCheck.ts"
 
-const clientOf = (agent: NodeHttpClient.HttpAgent["Service"]) =>
+const clientOf = ({ http, https }: NodeHttpClient.HttpAgent["Service"]) =>
   Effect.map(
-    Effect.provideService(NodeHttpClient.makeNodeHttp, NodeHttpClient.HttpAgent, agent),
+    Effect.provideService(NodeHttpClient.makeNodeHttp, NodeHttpClient.HttpAgent, {
+      http: checking(http),
+      https: checking(https)
+    }),
     HttpClient.transformResponse(Effect.provideService(HttpClient.TracerDisabledWhen, () => true))
   )
 

@@ -23,6 +23,7 @@ import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import type { EndpointName } from "../api/Permissions.ts"
 import { defaultConcurrency } from "../domain/RequestShare.ts"
+import { withSendCheck } from "../network/SendCheck.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
 import * as CircuitBreakers from "./CircuitBreakers.ts"
@@ -157,6 +158,11 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     yield* scheduler.updateForwardedLimit(request.integration ?? "", concurrency.limit, concurrency.remaining)
   })
 
+  const ready = Effect.flatMap(
+    scheduler.obstacle,
+    (obstacle) => obstacle === null ? Effect.void : Effect.fail(withdrawn[obstacle])
+  )
+
   /** Sends one request. The limits in the response headers apply immediately, before the body is read. */
   const exchange = Effect.fnUntraced(function*<A>(
     request: ApiRequest,
@@ -171,7 +177,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     const elapsed = yield* stopwatch
     const httpRequest = toHttpRequest(request, account.url, key)
     yield* beforeSend
-    const response = yield* client.execute(httpRequest)
+    const response = yield* withSendCheck(Effect.andThen(ready, beforeSend))(client.execute(httpRequest))
     const { headers, status } = response
     const pauseForResponse = pauseAccount(ResponseHeaders.retryAfterOf(headers, requestedAt))
     if (status === 429) yield* pauseForResponse
@@ -205,10 +211,6 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
         withMetrics(request.endpoint),
         outages.watch(request.integration)
       )
-    const ready = Effect.flatMap(
-      scheduler.obstacle,
-      (obstacle) => obstacle === null ? Effect.void : Effect.fail(withdrawn[obstacle])
-    )
     /** The key is read only when the request has its slot. The hooks run last, after the slot and the circuit are checked. */
     const sendInSlot = Effect.flatMap(account.key, (key) => {
       usedKey = key

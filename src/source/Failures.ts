@@ -38,8 +38,10 @@ const isBeforeConnection = ({ reason }: HttpClientError.HttpClientError): boolea
 /** Node's codes for a certificate that it refuses. */
 const certificateErrors = /CERT|UNABLE_TO_|HOSTNAME_MISMATCH/
 
+/** The error of a request without a response. A check that failed before the request was sent has an error of its own. */
 export const fromConnectionError = (error: HttpClientError.HttpClientError): SourceError => {
   const { cause } = error.reason
+  if (cause instanceof SourceError) return cause
   const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
   const message = certificateErrors.test(code)
     ? `the API's certificate is not valid${code}: it must name the host of the URL, and be signed by an authority that ` +

@@ -9,8 +9,8 @@
  * Gotchas
  * - The monotonic clock does not count time while the machine is suspended, and the wall clock may be set back. The
  *   elapsed time is therefore the larger of the two   (W4).
- * - A process that is frozen between this check and the network (such as while it opens a connection) still sends when it
- *   resumes. By then the intent is committed, so the process that took over does not blindly repeat the write.
+ * - `network/SendCheck` repeats the checks when the connection is open. A process that is frozen between that check and the network still sends
+ *   when it resumes. By then the intent is committed, so the process that took over does not blindly repeat the write.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -41,7 +41,7 @@ const startStopwatch = Effect.gen(function*() {
 })
 
 /**
- * Sends once. `send` must run `beforeSend` immediately before the request is sent. `ready` runs after the hook `before`
+ * Sends once. `send` must run `beforeSend` immediately before the request is sent, and may run it twice. `ready` runs after the hook `before`
  * and fails if the request must no longer be sent.
  */
 export type SendAttempt<E> = <A>(

@@ -20,8 +20,8 @@
  * Gotchas
  * - A lease shrinks in two steps, because requests may start while a statement is on its way: first this process stops using the slots,
  *   then it returns those without a request.
- * - A process that is frozen between its last check of the lease and the network (such as while it opens a connection) still sends the
- *   request when it resumes, as in `SendAttempt`.
+ * - A process that is frozen between its last check of the lease, when the connection is open, and the network still sends the request when
+ *   it resumes, as in `SendAttempt`.
  * - If the database's clock is set forward by more than `margin`, or if a failover loses leases, too many requests may be in flight until
  *   some have ended.
  */

@@ -1,0 +1,162 @@
+/** Requests that wait for their connection while a response to another request pauses the account. */
+import { afterEach, assert, describe, it, vi } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import dns from "node:dns"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { createServer, type RequestListener, type Server } from "node:http"
+import * as https from "node:https"
+import { connect, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as tls from "node:tls"
+import * as OutgoingHttp from "../../../src/network/OutgoingHttp.ts"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
+import { Source } from "../../../src/source/Source.ts"
+import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import * as Certificates from "../../support/services/Certificates.ts"
+import { json } from "./Loopback.ts"
+
+const success = JSON.stringify({ status: "success", data: { next: null, results: [] } })
+const refusal = JSON.stringify({
+  status: "error",
+  error: { code: "PLATFORM.RATE_LIMIT_EXCEEDED", title: null, message: "no", log_url: null }
+})
+
+/** The times of the requests, in ms. The first one gets a rate-limit response that requests a pause of one second. */
+const limiting = (arrivals: Array<number>): RequestListener => (_, response) => {
+  if (arrivals.push(performance.now()) > 1) return void json(response, success)
+  response.setHeader("retry-after", "1")
+  json(response, refusal, 429)
+}
+
+const started = (server: Server) =>
+  Effect.acquireRelease(
+    Effect.callback<number>((resume) => {
+      server.listen(0, "127.0.0.1", () => {
+        const address = server.address()
+        resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0))
+      })
+    }),
+    () => Effect.sync(() => (server.close(), server.closeAllConnections()))
+  )
+
+/** Looking up the address of the second and later connections takes so long, in ms. */
+const slowLookups = (millis: number): void => {
+  const lookup = dns.lookup
+  let lookups = 0
+  vi.spyOn(dns, "lookup").mockImplementation(
+    ((...args: Parameters<typeof lookup>) => {
+      setTimeout(() => lookup(...args), lookups++ === 0 ? 0 : millis)
+    }) as typeof lookup
+  )
+}
+afterEach(() => vi.restoreAllMocks())
+
+const source = (url: string, client = UnifiedApi.httpClient) =>
+  UnifiedApi.layer({
+    accounts: { default: { url, key: Effect.succeed(Redacted.make("the-key")) } },
+    retryBase: "100 millis"
+  }).pipe(Layer.provide([client, RequestBudget.local]))
+
+const read = (integration: string) =>
+  Effect.flatMap(Source, ({ page }) =>
+    page({
+      account: "default",
+      integration,
+      model: "ats.tag",
+      priority: "poll",
+      cursor: null,
+      updatedAfter: null,
+      ids: null
+    }))
+
+/** Notes the calls of its hooks. */
+const write = (calls: Array<string>) =>
+  Effect.flatMap(Source, (source) =>
+    source.write({
+      account: "default",
+      integration: "c:3",
+      write: "addTag",
+      params: { candidate_id: "1" },
+      body: { tag: { name: "x" } }
+    }, {
+      before: Effect.sync(() => void calls.push("before")),
+      onNoEffect: Effect.sync(() => void calls.push("onNoEffect"))
+    }))
+
+/** The other two requests have their slots, and are still connecting when the response to the first one arrives. */
+const isSentAfterThePause = Effect.fnUntraced(function*(
+  url: string,
+  arrivals: ReadonlyArray<number>,
+  client = UnifiedApi.httpClient
+) {
+  slowLookups(300)
+  const calls: Array<string> = []
+  yield* Effect.all([read("a:1"), read("b:2"), write(calls)], { concurrency: 3 }).pipe(
+    Effect.provide(source(url, client))
+  )
+  const [first = 0, ...others] = arrivals.map((at) => at - arrivals[0]!)
+  assert.strictEqual(first, 0)
+  assert.deepStrictEqual(others.filter((at) => at < 990), [])
+  assert.lengthOf(others, 3)
+  assert.deepStrictEqual(calls, ["before", "onNoEffect", "before"])
+})
+
+describe("a request that is still connecting when the account is paused", () => {
+  it.live("is not sent before the pause ends (R1)", () =>
+    Effect.gen(function*() {
+      const arrivals: Array<number> = []
+      const port = yield* started(createServer(limiting(arrivals)))
+      yield* isSentAfterThePause(`http://localhost:${port}/v1`, arrivals)
+    }))
+
+  it.live.skipIf(Certificates.missing !== null)(
+    "is not sent before the pause ends, over https and through a proxy (R1)",
+    () =>
+      Effect.gen(function*() {
+        const folder = yield* Effect.acquireRelease(
+          Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-slow-"))),
+          (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+        )
+        const authority = yield* Certificates.authority(folder, "authority")
+        const own = yield* authority.sign("localhost")
+        yield* Effect.acquireRelease(
+          Effect.sync(() => {
+            const before = tls.getCACertificates("default")
+            tls.setDefaultCACertificates([readFileSync(authority.certificate, "utf8")])
+            return before
+          }),
+          (before) => Effect.sync(() => tls.setDefaultCACertificates(before))
+        )
+        const arrivals: Array<number> = []
+        const server = https.createServer(
+          { cert: readFileSync(own.certificate), key: readFileSync(own.key) },
+          limiting(arrivals)
+        )
+        const port = yield* started(server)
+        yield* isSentAfterThePause(`https://localhost:${port}/v1`, arrivals)
+
+        arrivals.length = 0
+        const proxy = createServer()
+        let tunnels = 0
+        proxy.on("connect", (_, client: Socket) => {
+          const upstream = connect(port, "127.0.0.1")
+          upstream.on("error", () => client.destroy())
+          client.on("error", () => upstream.destroy())
+          setTimeout(() => {
+            client.write("HTTP/1.1 200 Connection Established\r\n\r\n")
+            client.pipe(upstream).pipe(client)
+          }, tunnels++ === 0 ? 0 : 300)
+        })
+        const proxyPort = yield* started(proxy)
+        const proxied = OutgoingHttp.layer({
+          keepAlive: true,
+          proxyEnv: { HTTPS_PROXY: `http://127.0.0.1:${proxyPort}` }
+        })
+        yield* isSentAfterThePause(`https://localhost:${port}/v1`, arrivals, proxied)
+        assert.isAtLeast(tunnels, 2)
+      })
+  )
+})

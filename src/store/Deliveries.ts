@@ -54,6 +54,15 @@ export interface HandlerState extends HandlerName {
   readonly circuit: HandlerCircuit
 }
 
+/** A handler that this process dispatches to. */
+export interface RegisteredHandler extends HandlerState {
+  /**
+   * For a handler that takes events now and took ticks before: the integrations in which its ticks spanned the log beyond `position`, each
+   * with the end of the last span.
+   */
+  readonly ticked: ReadonlyMap<string, number>
+}
+
 /** A time at which a handler must run for an integration. */
 export interface Tick {
   readonly handler: number
@@ -135,7 +144,7 @@ export class Deliveries extends Context.Service<
     readonly registerHandlers: (
       owner: Owner,
       handlers: ReadonlyArray<ConfiguredHandler>
-    ) => Effect.Effect<ReadonlyArray<HandlerState>, StoreError>
+    ) => Effect.Effect<ReadonlyArray<RegisteredHandler>, StoreError>
     /** Adds deliveries and moves `handlers` to `position`. */
     readonly dispatch: (
       owner: Owner,

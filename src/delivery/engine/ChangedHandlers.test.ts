@@ -3,11 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import { acme, make, recorder } from "../../../test/support/delivery/Rig.ts"
+import { acme, make, recorder, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { deliveryReader } from "../../store/Deliveries.ts"
 
 const trigger = "ats.application.created"
+const beta = "lever:beta"
+type Started = Effect.Success<ReturnType<Rig["start"]>>
 const failing = new Plugin.Transient({ message: "not yet" })
 const records = ["a1", "a2", "a3"]
 
@@ -74,6 +76,73 @@ describe("a handler that takes events and then ticks, or the other way around", 
       yield* rig.start([onEvents(({ recordId }) => note(recordId))])
       yield* rig.empty
       assert.deepStrictEqual(received, ["1970-01-01T01:00:00.000Z", "a1"])
+    }))
+
+  /** A plugin whose handler "x" takes ticks, and one whose handler "x" takes events. Both record what they get. */
+  const forms = (fails: (integration: string) => boolean = () => false) => {
+    const { received, note } = recorder()
+    const settings = { others: false, integrations: { [acme]: true, [beta]: true } }
+    const ticks = Plugin.make("p").with(settings).every(
+      "1 hour",
+      { as: "x", attempts: 1_000 },
+      ({ from, integration, to }) =>
+        Effect.gen(function*() {
+          const events = yield* Plugin.Events.between(trigger, from, to)
+          if (fails(integration)) return yield* failing
+          if (events.length > 0) yield* note(`tick ${events.map(({ recordId }) => recordId).join(" ")}`)
+        })
+    )
+    const events = Plugin.make("p").with(settings).on(trigger, { as: "x" }, ({ recordId }) => note(recordId))
+    return { received, ticks, events }
+  }
+  const hourly = Effect.fnUntraced(function*(rig: Rig, process: Started) {
+    yield* rig.quiet(process.delivery)
+    yield* TestClock.adjust("1 hour")
+    yield* rig.quiet(process.delivery)
+  })
+
+  it.effect("each event of the log is in one tick or delivered alone, however often the form changes (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { events, received, ticks } = forms()
+      let process: Started = yield* rig.start([ticks])
+      for (let round = 0; round < 3; round++) {
+        yield* rig.append(`ticked${round}`)
+        yield* hourly(rig, process)
+        yield* rig.append(`late${round}`)
+        yield* process.stop
+        process = yield* rig.start([events])
+        yield* rig.append(`single${round}`)
+        yield* hourly(rig, process)
+        const { newest } = yield* rig.store.logRange
+        assert.strictEqual(yield* rig.store.readerPosition(deliveryReader), newest)
+        yield* process.stop
+        process = yield* rig.start([ticks])
+      }
+      assert.deepStrictEqual(
+        received,
+        [0, 1, 2].flatMap((round) => [`tick ticked${round}`, `late${round}`, `single${round}`])
+      )
+    }))
+
+  it.effect("an integration continues after its own last tick, even if that tick waits (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { events, received, ticks } = forms((integration) => integration === beta)
+      const first = yield* rig.start([ticks])
+      yield* rig.append("a1")
+      yield* rig.append("b1", { integration: beta })
+      yield* hourly(rig, first)
+      yield* rig.append("a2")
+      yield* rig.append("b2", { integration: beta })
+      // the tick of the other integration is not settled, so its next one is deferred
+      yield* TestClock.adjust("59 minutes")
+      yield* TestClock.adjust("1 minute")
+      yield* rig.until(() => received.length === 2)
+      yield* first.stop
+      const second = yield* rig.start([events])
+      yield* rig.quiet(second.delivery)
+      assert.deepStrictEqual(received, ["tick a1", "tick a2", "b2"])
     }))
 
   it.effect("a tick that waits does not stop a handler of batches (L7)", () =>

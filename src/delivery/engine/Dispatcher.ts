@@ -7,12 +7,13 @@
  *
  * Gotchas
  * - Handlers may have different positions. The dispatcher starts at the lowest one and skips handlers that are further ahead.
+ * - A handler that took ticks before gets no event that one of these ticks spanned.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
-import type { Deliveries } from "../../store/Deliveries.ts"
+import type { Deliveries, RegisteredHandler } from "../../store/Deliveries.ts"
 import type { NewDelivery } from "../../store/Delivery.ts"
 import type { Owner } from "../../store/Ownership.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
@@ -47,7 +48,9 @@ export const make = (
   services: { readonly store: Store["Service"]; readonly deliveries: Deliveries["Service"] },
   eventCache: EventCache,
   owner: Owner,
-  subscriptions: ReadonlyArray<Subscription & { position: number }>
+  subscriptions: ReadonlyArray<Subscription & { position: number }>,
+  /** By handler; see `RegisteredHandler`. */
+  ticked: ReadonlyMap<number, RegisteredHandler["ticked"]>
 ) => {
   const { deliveries, store } = services
   const lowestPosition = () => Math.min(...subscriptions.map(({ position }) => position))
@@ -70,7 +73,9 @@ export const make = (
       const found: Array<NewDelivery> = []
       for (const entry of entries) {
         const event = eventCache.add(entry)
-        const waiting = subscriptions.filter(({ position }) => position < entry.position)
+        const waiting = subscriptions.filter(({ key, position }) =>
+          Math.max(position, ticked.get(key)?.get(entry.integration) ?? 0) < entry.position
+        )
         found.push(...deliveriesOf(waiting, entry, event, now))
       }
       const moved = subscriptions.filter(({ position }) => position < upTo)

@@ -62,12 +62,11 @@ export const begin = Effect.fnUntraced(function*(
   background: Scope.Scope
 ) {
   const { deliveries, store } = services
-  const subscriptions = subscriptionsOf(
-    plugins,
-    yield* deliveries.registerHandlers(owner, configuredHandlersOf(plugins))
-  )
+  const registered = yield* deliveries.registerHandlers(owner, configuredHandlersOf(plugins))
+  const subscriptions = subscriptionsOf(plugins, registered)
   const readingLog = ofEvents(subscriptions)
-  const dispatcher = Dispatcher.make(services, eventCache, owner, readingLog)
+  const ticked = new Map(registered.map(({ key, ticked }) => [key, ticked]))
+  const dispatcher = Dispatcher.make(services, eventCache, owner, readingLog, ticked)
   const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
   let pruneAt = 0
 

@@ -61,7 +61,7 @@ export const make = (
       (SELECT min(position) FROM (
         SELECT position FROM handlers WHERE active = 1 AND scheduled = 0
         UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler
-          WHERE h.active = 1 AND t.state = 'on' AND t.integration NOT IN (${removed})
+          WHERE h.active = 1 AND h.scheduled = 1 AND t.state = 'on' AND t.integration NOT IN (${removed})
             AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.handler = t.handler
               AND d.ordering_key = t.integration AND d.state <> 'dead' AND d.failure IS NOT NULL)
         UNION ALL SELECT position FROM handlers WHERE active = 1 AND scheduled = 1
@@ -88,6 +88,10 @@ export const make = (
     }))
   })
 
+  const tickedBeyondPosition = sql<{ handler: Integer; integration: string; position: Integer }>`
+    SELECT t.handler, t.integration, t.position FROM ticks t JOIN handlers h ON h.key = t.handler
+    WHERE h.scheduled = 0 AND t.position > h.position`
+
   const registerHandlers: Deliveries["Service"]["registerHandlers"] = Effect.fnUntraced(
     function*(owner, configured) {
       yield* fence(owner)
@@ -113,7 +117,13 @@ export const make = (
         OrderingKey
       >`SELECT DISTINCT handler, ordering_key FROM deliveries WHERE state = 'waiting'`
       yield* unblock(parked)
-      return (yield* handlers).filter(({ active }) => active)
+      const ticked = Map.groupBy(yield* tickedBeyondPosition, ({ handler }) => Number(handler))
+      return (yield* handlers).filter(({ active }) => active).map((state) => {
+        const spans = ticked.get(state.key)?.map(({ integration, position }) =>
+          [integration, Number(position)] as const
+        )
+        return { ...state, ticked: new Map(spans) }
+      })
     },
     locks.deliveries,
     withRetry("registerHandlers")

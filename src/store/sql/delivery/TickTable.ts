@@ -47,12 +47,17 @@ export const make = (
   const lastTick = Effect.fnUntraced(function*({ handler, integration }: Tick, lastCheckedAt: number, end: number) {
     const [last] = yield* sql<{ scheduled_at: Integer; position: Integer; state: string }>`
       SELECT scheduled_at, position, state FROM ticks WHERE handler = ${handler} AND integration = ${integration}`
-    if (last?.state === "on") {
-      return { isFirst: false, scheduledAt: Number(last.scheduled_at), position: Number(last.position) }
-    }
-    if (last !== undefined) return { isFirst: true, scheduledAt: lastCheckedAt, position: end }
     const [registered] = yield* sql<{ position: Integer }>`SELECT position FROM handlers WHERE key = ${handler}`
-    return { isFirst: true, scheduledAt: lastCheckedAt, position: Number(registered?.position ?? end) }
+    const position = Number(registered?.position ?? end)
+    if (last?.state === "on") {
+      // the handler may have taken events since its last tick
+      return {
+        isFirst: false,
+        scheduledAt: Number(last.scheduled_at),
+        position: Math.max(Number(last.position), position)
+      }
+    }
+    return { isFirst: true, scheduledAt: lastCheckedAt, position: last === undefined ? position : end }
   })
 
   /** Whether a tick of the same time has a journal, or may get one when its dead letter is redriven. */

@@ -241,6 +241,21 @@ describe("RequestScheduler", () => {
       assert.isAtMost((yield* Fiber.join(waiting)) - before, 1200)
     }))
 
+  it.effect("a rate-limit response during a pause that another process or a header caused requests the whole first pause (R1)", () =>
+    Effect.gen(function*() {
+      for (let time = 0; time < 20; time++) {
+        const of = yield* scheduler()
+        yield* of.pause(Duration.millis(10))
+        const before = yield* Clock.currentTimeMillis
+        yield* of.onRateLimited(null)
+        const waiting = yield* sentAt(of)
+        yield* TestClock.adjust("2 minutes")
+        const waited = (yield* Fiber.join(waiting)) - before
+        assert.isAtLeast(waited, 800)
+        assert.isAtMost(waited, 1200)
+      }
+    }))
+
   it.effect("a burst of rate-limit responses halves the concurrency once, and successful requests restore it (R1)", () =>
     Effect.gen(function*() {
       const of = yield* scheduler(8)

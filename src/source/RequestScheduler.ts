@@ -269,7 +269,7 @@ export const make = Effect.fnUntraced(function*(
       consecutiveRateLimits++
     }
     if (retryAfter !== null && Duration.toMillis(retryAfter) > 0) return yield* pause(retryAfter)
-    const defaultPause = Duration.times(options.retryBase, 2 ** Math.min(consecutiveRateLimits - 1, 20))
+    const defaultPause = Duration.times(options.retryBase, 2 ** Math.min(Math.max(0, consecutiveRateLimits - 1), 20))
     const jitter = yield* Random.nextBetween(0.8, 1.2)
     yield* pause(Duration.times(Duration.min(defaultPause, maxDefaultPause), jitter))
   })

@@ -97,7 +97,7 @@ const layers: ReadonlyArray<Layer> = [
     imports: ["api", "world"],
     packages: /^(@effect\/platform-node\/|node:http$)/
   },
-  { name: "telemetry", files: /^telemetry\//, imports: [...ports, "domain"], packages: /^node:/ },
+  { name: "telemetry", files: /^telemetry\//, imports: [...ports, "network", "domain"], packages: /^node:/ },
   {
     name: "http",
     files: /^http\//,
@@ -132,7 +132,7 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "configuration",
     files: /^config\//,
-    imports: ["domain", "api", "plugin"],
+    imports: ["domain", "api", "network", "plugin"],
     packages: /^node:/
   }
 ]

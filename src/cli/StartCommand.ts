@@ -24,6 +24,7 @@ import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { isStreamModel, type StreamKey } from "../domain/Model.ts"
 import * as Server from "../http/Server.ts"
 import { version } from "../http/Version.ts"
+import { CurrentProxies } from "../network/Proxies.ts"
 import { Relay } from "../publish/Relay.ts"
 import { Store } from "../store/Store.ts"
 import { config, given, switchFlag } from "./Flags.ts"
@@ -157,7 +158,12 @@ export const start = Command.make("start", {
             runForever(plan),
             Layer.provideMerge(serverLayer(plan), pipelineLayer(plan, { alone: false }))
           )
-      }).pipe(Effect.provide(serviceLayer(settings)), Effect.provide(telemetryLayer(settings)), stopOnSignal)
+      }).pipe(
+        Effect.provide(serviceLayer(settings)),
+        Effect.provide(telemetryLayer(settings)),
+        Effect.provideService(CurrentProxies, settings.proxies),
+        stopOnSignal
+      )
     }).pipe(
       withLoggedErrors({
         ...Config.parseLogSettings(input),

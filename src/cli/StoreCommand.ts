@@ -12,6 +12,7 @@ import { kafkaOptions, loadKafka, processingByStream, storeInspector, storeLayer
 import type { Plan } from "../capture/commit/StoreAdoption.ts"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
+import { CurrentProxies } from "../network/Proxies.ts"
 import type { SinkCheckpoint } from "../publish/Sink.ts"
 import { connect } from "./ClientCommand.ts"
 import { confirm } from "./Confirmation.ts"
@@ -57,7 +58,9 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
       }
       const published = kafka === null
         ? null
-        : (yield* (yield* loadKafka).inspect(kafkaOptions(kafka, []), log)).published
+        : (yield* (yield* loadKafka).inspect(kafkaOptions(kafka, []), log).pipe(
+          Effect.provideService(CurrentProxies, settings.proxies)
+        )).published
       const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
       if (!json) yield* print(planText(store.name, plan, published))
       yield* confirm({ yes, json, question: "Adopt this store?", hint: "Pass --yes to adopt the store." })

@@ -26,6 +26,7 @@ import {
 } from "./IntegrationSettings.ts"
 import { parseKafka } from "./KafkaSettings.ts"
 import { parseAllowPlaintext } from "./Plaintext.ts"
+import { parseProxies } from "./ProxySettings.ts"
 import { ConfigFaults, type Fault, type RawConfig } from "./RawConfig.ts"
 import { parseEncryptionKeys, parseStore } from "./StoreSettings.ts"
 import { parseTelemetry } from "./TelemetrySettings.ts"
@@ -93,6 +94,7 @@ const parseSettings = (sections: Sections) => {
     kafka: parseKafka(sections.kafka, allowPlaintext),
     /** Settings of the log lines that the process prints, not of the event log. */
     log: parseLog(sections.log),
+    proxies: parseProxies(sections.log),
     /** Export of traces and metrics; null: none. */
     telemetry: parseTelemetry(sections.log, allowPlaintext),
     plugins: parsePlugins(sections.plugins)

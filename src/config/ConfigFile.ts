@@ -30,6 +30,8 @@ export interface AccountConfig {
   readonly cursorParameter?: string
   /** How many requests may be in flight at once, of all processes on the same database; 8 by default. */
   readonly concurrency?: number
+  /** The address of the proxy for this account, instead of the one in the environment; a secret if it contains a login. */
+  readonly proxy?: string | Secret
 }
 
 export interface IntegrationConfig {

@@ -18,6 +18,7 @@ import { defaultConcurrency } from "../domain/RequestShare.ts"
 import { whyRequired } from "../domain/RequiredPaths.ts"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
+import { parseAccountProxy } from "./ProxySettings.ts"
 
 // ---- accounts -----------------------------------------------------------------------------------------------------
 
@@ -69,7 +70,8 @@ const parseAccount = (
     url: isDefault ? "ROLLCALL_API_URL" : null,
     key: isDefault ? "ROLLCALL_API_KEY" : null,
     cursorParameter: isDefault ? "ROLLCALL_CURSOR_PARAMETER" : null,
-    concurrency: null
+    concurrency: null,
+    proxy: isDefault ? "ROLLCALL_API_PROXY" : null
   })
   const url = parseUrl(own.url, allowPlaintext)
   if (!own.key.isSet) own.key.fault(notSet, "Set it to the API key of the account that the URL belongs to")
@@ -78,7 +80,8 @@ const parseAccount = (
     /** Reads the current key, so that a key that is rotated at run time takes effect at once. */
     key: own.key.secret()?.current ?? Effect.succeed(Redacted.make("")),
     cursorParameter: parseCursorParameter(own.cursorParameter),
-    concurrency: own.concurrency.count(1, maxConcurrency) ?? defaultConcurrency
+    concurrency: own.concurrency.count(1, maxConcurrency) ?? defaultConcurrency,
+    proxies: parseAccountProxy(own.proxy)
   }
 }
 

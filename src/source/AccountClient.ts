@@ -23,6 +23,7 @@ import * as Metric from "effect/Metric"
 import * as Redacted from "effect/Redacted"
 import type { EndpointName } from "../api/Permissions.ts"
 import { defaultConcurrency } from "../domain/RequestShare.ts"
+import { connectionTo, CurrentProxies, type Proxies } from "../network/Proxies.ts"
 import { withSendCheck } from "../network/SendCheck.ts"
 import type { ApiRequest } from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
@@ -46,6 +47,8 @@ export interface Account {
   readonly cursorParameter?: string
   /** Maximum number of requests in flight at once, of all processes that share a `RequestBudget`; 8 by default. */
   readonly concurrency?: number
+  /** Null or undefined: the proxies of all other requests. */
+  readonly proxies?: Proxies | null
 }
 
 /** The options that all accounts share. */
@@ -139,6 +142,8 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
   const { noteWarnings, retryBase, timeout } = options
   const client = yield* HttpClient.HttpClient
   const { concurrency = defaultConcurrency } = account
+  const proxies = account.proxies ?? (yield* CurrentProxies)
+  const connection = connectionTo(account.url, proxies)
   const scheduler = yield* RequestScheduler.make({ ...options, account: name, concurrency })
   const circuits = yield* CircuitBreakers.make({ firstPause: Duration.times(retryBase, 10) })
   const outages = yield* Outages.make(name)
@@ -206,7 +211,8 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
 
     const sendWith = (key: Redacted.Redacted) => (beforeSend: Effect.Effect<void, SourceError>) =>
       exchange(request, key, format, beforeSend).pipe(
-        Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.fromConnectionError(error))),
+        Effect.provideService(CurrentProxies, proxies),
+        Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.fromConnectionError(error, connection))),
         Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
         withMetrics(request.endpoint),
         outages.watch(request.integration)

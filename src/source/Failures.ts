@@ -27,26 +27,35 @@ import {
 } from "./Source.ts"
 
 const connecting: ReadonlySet<unknown> = new Set(["connect", "getaddrinfo"])
+/** Node's code if a proxy did not connect to the API. */
+const refusedByProxy = "ERR_PROXY_TUNNEL"
 
 /** Whether the error occurred before a connection existed, so the API cannot have seen the request. */
 const isBeforeConnection = ({ reason }: HttpClientError.HttpClientError): boolean => {
   if (reason._tag === "EncodeError" || reason._tag === "InvalidUrlError") return true
   const causes: ReadonlyArray<unknown> = reason.cause instanceof AggregateError ? reason.cause.errors : [reason.cause]
-  return causes.every((cause) => cause instanceof Error && "syscall" in cause && connecting.has(cause.syscall))
+  return causes.every((cause) =>
+    cause instanceof Error &&
+    (("syscall" in cause && connecting.has(cause.syscall)) || ("code" in cause && cause.code === refusedByProxy))
+  )
 }
 
 /** Node's codes for a certificate that it refuses. */
 const certificateErrors = /CERT|UNABLE_TO_|HOSTNAME_MISMATCH/
 
-/** The error of a request without a response. A check that failed before the request was sent has an error of its own. */
-export const fromConnectionError = (error: HttpClientError.HttpClientError): SourceError => {
+/**
+ * The error of a request without a response. A check that failed before the request was sent has an error of its own. `connection`: what
+ * failed, such as `the connection through the proxy http://proxy:3128`.
+ */
+export const fromConnectionError = (error: HttpClientError.HttpClientError, connection: string): SourceError => {
   const { cause } = error.reason
   if (cause instanceof SourceError) return cause
-  const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""
+  const status = cause instanceof Error && "statusCode" in cause ? `, status ${String(cause.statusCode)}` : ""
+  const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)}${status})` : ""
   const message = certificateErrors.test(code)
     ? `the API's certificate is not valid${code}: it must name the host of the URL, and be signed by an authority that ` +
       "Node.js trusts or that is in the file that NODE_EXTRA_CA_CERTS names"
-    : `the connection failed${code}`
+    : `${connection} failed${code}`
   return new SourceError({
     reason: new Transient({ code: null, message, ...(isBeforeConnection(error) && { notSent: true }) })
   })

@@ -17,6 +17,7 @@ import * as HttpClientError from "effect/http/HttpClientError"
 import * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as Schedule from "effect/Schedule"
+import { connectionTo, CurrentProxies } from "../network/Proxies.ts"
 
 export interface OtlpClientOptions {
   readonly signal: "traces" | "metrics"
@@ -36,14 +37,15 @@ export const placeOf = (url: string): string => {
   return `${origin}${pathname}`
 }
 
-const reasonOf = (error: HttpClientError.HttpClientError): string => {
+const reasonOf = (error: HttpClientError.HttpClientError, connection: string): string => {
   if (error.response !== undefined) return `the collector answered with status ${error.response.status}`
   const { cause } = error.reason
-  return `the connection failed${cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""}`
+  return `${connection} failed${cause instanceof Error && "code" in cause ? ` (${String(cause.code)})` : ""}`
 }
 
 export const make = Effect.fnUntraced(function*({ headers, signal, timeout, url }: OtlpClientOptions) {
   const client = HttpClient.filterStatusOk(yield* HttpClient.HttpClient)
+  const connection = connectionTo(url, yield* CurrentProxies)
   let inProgress = 0
   /** When the failure that was logged occurred last; null if it is over. Nanoseconds of the monotonic clock. */
   let failedAt: bigint | null = null
@@ -80,7 +82,7 @@ export const make = Effect.fnUntraced(function*({ headers, signal, timeout, url 
     inProgress++
     let why = `the collector did not answer within ${Duration.format(timeout)}`
     const retrying = client.pipe(
-      HttpClient.tapError((error) => Effect.sync(() => why = reasonOf(error))),
+      HttpClient.tapError((error) => Effect.sync(() => why = reasonOf(error, connection))),
       HttpClient.retryTransient(retries)
     )
     const result = yield* retrying.execute(HttpClientRequest.setHeaders(request, own)).pipe(

@@ -16,6 +16,7 @@ import { pipelineLayer, resolveConfig, serverLayer, serviceLayer } from "../../a
 import { Capture } from "../../capture/schedule/Capture.ts"
 import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
+import { CurrentProxies } from "../../network/Proxies.ts"
 import { isPlugin, type Plugin } from "../../plugin/Plugin.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { json, seed, switchFlag } from "../Flags.ts"
@@ -121,7 +122,10 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: 
   yield* Effect.gen(function*() {
     const plan = yield* resolveConfig(settings, input)
     yield* Effect.provide(service, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-  }).pipe(Effect.provide(Layer.provideMerge(recordWrites(show, () => plugin.name), serviceLayer(settings))))
+  }).pipe(
+    Effect.provide(Layer.provideMerge(recordWrites(show, () => plugin.name), serviceLayer(settings))),
+    Effect.provideService(CurrentProxies, settings.proxies)
+  )
 })
 
 export const dev = Command.make("dev", {

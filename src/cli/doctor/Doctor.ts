@@ -27,6 +27,7 @@ import { checkAddress, type OwnProcess } from "./AddressCheck.ts"
 import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
 import { checkFleet } from "./FleetChecks.ts"
 import * as PluginChecks from "./PluginChecks.ts"
+import { checkProxies } from "./ProxyChecks.ts"
 import { report, type ReportOptions } from "./Report.ts"
 import { checkTelemetry } from "./TelemetryChecks.ts"
 
@@ -162,6 +163,7 @@ const checkKafka = (input: DoctorInput, own: KafkaSettings) =>
 const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyArray<CheckResult>, never, Source>> => [
   Effect.succeed([checkConfiguration(input), ...input.unknown.map(unknownResult)]),
   Effect.succeed(PluginChecks.checkConfigurations(input)),
+  Effect.succeed(checkProxies(input)),
   ...Object.entries(input.accounts).map(([name, { url }]) => checkAccountAndIntegrations(input, name, url)),
   checkStoreAndAddress(input),
   ...(input.store._tag === "Sqlite" ? checkFile(input.store.file) : []),

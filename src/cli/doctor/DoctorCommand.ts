@@ -8,6 +8,7 @@ import { loadRawConfig } from "../../config/RawConfig.ts"
 import { findUnknownIntegrations } from "../../config/UnknownIntegrations.ts"
 import { findUnknownRedactions } from "../../config/UnknownRedactions.ts"
 import { findUnknownVariables } from "../../config/UnknownVariables.ts"
+import { CurrentProxies } from "../../network/Proxies.ts"
 import { config, json } from "../Flags.ts"
 import { withTerminalErrors } from "../Process.ts"
 
@@ -27,9 +28,9 @@ export const doctor = Command.make("doctor", { config, json }, ({ config, json }
       ...findUnknownRedactions(input, settings.models),
       ...findUnknownIntegrations(settings)
     ]
-    yield* Effect.provide(
-      Doctor.runChecks(settings, input, ineffective, { json }),
-      sourceLayer({ ...settings, ...doctorTimeouts })
+    yield* Doctor.runChecks(settings, input, ineffective, { json }).pipe(
+      Effect.provide(sourceLayer({ ...settings, ...doctorTimeouts })),
+      Effect.provideService(CurrentProxies, settings.proxies)
     )
   }).pipe(withTerminalErrors)).pipe(
     Command.withDescription(

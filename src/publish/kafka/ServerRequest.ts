@@ -10,6 +10,7 @@ import * as HttpClient from "effect/http/HttpClient"
 import type * as HttpClientRequest from "effect/http/HttpClientRequest"
 import type * as Option from "effect/Option"
 import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
+import { CurrentProxies, describe, proxyFor } from "../../network/Proxies.ts"
 
 export interface ServerResponse {
   readonly status: number
@@ -37,6 +38,13 @@ export const send = (request: HttpClientRequest.HttpClientRequest): Effect.Effec
       Effect.map(Effect.option(response.json), (body) => ({ status: response.status, body }))
     ),
     Effect.provide(client),
-    Effect.mapError((error) => codeOf(error) ?? "unknown error"),
+    Effect.catch((error) =>
+      Effect.flatMap(CurrentProxies, (proxies) => {
+        const proxy = proxyFor(request.url, proxies)
+        return Effect.fail(
+          `${codeOf(error) ?? "unknown error"}${proxy === null ? "" : `, through the proxy ${describe(proxy)}`}`
+        )
+      })
+    ),
     Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail("no response within 10 seconds") })
   )

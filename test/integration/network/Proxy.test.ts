@@ -1,0 +1,127 @@
+/** Requests over https through a proxy, which only connects: TLS is spoken with the API itself. */
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import type { RequestListener } from "node:http"
+import { createServer } from "node:https"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { noProxies } from "../../../src/network/Proxies.ts"
+import { RequestBudget } from "../../../src/source/RequestBudget.ts"
+import { Source } from "../../../src/source/Source.ts"
+import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
+import * as Certificates from "../../support/services/Certificates.ts"
+import { noHooks } from "../../support/source/Doubles.ts"
+import { requests } from "../../support/source/Requests.ts"
+import { run } from "../cli/Program.ts"
+import { json } from "../source/Loopback.ts"
+import { Switchboard } from "./Switchboard.ts"
+
+const url = "https://api.example.test/v1"
+const tools = JSON.stringify({ status: "success", data: { tools: [] } })
+
+/** An API whose certificate names `api.example.test`. Returns its origin and the file of the authority. */
+const securedApi = Effect.fnUntraced(function*(listener: RequestListener) {
+  const folder = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "rollcall-proxy-"))),
+    (path) => Effect.sync(() => rmSync(path, { recursive: true }))
+  )
+  const authority = yield* Certificates.authority(folder, "authority")
+  const own = yield* authority.sign("api.example.test")
+  const server = createServer({ cert: readFileSync(own.certificate), key: readFileSync(own.key) }, listener)
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => {
+      server.listen(0, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () => Effect.sync(() => server.close().closeAllConnections())
+  )
+  return {
+    authority: authority.certificate,
+    origin: `https://127.0.0.1:${(server.address() as AddressInfo).port}`
+  }
+})
+
+const proxy = Effect.acquireRelease(
+  Effect.promise(() => Switchboard.start()),
+  (board) => Effect.sync(() => board[Symbol.dispose]())
+)
+
+/** The checks by `rollcall doctor`, by their names. */
+const examined = (variables: Readonly<Record<string, string>>) =>
+  Effect.promise(async () => {
+    const { stderr, stdout } = await run(["doctor", "--json"], {
+      ROLLCALL_API_URL: url,
+      ROLLCALL_API_KEY: "k3y",
+      ROLLCALL_HTTP_PORT: "0",
+      ROLLCALL_STORE: "sqlite::memory:",
+      ...variables
+    })
+    assert.notInclude(stdout + stderr, "p4ss")
+    const { checks }: { checks: ReadonlyArray<{ check: string; message: string }> } = JSON.parse(stdout)
+    return (name: string) => checks.find(({ check }) => check === name)?.message ?? ""
+  })
+
+describe.skipIf(Certificates.missing !== null)("an API over https behind a proxy", () => {
+  it.live(
+    "is reached through a connection that the proxy makes, and the proxy does not see the key",
+    () =>
+      Effect.gen(function*() {
+        const keys: Array<string | undefined> = []
+        const { authority, origin } = yield* securedApi((incoming, response) => {
+          keys.push(incoming.headers.authorization)
+          json(response, tools)
+        })
+        const board = yield* proxy
+        board.servers["api"] = origin
+        board.login = "user:p4ss"
+        const address = `127.0.0.1:${board.port}`
+        const trusting = { NODE_EXTRA_CA_CERTS: authority }
+        const checks = yield* examined({ ...trusting, HTTPS_PROXY: `http://user:p4ss@${address}` })
+        assert.include(checks("account default"), "answers and accepts the key")
+        assert.include(checks("proxy"), `go to https://api.example.test through the proxy http://${address}`)
+        assert.include(keys, "Bearer k3y")
+        assert.isTrue(board.received.every(({ connects, headers }) => connects && headers.authorization === undefined))
+
+        const own = yield* examined({
+          ...trusting,
+          HTTPS_PROXY: "http://127.0.0.1:1",
+          ROLLCALL_API_PROXY: `user:p4ss@${address}`
+        })
+        assert.include(own("account default"), "answers and accepts the key")
+
+        const refused = yield* examined({ ...trusting, HTTPS_PROXY: `http://user:p4ssw0rd@${address}` })
+        assert.include(
+          refused("account default"),
+          `the connection through the proxy http://${address} failed (ERR_PROXY_TUNNEL, status 407)`
+        )
+        const untrusted = yield* examined({
+          HTTPS_PROXY: `http://user:p4ss@${address}`,
+          NODE_TLS_REJECT_UNAUTHORIZED: "0"
+        })
+        assert.include(untrusted("account default"), "the API's certificate is not valid")
+        const direct = yield* examined({ ...trusting, HTTPS_PROXY: `http://${address}`, NO_PROXY: "example.test" })
+        assert.include(direct("proxy"), "go to https://api.example.test directly")
+        assert.match(direct("account default"), /^the connection failed \((ENOTFOUND|EAI_AGAIN)\)/)
+      }),
+    60_000
+  )
+
+  it.live("certainly did not execute a write if the proxy made no connection", () =>
+    Effect.gen(function*() {
+      const board = yield* proxy
+      const through = Redacted.make(`http://127.0.0.1:${board.port}`)
+      const api = UnifiedApi.layer({
+        accounts: { eu: { url, key: Effect.succeed(Redacted.make("k3y")), proxies: { ...noProxies, https: through } } },
+        retryBase: "1 millis"
+      }).pipe(Layer.provide([UnifiedApi.httpClient, RequestBudget.local]))
+      const { write } = Context.get(yield* Layer.build(api), Source)
+      const error = yield* Effect.flip(write(requests.addTag, noHooks))
+      const { reason } = error._tag === "WriteError" ? error : assert.fail(error.message)
+      assert.strictEqual(reason._tag, "NotSent")
+      assert.include(reason.message, "ERR_PROXY_TUNNEL, status 502")
+    }), 60_000)
+})

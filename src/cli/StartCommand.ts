@@ -147,7 +147,11 @@ export const start = Command.make("start", {
     Effect.gen(function*() {
       yield* warn(yield* findUnknownVariables(input, process.env))
       const settings = yield* Effect.fromResult(Config.check(input))
-      yield* warn([...findUnknownRedactions(input, settings.models), ...findUnknownIntegrations(settings)])
+      yield* warn([
+        ...settings.telemetryFaults,
+        ...findUnknownRedactions(input, settings.models),
+        ...findUnknownIntegrations(settings)
+      ])
       yield* Config.checkPlugins(settings)
       if (!once) yield* Server.checkAddress(settings.http)
       yield* Effect.gen(function*() {

@@ -74,6 +74,7 @@ const parseSettings = (sections: Sections) => {
   const accounts = parseAccounts(sections.accounts, allowPlaintext)
   const integrations = parseIntegrations(sections.integrations, Object.keys(accounts))
   const redactKey = sections.redactKey.secret()?.initial ?? null
+  const telemetry = parseTelemetry(sections.log, allowPlaintext)
   return {
     accounts,
     integrations,
@@ -96,7 +97,9 @@ const parseSettings = (sections: Sections) => {
     log: parseLog(sections.log),
     proxies: parseProxies(sections.log),
     /** Export of traces and metrics; null: none. */
-    telemetry: parseTelemetry(sections.log, allowPlaintext),
+    telemetry: telemetry.settings,
+    /** Mistakes because of which something is not exported. */
+    telemetryFaults: telemetry.faults,
     plugins: parsePlugins(sections.plugins)
   }
 }

@@ -107,6 +107,12 @@ export class ConfigValue {
     return new ConfigValue(name, this.#origin.raw.variables[name], this.#origin, inVariable)
   }
 
+  /** The same value, whose faults go elsewhere. */
+  reportingTo(report: (fault: Fault) => void): ConfigValue {
+    const origin = { ...this.#origin, report }
+    return new ConfigValue(this.where, this.value, origin, this.#naming, this.#parentIsSet, this.#name)
+  }
+
   get isVariable(): boolean {
     return this.#naming === inVariable
   }

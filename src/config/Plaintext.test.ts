@@ -9,7 +9,7 @@ const complete = { ROLLCALL_API_URL: "https://api.example.com/v1", ROLLCALL_API_
 const faultsOf = (variables: Record<string, string>, file: unknown = undefined) =>
   loadEnvironment.pipe(
     Effect.map((input) => Config.check(file === undefined ? input : { ...input, file: { name: "file", value: file } })),
-    Effect.map((result) => Result.isFailure(result) ? result.failure.faults : []),
+    Effect.map((result) => Result.isFailure(result) ? result.failure.faults : result.success.telemetryFaults),
     Effect.provideService(
       ConfigProvider.ConfigProvider,
       ConfigProvider.fromEnvRecord({ ...complete, ...variables })

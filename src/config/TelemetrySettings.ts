@@ -1,13 +1,18 @@
 /**
- * The export of traces and metrics over OTLP: the standard variables of OpenTelemetry. Values of a signal that is not exported are not
- * checked, because other programs may share the environment.
+ * The export of traces and metrics over OTLP: the standard variables of OpenTelemetry.
+ *
+ * Invariants
+ * 1. A mistake here stops no start, because the variables may be those of a whole cluster: the signal is not exported, and there is a warning
+ *
+ * Gotchas
+ * - Values of a signal that is not exported are not checked, because other programs may share the environment.
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ConfigValue } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
-import type { Variable } from "./RawConfig.ts"
+import type { Fault, Variable } from "./RawConfig.ts"
 
 type SignalName = "traces" | "metrics"
 
@@ -166,8 +171,9 @@ const parseSignal = (section: ConfigValue, signal: SignalName, allowPlaintext: R
     section.variable(own).isSet ? section.variable(own) : section.variable(general)
   const endpoint = section.variable(names.endpoint)
   const generalEndpoint = section.variable("OTEL_EXPORTER_OTLP_ENDPOINT")
-  const exporter = section.variable(names.exporter).oneOf("otlp", "none")
-  if (exporter === "none" || (exporter === undefined && !endpoint.isSet && !generalEndpoint.isSet)) return null
+  const exporter = section.variable(names.exporter)
+  const isOn = exporter.isSet ? exporter.oneOf("otlp", "none") === "otlp" : endpoint.isSet || generalEndpoint.isSet
+  if (!isOn) return null
   return {
     url: parseEndpoint(endpoint, generalEndpoint, signal, allowPlaintext),
     headers: parseHeaders(either(names.headers, "OTEL_EXPORTER_OTLP_HEADERS")),
@@ -176,21 +182,41 @@ const parseSignal = (section: ConfigValue, signal: SignalName, allowPlaintext: R
   }
 }
 
-export type TelemetrySettings = NonNullable<ReturnType<typeof parseTelemetry>>
-
-/** null: nothing is exported. `section`: any value of the configuration, because these settings are variables only. */
-export const parseTelemetry = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
-  if (section.variable("OTEL_SDK_DISABLED").flag() === true) return null
-  const traces = parseSignal(section, "traces", allowPlaintext)
-  const metrics = parseSignal(section, "metrics", allowPlaintext)
-  if (traces === null && metrics === null) return null
-  return {
-    ...parseResource(section),
-    traces: traces && {
+/** One signal with everything that it needs. */
+const parseExport = {
+  traces: (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
+    const traces = parseSignal(section, "traces", allowPlaintext)
+    return traces && {
       ...traces,
       ...parseSampler(section),
       interval: parseMillis(section.variable("OTEL_BSP_SCHEDULE_DELAY"), 5_000)
-    },
-    metrics: metrics && { ...metrics, interval: parseMillis(section.variable("OTEL_METRIC_EXPORT_INTERVAL"), 60_000) }
+    }
+  },
+  metrics: (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
+    const metrics = parseSignal(section, "metrics", allowPlaintext)
+    return metrics && {
+      ...metrics,
+      interval: parseMillis(section.variable("OTEL_METRIC_EXPORT_INTERVAL"), 60_000)
+    }
   }
+}
+
+export type TelemetrySettings = NonNullable<ReturnType<typeof parseTelemetry>["settings"]>
+
+/** `settings` is null if nothing is exported. `section`: any value of the configuration, because these settings are variables only. */
+export const parseTelemetry = (section: ConfigValue, allowPlaintext: ReadonlySet<PlaintextConnection>) => {
+  const faults: Array<Fault> = []
+  /** Null if there is a mistake. */
+  const attempt = <A>(what: string, parse: (section: ConfigValue) => A): A | null => {
+    const own: Array<Fault> = []
+    const parsed = parse(section.reportingTo((fault) => own.push(fault)))
+    for (const { message, ...fault } of own) faults.push({ ...fault, message: `${message}, so ${what} not exported` })
+    return own.length === 0 ? parsed : null
+  }
+  const all = "traces and metrics are"
+  const off = attempt(all, (own) => own.variable("OTEL_SDK_DISABLED").flag() ?? false) ?? true
+  const traces = off ? null : attempt("traces are", (own) => parseExport.traces(own, allowPlaintext))
+  const metrics = off ? null : attempt("metrics are", (own) => parseExport.metrics(own, allowPlaintext))
+  const resource = traces === null && metrics === null ? null : attempt(all, parseResource)
+  return { settings: resource && { ...resource, traces, metrics }, faults }
 }

@@ -25,6 +25,7 @@ export const doctor = Command.make("doctor", { config, json }, ({ config, json }
     const settings = checked.success
     const ineffective = [
       ...unknown,
+      ...settings.telemetryFaults,
       ...findUnknownRedactions(input, settings.models),
       ...findUnknownIntegrations(settings)
     ]

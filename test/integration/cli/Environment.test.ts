@@ -2,7 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
-import { inDirectory, runCommand } from "./Program.ts"
+import { inDirectory, runCommand, sandboxed } from "./Program.ts"
 
 const variables = { ROLLCALL_API_URL: "http://127.0.0.1:9/v1", ROLLCALL_API_KEY: "k3y", ROLLCALL_HTTP_PORT: "0" }
 const misspelled = {
@@ -51,6 +51,30 @@ describe("a misspelled variable", () => {
       assert.strictEqual(code, 1)
       assert.deepStrictEqual(checks.map(({ status }: { status: string }) => status), ["problem", "warning"])
       assert.notInclude(stdout + stderr, "k3y")
+    }))
+})
+
+describe("a variable of OpenTelemetry that Rollcall cannot follow", () => {
+  it("is a warning of start and doctor, and nothing is exported", () =>
+    inDirectory(async (directory, _, serve) => {
+      const { environment } = await sandboxed(serve, directory)
+      const cluster = {
+        ...environment,
+        ROLLCALL_MODELS: "ats.tag",
+        OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:4317",
+        OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+        OTEL_METRICS_EXPORTER: "prometheus"
+      }
+      const { code, stderr } = await runCommand(["start", "--once"], cluster, directory)
+      assert.strictEqual(code, 0, stderr)
+      const warned = lines(stderr).filter(({ level }) => level === "warn").map(({ message }) => message)
+      assert.deepStrictEqual(warned, [
+        "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, which Rollcall does not speak, so traces are not exported",
+        'OTEL_METRICS_EXPORTER "prometheus" is not allowed, so metrics are not exported'
+      ])
+      const doctor = await runCommand(["doctor"], cluster, directory)
+      assert.strictEqual(doctor.code, 0, doctor.stdout)
+      assert.match(doctor.stdout, /^warning {2}configuration: OTEL_METRICS_EXPORTER .*not exported/m)
     }))
 })
 

@@ -38,6 +38,7 @@ const special = [
   "test/fault/kill/{DiskFull,SlowDisk}.test.ts",
   "test/integration/bench/*.test.ts",
   "test/integration/console/{History,Incidents}.test.ts",
+  "test/integration/fleet/Keys.test.ts",
   "test/integration/package/*.test.ts",
   "test/integration/publish/{KafkaSecurity,Refusals,Registry}.test.ts",
   "test/integration/source/TwoClients.test.ts",

@@ -29,6 +29,7 @@ import type { EncryptionKey } from "../domain/EncryptionKey.ts"
 import { derivedRegistry, isDerived, isModel, type Model, type StreamKey } from "../domain/Model.ts"
 import * as Processing from "../domain/Processing.ts"
 import { Calls } from "../fleet/Calls.ts"
+import { KeyWatch } from "../fleet/KeyWatch.ts"
 import { Membership } from "../fleet/Membership.ts"
 import { Placement, PlacementEngine } from "../fleet/Placement.ts"
 import * as QueuedCalls from "../fleet/QueuedCalls.ts"
@@ -218,9 +219,9 @@ const pluginsLayer = (
 
 const serverDependencies = (isFleet: boolean) =>
   Effect.map(
-    Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, AccountStatus, PlacementEngine]),
-    ([relay, plugins, accountStatus, engine]): ReadonlyArray<Dependency> => [
-      ...isFleet ? [fleetDependency(engine)] : [],
+    Effect.all([Effect.serviceOption(Relay), PluginAdmin.PluginAdmin, AccountStatus, PlacementEngine, KeyWatch]),
+    ([relay, plugins, accountStatus, engine, keys]): ReadonlyArray<Dependency> => [
+      ...isFleet ? [fleetDependency(engine, keys)] : [],
       ...Option.toArray(Option.map(relay, kafkaDependency)),
       { name: "plugins", problem: problemOf(plugins.engineState) },
       readingDependency(Option.isNone(relay) ? null : maxUnpublished),
@@ -291,7 +292,8 @@ export const takePart = ({ store }: ResolvedConfig) =>
     const { runMissing } = yield* Effect.promise(() => import("../store/sql/Migrations.ts"))
     const { leaseClient } = yield* loadPostgres
     const { self } = yield* Processes
-    return yield* Effect.raceFirst(PlacedShards.run, run(self, leaseClient(store), runMissing))
+    const { whileComplete } = yield* KeyWatch
+    return yield* Effect.raceFirst(PlacedShards.run, whileComplete(run(self, leaseClient(store), runMissing)))
   })
 
 /** Store and API of a service. The processes on one PostgreSQL database share the request budget of each account. */
@@ -318,7 +320,7 @@ export const pipelineLayer = (plan: ResolvedConfig, { alone }: { readonly alone:
     Layer.merge(Retention.placedLayer({ retention: plan.retention, readers: logReadersOf(plan) })),
     Layer.provideMerge(relayLayer(plan, takesAll)),
     Layer.provideMerge(pluginsLayer(plan, { integrationsReady: integrationsReady.await, takesAll })),
-    Layer.provideMerge(membershipLayer),
+    Layer.provideMerge(Layer.merge(membershipLayer, KeyWatch.layer)),
     Layer.provideMerge(takesAll ? Placement.local : Placement.layer)
   )
 }

@@ -37,9 +37,15 @@ describe("the check of the fleet", () => {
   it.effect("fails until the process has its share of the work", () =>
     Effect.gen(function*() {
       const joined = yield* Latch.make(false)
-      const { problem } = fleetDependency({ joined })
+      const { problem } = fleetDependency({ joined }, { problem: Effect.succeed(null) })
       assert.match((yield* problem) ?? "", /waits for its share/)
       yield* joined.open
       assert.isNull(yield* problem)
+    }))
+
+  it.effect("fails while the process lacks a key of the store, with the reason", () =>
+    Effect.gen(function*() {
+      const { problem } = fleetDependency({ joined: yield* Latch.make(true) }, { problem: Effect.succeed("no key k1") })
+      assert.strictEqual(yield* problem, "no key k1")
     }))
 })

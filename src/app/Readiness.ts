@@ -1,6 +1,7 @@
 /** The parts on which readiness depends, with their problems and with remarks for operators. `Composition.ts` lists the parts. */
 import * as Effect from "effect/Effect"
 import { describePause } from "../capture/schedule/Backpressure.ts"
+import type { KeyWatch } from "../fleet/KeyWatch.ts"
 import type { PlacementEngine } from "../fleet/Placement.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
 import type { StoreOverview } from "../http/status/StoreOverview.ts"
@@ -28,14 +29,16 @@ export const kafkaDependency = ({ status }: { readonly status: Effect.Effect<Sta
       })
   }) satisfies Dependency
 
-export const fleetDependency = ({ joined }: Pick<PlacementEngine["Service"], "joined">) =>
+const noShare =
+  "this process waits for its share of the work, for at most 10 seconds; `rollcall fleet` shows the shares"
+
+export const fleetDependency = (
+  { joined }: Pick<PlacementEngine["Service"], "joined">,
+  keys: Pick<KeyWatch["Service"], "problem">
+) =>
   ({
     name: "fleet",
-    problem: Effect.sync(() =>
-      joined.isOpen()
-        ? null
-        : "this process waits for its share of the work, for at most 10 seconds; `rollcall fleet` shows the shares"
-    )
+    problem: Effect.map(keys.problem, (problem) => problem ?? (joined.isOpen() ? null : noShare))
   }) satisfies Dependency
 
 /** `limit`: the number of unpublished events at which reading pauses; null without Kafka. */

@@ -10,7 +10,7 @@ import * as MemorySink from "../../test/support/publish/MemorySink.ts"
 import { expected, ids, once, publishingThrough, start, whileTimePasses } from "../../test/support/publish/Relaying.ts"
 import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
-import { Store } from "../store/Store.ts"
+import { missingKeys, Store } from "../store/Store.ts"
 import { Refused, Unreachable } from "./Sink.ts"
 
 const store = MemoryStore.layer()
@@ -90,6 +90,24 @@ describe("Relay", () => {
       })
       yield* relay.awaitPosition(1203)
       assert.deepStrictEqual(ids(broker), expected(1, 1203))
+    }).pipe(Effect.provide(store)))
+
+  it.effect("waits while this process lacks an encryption key of the store, and does not call the store damaged", () =>
+    Effect.gen(function*() {
+      const broker = new MemorySink.MemoryBroker()
+      let isMissing = true
+      yield* append(20)
+      const relay = yield* start(broker, {
+        store: ({ readLog }) => ({
+          readLog: (query) => isMissing ? Effect.fail(missingKeys(["k1"])) : readLog(query)
+        })
+      })
+      const { reason } = yield* once(relay, "waiting")
+      assert.strictEqual(reason?.message, "this process lacks an encryption key of the store")
+      assert.include(reason?.hint, "the key k1")
+      isMissing = false
+      yield* whileTimePasses(relay.awaitPosition(20))
+      assert.deepStrictEqual(ids(broker), expected(1, 20))
     }).pipe(Effect.provide(store)))
 
   it.effect("while the sink is unavailable the position stays, and all events are published once it is back (X10)", () =>

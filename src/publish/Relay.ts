@@ -112,6 +112,7 @@ const recoveryFor = (error: RelayError): "wait" | "stop" | "stopAndRetry" => {
     case "Unreachable":
     case "Unavailable":
     case "OlderCopy":
+    case "MissingKey":
       return "wait"
     case "Refused":
       return "stopAndRetry"

@@ -28,7 +28,7 @@ export interface NewCall {
 }
 
 export interface ClaimedCall extends Pick<NewCall, "id" | "method" | "actor"> {
-  /** Null if it cannot be decrypted. */
+  /** Null if it is damaged. */
   readonly payload: string | null
 }
 
@@ -40,7 +40,7 @@ export interface SeenCall {
   readonly owned: boolean
   /** Grows while the process that claimed the call executes it. */
   readonly beats: number
-  /** Null if there is no reply, or if it cannot be decrypted. */
+  /** Null if there is no reply, or if it is damaged. */
   readonly reply: string | null
 }
 
@@ -50,7 +50,7 @@ export class CallQueue extends Context.Service<CallQueue, {
   readonly submit: (call: NewCall) => Operation<void>
   /** The scopes among these that have calls to claim, found with one statement. */
   readonly waiting: (scopes: ReadonlyArray<string>) => Operation<ReadonlyArray<string>>
-  /** Claims all waiting calls of a scope; none if another process owns the scope. */
+  /** Claims all waiting calls of a scope; none if another process owns the scope, or, with `MissingKey`, if this process lacks a key. */
   readonly claim: (scope: string) => Operation<ReadonlyArray<ClaimedCall>>
   /** Reports that these calls are still being executed; returns those whose callers still wait. */
   readonly beat: (ids: ReadonlyArray<string>) => Operation<ReadonlyArray<string>>

@@ -15,6 +15,8 @@ export interface Inspection {
   readonly fleet: FleetInspection | null
   /** Configured handlers whose circuit is open; empty if a process of this version has not opened the store yet. */
   readonly openCircuits: ReadonlyArray<HandlerName>
+  /** Ids of the keys that a process must have to open the store. */
+  readonly keys: ReadonlyArray<string>
 }
 
 export interface StoredLog extends LogIdentity {
@@ -33,6 +35,11 @@ export const logQuery = `
     coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved,
     coalesce((SELECT position FROM readers WHERE name = '${publishingStart}'), 0) AS start
   FROM meta m CROSS JOIN log_counter c`
+
+/** The migration without which `keysQuery` fails. */
+export const withKeys = 5
+/** SQL for the `keys` of a store. */
+export const keysQuery = "SELECT id FROM encryption_keys ORDER BY id"
 
 /** SQL for the chain of a log at a position, with the same meaning as in `Store.chains`. */
 export const chainQuery = (position: number): string => `

@@ -36,7 +36,8 @@ const conditions: Readonly<Record<StoreError["reason"]["_tag"], string>> = {
   OlderCopy: "an older copy of the store answers",
   Misconfigured: "the store cannot be used",
   Incompatible: "the store was written by another version",
-  Damaged: "the store is damaged"
+  Damaged: "the store is damaged",
+  MissingKey: "this process lacks an encryption key of the store"
 }
 
 export const describeStoreError = ({ reason }: StoreError): Omit<Outage, "since"> => ({

@@ -32,6 +32,8 @@ export {
   incompatible,
   Misconfigured,
   misconfigured,
+  MissingKey,
+  missingKeys,
   OlderCopy,
   StoreError,
   Unavailable
@@ -75,8 +77,14 @@ export class Store extends Context.Service<
     readonly encryptionKey: string | null
     /** Encrypts all results in the journal with the current key, in many small transactions; returns how many it encrypted. */
     readonly encryptJournal: Operation<number>
-    /** Deletes the ids of all keys except the current one, and returns them. Call it when all content is encrypted with the current key. */
-    readonly retireKeys: Operation<ReadonlyArray<string>>
+    /** Ids of the keys with which content is or may be encrypted, and which this process does not have. */
+    readonly missingKeys: Operation<ReadonlyArray<string>>
+    /**
+     * Deletes the ids of all keys except the current one, and returns them, if the current key encrypts all streams and the journal. Null
+     * while a living process has another current key. An owner that may be frozen is fenced, because it could encrypt with such a key when it
+     * wakes.
+     */
+    readonly retireKeys: Operation<ReadonlyArray<string> | null>
 
     /**
      * Removes deleted and overwritten content from the bytes of the store's files too. Call it after content was deleted or rewritten.

@@ -59,15 +59,27 @@ export class Damaged extends Schema.TaggedError<Damaged>()("Damaged", { message:
     return `${this.message}; check the disk, restore the store from a backup, and run \`rollcall store adopt\`.`
   }
 }
+/**
+ * This process lacks a key with which content of the store is encrypted. Another process may have it: nothing was changed, and work that
+ * is not running waits until this process is started with the key, or until no content needs the key.
+ */
+export class MissingKey extends Schema.TaggedError<MissingKey>()("MissingKey", { keys: Schema.Array(Schema.String) }) {
+  readonly retryable = true
+  get hint(): string {
+    const keys = this.keys.length === 1 ? `the key ${this.keys[0]}` : `the keys ${this.keys.join(", ")}`
+    return `content of this store is encrypted with ${keys}, which this process does not have. The store is intact, and this process changes nothing in it. Add what is missing to the file of ROLLCALL_ENCRYPTION_KEY_FILE, which has all keys in use, and start this process again.`
+  }
+}
 /** The caller decides by the reason how to proceed. */
 export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
-  reason: Schema.Union([Fenced, Unavailable, OlderCopy, Misconfigured, Incompatible, Damaged])
+  reason: Schema.Union([Fenced, Unavailable, OlderCopy, Misconfigured, Incompatible, Damaged, MissingKey])
 }) {
   override get message(): string {
     return this.reason.hint
   }
 }
 
+export const missingKeys = (keys: ReadonlyArray<string>) => new StoreError({ reason: new MissingKey({ keys }) })
 export const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
 export const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
 

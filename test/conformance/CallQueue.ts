@@ -181,7 +181,7 @@ export const callSuite = (name: string, place: Place) =>
         }
       }), encrypted)
 
-    it.live("are claimed without parameters if they are encrypted with a key that the process does not have", () =>
+    it.live("wait for an owner with their key if the present one lacks it", () =>
       Effect.gen(function*() {
         const ports = Layer.provideMerge(SqlDeliveries.ports, yield* place)
         const owner = yield* open(ports)
@@ -189,8 +189,9 @@ export const callSuite = (name: string, place: Place) =>
         const other = yield* open(Layer.provide(ports, encrypted))
         const call = callOf()
         yield* other.submit(call)
-        assert.deepStrictEqual((yield* owner.claim(scope)).map(({ payload }) => payload), [null])
-        yield* owner.answer(call.id, "1")
-        assert.strictEqual((yield* other.look([call.id]))[0]?.reply, "1")
+        assert.strictEqual((yield* Effect.flip(owner.claim(scope))).reason._tag, "MissingKey")
+        assert.strictEqual((yield* other.look([call.id]))[0]?.state, "waiting")
+        yield* other.store.takeOwnership(scope)
+        assert.deepStrictEqual((yield* other.claim(scope)).map(({ payload }) => payload), [call.payload])
       }))
   })

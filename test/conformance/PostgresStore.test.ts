@@ -5,6 +5,7 @@ import * as Postgres from "../../src/store/postgres/Postgres.ts"
 import * as Server from "../integration/postgres/Server.ts"
 import { callSuite } from "./CallQueue.ts"
 import { clockSuite } from "./DeliveryClocks.ts"
+import { keySuite } from "./EncryptionKeys.ts"
 import { processSuite } from "./Processes.ts"
 import { requestLeaseSuite } from "./RequestLeases.ts"
 import { damageSuite } from "./StoreDamage.ts"
@@ -22,6 +23,7 @@ describe.skipIf(missing !== null)(`PostgreSQL${missing === null ? "" : `, skippe
   suites("PostgreSQL", Layer.unwrap(inStore))
   clockSuite("PostgreSQL", Layer.unwrap(inStore))
   expectationSuite("PostgreSQL", Effect.map(store, Postgres.client))
+  keySuite("PostgreSQL", Effect.map(store, Postgres.client))
   processSuite("PostgreSQL", Effect.map(store, Postgres.client))
   sessionSuite("PostgreSQL", Effect.map(store, Postgres.client))
   callSuite("PostgreSQL", Effect.map(store, Postgres.client))

@@ -51,21 +51,25 @@ const scenario = Effect.gen(function*() {
     for (const id of named(0, 120)) api.put(start, { id, title: `secret ${id} ${version}`, notes: "n".repeat(500) })
   }
   put("1")
-  /** A process with these keys that reads each stream once, or, without `reads`, only opens the store. */
+  /** A process with these keys that reads each stream once, or not at all, or on and on until `then` ends. */
   const run = <A, E>(
     keys: ReadonlyArray<EncryptionKey>,
     then: Effect.Effect<A, E, Store | SqlClient>,
-    { reads = true } = {}
+    { reads = "once" }: { readonly reads?: "none" | "once" | "on" } = {}
   ) => {
     const ports = SqlStore.layer.pipe(
       Layer.provideMerge(Sqlite.client({ file })),
       Layer.provide(Layer.succeed(EncryptionKeys)(keys))
     )
     const capture = capturing(["ats.application"], { processingOf: ({ model }) => defaultProcessing(model) })
-    const read = Effect.flatMap(Capture, (capture) => capture.once).pipe(
-      Effect.provide(Layer.provide(capture, Scripted.layer(api)))
-    )
-    return (reads ? Effect.andThen(read, then) : then).pipe(Effect.provide(ports))
+    const within = <A, E>(read: (capture: Capture["Service"]) => Effect.Effect<A, E>) =>
+      Effect.provide(Effect.flatMap(Capture, read), Layer.provide(capture, Scripted.layer(api)))
+    const both = {
+      none: then,
+      once: Effect.andThen(within(({ once }) => once), then),
+      on: Effect.raceFirst(within(({ run }) => run), then)
+    }
+    return both[reads].pipe(Effect.provide(ports))
   }
   /** Number of times that a text is in the bytes of the files. */
   const inFiles = (text: string) =>
@@ -126,7 +130,7 @@ describe("encryption of the store", () => {
                 assert.strictEqual(stream?.encryptedWith, first.id, "a new stream has the key from its beginning")
             )
         ),
-        { reads: false }
+        { reads: "none" }
       )
       assert.deepStrictEqual(yield* run([second, first], contents), before)
       assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
@@ -144,7 +148,7 @@ describe("encryption of the store", () => {
       for (; (yield* inFiles(`enc1:${first.id}:`)) > 0; ended++) {
         const error = yield* Effect.flip(Effect.asVoid(run([second], contents)))
         assert.include(String(error), first.id)
-        assert.deepStrictEqual(yield* run([second, first], interrupted, { reads: false }), before)
+        assert.deepStrictEqual(yield* run([second, first], interrupted, { reads: "none" }), before)
         assert.isBelow(ended, 10)
       }
       assert.isAtLeast(ended, 2)
@@ -159,7 +163,7 @@ describe("encryption of the store", () => {
       const { contents, inFiles, run } = yield* scenario
       const before = yield* run([first], contents)
       yield* run([second, first], contents)
-      yield* run([first, second], rewrite(4), { reads: false })
+      yield* run([first, second], rewrite(4), { reads: "none" })
       assert.isAbove(yield* inFiles(`enc1:${first.id}:`), 0)
       assert.deepStrictEqual(yield* run([second, first], contents), before)
       assert.strictEqual(yield* inFiles(`enc1:${first.id}:`), 0)
@@ -175,10 +179,35 @@ describe("encryption of the store", () => {
       const encryptOthers = Effect.gen(function*() {
         yield* redactStored(yield* takeStreams, () => null)
       })
-      yield* run([second, first], encryptOthers, { reads: false })
-      const error = yield* Effect.flip(Effect.asVoid(run([second], contents, { reads: false })))
+      yield* run([second, first], encryptOthers, { reads: "none" })
+      const error = yield* Effect.flip(Effect.asVoid(run([second], contents, { reads: "none" })))
       assert.include(String(error), first.id)
-      assert.deepStrictEqual(yield* run([second, first], contents, { reads: false }), before)
+      assert.deepStrictEqual(yield* run([second, first], contents, { reads: "none" }), before)
+    })
+  )
+
+  test(
+    "keeps the older key while another process may encrypt with it, and retires the key a minute after that process is gone",
+    Effect.gen(function*() {
+      const { contents, run } = yield* scenario
+      yield* run([first], contents)
+      /** The redactor pauses for as long as a transaction took, so the clock moves in small steps. */
+      const passing = (minutes: number) => Effect.repeat(TestClock.adjust("1 second"), { times: 60 * minutes })
+      const registered = Effect.flatMap(SqlClient, (sql) => sql<{ id: string }>`SELECT id FROM encryption_keys`)
+      yield* run(
+        [second, first],
+        Effect.gen(function*() {
+          const sql = yield* SqlClient
+          const other = { id: "other", version: "1", host: "h", pid: 1, encryption_key: first.id, started_at: start }
+          yield* sql`INSERT INTO processes ${sql.insert({ ...other, seen_at: start + 10 * 60_000 })}`
+          yield* passing(10)
+          assert.lengthOf(yield* registered, 2)
+          yield* sql`DELETE FROM processes WHERE id = 'other'`
+          yield* passing(1)
+          assert.deepStrictEqual(yield* registered, [{ id: second.id }])
+        }),
+        { reads: "on" }
+      )
     })
   )
 

@@ -162,18 +162,18 @@ const redactStream = Effect.fnUntraced(function*(owner: Owner, stream: StreamSta
   return rewritten
 })
 
-/** Encrypts the journal with the current key, and retires the other keys if no stream needs them. */
-const finishEncryption = Effect.gen(function*() {
-  const store = yield* Store
-  const rewritten = yield* store.encryptJournal
-  const isDone = (yield* store.streams).every(({ encryptedWith }) => encryptedWith === store.encryptionKey)
-  const retired = isDone ? yield* store.retireKeys : []
+/** Retires the keys that nothing needs any longer. False while another process encrypts with such a key: call it again later. */
+const retireKeys = Effect.gen(function*() {
+  const { encryptionKey, retireKeys } = yield* Store
+  if (encryptionKey === null) return true
+  const retired = yield* retireKeys
+  if (retired === null) return false
   if (retired.length > 0) {
     yield* Effect.logInfo("all stored content is encrypted with the current key; the others can be removed").pipe(
-      Effect.annotateLogs({ current: store.encryptionKey, others: retired.join(", ") })
+      Effect.annotateLogs({ current: encryptionKey, others: retired.join(", ") })
     )
   }
-  return rewritten
+  return true
 })
 
 /** If a row is damaged, which may not have been noticed for years, logs it and returns null, so that the next stream continues. */
@@ -222,7 +222,7 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
   ownership: Ownership,
   processingOf: ProcessingOf
 ): Effect.fn.Return<number, StoreError, Store> {
-  const key = (yield* Store).encryptionKey
+  const store = yield* Store
   const outdated = yield* begin(ownership, processingOf)
   if (outdated.length > 0) {
     const isOtherKey = outdated.some(({ stream, target }) => hasOtherKey(stream, target))
@@ -237,7 +237,7 @@ export const redactStored = Effect.fn("Redactor.run")(function*(
     ({ stream, target }) =>
       unlessDamaged(unlessErased(stream, 0, redactStream(ownership.ownerOf(stream.integration), stream, target)))
   )
-  if (key !== null) results.push(yield* unlessDamaged(finishEncryption))
+  results.push(yield* unlessDamaged(store.encryptJournal))
   yield* Metrics.rewritesFailed(results.filter((rows) => rows === null).length)
   return results.reduce<number>((sum, rows) => sum + (rows ?? 0), 0)
 })
@@ -250,4 +250,17 @@ export const redactInBackground = (
   Effect.flatMap(
     unlessDamaged(redactStored(ownership, processingOf)),
     (rows) => rows === null ? Effect.as(Metrics.rewritesFailed(1), 0) : Effect.succeed(rows)
+  )
+
+/**
+ * Redacts and encrypts in the background, then retires keys. Returns false if keys must be retired later. A process that lacks a key does
+ * nothing: it takes shards once it has all keys, and is called again then.
+ */
+export const redactAndRetire = (
+  ownership: Ownership,
+  processingOf: ProcessingOf
+): Effect.Effect<boolean, StoreError, Store> =>
+  redactInBackground(ownership, processingOf).pipe(
+    Effect.andThen(retireKeys),
+    Effect.catch((error) => error.reason._tag === "MissingKey" ? Effect.succeed(true) : Effect.fail(error))
   )

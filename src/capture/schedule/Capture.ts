@@ -102,6 +102,9 @@ export class Capture extends Context.Service<
   }
 >()("rollcall/capture/Capture") {}
 
+/** Time between two attempts to retire an encryption key that another process uses. */
+const retirePause = "1 minute"
+
 const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const store = yield* Store
   const source = yield* Source
@@ -194,11 +197,14 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
     yield* worker.wakeUp.open
   })
 
-  const redactOlder = Effect.provideContext(Redactor.redactInBackground(shards, processingOf), services)
+  const redactOlder = Effect.provideContext(Redactor.redactAndRetire(shards, processingOf), services)
   const keepRedacting = Effect.forever(
     mayRedact.await.pipe(
       Effect.andThen(mayRedact.close),
       Effect.andThen(retryWhileStoreUnavailable(redactOlder)),
+      Effect.flatMap((isDone) =>
+        isDone ? Effect.void : Effect.raceFirst(mayRedact.await, Effect.delay(mayRedact.open, retirePause))
+      ),
       Effect.catch((error) => Effect.andThen(untilReleased(error), mayRedact.open))
     )
   )

@@ -14,13 +14,12 @@ import { kafkaOptions, loadKafka, resolveConfig, storeInspector } from "../../ap
 import * as Config from "../../config/Config.ts"
 import type { KafkaSettings } from "../../config/KafkaSettings.ts"
 import type { Fault, RawConfig } from "../../config/RawConfig.ts"
-import type { StoreLocation } from "../../config/StoreSettings.ts"
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import type { Source } from "../../source/Source.ts"
 import type { Inspection } from "../../store/Inspection.ts"
 import { findExposed } from "../../store/sqlite/FilePermissions.ts"
-import type { StoreError } from "../../store/Store.ts"
+import { missingKeys, type StoreError } from "../../store/Store.ts"
 import type { CommandError } from "../Process.ts"
 import { checkAccountAndIntegrations } from "./AccountChecks.ts"
 import { checkAddress, type OwnProcess } from "./AddressCheck.ts"
@@ -61,10 +60,17 @@ const checkConfiguration = ({ accounts, integrations }: DoctorInput): CheckResul
 
 // ---- store, disk, address, Kafka -------------------------------------------------------------------------------------
 
-const checkStore = (store: StoreLocation, inspected: Result.Result<Inspection, StoreError>, own: OwnProcess | null) =>
-  Result.match(inspected, {
-    onFailure: ({ reason }) => problem("store", `${store.name} cannot be used`, reason.hint),
-    onSuccess: ({ exists, locked }) => {
+const checkStore = (
+  { encryptionKeys, store }: DoctorInput,
+  inspected: Result.Result<Inspection, StoreError>,
+  own: OwnProcess | null
+) => {
+  const unusable = ({ reason }: StoreError) => problem("store", `${store.name} cannot be used`, reason.hint)
+  return Result.match(inspected, {
+    onFailure: unusable,
+    onSuccess: ({ exists, keys, locked }) => {
+      const missing = keys.filter((key) => !encryptionKeys.some(({ id }) => id === key))
+      if (missing.length > 0) return unusable(missingKeys(missing))
       // A running process locks the store only for moments, and its health check shows whether another program locks it.
       if (locked && own?.checks.find(({ name }) => name === "store")?.ok !== true) {
         return problem(
@@ -79,14 +85,16 @@ const checkStore = (store: StoreLocation, inspected: Result.Result<Inspection, S
       )
     }
   })
+}
 
 /** The store and the address of the operating API, together: a running process explains why both are in use. */
-const checkStoreAndAddress = Effect.fnUntraced(function*({ http, store }: DoctorInput) {
+const checkStoreAndAddress = Effect.fnUntraced(function*(input: DoctorInput) {
+  const { http, store } = input
   const inspected = yield* Effect.result(Effect.flatMap(storeInspector(store), ({ inspect }) => inspect))
   const { own, results } = yield* checkAddress(http, Result.isSuccess(inspected) ? inspected.success.log : null)
   const { fleet, openCircuits } = Result.getOrElse(inspected, () => ({ fleet: null, openCircuits: [] }))
   return [
-    checkStore(store, inspected, own),
+    checkStore(input, inspected, own),
     ...results,
     ...checkFleet(fleet),
     ...PluginChecks.checkCircuits(openCircuits)

@@ -56,6 +56,15 @@ describe("the doctor's checks of a fleet", () => {
     )
   })
 
+  it("name what a living process reports, such as a key that it lacks", () => {
+    const problems = [{ name: "fleet", reason: "it lacks the key k1" }, { name: "kafka", reason: "no broker answers" }]
+    const seen = found({ processes: [process({ problems }), process({ problems, state: "silent" })] })
+    assert.deepStrictEqual(seen.filter((line) => line.includes("reports")), [
+      "warning fleet: process 11111111 on one reports a problem (fleet): it lacks the key k1",
+      "warning fleet: process 11111111 on one reports a problem (kafka): no broker answers"
+    ])
+  })
+
   it("warn of a clock that is more than 5 seconds away, and fail above 30 seconds", () => {
     const clocks = (...offsets: ReadonlyArray<number | null>) =>
       found({ processes: offsets.map((clockOffset) => process({ clockOffset })) })

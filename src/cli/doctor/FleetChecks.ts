@@ -37,6 +37,17 @@ const checkSilent = (processes: ReadonlyArray<FleetProcess>): ReadonlyArray<Chec
     )
   )
 
+const checkProblems = (alive: ReadonlyArray<FleetProcess>): ReadonlyArray<CheckResult> =>
+  alive.flatMap((process) =>
+    process.problems.map(({ name, reason }) =>
+      warning(
+        "fleet",
+        `${nameOf(process)} reports a problem (${name}): ${reason}`,
+        "Correct this in that process: `rollcall fleet` shows when its problem is over"
+      )
+    )
+  )
+
 const checkClockAgainstDatabase = (check: string, offset: number): CheckResult => {
   const size = Duration.millis(Math.round(Math.abs(offset) / 1000) * 1000)
   if (!Duration.isGreaterThan(size, skew.warnAbove)) return ok(check, "agrees with the database's")
@@ -75,6 +86,7 @@ export const checkFleet = (fleet: FleetInspection | null): ReadonlyArray<CheckRe
   return [
     checkVersions(alive),
     ...checkSilent(fleet.processes),
+    ...checkProblems(alive),
     checkClockAgainstDatabase("clock of this machine", fleet.clockOffset),
     ...alive.flatMap((process) =>
       process.clockOffset === null

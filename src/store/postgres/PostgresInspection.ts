@@ -6,10 +6,12 @@ import type { HandlerName } from "../Delivery.ts"
 import {
   chainQuery,
   type Inspection,
+  keysQuery,
   logQuery,
   openCircuitsQuery,
   type StoredLog,
-  withCircuits
+  withCircuits,
+  withKeys
 } from "../Inspection.ts"
 import type { FleetInspection } from "../Processes.ts"
 import * as DatabaseTime from "../sql/DatabaseTime.ts"
@@ -24,18 +26,19 @@ import { checkDatabase } from "./PostgresDatabase.ts"
 /** The migration that completed the list of processes. */
 const withProblems = 13
 
+const newestMigration = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`, ([newest]) => newest?.id ?? 0)
+
 const readLog = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
-  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
-  if ((newest?.id ?? 0) > newestKnown) yield* checkVersion(sql)
+  if ((yield* newestMigration(sql)) > newestKnown) yield* checkVersion(sql)
   const [log] = yield* sql.unsafe<StoredLog>(logQuery)
   return log ?? null
 })
 
 /** The processes, if the store has the list of them. */
 const readFleet = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
-  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
-  if ((newest?.id ?? 0) < withProblems) return null
-  const processes = yield* ProcessTable.make(sql, "").list
+  if ((yield* newestMigration(sql)) < withProblems) return null
+  const processes = yield* ProcessTable.make(sql, "", null).list
   const before = yield* Clock.currentTimeMillis
   const [row] = yield* sql<{ now: number; available: number }>`
     SELECT ${yield* DatabaseTime.make(sql)} AS now,
@@ -51,8 +54,12 @@ const readFleet = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
 })
 
 const readOpenCircuits = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
-  const [newest] = yield* sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`
-  return (newest?.id ?? 0) < withCircuits ? [] : yield* sql.unsafe<HandlerName>(openCircuitsQuery)
+  return (yield* newestMigration(sql)) < withCircuits ? [] : yield* sql.unsafe<HandlerName>(openCircuitsQuery)
+})
+
+const readKeys = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
+  const rows = (yield* newestMigration(sql)) < withKeys ? [] : yield* sql.unsafe<{ id: string }>(keysQuery)
+  return rows.map(({ id }) => id)
 })
 
 /** Runs `use` in one read-only transaction. */
@@ -73,7 +80,8 @@ export const inspect = (options: Options): Effect.Effect<Inspection, StoreError>
         locked: false,
         log: storeExists ? yield* readLog(sql) : null,
         fleet: storeExists ? yield* readFleet(sql) : null,
-        openCircuits: storeExists ? yield* readOpenCircuits(sql) : []
+        openCircuits: storeExists ? yield* readOpenCircuits(sql) : [],
+        keys: storeExists ? yield* readKeys(sql) : []
       }
     }))
 

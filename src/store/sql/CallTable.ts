@@ -26,11 +26,12 @@ interface Ids {
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient
   const { self } = yield* Processes
-  const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
+  // a process that has just started may not have registered its key
+  const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys, () => Effect.succeed(true))
   const { shared } = Locks.make(sql)
   const time = DatabaseTime.make(sql)
   const open = (place: string, stored: string) =>
-    cipher.openEach([stored], (text, open) => open(place, text))[0] ?? null
+    Effect.map(cipher.openEach([stored], (text, open) => open(place, text)), ([text]) => text ?? null)
 
   return CallQueue.of(convertEach<CallQueue["Service"]>(withRetry, {
     // in a transaction: a bare statement that arrives late, after its retry was removed, would add the call again
@@ -58,12 +59,11 @@ const make = Effect.gen(function*() {
         UPDATE calls SET state = 'running', epoch = ${owned.epoch}, changed_at = ${now}
         WHERE scope = ${scope} AND state = 'waiting' AND expires_at > ${now}
         RETURNING id, method, payload, actor, address`
-      return rows.map(({ actor, address, id, method, payload }) => ({
-        id,
-        method,
-        payload: open(payloadPlace(id), payload),
-        actor: { actor, address }
-      }))
+      return yield* Effect.forEach(rows, ({ actor, address, id, method, payload }) =>
+        Effect.map(
+          open(payloadPlace(id), payload),
+          (payload) => ({ id, method, payload, actor: { actor, address } })
+        ))
     }, sql.withTransaction),
     beat: (ids) =>
       Effect.flatMap(time, (now) =>
@@ -83,13 +83,12 @@ const make = Effect.gen(function*() {
         sql<Omit<SeenCall, "owned"> & { owned: number }>`
           SELECT c.id, c.state, c.beats, c.reply, CASE WHEN o.epoch = c.epoch THEN 1 ELSE 0 END AS owned
           FROM calls c LEFT JOIN ownership o ON o.scope = c.scope WHERE ${sql.in("c.id", some)}`).pipe(
-          Effect.map((rows) =>
-            rows.map((row): SeenCall => ({
-              ...row,
-              owned: row.owned === 1,
-              reply: row.reply === null ? null : open(replyPlace(row.id), row.reply)
-            }))
-          )
+          Effect.flatMap(Effect.forEach((row) =>
+            Effect.map(
+              row.reply === null ? Effect.succeed(null) : open(replyPlace(row.id), row.reply),
+              (reply): SeenCall => ({ ...row, owned: row.owned === 1, reply })
+            )
+          ))
         ),
     // in a transaction: its outcome is known although its response may be lost
     remove: (ids, state) =>

@@ -15,7 +15,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
 import type { EncryptionKey } from "../../domain/EncryptionKey.ts"
-import { Damaged, StoreError } from "../Store.ts"
+import { Damaged, missingKeys, StoreError } from "../Store.ts"
 
 /** The configured keys, the newest first. New content is encrypted with the newest key, or stored unencrypted if there is none. */
 export const EncryptionKeys = Context.Reference<ReadonlyArray<EncryptionKey>>("rollcall/store/EncryptionKeys", {
@@ -42,11 +42,19 @@ const encrypt = ({ id, key }: EncryptionKey, place: Place, text: string): string
   return `${prefix}${id}:${bytes.toString("base64url")}`
 }
 
-/** Throws if the value is not what was encrypted in this place. */
+class UnknownKey extends Error {
+  readonly id: string
+  constructor(id: string) {
+    super(`no key ${id}`)
+    this.id = id
+  }
+}
+
+/** Throws `UnknownKey` if the key is not configured, and another error if the value is not what was encrypted in this place. */
 const decrypt = (keys: ReadonlyMap<string, EncryptionKey>, place: Place, stored: string): string => {
   const [id = "", sealed = ""] = stored.slice(prefix.length).split(":")
   const found = keys.get(id)
-  if (found === undefined) throw new Error(`no key ${id}`)
+  if (found === undefined) throw new UnknownKey(id)
   const bytes = Buffer.from(sealed, "base64url")
   const decipher = createDecipheriv(algorithm, found.key, bytes.subarray(0, nonceBytes), { authTagLength: tagBytes })
     .setAAD(Buffer.from(place))
@@ -61,13 +69,25 @@ const damaged = (subject: string): StoreError =>
     })
   })
 
-export const make = (configured: ReadonlyArray<EncryptionKey>) => {
+/** `isInUse`: whether stored content may need the key with this id. A value with another key that is not configured is damaged. */
+export const make = (
+  configured: ReadonlyArray<EncryptionKey>,
+  isInUse: (id: string) => Effect.Effect<boolean, StoreError>
+) => {
   const keys = new Map(configured.map((key) => [key.id, key]))
   const [current] = configured
   const seal = <T extends string | null>(place: Place, text: T): T | string =>
     current === undefined || text === null || text === emptyList ? text : encrypt(current, place, text)
   const open = <T extends string | null>(place: Place, stored: T): T | string =>
     isSealed(stored) ? decrypt(keys, place, stored) : stored
+  /** Fails with `MissingKey` if the error shows that a key which is in use is not configured; otherwise succeeds. */
+  const unlessMissing = (error: unknown): Effect.Effect<void, StoreError> =>
+    error instanceof UnknownKey
+      ? Effect.flatMap(
+        isInUse(error.id),
+        (used) => used ? Effect.fail(missingKeys([error.id])) : Effect.void
+      )
+      : Effect.void
   return {
     /** Id of the key with which new values are encrypted; null if values are stored unencrypted. */
     current: current?.id ?? null,
@@ -77,16 +97,19 @@ export const make = (configured: ReadonlyArray<EncryptionKey>) => {
     /** True if stored values may be encrypted, so that a database cannot search them. */
     isUsed: configured.length > 0,
     seal,
-    /** Like `openRows`, but null for each row that cannot be decrypted. */
-    openEach: <A, B>(rows: ReadonlyArray<A>, map: (row: A, decrypted: typeof open) => B): ReadonlyArray<B | null> =>
-      rows.map((row) => {
+    /** Like `openRows`, but null for each damaged row. */
+    openEach: <A, B>(
+      rows: ReadonlyArray<A>,
+      map: (row: A, decrypted: typeof open) => B
+    ): Effect.Effect<ReadonlyArray<B | null>, StoreError> =>
+      Effect.forEach(rows, (row) => {
         try {
-          return map(row, open)
-        } catch {
-          return null
+          return Effect.succeed(map(row, open))
+        } catch (error) {
+          return Effect.as(unlessMissing(error), null)
         }
       }),
-    /** Fails with `Damaged` if `open`, which maps one row, cannot decrypt one of its values. */
+    /** Fails with `MissingKey` if a key is not configured, and with `Damaged` if `open` cannot decrypt a value of a row although it is. */
     openRows: <A, B>(
       rows: ReadonlyArray<A>,
       subject: string | ((row: A) => string),
@@ -97,8 +120,11 @@ export const make = (configured: ReadonlyArray<EncryptionKey>) => {
         for (const row of rows) {
           try {
             opened.push(map(row, open))
-          } catch {
-            return Effect.fail(damaged(typeof subject === "string" ? subject : subject(row)))
+          } catch (error) {
+            return Effect.andThen(
+              unlessMissing(error),
+              Effect.fail(damaged(typeof subject === "string" ? subject : subject(row)))
+            )
           }
         }
         return Effect.succeed(opened)

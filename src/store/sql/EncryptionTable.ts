@@ -2,43 +2,59 @@
  * The ids of the keys with which content of this store is encrypted; and encrypting the journal again after the key has changed.
  *
  * Invariants
- * 1. The table has the id of every key that a stored value may need: a store is not opened without one of them
+ * 1. The table has the id of every key that a stored value may need: a store is not opened without one of them, and a process that lacks
+ *    one takes no work
+ * 2. A transaction that takes work, or encrypts without owning any, first registers its key. A key is retired in a transaction that waits
+ *    for all of these, fences all owners whose key may be another one, and then finds no content that needs it
  *
  * Gotchas
- * - Results of journal steps are replaced only if they are still what was read, so no lock and no owner is needed.
+ * - Results of journal steps are replaced only if they are still what was read, so no owner is needed.
+ * - Calls may have a key that is not registered: they are read within a minute, or not at all.
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { misconfigured, type StoreError } from "../Store.ts"
-import type { ContentCipher } from "./ContentCipher.ts"
+import { missingKeys, type StoreError } from "../Store.ts"
+import * as ContentCipher from "./ContentCipher.ts"
+import { isAlive } from "./ProcessTable.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
+
+type Cipher = ContentCipher.ContentCipher
 
 /** A result may have several deduplication keys, so its place names its step instead. */
 export const stepPlace = (handler: number, step: string): string => `journal/${handler}/${step}`
 
-/** Saves the id of the current key. Fails with `Misconfigured` if a key that stored content needs is not configured. */
-export const checkKeys = Effect.fnUntraced(function*(
-  sql: SqlClient,
-  cipher: ContentCipher
-): Effect.fn.Return<void, StoreError> {
-  const used = yield* sql<{ id: string }>`SELECT id FROM encryption_keys ORDER BY id`.pipe(withRetry("encryption"))
-  const missing = used.map(({ id }) => id).filter((id) => !cipher.has(id))
-  if (missing.length > 0) {
-    return yield* misconfigured(
-      `the content of this store is encrypted with the key ${
-        missing.join(", ")
-      }, which is not among the configured keys: set ` +
-        "ROLLCALL_ENCRYPTION_KEY_FILE to a file with all keys that were used, the newest first. Nothing was changed"
-    )
-  }
-  const { current } = cipher
-  if (current === null || used.some(({ id }) => id === current)) return
-  yield* sql`INSERT INTO encryption_keys ${sql.insert({ id: current })} ON CONFLICT (id) DO NOTHING`.pipe(
-    sql.withTransaction,
-    withRetry("encryption")
+const registered = (sql: SqlClient) =>
+  sql<{ id: string }>`SELECT id FROM encryption_keys ORDER BY id`.pipe(
+    Effect.map((rows) => rows.map(({ id }) => id)),
+    toStoreError("encryption")
   )
-})
+
+/** The cipher with the configured keys. */
+export const cipherOf = (sql: SqlClient): Effect.Effect<Cipher> =>
+  Effect.map(
+    ContentCipher.EncryptionKeys,
+    (keys) => ContentCipher.make(keys, (id) => Effect.map(registered(sql), (ids) => ids.includes(id)))
+  )
+
+const missingOf = (sql: SqlClient, cipher: Cipher) =>
+  Effect.map(registered(sql), (ids) => ids.filter((id) => !cipher.has(id)))
+
+/** Fails with `MissingKey` if this process lacks a key that stored content may need. */
+export const checkKeys = Effect.fnUntraced(
+  function*(sql: SqlClient, cipher: Cipher): Effect.fn.Return<void, StoreError> {
+    const keys = yield* missingOf(sql, cipher)
+    if (keys.length > 0) return yield* missingKeys(keys)
+  }
+)
+
+/** Call first in a transaction that takes work: registers the current key, then checks the keys like `checkKeys`. */
+export const registerKey = (sql: SqlClient, cipher: Cipher): Effect.Effect<void, StoreError> =>
+  Effect.gen(function*() {
+    const { current: id } = cipher
+    if (id !== null) yield* sql`INSERT INTO encryption_keys ${sql.insert({ id })} ON CONFLICT (id) DO NOTHING`
+    yield* checkKeys(sql, cipher)
+  }).pipe(toStoreError("encryption"))
 
 interface ResultRow {
   readonly handler: Integer
@@ -47,14 +63,16 @@ interface ResultRow {
   readonly result: string
 }
 
-export const make = (sql: SqlClient, cipher: ContentCipher) => {
+export const make = (sql: SqlClient, cipher: Cipher, self: string) => {
+  const isOtherResult = sql`result IS NOT NULL AND result <> '[]' AND substr(result, 1, ${
+    cipher.currentPrefix?.length ?? 0
+  }) <> ${cipher.currentPrefix ?? ""}`
+
   /** One bounded transaction of `encryptJournal`; returns how many results it replaced. */
   const encryptSome = Effect.gen(function*() {
+    yield* registerKey(sql, cipher)
     const rows = yield* sql<ResultRow>`
-      SELECT handler, dedup_key, step, result FROM journal
-      WHERE result IS NOT NULL AND result <> '[]' AND substr(result, 1, ${cipher.currentPrefix?.length ?? 0}) <> ${
-      cipher.currentPrefix ?? ""
-    } LIMIT ${rowsPerStatement}`
+      SELECT handler, dedup_key, step, result FROM journal WHERE ${isOtherResult} LIMIT ${rowsPerStatement}`
     const results = yield* cipher.openRows(rows, "the journal", (row, open) => ({
       ...row,
       text: open(stepPlace(Number(row.handler), row.step), row.result)
@@ -67,6 +85,12 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
     return rows.length
   }).pipe(sql.withTransaction, toStoreError("encryptJournal"), withRetry("encryptJournal"))
 
+  /** Waits for the transactions that have registered their key. Until the commit, no other transaction can register one. */
+  const lockKeys = sql.onDialectOrElse({
+    pg: () => Effect.asVoid(sql`LOCK TABLE encryption_keys IN SHARE ROW EXCLUSIVE MODE`),
+    orElse: () => Effect.void
+  })
+
   return {
     encryptJournal: Effect.gen(function*() {
       let total = 0
@@ -77,10 +101,24 @@ export const make = (sql: SqlClient, cipher: ContentCipher) => {
       }
       return total
     }),
+    missingKeys: missingOf(sql, cipher).pipe(withRetry("missingKeys")),
     retireKeys: Effect.gen(function*() {
-      const retired = yield* sql<{ id: string }>`
-        DELETE FROM encryption_keys WHERE id <> ${cipher.current ?? ""} RETURNING id`.pipe(sql.withTransaction)
+      const current = cipher.current ?? ""
+      if ((yield* registered(sql)).every((id) => id === current)) return []
+      yield* lockKeys
+      yield* checkKeys(sql, cipher)
+      const others = sql`SELECT id FROM processes WHERE id <> ${self} AND ${yield* isAlive(sql)}`
+      const withOtherKey = yield* sql`${others} AND coalesce(encryption_key, '') <> ${current} LIMIT 1`
+      if (withOtherKey.length > 0) return null
+      yield* sql`
+        UPDATE ownership SET epoch = epoch + 1
+        WHERE process IS NULL OR (process <> ${self} AND process NOT IN (${others}))`
+      const unfinished = yield* sql`
+        SELECT 1 FROM streams WHERE replace(state, ${`"encryptedWith":"${current}"`}, '') = state
+        UNION ALL SELECT 1 FROM journal WHERE ${isOtherResult} LIMIT 1`
+      if (unfinished.length > 0) return []
+      const retired = yield* sql<{ id: string }>`DELETE FROM encryption_keys WHERE id <> ${current} RETURNING id`
       return retired.map(({ id }) => id)
-    }).pipe(withRetry("retireKeys"))
+    }).pipe(sql.withTransaction, withRetry("retireKeys"))
   }
 }

@@ -20,9 +20,14 @@ export const fencedError = ({ epoch, scope }: Owner): StoreError =>
 
 /**
  * `process`: the id of this process. `generation`: the latest one of the log that this process knows. A process that opened the store
- * before an adoption can take over nothing, because it would continue the old log   (X11, X14).
+ * before an adoption can take over nothing, because it would continue the old log   (X11, X14). `first`: runs first in the transaction.
  */
-export const makeTakeover = (sql: SqlClient, process: string, generation: () => number) => {
+export const makeTakeover = (
+  sql: SqlClient,
+  process: string,
+  generation: () => number,
+  first: Effect.Effect<void, StoreError> = Effect.void
+) => {
   const take = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
     sql<{ readonly scope: string; readonly epoch: number }>`INSERT INTO ownership ${
       sql.insert(Arr.map(scopes, (scope) => ({ scope, epoch: 1, process })))
@@ -32,7 +37,7 @@ export const makeTakeover = (sql: SqlClient, process: string, generation: () => 
 
   const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
     // all processes use the same order, so that two of them do not wait for each other
-    take(Arr.sort(scopes, Order.String)).pipe(
+    Effect.andThen(first, take(Arr.sort(scopes, Order.String))).pipe(
       Effect.tap(
         Effect.fnUntraced(function*() {
           const [meta] = yield* sql<{ generation: number }>`SELECT generation FROM meta`

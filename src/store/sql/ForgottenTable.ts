@@ -90,7 +90,7 @@ export const make = (
 ): Raw<Operations> => {
   const locks = Locks.make(sql)
   const mayContain = TextSearch.make(sql, cipher)
-  /** Null for each row that cannot be decrypted. */
+  /** Null for each damaged row. */
   const decrypted = (rows: ReadonlyArray<ContentRow>) =>
     cipher.openEach(rows, (row, open): ContentRow => ({
       ...row,
@@ -141,22 +141,22 @@ export const make = (
       const rows = streams.length === 0 ? [] : yield* keysOf(streams)
       if (rows.length === 0) return found
       const keys = new Map(rows.map((row) => [row.key, row]))
-      const add = (some: ReadonlyArray<ContentRow>) => {
-        for (const [index, row] of decrypted(some).entries()) {
+      const add = Effect.fnUntraced(function*(some: ReadonlyArray<ContentRow>) {
+        for (const [index, row] of (yield* decrypted(some)).entries()) {
           const { id, position, stream } = some[index]!
           const { integration, model } = keys.get(Number(stream))!
           const place = { integration, model, id, position: position === null ? null : Number(position) }
           if (row === null) found.push({ ...place, unreadable: true })
           else if (contains(row, text) && (!isJson(row) || isWanted({ ...place, ...row }))) found.push(place)
         }
-      }
+      })
       const inStreams = sql`stream IN ${sql.in([...keys.keys()])}`
       for (let after: PendingPlace | undefined = { stream: 0, id: "" }; after !== undefined;) {
         const some: ReadonlyArray<ContentRow> = yield* sql<ContentRow>`
           SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
           WHERE ${inStreams} AND (stream > ${after.stream} OR (stream = ${after.stream} AND id > ${after.id}))
             AND ${mayContain("content", text)} ORDER BY stream, id LIMIT ${searchSpan}`
-        add(some)
+        yield* add(some)
         after = some.length < searchSpan ? undefined : some.at(-1)
       }
       const [range] = yield* sql<{ first: number | null; last: number | null }>`
@@ -167,7 +167,7 @@ export const make = (
           SELECT stream, id, position, content, changes FROM events
           WHERE position >= ${from} AND position < ${from + searchSpan} AND ${inStreams}
             AND (${mayContain("content", text)} OR ${mayContain("changes", text)}) ORDER BY position`
-        add(some)
+        yield* add(some)
       }
       return found
     }, Effect.provideService(AllowLongStatement, true)),
@@ -182,7 +182,7 @@ export const make = (
           WHERE stream IN (SELECT key FROM streams WHERE integration = ${integration})
             AND (stream > ${after.stream} OR (stream = ${after.stream} AND hash > ${after.hash}))
             AND ${mayContain("content", text)} ORDER BY stream, hash LIMIT ${searchSpan}`
-        const contents = cipher.openEach(
+        const contents = yield* cipher.openEach(
           rows,
           ({ content, hash, stream }, open) => open(quarantinePlace(Number(stream), hash), content)
         )

@@ -36,6 +36,7 @@ import { publications } from "./migrations/0021_publications.ts"
 import { runs } from "./migrations/0022_runs.ts"
 import { forgettingProgress } from "./migrations/0023_forgetting_progress.ts"
 import { removals } from "./migrations/0024_removals.ts"
+import { processKeys } from "./migrations/0026_process_keys.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -64,7 +65,8 @@ export const migrations = {
   "0021_publications": publications,
   "0022_runs": runs,
   "0023_forgetting_progress": forgettingProgress,
-  "0024_removals": removals
+  "0024_removals": removals,
+  "0026_process_keys": processKeys
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

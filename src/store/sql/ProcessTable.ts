@@ -3,8 +3,10 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
+import type { Fragment } from "effect/sql/Statement"
 import { randomUUID } from "node:crypto"
 import { type FleetProcess, Processes } from "../Processes.ts"
+import { EncryptionKeys } from "./ContentCipher.ts"
 import * as DatabaseTime from "./DatabaseTime.ts"
 import { Observed } from "./Health.ts"
 import { withRetry } from "./SqlRetry.ts"
@@ -21,9 +23,18 @@ type Found = Omit<FleetProcess, "state" | "scopes" | "problems"> & {
   readonly problems: string
 }
 
-/** `self`: the id of this process. */
-export const make = (sql: SqlClient, self: string): Processes["Service"] => {
-  const timing = sql.onDialectOrElse({ pg: () => timings.postgres, orElse: () => timings.sqlite })
+const timingOf = (sql: SqlClient) => sql.onDialectOrElse({ pg: () => timings.postgres, orElse: () => timings.sqlite })
+
+/** The condition for rows of `processes` that are not silent. */
+export const isAlive = (sql: SqlClient): Effect.Effect<Fragment> =>
+  Effect.map(
+    DatabaseTime.make(sql),
+    (now) => sql`seen_at >= ${now} - ${sql.literal(String(Duration.toMillis(timingOf(sql).silent)))}`
+  )
+
+/** `self`: the id of this process. `key`: the id of the key with which it encrypts; null if it does not encrypt. */
+export const make = (sql: SqlClient, self: string, key: string | null): Processes["Service"] => {
+  const timing = timingOf(sql)
   const time = DatabaseTime.make(sql)
 
   const toProcesses = (rows: ReadonlyArray<Found>): ReadonlyArray<FleetProcess> =>
@@ -53,8 +64,9 @@ export const make = (sql: SqlClient, self: string): Processes["Service"] => {
             problems = ${listed}
           WHERE id = ${self} RETURNING seen_at AS at`
         const [row] = updated.length > 0 ? updated : yield* sql<{ at: number }>`
-          INSERT INTO processes (id, version, host, pid, address, clock_offset, problems, started_at, seen_at)
-          VALUES (${self}, ${version}, ${host}, ${pid}, ${address}, ${clockOffset}, ${listed}, ${now}, ${now})
+          INSERT INTO processes
+            (id, version, host, pid, address, clock_offset, problems, encryption_key, started_at, seen_at)
+          VALUES (${self}, ${version}, ${host}, ${pid}, ${address}, ${clockOffset}, ${listed}, ${key}, ${now}, ${now})
           ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING seen_at AS at`
         return Number(row?.at)
       },
@@ -83,5 +95,8 @@ export const make = (sql: SqlClient, self: string): Processes["Service"] => {
 /** The statements need the tables that opening the store creates. */
 export const layer: Layer.Layer<Processes, never, SqlClient> = Layer.effect(
   Processes,
-  Effect.map(SqlClient, (sql) => Processes.of(make(sql, randomUUID())))
+  Effect.gen(function*() {
+    const [current] = yield* EncryptionKeys
+    return Processes.of(make(yield* SqlClient, randomUUID(), current?.id ?? null))
+  })
 )

@@ -13,7 +13,6 @@ import { Processes } from "../Processes.ts"
 import { Store, type StoreError } from "../Store.ts"
 import type { StoredSessions } from "../StoredSessions.ts"
 import * as AuditTable from "./AuditTable.ts"
-import * as ContentCipher from "./ContentCipher.ts"
 import * as EncryptionTable from "./EncryptionTable.ts"
 import * as EventTable from "./EventTable.ts"
 import * as Fencing from "./Fencing.ts"
@@ -39,8 +38,8 @@ const make = Effect.gen(function*() {
   const { identity, isNew } = yield* migrate
   let knownGeneration = identity.generation
   const signals = yield* Signals.make
-  const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
-  yield* EncryptionTable.checkKeys(sql, cipher)
+  const cipher = yield* EncryptionTable.cipherOf(sql)
+  yield* EncryptionTable.checkKeys(sql, cipher).pipe(withRetry("encryption"))
   const log = EventTable.make(sql, cipher)
   const audit = AuditTable.make(sql)
   const samples = HistoryTable.make(sql)
@@ -65,9 +64,9 @@ const make = Effect.gen(function*() {
           )
       }),
     encryptionKey: cipher.current,
-    ...EncryptionTable.make(sql, cipher),
+    ...EncryptionTable.make(sql, cipher, self),
     ...StreamTable.make(sql, log, cipher, { fence }),
-    ...Fencing.makeTakeover(sql, self, () => knownGeneration),
+    ...Fencing.makeTakeover(sql, self, () => knownGeneration, EncryptionTable.registerKey(sql, cipher)),
     awaitDecision,
     // deleted content is already overwritten with zeros in the pages of the file, but older copies of the pages are in the `-wal` file
     reclaim: sql.onDialectOrElse({

@@ -17,10 +17,12 @@ import type { HandlerName } from "../Delivery.ts"
 import {
   chainQuery,
   type Inspection,
+  keysQuery,
   logQuery,
   openCircuitsQuery,
   type StoredLog,
-  withCircuits
+  withCircuits,
+  withKeys
 } from "../Inspection.ts"
 import { checkRequired, newestKnown, requiredSchemaQuery, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
@@ -84,7 +86,7 @@ const readStore = (path: string) => {
     if (isDanglingLink(file)) throw Object.assign(new Error("a link to nothing"), { errcode: codes.cannotOpen })
     if (existsSync(directory)) requireWritable(file, [directory])
     else throw Object.assign(new Error("no directory"), { errcode: codes.cannotOpen })
-    return { exists: false, required: 0, log: null, locked: false, openCircuits: [] }
+    return { exists: false, required: 0, log: null, locked: false, openCircuits: [], keys: [] }
   }
   requireWritable(file, [file, directory])
   return withReader(file, (reader, inUse) => {
@@ -100,7 +102,8 @@ const readStore = (path: string) => {
       openCircuits: found.map((row): HandlerName => ({
         plugin: String(row["plugin"]),
         handler: String(row["handler"])
-      }))
+      })),
+      keys: newest < withKeys ? [] : reader.prepare(keysQuery).all().map((row) => String(row["id"]))
     }
   })
 }
@@ -111,12 +114,12 @@ const readStore = (path: string) => {
  */
 export const inspect = (file: string): Effect.Effect<Inspection, StoreError> =>
   Effect.gen(function*() {
-    const { exists, locked, log, openCircuits, required } = yield* Effect.try({
+    const { required, ...found } = yield* Effect.try({
       try: () => readStore(file),
       catch: toOpenError(file)
     })
     yield* checkRequired(required)
-    return { exists, locked, log, fleet: null, openCircuits }
+    return { ...found, fleet: null }
   }).pipe(withRetry("inspect"))
 
 /** The chain of the log at a position, as in `Store.chains`. Fails for a store that is not migrated yet. */

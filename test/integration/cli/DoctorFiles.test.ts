@@ -1,26 +1,30 @@
-/** The warnings of the doctor about the permissions of the database file. */
+/** The checks of the doctor for the database file: its permissions, and the keys that it needs. */
+import { randomBytes } from "node:crypto"
 import { chmodSync, symlinkSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "vitest"
 import type { CheckResult } from "../../../src/cli/doctor/CheckResult.ts"
+import { parseKey } from "../../../src/domain/EncryptionKey.ts"
 import { inDirectory, runCommand } from "./Program.ts"
 
-const examined = async (file: string) => {
+const examined = async (file: string, keys = "") => {
   const { stdout } = await runCommand(["doctor", "--json"], {
     ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
     ROLLCALL_API_KEY: "k3y",
     ROLLCALL_HTTP_PORT: "0",
-    ROLLCALL_STORE: `sqlite:${file}`
+    ROLLCALL_STORE: `sqlite:${file}`,
+    ROLLCALL_ENCRYPTION_KEY: keys
   })
   const { checks }: { checks: ReadonlyArray<CheckResult> } = JSON.parse(stdout)
   return checks.filter(({ check }) => check === "store")
 }
 
-const created = (file: string) =>
+const created = (file: string, keys = "") =>
   runCommand(["start", "--once"], {
     ROLLCALL_API_URL: "http://127.0.0.1:9/v1",
     ROLLCALL_API_KEY: "k3y",
-    ROLLCALL_STORE: `sqlite:${file}`
+    ROLLCALL_STORE: `sqlite:${file}`,
+    ROLLCALL_ENCRYPTION_KEY: keys
   })
 
 describe.skipIf(process.getuid === undefined)("doctor", () => {
@@ -35,6 +39,25 @@ describe.skipIf(process.getuid === undefined)("doctor", () => {
       assert.deepInclude(readable, { status: "warning", hint: `Run: chmod 600 ${file}` })
       assert.strictEqual(readable?.message, `${file} can be read by other users (mode 644)`)
       assert.include(writable?.message, `other users can write to the directory ${directory} (mode 777)`)
+    }))
+
+  it("names a key that the store needs and the configuration lacks; start then ends with 1 and the same remedy", () =>
+    inDirectory(async (directory) => {
+      const file = join(directory, "rollcall.db")
+      const [first, second] = [randomBytes(32).toString("base64"), randomBytes(32).toString("base64")]
+      const { id } = parseKey(first)!
+      await created(file, first)
+      assert.deepStrictEqual((await examined(file, `${second}\n${first}`)).map(({ status }) => status), ["ok"])
+      for (const keys of ["", second]) {
+        const [problem] = await examined(file, keys)
+        assert.strictEqual(problem?.status, "problem")
+        const { code, stderr } = await created(file, keys)
+        assert.strictEqual(code, 1)
+        for (const text of [problem?.hint, stderr]) {
+          assert.include(text, `encrypted with the key ${id}, which this process does not have`)
+          assert.include(text, "Add what is missing to the file of ROLLCALL_ENCRYPTION_KEY_FILE")
+        }
+      }
     }))
 
   it("reports a symbolic link to nothing, like start", () =>

@@ -5,28 +5,13 @@ import * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import { seed } from "../../fault/kill/Home.ts"
 import { contentsOf, judge, quiet } from "../../fault/kill/Lives.ts"
 import { until } from "../../fault/kill/Patience.ts"
-import { launch, post, type Service } from "../../fault/kill/Service.ts"
+import { launch, post } from "../../fault/kill/Service.ts"
 import * as Server from "../postgres/Server.ts"
+import { shardsOf, shared } from "./Shards.ts"
 
 const { database } = Server.ofFile()
 
 const models = ["ats.application", "ats.tag"] as const
-
-/** How many shards the process owns, by its log. */
-const shardsOf = (service: Service): number => {
-  const counts = service.log().split("\n").flatMap((line) => {
-    const entry = line.startsWith("{") ? JSON.parse(line) : {}
-    return entry.message === "shards taken" ? [entry.now] : entry.message === "shards released" ? [entry.left] : []
-  })
-  return counts.at(-1) ?? 0
-}
-
-const shared = (...services: ReadonlyArray<Service>) =>
-  until(
-    `${services.length} processes to own all shards`,
-    Effect.sync(() => services.map(shardsOf)),
-    (counts) => counts.reduce((sum, count) => sum + count, 0) === 64 && counts.every((count) => count > 0)
-  )
 
 const fleet = Effect.gen(function*() {
   const sandbox = yield* Sandbox.serve({ seed, integrations: 12, records: 40, speed: 200 })

@@ -200,7 +200,7 @@ export const make = (
         }
           ORDER BY j.handler, j.dedup_key, j.step LIMIT ${resultsPerStatement}`
         // a result that cannot be decrypted cannot be searched
-        const opened = cipher.openEach(rows, (row, open) => ({
+        const opened = yield* cipher.openEach(rows, (row, open) => ({
           ...row,
           result: open(stepPlace(Number(row.handler), row.step), row.result)
         }))

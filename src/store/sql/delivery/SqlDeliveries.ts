@@ -14,7 +14,7 @@ import type { StoredSessions } from "../../StoredSessions.ts"
 import * as CallTable from "../CallTable.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
-import * as ContentCipher from "../ContentCipher.ts"
+import * as EncryptionTable from "../EncryptionTable.ts"
 import * as EventTable from "../EventTable.ts"
 import * as Fencing from "../Fencing.ts"
 import type { Health } from "../Health.ts"
@@ -33,7 +33,7 @@ import * as TraceTable from "./TraceTable.ts"
 
 const make = Effect.gen(function*() {
   const sql = yield* SqlClient.SqlClient
-  const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys)
+  const cipher = yield* EncryptionTable.cipherOf(sql)
   const { checked } = Checksum.make(cipher)
   const ownership = Fencing.make(sql)
   const log = EventTable.make(sql, cipher)

@@ -82,6 +82,13 @@ describe("a plan for many dead letters", () => {
       assert.strictEqual(to, from + 594_000)
     }).pipe(inMemory))
 
+  it.effect("a plan without letters is redriven at once", () =>
+    Effect.gen(function*() {
+      const { hash } = yield* DeadLetters.plan({})
+      const { count, from, to } = yield* DeadLetters.redrive({}, hash, { over, fresh: false })
+      assert.deepStrictEqual([count, to], [0, from])
+    }).pipe(inMemory))
+
   it.effect("after an interrupted redrive another plan counts the remaining letters, and only these are redriven", () =>
     Effect.gen(function*() {
       const deliveries = yield* died

@@ -182,7 +182,7 @@ export const redrive = Effect.fn("DeadLetters.redrive")(function*(
   const moments = Math.max(1, Math.min(maxMoments, Math.ceil(length / 1000), letters.length))
   const size = Math.min(pageSize, Math.ceil(letters.length / moments))
   const parts = letters.length === 0 ? [] : Arr.chunksOf(letters, size)
-  const dueAt = (part: number) => from + Math.round(length * part / parts.length)
+  const dueAt = (part: number) => from + Math.round(length * part / Math.max(1, parts.length))
   let count = 0
   for (const [part, some] of parts.entries()) {
     count += yield* redrive(some.map(({ id }) => id), {

@@ -156,9 +156,6 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     HttpClient.mapRequest(flow(
       HttpClientRequest.prependUrl(url),
       HttpClientRequest.setHeader("user-agent", `rollcall/${version}`),
-      // the server requires this header for every command, even without a body
-      (request) =>
-        request.method === "POST" ? HttpClientRequest.setHeader(request, "content-type", "application/json") : request,
       token === null ? identity : HttpClientRequest.bearerToken(token)
     )),
     HttpClient.transform((response, request) =>

@@ -1,14 +1,16 @@
 /**
- * Refuses requests with a query parameter that their endpoint does not have. A misspelled filter would otherwise select everything.
+ * Refuses requests with a query parameter or a body that their endpoint does not have. A misspelled filter would otherwise select
+ * everything, and a filter in the body of a command for everything would be ignored.
  *
  * Gotchas
  * - The router splits the query into parameters. It takes not only `?`, but also `;` and `#` after the path for the start of a query.
  * - A long name is quoted only in part, because it may be a value in the wrong place.
+ * - An empty JSON object counts as an empty body: the console and other clients send it with every command.
  */
 import * as Effect from "effect/Effect"
 import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
-import { ParsedSearchParams } from "effect/http/HttpServerRequest"
+import { HttpServerRequest, ParsedSearchParams } from "effect/http/HttpServerRequest"
 import * as Layer from "effect/Layer"
 import * as SchemaAST from "effect/SchemaAST"
 import { closestName } from "../domain/ClosestName.ts"
@@ -56,12 +58,24 @@ export const findUnknownParameters = (
   })
 }
 
+const unexpectedBody = new RequestMalformed({
+  detail: "this command has no body",
+  hint: "send it without a body, or with `{}`; its parameters are in the path and the query",
+  errors: [{ path: ["payload"], message: "unexpected body" }]
+})
+
+const isNothing = (body: string): boolean => /^\s*(\{\s*\}\s*)?$/.test(body)
+
 export const layer = Layer.succeed(
   UnknownParameters,
   (handler, { endpoint }) =>
     Effect.gen(function*() {
       const names = Object.keys(yield* ParsedSearchParams)
       const problem = findUnknownParameters(queryParametersOf(endpoint), names)
-      return problem === null ? yield* handler : yield* problem
+      if (problem !== null) return yield* problem
+      // the body of a GET has no meaning
+      const takesBody = endpoint.method === "GET" || endpoint.payload.size > 0
+      if (!takesBody && !isNothing(yield* Effect.orDie((yield* HttpServerRequest).text))) return yield* unexpectedBody
+      return yield* handler
     })
 )

@@ -5,8 +5,9 @@
  * 1. If a token is configured, a request without a token gets an answer only from `/health/*` and the login page, and that
  *    answer names neither a stream nor a reason   (I11)
  * 2. The read token allows GET and HEAD only
- * 3. A command needs `Content-Type: application/json`, even if its body is empty. A browser sends a CORS preflight before a page of
- *    another origin may do that, and this server refuses every preflight
+ * 3. A command needs `Content-Type: application/json`. A browser sends a CORS preflight before a page of another origin may do that, and
+ *    this server refuses every preflight. A command without a body may leave the type out, unless a browser sends it and does not name the
+ *    page: a beacon of another origin could do the same
  *
  * Gotchas
  * - `/health/*` is answered under every name, because probes use the address of a container as its name.
@@ -33,7 +34,7 @@ import {
 import { forms } from "../RouteNotFound.ts"
 import { toStoreUnavailable } from "../StoreUnavailable.ts"
 import { addressOf, type Caller, CurrentCaller } from "./Caller.ts"
-import { isForeign, type OwnOrigin, ownOriginOf, type Reachability } from "./RequestOrigin.ts"
+import { isForeign, isFromUnnamedPage, type OwnOrigin, ownOriginOf, type Reachability } from "./RequestOrigin.ts"
 import { cookieFor, Sessions } from "./Sessions.ts"
 import { bearerOf, Tokens } from "./Tokens.ts"
 import { WrongTokens } from "./WrongTokens.ts"
@@ -45,8 +46,15 @@ import { WrongTokens } from "./WrongTokens.ts"
 const isCommand = ({ method, url }: HttpServerRequest): boolean =>
   method !== "GET" && method !== "HEAD" && !forms.includes(url)
 
-const isJson = (contentType: string | undefined): boolean =>
-  /^application\/json\s*(;|$)/i.test(contentType?.trim() ?? "")
+const isJson = (contentType: string): boolean => /^application\/json\s*(;|$)/i.test(contentType.trim())
+
+/** Whether the content type of a command proves that no form and no beacon of another origin sent it. */
+const isTyped = ({ headers }: HttpServerRequest): boolean => {
+  const type = headers["content-type"]
+  if (type !== undefined) return isJson(type)
+  const isEmpty = headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) === 0
+  return isEmpty && !isFromUnnamedPage(headers)
+}
 
 const hostNotAllowed = new HostNotAllowed({
   detail:
@@ -57,8 +65,8 @@ const originNotAllowed = new OriginNotAllowed({
     "list its address as https://<name> in ROLLCALL_HTTP_HOSTS"
 })
 const notJson = new UnsupportedMediaType({
-  detail: "a command must be JSON, even if its body is empty",
-  hint: "send it with `Content-Type: application/json`"
+  detail: "a command must be JSON",
+  hint: "send it with `Content-Type: application/json`; a browser sends that even if the body is empty"
 })
 const operateTokenRequired = new OperateTokenRequired({
   detail: "the read token allows GET only: send ROLLCALL_HTTP_TOKEN to run a command"
@@ -81,7 +89,7 @@ const refuseToken = (problem: TokenRequired | TooManyWrongTokens) =>
 const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
   if (own === null) return hostNotAllowed
   if (isForeign(request.method, request.headers, own)) return originNotAllowed
-  if (request.method === "POST" && isCommand(request) && !isJson(request.headers["content-type"])) return notJson
+  if (request.method === "POST" && isCommand(request) && !isTyped(request)) return notJson
   return null
 }
 

@@ -62,6 +62,14 @@ export const ownOriginOf = (
 export const isNavigation = (headers: Headers): boolean =>
   headers["sec-fetch-mode"] === "navigate" && headers["sec-fetch-dest"] === "document"
 
+/**
+ * Whether a browser sent the request without a header that names the page. Browsers name it in every command; those of before 2020 do not
+ * if the command has no body. Their user agents begin like those of all browsers, and a page cannot change the user agent.
+ */
+export const isFromUnnamedPage = (headers: Headers): boolean =>
+  headers["origin"] === undefined && headers["sec-fetch-site"] === undefined &&
+  headers["user-agent"]?.startsWith("Mozilla/") === true
+
 /** Whether a page of another origin sent the request. A link from another page to a page of this server is allowed. */
 export const isForeign = (method: string, headers: Headers, own: OwnOrigin): boolean => {
   const { origin, "sec-fetch-site": site } = headers

@@ -149,8 +149,13 @@ describe("a page of another origin", () => {
 describe("a command", () => {
   it.live("that a form could send is refused, also without a body", () =>
     Effect.gen(function*() {
+      const firefox = { "user-agent": "Mozilla/5.0 (X11; Linux x86_64; rv:60.0) Gecko/20100101 Firefox/60.0" }
       const bodies: ReadonlyArray<readonly [Record<string, string>, string]> = [
-        [{}, ""],
+        // a beacon of a browser that does not name the page
+        [firefox, ""],
+        [{ ...firefox, "content-type": "" }, ""],
+        [{}, "{}"],
+        [{ "transfer-encoding": "chunked" }, "{}"],
         [{ "content-type": "text/plain" }, "{}"],
         [{ "content-type": "text/plain" }, ""],
         [{ "content-type": "application/x-www-form-urlencoded" }, ""],
@@ -166,13 +171,58 @@ describe("a command", () => {
             `${path} ${JSON.stringify(headers)}`
           )
           assert.include(answer.body.hint, "Content-Type: application/json")
-          assert.include(answer.body.detail, "even if its body is empty")
         }
       }
       assert.isFalse(yield* isAdded)
       const typed = { "content-type": "application/json; charset=utf-8" }
       assert.strictEqual((yield* send("POST", add, typed, integration)).status, 200)
       assert.strictEqual((yield* send("POST", pause, typed)).status, 404)
+    }).pipe(using()))
+
+  it.live("without a body needs no content type, unless a browser sends it and does not name the page", () =>
+    Effect.gen(function*() {
+      const page = { host: "localhost:8477", "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Chrome/140.0.0.0" }
+      const own = { ...page, origin: "http://localhost:8477" }
+      const senders = [
+        {},
+        { "user-agent": "python-httpx/0.28.1", "content-length": "0" },
+        own,
+        { ...page, "sec-fetch-site": "same-origin" }
+      ]
+      for (const headers of senders) {
+        assert.strictEqual((yield* send("POST", pause, headers)).status, 404, JSON.stringify(headers))
+      }
+      for (const foreign of [{ origin: "null" }, { origin: "http://attacker.example" }]) {
+        assert.strictEqual((yield* send("POST", pause, { ...page, ...foreign })).status, 403)
+      }
+      assert.strictEqual((yield* send("POST", pause, page)).status, 415)
+      const needed = yield* send("POST", "/v1/deadletters/plan")
+      assert.deepStrictEqual([needed.status, needed.body.type], [400, "urn:rollcall:problem:request-malformed"])
+    }).pipe(using()))
+
+  it.live("that has no body refuses one, and an empty object is none", () =>
+    Effect.gen(function*() {
+      yield* stream()
+      const sized = (body: string) => ({ ...json, "content-length": String(body.length) })
+      const commands = [
+        ["POST", pause],
+        ["POST", "/v1/plugins/writes/stop"],
+        ["POST", "/v1/holds/7/reject"],
+        ["DELETE", "/v1/sessions"]
+      ] as const
+      for (const [method, path] of commands) {
+        for (const body of ['{"until":"2026-03-01T12:00:00Z"}', "[]", "null", "pause", "{}{}"]) {
+          const { body: problem, status } = yield* send(method, path, sized(body), body)
+          assert.deepStrictEqual([status, problem.type], [400, "urn:rollcall:problem:request-malformed"], path + body)
+          assert.include(problem.detail, "no body")
+        }
+        for (const body of ["", "{}", " { } "]) {
+          const { body: answer, status } = yield* send(method, path, sized(body), body)
+          assert.notInclude([400, 413, 415, 500], status, JSON.stringify(answer))
+        }
+      }
+      const long = yield* send("POST", pause, { ...json, "transfer-encoding": "chunked" }, `"${"x".repeat(2_000_000)}"`)
+      assert.strictEqual(long.status, 413)
     }).pipe(using()))
 
   it.live("on a path with a long id is checked like any other", () =>

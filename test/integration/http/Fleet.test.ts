@@ -57,6 +57,6 @@ describe("the list of processes", () => {
       yield* store.takeOwnership("delivery")
       assert.isTrue((yield* ask("/v1/fleet", { authorization })).body.items[0].dispatches)
       assert.strictEqual((yield* ask("/v1/fleet")).status, 401)
-      assert.strictEqual((yield* send("POST", "/v1/fleet", { authorization: `Bearer ${token}` })).status, 415)
+      assert.strictEqual((yield* send("POST", "/v1/fleet", { authorization: `Bearer ${token}` })).status, 405)
     }).pipe(using({ token, readToken })))
 })

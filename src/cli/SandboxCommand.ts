@@ -51,16 +51,28 @@ const flags = {
   json
 }
 
+/** The text as one word of a shell. */
+const shellWord = (text: string): string =>
+  /^[\w:/.,@-]+$/.test(text) ? text : `'${text.replaceAll("'", String.raw`'\''`)}'`
+
 export const sandbox = Command.make("sandbox", flags, ({ json, ...options }) =>
   Effect.gen(function*() {
     const { serve } = yield* Effect.promise(() => import("../sandbox/Sandbox.ts"))
     const { ids, integrations, key, url } = yield* serve(options)
+    const variables = {
+      ROLLCALL_API_URL: url,
+      ROLLCALL_API_KEY: key,
+      ROLLCALL_INTEGRATIONS: integrations.join(","),
+      ...options.cursorParameter !== cursorParameter && { ROLLCALL_CURSOR_PARAMETER: options.cursorParameter }
+    }
     yield* print(
       json
         ? JSON.stringify({ url, key, integrations, ids })
-        : `url           ${url}\nkey           ${key}\nintegrations  ${integrations.join(",")}`
+        : Object.entries(variables).map(([name, value]) => `export ${name}=${shellWord(value)}`).join("\n")
     )
     yield* awaitShutdownSignal
   }).pipe(Effect.scoped, withTerminalErrors)).pipe(
-    Command.withDescription("Serve a simulated unified API until interrupted, to try Rollcall out or to test with")
+    Command.withDescription(
+      "Serve a simulated unified API until interrupted, to try Rollcall out or to test with. Prints the variables that make Rollcall read it"
+    )
   )

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process"
 import { createServer as createHttpServer } from "node:http"
 import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
@@ -436,6 +437,24 @@ describe("sandbox", () => {
       const { code, stdout } = await sandbox.stop("SIGINT")
       assert.strictEqual(code, 0)
       assert.lengthOf(lines(stdout), 1)
+    }))
+
+  it("prints variables for a shell, which make Rollcall read it", () =>
+    inDirectory(async (_, start) => {
+      const key = "it's a key"
+      const sandbox = start(["sandbox", "--port", "0", "--key", key, "--cursor-parameter", "page", "--records", "5"])
+      const [printed] = await sandbox.says(/^export .*CURSOR_PARAMETER=.*$/ms)
+      const names = [...printed.matchAll(/^export (\w+)=/gm)].map(([, name]) => name)
+      const shown = spawnSync(
+        "sh",
+        ["-c", `${printed}\nprintf '%s\\n' ${names.map((name) => `"$${name}"`).join(" ")}`],
+        {
+          encoding: "utf8"
+        }
+      )
+      const [url = "", ...others] = lines(shown.stdout)
+      assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/v1$/)
+      assert.deepStrictEqual(others, [key, "greenhouse:acme,workday:acme", "page"])
     }))
 
   it("a port in use is reported, with exit code 1", () =>

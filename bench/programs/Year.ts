@@ -51,6 +51,7 @@ const setting: WorldSettings = {
   minOverlap: 5 * 60_000,
   duration: 365 * day,
   latency: 400,
+  storeDelay: 0,
   skew: 0,
   pageSize: 250,
   order: "toEnd",

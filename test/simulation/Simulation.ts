@@ -82,6 +82,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const age = (value: number) => Math.floor(value ** 2 * Math.min(hour, setting.duration / 3))
   const trace = (line: string) => onTrace?.(`${minutes(time.now, start)}  ${line}`)
   let skew = setting.skew
+  let { storeDelay } = setting
   let processes: ReadonlyArray<Process> = []
   /** When the next process starts, in ms; null if no restart is due. */
   let restartAt: number | null = null
@@ -124,6 +125,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         oracle.forgettingChanged(record, state)
       }
     },
+    storeDelay: () => storeDelay,
     skew: () => skew,
     onKilled: (process) => {
       trace(`process ${process.number}  is killed`)
@@ -425,6 +427,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
 
   // ---- quiet phase
 
+  storeDelay = 0
   api.clearFaults()
   simulatedSink.clearFailures()
   applyMidway()

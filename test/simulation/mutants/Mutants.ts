@@ -64,6 +64,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     }
 `
   ]),
+  mutant("polls-first", "a due sweep has its turn after a poll, however long polls take", [
+    "capture/schedule/NextStep.ts",
+    "sweepAt <= now && stream.lastTried",
+    "sweepAt <= now && state.failing !== null && stream.lastTried"
+  ]),
   mutant("no-margin", "polls overlap", [
     "capture/read/Poll.ts",
     "state.previousWatermark - pollOverlap(state.overlap, stream.minOverlap)",

@@ -42,6 +42,8 @@ export interface ObservedStream {
   since: number | null
   /** Server time (ms) at which the backfill's last page was committed. */
   backfilledAt: number | null
+  /** Server time (ms) at which the latest sweep ended. */
+  sweptAt: number | null
   quarantined: number
   /** The newest state that was served as deleted; as live, with the time; and the states that were served when they were outdated. */
   readonly newestDeletedState: Map<string, number>
@@ -74,6 +76,7 @@ export const newStream = (table: Table, forgettings: Forgettings): ObservedStrea
   history: new RunHistory(),
   since: null,
   backfilledAt: null,
+  sweptAt: null,
   quarantined: 0,
   newestDeletedState: new Map(),
   newestLiveState: new Map(),

@@ -98,7 +98,7 @@ export class Oracle implements ProcessObserver {
     this.#remainsOf = remainsOf
     this.#time = time
     this.#setting = setting
-    this.#runs = new Runs(setting)
+    this.#runs = new Runs(setting, time.now)
     this.#claims = new CompletenessClaims(setting)
     this.#fleet = new FleetRules(setting.requestSlots, leaseMillis(setting))
     this.#streams = new Map(world.tables.map((table) => [nameOf(table), newStream(table, this.#forgettings)]))
@@ -270,7 +270,7 @@ export class Oracle implements ProcessObserver {
     for (const { id, state } of written.holds) {
       if (state === "approved" || state === "canceled") stream.holds.delete(id)
     }
-    this.#runs.committed(process, stream, written, report)
+    this.#runs.committed(process, stream, written, this.#time.now, report)
     this.#claims.committed(process, stream, written.before, written.after, report)
   }
 

@@ -25,14 +25,24 @@ interface OpenRun {
 /** A `Date` that is wrong by less than 30 s cannot be detected, and the content of a response may be up to a minute old. */
 const clockTolerance = 60_000
 
+/** How many polls may end while a sweep is due and reads nothing: commits that fail may cost the sweep its turn. */
+const mostPollsInARow = 3
+/** By how much the service's clock may jump in a world, in ms. */
+const longestJump = 480_000
+
 export class Runs {
   readonly #setting: WorldSettings
+  /** Later polls and sweeps are requested by an operator. */
+  readonly #quietAt: number
+  /** By reader and stream: how many polls have ended since the sweep read anything, all of them while it was due. */
+  readonly #pollsInARow = new Map<string, number>()
   readonly #open = new Map<string, OpenRun>()
   /** By reader and stream: the latest response to a request for ids. */
   readonly #idResponses = new Map<string, ServedPage>()
 
-  constructor(setting: WorldSettings) {
+  constructor(setting: WorldSettings, start: number) {
     this.#setting = setting
+    this.#quietAt = start + setting.duration
   }
 
   pageServed(process: Process, delivery: ServedPage, now: number): void {
@@ -64,8 +74,15 @@ export class Runs {
     this.#open.clear()
   }
 
-  committed(process: Process, stream: ObservedStream, written: CommittedTransaction, report: ReportViolation): void {
+  committed(
+    process: Process,
+    stream: ObservedStream,
+    written: CommittedTransaction,
+    now: number,
+    report: ReportViolation
+  ): void {
     const { after, before } = written
+    if (now < this.#quietAt) this.#checkTurns(process, stream, written, now, report)
     stream.history.committed(written, (kind) => this.#servedTo(process, stream, kind), report)
     if (after.overlap < before.overlap) report("W3", "the overlap shrank")
     if (after.watermark !== before.watermark) checkWatermark(before, after, report)
@@ -80,8 +97,31 @@ export class Runs {
     if (after.lastSweep !== null && after.lastSweep.id !== before.lastSweep?.id) {
       checkBalance(after.lastSweep.rowCounts, report)
       const open = this.#openOf(process, stream, "sweep")
+      stream.sweptAt = now
       if (open !== undefined) checkRowsHandled(stream, open, "sweep", report)
       this.#open.delete(`${process.readerOf(stream.table)} sweep ${nameOf(stream.table)}`)
+    }
+  }
+
+  /** A sweep that is due reads something between polls, however long they take. A failure gives another step its turn. */
+  #checkTurns(
+    process: Process,
+    { sweptAt, table }: ObservedStream,
+    { after, before }: CommittedTransaction,
+    now: number,
+    report: ReportViolation
+  ): void {
+    const name = `${process.readerOf(table)} ${nameOf(table)}`
+    const isDue = after.sweep !== null || after.backfilledAt === null || after.lastSweep?.mustRepeat === true ||
+      (sweptAt !== null && now - sweptAt > 1.1 * this.#setting.sweepInterval + longestJump)
+    const progress = ({ lastSweep, sweep }: StreamState) =>
+      `${lastSweep?.id} ${sweep?.id} ${sweep?.phase} ${sweep?.pages} ${sweep?.confirmedTo}`
+    const isFailure = after.failing?.count !== before.failing?.count || after.blocked?.since !== before.blocked?.since
+    if (!isDue || isFailure || progress(after) !== progress(before)) this.#pollsInARow.delete(name)
+    else if (after.lastPoll?.id !== before.lastPoll?.id) {
+      const polls = (this.#pollsInARow.get(name) ?? 0) + 1
+      this.#pollsInARow.set(name, polls)
+      if (polls > mostPollsInARow) report("R5", `${polls} polls ended while a sweep was due and read nothing`)
     }
   }
 

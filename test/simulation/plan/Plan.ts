@@ -249,6 +249,8 @@ export interface WorldSettings {
   readonly duration: number
   /** Average duration of a request, in ms. */
   readonly latency: number
+  /** How long each statement of the capture takes to reach the store, until the quiet phase, in ms. */
+  readonly storeDelay: number
   /** The service's clock minus the API's clock, in ms. */
   readonly skew: number
   readonly pageSize: number

@@ -76,6 +76,7 @@ const settingOf = (seed: number, random: SeededRandom, clock: Clock): WorldSetti
     minOverlap,
     duration: polls * interval,
     latency: random.pick([400, 400, 8_000, 8_000, 50_000]),
+    storeDelay: 0,
     skew: clock === "right" ? 0 : random.int(-15, 15) * minute,
     pageSize: random.int(2, 9),
     order: random.pick(["toEnd", "toEnd", "toFront", "stable", "shuffled"]),
@@ -169,7 +170,7 @@ export const planOf = (seed: number): Plan => {
     }
   }
   const plain: Plan = { seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }
-  return withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))))
+  return withSlowStore(withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain)))))))
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */
@@ -335,4 +336,14 @@ const withOutage = (plan: Plan): Plan => {
     setting: { ...plan.setting, outage, records: Math.max(records, 10) },
     steps: [...kept, join, ...moves].sort((a, b) => a.at - b.at)
   }
+}
+
+/** In some worlds without plugins and fleets the store is so slow that polls take longer than the interval, and these worlds last longer. */
+const withSlowStore = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`slow store ${plan.seed}`))
+  const { duration, fleet, interval, latency, plugins } = plan.setting
+  if (fleet || plugins || random.boolean(0.75)) return plan
+  const storeDelay = Math.floor((0.3 + 1.2 * random.next()) * interval)
+  const slow = { storeDelay, latency: random.pick([latency, 50_000]), duration: 2 * duration }
+  return { ...plan, setting: { ...plan.setting, ...slow } }
 }

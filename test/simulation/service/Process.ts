@@ -141,6 +141,8 @@ export interface Environment {
   readonly simulatedPlacement: SimulatedPlacement | null
   readonly setting: WorldSettings
   readonly observer: ProcessObserver
+  /** How long each statement of the capture takes to reach the store, in ms; absent for no time. */
+  readonly storeDelay?: () => number
   /** The service's clock minus the API's clock, in ms. */
   readonly skew: () => number
   readonly onKilled: (process: Process) => void
@@ -401,9 +403,9 @@ export class Process {
         ),
       ensureStreams: (streams) => this.whileAlive(store.ensureStreams(streams)),
       streams: this.whileAlive(store.streams),
-      stream: (key) => this.whileAlive(store.stream(key)),
-      liveNotSeenSince: (...args) => this.whileAlive(store.liveNotSeenSince(...args)),
-      controlIds: (...args) => this.whileAlive(store.controlIds(...args)),
+      stream: (key) => this.#delayed(store.stream(key)),
+      liveNotSeenSince: (...args) => this.#delayed(store.liveNotSeenSince(...args)),
+      controlIds: (...args) => this.#delayed(store.controlIds(...args)),
       readLog: (query) => this.whileAlive(store.readLog(query)),
       logRange: this.whileAlive(store.logRange),
       readerPosition: (reader) => this.whileAlive(store.readerPosition(reader)),
@@ -419,9 +421,17 @@ export class Process {
         this.#changing("allowed", record, store.allowForgotten(owner, record, action)),
       // The store checks every second whether another process appended; in virtual time that would be a day of checks.
       awaitLog: (after) => this.whileAlive(this.#awaitLog(after)),
-      transact: (owner, key, body) => this.whileAlive(this.#transact(owner, key, body)),
-      replaceQuietState: (owner, before, after) => this.whileAlive(this.#replaceQuietState(owner, before, after))
+      transact: (owner, key, body) => this.#delayed(this.#transact(owner, key, body)),
+      replaceQuietState: (owner, before, after) => this.#delayed(this.#replaceQuietState(owner, before, after))
     }
+  }
+
+  /** Reaches the store after the delay, if the process still lives then. */
+  #delayed<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    const { storeDelay = () => 0, time } = this.#environment
+    return Effect.suspend(() =>
+      storeDelay() > 0 ? Effect.andThen(time.sleep(storeDelay()), this.whileAlive(effect)) : this.whileAlive(effect)
+    )
   }
 
   /** Changes the state of a forgotten record. */

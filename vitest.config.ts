@@ -40,7 +40,7 @@ const special = [
   "test/integration/console/{History,Incidents}.test.ts",
   "test/integration/fleet/Keys.test.ts",
   "test/integration/package/*.test.ts",
-  "test/integration/publish/{KafkaSecurity,Refusals,Registry}.test.ts",
+  "test/integration/publish/{Ipv6,KafkaSecurity,Refusals,Registry}.test.ts",
   "test/integration/source/TwoClients.test.ts",
   "test/integration/telemetry/{Collector,Traces}.test.ts"
 ]

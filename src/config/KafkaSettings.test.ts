@@ -58,7 +58,17 @@ describe("the settings of Kafka", () => {
   }
 
   it("a broker without a port that exists is a fault", () => {
-    for (const broker of ["localhost", "localhost:0", "localhost:70000", "[::1]:65536"]) {
+    for (
+      const broker of [
+        "localhost",
+        "localhost:0",
+        "localhost:70000",
+        "[::1]:65536",
+        "[1::2::3]:9092",
+        "[localhost]:9092",
+        "::1:9092"
+      ]
+    ) {
       assert.include(faultsOf({ brokers: [broker] })[0]?.message, `"${broker}" is not a broker address`)
     }
   })

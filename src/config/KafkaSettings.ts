@@ -1,6 +1,7 @@
 /** The settings of Kafka: brokers, encryption, login and topics. */
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { isIPv6 } from "node:net"
 import { type ConfigValue, notSet } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
 
@@ -8,11 +9,11 @@ import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaint
 
 const parseBroker = (value: ConfigValue): string => {
   const broker = value.text() ?? ""
-  const [, port] = /^(?:[^\s:/]+|\[[0-9a-fA-F:]+\]):(\d{1,5})$/.exec(broker) ?? []
-  if (port === undefined || Number(port) < 1 || Number(port) > 65_535) {
+  const [, address = "::", port] = /^(?:[^\s:/[\]]+|\[([^\]]+)\]):(\d{1,5})$/.exec(broker) ?? []
+  if (port === undefined || Number(port) < 1 || Number(port) > 65_535 || !isIPv6(address)) {
     value.fault(
       `"${broker}" is not a broker address`,
-      "Write host:port, with a port from 1 to 65535; separate several with commas"
+      "Write host:port, with a port from 1 to 65535 and with an IPv6 address in brackets; separate several with commas"
     )
   }
   return broker

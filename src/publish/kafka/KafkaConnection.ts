@@ -26,6 +26,7 @@ import {
   timeouts
 } from "./driver/Driver.ts"
 import * as KafkaJsProducer from "./driver/KafkaJsProducer.ts"
+import { kafkaJsAddress, socketFactory } from "./driver/KafkaJsSockets.ts"
 import "./driver/KafkaJsTimers.ts"
 import { toSinkError } from "./KafkaErrors.ts"
 import { readTls, type TlsOptions } from "./KafkaTls.ts"
@@ -99,7 +100,8 @@ export const make = Effect.fnUntraced(
         : { ...sasl, password: Redacted.value(sasl.password) }
       const kafka = new kafkajs.Kafka({
         clientId,
-        brokers: [...brokers],
+        brokers: brokers.map(kafkaJsAddress),
+        socketFactory,
         ssl: tls,
         ...(login === null ? {} : { sasl: KafkaJsProducer.saslOf(login) }),
         reauthenticationThreshold: OAuthToken.loginMargin,

@@ -36,10 +36,13 @@ describe("Config from a file", () => {
     Effect.gen(function*() {
       const value = Result.getOrThrow(
         yield* both({
-          accounts: { eu, us: { ...us, cursorParameter: "page_token", concurrency: 40 } },
+          accounts: {
+            eu,
+            us: { ...us, cursorParameter: "page_token", concurrency: 40, pageSize: 100, requestTimeout: "2 minutes" }
+          },
           integrations: [
             { ...greenhouse, account: "us", models: ["ats.tag", "ats.offer"], interval: "10 seconds" },
-            { id: "personio:7", account: "eu", sweepInterval: "1 day", backfill: "publish" }
+            { id: "personio:7", account: "eu", sweepInterval: "1 day", backfill: "publish", pageSize: 50 }
           ],
           models: { "hris.payslip": { remoteData: "track", redact: { "/totals": "drop" } } },
           retention: "30 days",
@@ -73,7 +76,10 @@ describe("Config from a file", () => {
         "page_token"
       ])
       assert.deepStrictEqual(Object.values(value.accounts).map(({ concurrency }) => concurrency), [8, 40])
+      assert.deepStrictEqual(Object.values(value.accounts).map(({ pageSize }) => pageSize), [undefined, 100])
+      assert.deepStrictEqual(value.accounts["us"]!.requestTimeout, Duration.minutes(2))
       const [first, second] = value.integrations
+      assert.deepStrictEqual([first!.pageSize, second!.pageSize, second!.requestTimeout], [undefined, 50, undefined])
       assert.deepStrictEqual([first!.account, first!.models], ["us", ["ats.offer", "ats.tag"]])
       assert.deepStrictEqual([second!.account, second!.models], ["eu", "auto"])
       const lengths = value.integrations.flatMap(({ interval, sweepInterval }) => [interval, sweepInterval])
@@ -182,6 +188,13 @@ describe("Config from a file", () => {
     [{ accounts: { eu: { ...eu, url: 5 } } }, "accounts.eu.url", /is a number/, /a string/],
     [{ accounts: { eu: { ...eu, concurrency: 0 } } }, "accounts.eu.concurrency", /out of range/, /from 1 to 1000/],
     [{ accounts: { eu: { ...eu, concurrency: 2.5 } } }, "accounts.eu.concurrency", /whole number/, /from 1 to 1000/],
+    [{ accounts: { eu: { ...eu, pageSize: 251 } } }, "accounts.eu.pageSize", /out of range/, /from 1 to 250/],
+    [
+      { accounts: { eu: { ...eu, requestTimeout: "1 hour" } } },
+      "accounts.eu.requestTimeout",
+      /out of range/,
+      /10 minutes/
+    ],
     [{ accounts: { "e-u": { ...eu, url: "x" } } }, `accounts["e-u"].url`, /not an http/, /\/v1/],
     [
       { accounts: { eu: { ...eu, key: "pl4in-s3cret" } } },

@@ -28,6 +28,10 @@ export interface AccountConfig {
   readonly key: Secret
   /** Name of the query parameter that carries the cursor of lists, if the API does not call it `cursor`. */
   readonly cursorParameter?: string
+  /** Largest number of rows on a page of a list, from 1 to 250. */
+  readonly pageSize?: number
+  /** Longest time for one request including its response, from 1 second to 10 minutes. */
+  readonly requestTimeout?: DurationText
   /** How many requests may be in flight at once, of all processes on the same database; 8 by default. */
   readonly concurrency?: number
   /** The address of the proxy for this account, instead of the one in the environment; a secret if it contains a login. */
@@ -47,6 +51,9 @@ export interface IntegrationConfig {
   readonly sweepInterval?: DurationText
   /** Whether the first sweep publishes the records that it finds, or only stores them. */
   readonly backfill?: "publish" | "fill"
+  /** As `pageSize` and `requestTimeout` of the account, for this integration. */
+  readonly pageSize?: number
+  readonly requestTimeout?: DurationText
 }
 
 export interface ModelConfig {

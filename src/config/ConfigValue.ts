@@ -233,10 +233,11 @@ export class ConfigValue {
   /** Undefined if the value is not set or is not a number in this range. */
   number(least: number, most: number): number | undefined {
     if (!this.isSet) return undefined
-    if (typeof this.value === "number" && this.value >= least && this.value <= most) return this.value
+    const value = this.isVariable && /^\d+$/.test(String(this.value)) ? Number(this.value) : this.value
+    if (typeof value === "number" && value >= least && value <= most) return value
     const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`
     this.fault(
-      typeof this.value === "number" ? `${this.value} is out of range` : `is ${kindOf(this.value)}`,
+      typeof value === "number" ? `${value} is out of range` : `is ${this.isVariable ? "not a number" : kindOf(value)}`,
       `Write a number ${range}`
     )
     return undefined

@@ -8,7 +8,7 @@
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
-import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
+import { cursorParameter, isCursorParameter, pageSizeLimits } from "../api/Lists.ts"
 import { closestName } from "../domain/ClosestName.ts"
 import { derivedRegistry, isDerived, type Model, streamModels, withDerived } from "../domain/Model.ts"
 import type { RemoteData } from "../domain/Processing.ts"
@@ -56,6 +56,20 @@ const parseCursorParameter = (value: ConfigValue): string => {
   return name
 }
 
+/** An answer that takes longer is lost with the first change of the network. */
+const longestRequestTimeout = Duration.minutes(10)
+
+/** The settings of requests, which an integration may have in place of those of its account; undefined if they are not set. */
+const parseRequestSettings = (pageSize: ConfigValue, requestTimeout: ConfigValue) => {
+  const timeout = requestTimeout.duration()
+  if (
+    timeout !== undefined && (Duration.toSeconds(timeout) < 1 || Duration.isGreaterThan(timeout, longestRequestTimeout))
+  ) {
+    requestTimeout.fault(`${Duration.format(timeout)} is out of range`, "Write a duration from 1 second to 10 minutes")
+  }
+  return { pageSize: pageSize.count(pageSizeLimits.min, pageSizeLimits.max), requestTimeout: timeout }
+}
+
 /** More requests at once are a mistake: they would only wait for the rate limit of the API. */
 const maxConcurrency = 1000
 
@@ -70,6 +84,8 @@ const parseAccount = (
     url: isDefault ? "ROLLCALL_API_URL" : null,
     key: isDefault ? "ROLLCALL_API_KEY" : null,
     cursorParameter: isDefault ? "ROLLCALL_CURSOR_PARAMETER" : null,
+    pageSize: isDefault ? "ROLLCALL_PAGE_SIZE" : null,
+    requestTimeout: isDefault ? "ROLLCALL_REQUEST_TIMEOUT" : null,
     concurrency: null,
     proxy: isDefault ? "ROLLCALL_API_PROXY" : null
   })
@@ -80,6 +96,7 @@ const parseAccount = (
     /** Reads the current key, so that a key that is rotated at run time takes effect at once. */
     key: own.key.secret()?.current ?? Effect.succeed(Redacted.make("")),
     cursorParameter: parseCursorParameter(own.cursorParameter),
+    ...parseRequestSettings(own.pageSize, own.requestTimeout),
     concurrency: own.concurrency.count(1, maxConcurrency) ?? defaultConcurrency,
     proxies: parseAccountProxy(own.proxy)
   }
@@ -148,8 +165,17 @@ const parseAccountName = (id: ConfigValue, value: ConfigValue | undefined, accou
   return name
 }
 
-const integrationFields = (entry: ConfigValue) =>
-  entry.fields({ id: null, account: null, models: null, interval: null, sweepInterval: null, backfill: null })
+const addedFields = {
+  id: null,
+  account: null,
+  models: null,
+  interval: null,
+  sweepInterval: null,
+  backfill: null
+} as const
+/** An integration in the file may also have settings of its requests. They are not stored, so one that is added at run time has none. */
+const declaredFields = { ...addedFields, pageSize: null, requestTimeout: null } as const
+type IntegrationFields = { readonly [name in keyof typeof addedFields]: ConfigValue }
 
 /** The settings in the environment, which apply to all integrations. */
 const parseEnvironmentDefaults = (section: ConfigValue) => ({
@@ -169,7 +195,7 @@ export type Integration = ReturnType<typeof parseIntegration>
 
 const parseIntegration = (
   id: ConfigValue,
-  own: ReturnType<typeof integrationFields> | undefined,
+  own: IntegrationFields | undefined,
   accounts: ReadonlyArray<string>,
   environment: ReturnType<typeof parseEnvironmentDefaults>,
   choose: Precedence
@@ -194,9 +220,9 @@ const parseIntegration = (
 export const parseIntegrations = (
   integrations: ConfigValue,
   accounts: ReadonlyArray<string>
-): ReadonlyArray<Integration> => {
+): ReadonlyArray<Integration & Partial<ReturnType<typeof parseRequestSettings>>> => {
   const environment = parseEnvironmentDefaults(integrations)
-  const declared = integrations.items().map(integrationFields)
+  const declared = integrations.items().map((entry) => entry.fields(declaredFields))
   const chosen = integrations.variable("ROLLCALL_INTEGRATIONS")
   const ids = chosen.isSet ? chosen.items() : declared.map(({ id }) => id)
   const seenIds = new Set<string>()
@@ -207,13 +233,13 @@ export const parseIntegrations = (
       id.fault(`"${integration.id}" is listed more than once`, "Keep only one of them")
     }
     seenIds.add(integration.id)
-    return integration
+    return { ...integration, ...own && parseRequestSettings(own.pageSize, own.requestTimeout) }
   })
 }
 
 /** Parses one integration whose own settings take precedence over the environment. */
 export const parseIntegrationBody = (body: ConfigValue, accounts: ReadonlyArray<string>): Integration => {
-  const own = integrationFields(body)
+  const own = body.fields(addedFields)
   const environment = parseEnvironmentDefaults(body)
   return parseIntegration(own.id, own, accounts, environment, (environment, own) => own() ?? environment)
 }

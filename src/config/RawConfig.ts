@@ -26,6 +26,8 @@ const variableKinds = {
   ROLLCALL_API_URL: "text",
   ROLLCALL_API_KEY: "secret",
   ROLLCALL_CURSOR_PARAMETER: "text",
+  ROLLCALL_PAGE_SIZE: "text",
+  ROLLCALL_REQUEST_TIMEOUT: "text",
   /** A secret, like the other addresses of proxies, because it may contain a login. */
   ROLLCALL_API_PROXY: "secret",
   ROLLCALL_INTEGRATIONS: "list",

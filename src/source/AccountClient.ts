@@ -3,7 +3,7 @@
  *
  * Invariants
  * 1. After a rate-limit response arrived, no request is sent until the requested wait is over   (R1)
- * 2. A request ends within `timeout`, measured until the last byte of its response
+ * 2. A request ends within its time limit (`timeoutOf`), measured until the last byte of its response
  * 3. A write is sent only while it has a slot. Its hooks run for every attempt, and only while the attempt has a slot
  *
  * Gotchas
@@ -38,7 +38,15 @@ import * as SendAttempt from "./SendAttempt.ts"
 import { Inactive, RateLimited, SlotWaitAborted, SourceError, Transient, Unauthorized } from "./Source.ts"
 import type * as Warnings from "./Warnings.ts"
 
-export interface Account {
+/** Settings of an account that an integration may override. */
+export interface RequestSettings {
+  /** Largest number of rows on a page; 250 by default, which is the largest number that the API allows. */
+  readonly pageSize?: number | undefined
+  /** For one request including its response; a minute by default. */
+  readonly requestTimeout?: Duration.Duration | undefined
+}
+
+export interface Account extends RequestSettings {
   /** Ends in `/v1`. */
   readonly url: string
   /** The current key. It is read for each request, and once more if the API rejects it. */
@@ -54,6 +62,8 @@ export interface Account {
 /** The options that all accounts share. */
 interface SharedOptions extends Omit<RequestScheduler.RequestSchedulerOptions, "account" | "concurrency"> {
   readonly noteWarnings: Warnings.NoteWarnings
+  /** The time limit of requests of an integration (null: of the account itself); at most `timeout`. */
+  readonly timeoutOf: (integration: string | null) => Duration.Duration
 }
 
 interface TimedResponse<A> {
@@ -139,7 +149,7 @@ const toHttpRequest = (request: ApiRequest, url: string, key: Redacted.Redacted)
   )
 
 export const make = Effect.fnUntraced(function*(name: string, account: Account, options: SharedOptions) {
-  const { noteWarnings, retryBase, timeout } = options
+  const { noteWarnings, retryBase, timeoutOf } = options
   const client = yield* HttpClient.HttpClient
   const { concurrency = defaultConcurrency } = account
   const proxies = account.proxies ?? (yield* CurrentProxies)
@@ -194,13 +204,18 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     return { data, serverTime: ResponseHeaders.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
   })
 
-  /** Sends the request until it succeeds, or until another attempt would not help. */
+  /**
+   * Sends the request until it succeeds, or until another attempt would not help. `makeRequest` is called for each attempt; all its requests
+   * have the same path, integration and priority. `mayRepeat` is called once for each failed attempt that may be repeated.
+   */
   const send = Effect.fnUntraced(function*<A, E extends SendAttempt.HookFailed<unknown> = never>(
-    request: ApiRequest,
+    makeRequest: () => ApiRequest,
     format: ApiResponse.ResponseFormat<A>,
     mayRepeat: (error: SourceError) => boolean = () => true,
     attempt: SendAttempt.SendAttempt<E> = SendAttempt.withoutHooks
   ): Effect.fn.Return<TimedResponse<A>, SourceError | E> {
+    const request = makeRequest()
+    const timeout = timeoutOf(request.integration)
     const integration = request.integration ?? ""
     if (!isHeaderSafe(integration)) {
       const message = `the integration id "${integration}" contains characters that are not allowed in an HTTP header`
@@ -210,7 +225,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     let usedKey = Redacted.make("")
 
     const sendWith = (key: Redacted.Redacted) => (beforeSend: Effect.Effect<void, SourceError>) =>
-      exchange(request, key, format, beforeSend).pipe(
+      exchange(makeRequest(), key, format, beforeSend).pipe(
         Effect.provideService(CurrentProxies, proxies),
         Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.fromConnectionError(error, connection))),
         Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),

@@ -285,8 +285,13 @@ export const read = Effect.fnUntraced(function*<A>(
   const status = property(body, "status")
   const stopped = status !== "success" && stoppedBeforeApi(response.status, response.headers)
   if (!ok || status === "error" || stopped) return yield* errorOf(response, text, body, now)
-  const broken = (problem: string) =>
-    unreadable(`${describeResponse(response, listed === null ? text : utf8.decode(whole))}: ${problem}`)
+  const cut = body === undefined && /^\s*[{[]/.test(text)
+  const broken = (problem: string) => {
+    const description = describeResponse(response, listed === null ? text : utf8.decode(whole))
+    return new SourceError({
+      reason: new Unreadable({ code: null, message: `${description}: ${problem}`, ...(cut && { cut }) })
+    })
+  }
   if (status !== "success") return yield* broken("not a response of the API")
   if (list !== undefined && listed === null) return yield* broken(`data.${list} is missing`)
   const data = decode(property(body, "data"), listed?.rows ?? [])

@@ -8,7 +8,7 @@
  *
  * Gotchas
  * - Records are returned as valid JSON that is not parsed. Capture reads what it needs, so one bad record never fails a page.
- * - If a page is too large, it and all later pages of the list are requested with fewer rows (S1).
+ * - If a page is too large, or takes the API too long, it and the later pages of its run are requested with fewer rows (S1).
  * - This port retries requests as often as that can help. So callers do not retry: an error ends their run or their write.
  */
 import * as Context from "effect/Context"
@@ -145,7 +145,7 @@ export interface SendHooks<E> {
 
 export class Source extends Context.Service<Source, {
   /**
-   * One page of a list, with `include_deleted` and `page_size=250`; unsupported filters are ignored. The list of
+   * One page of a list, with `include_deleted` and a `page_size` of at most 250; unsupported filters are ignored. The list of
    * assessment packages is always returned whole, whatever the request contains.
    */
   readonly page: (request: PageRequest) => Effect.Effect<Page, SourceError>

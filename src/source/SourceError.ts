@@ -84,7 +84,9 @@ export class Rejected extends Schema.TaggedError<Rejected>()("Rejected", errorFi
 /** The response is not JSON, not UTF-8, incomplete, of an unexpected shape, too large or too deeply nested. */
 export class Unreadable extends Schema.TaggedError<Unreadable>()("Unreadable", {
   ...errorFields,
-  tooLarge: Schema.optionalKey(Schema.Literal(true))
+  tooLarge: Schema.optionalKey(Schema.Literal(true)),
+  /** Present if the response begins as JSON and does not end as JSON. */
+  cut: Schema.optionalKey(Schema.Literal(true))
 }) {
   readonly retryable = true
   readonly hint =
@@ -110,6 +112,25 @@ export class SourceError extends Schema.TaggedError<SourceError>()("SourceError"
   override get message(): string {
     return `${this.reason.message} (${this.reason.hint})`
   }
+}
+
+export const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.tooLarge === true
+
+/** True if a shorter response might have arrived whole. */
+export const isCut = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.cut === true
+
+/** The statuses of a gateway if the server behind it takes too long; 524 is one of Cloudflare. */
+const slowStatuses: ReadonlySet<number> = new Set([408, 502, 503, 504, 524])
+
+/**
+ * True if the API may have needed too long for the response: a time-out, a connection that broke, or an error response that means one of
+ * these. A 503 with `Retry-After` is maintenance.
+ */
+export const isSlow = ({ reason }: SourceError): boolean => {
+  if (reason._tag !== "Transient" || reason.notSent === true) return false
+  const { code, retryAfter, status } = reason
+  return status === undefined || code === "PLATFORM.TASK_TIMED_OUT" ||
+    (slowStatuses.has(status) && (status !== 503 || (retryAfter ?? null) === null))
 }
 
 /**

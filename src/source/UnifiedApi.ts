@@ -14,12 +14,14 @@ import * as Result from "effect/Result"
 import { cursorParameter, pageSizeLimits } from "../api/Lists.ts"
 import { type ReadName, readSchemas } from "../api/Reads.ts"
 import { Empty, type WriteData, type WriteName, writes, writeSchemas } from "../api/Writes.ts"
+import { registry } from "../domain/Model.ts"
 import * as OutgoingHttp from "../network/OutgoingHttp.ts"
 import * as AccountClient from "./AccountClient.ts"
 import * as AccountStatus from "./AccountStatus.ts"
 import * as ApiRequest from "./ApiRequest.ts"
 import * as ApiResponse from "./ApiResponse.ts"
 import * as Failures from "./Failures.ts"
+import * as PageSizes from "./PageSizes.ts"
 import type { RequestBudget } from "./RequestBudget.ts"
 import * as SendAttempt from "./SendAttempt.ts"
 import {
@@ -29,7 +31,6 @@ import {
   type ReadRequest,
   type SendHooks,
   Source,
-  type SourceError,
   Unauthorized,
   type WriteError,
   type WriteRequest
@@ -44,7 +45,11 @@ export interface Options {
    * ten times this duration, doubling up to a minute.
    */
   readonly retryBase: Duration.Input
-  /** For one request including its response; a minute by default. */
+  /** Settings of integrations that differ from those of their account. */
+  readonly integrations?: ReadonlyArray<
+    AccountClient.RequestSettings & { readonly id: string; readonly account: string }
+  >
+  /** For one request including its response, in place of `requestTimeout` of accounts and integrations. */
   readonly timeout?: Duration.Input
   /** Largest page of a list, decompressed; 32 MiB by default. Other responses may have an eighth of this size. */
   readonly maxBytes?: number
@@ -59,67 +64,56 @@ const idleTimeoutMillis = 4_000
 /** The client to provide. It reuses connections. */
 export const httpClient = OutgoingHttp.layer({ keepAlive: true, timeout: idleTimeoutMillis })
 
-const isTooLarge = ({ reason }: SourceError): boolean => reason._tag === "Unreadable" && reason.tooLarge === true
-
 /** For writes without a result: any data, or none, is accepted. */
 const ignoreData: ApiResponse.DataDecoder<typeof Empty.Type> = () => Result.succeed({})
 
 const make = Effect.fnUntraced(function*(options: Options) {
   const { maxBytes = 32 * 1024 * 1024 } = options
-  const shared = {
-    retryBase: Duration.fromInputUnsafe(options.retryBase),
-    timeout: Duration.fromInputUnsafe(options.timeout ?? "1 minute"),
-    noteWarnings: Warnings.make()
-  }
+  const shared = { retryBase: Duration.fromInputUnsafe(options.retryBase), noteWarnings: Warnings.make() }
+  const integrations = new Map(options.integrations?.map((settings) => [settings.id, settings]))
+  const timeoutOf = (account: AccountClient.Account, integration: string | null): Duration.Duration =>
+    Duration.fromInputUnsafe(
+      options.timeout ?? integrations.get(integration ?? "")?.requestTimeout ?? account.requestTimeout ?? "1 minute"
+    )
   const clients = new Map<string, AccountClient.AccountClient>()
   for (const [name, account] of Object.entries(options.accounts)) {
-    clients.set(name, yield* AccountClient.make(name, account, shared))
+    const own = [...integrations.values()].filter((integration) => integration.account === name)
+    const timeout = [null, ...own.map(({ id }) => id)].map((id) => timeoutOf(account, id)).reduce(Duration.max)
+    const timeouts = { timeout, timeoutOf: (id: string | null) => timeoutOf(account, id) }
+    clients.set(name, yield* AccountClient.make(name, account, { ...shared, ...timeouts }))
   }
   const clientOf = Effect.fnUntraced(function*(account: string) {
     return clients.get(account) ??
       (yield* Failures.notSent(Unauthorized, `the configuration has no account "${account}"`))
   })
 
-  /**
-   * Page size of each list that had a page that was too large. The size only shrinks: if the API's cursor counts pages, larger pages
-   * would skip rows. It is reset only if even one row is too large, because the run then fails and starts again.
-   */
-  const pageSizes = new Map<string, number>()
+  const pageSizes = PageSizes.make()
 
   const page: Source["Service"]["page"] = Effect.fnUntraced(function*(request: PageRequest) {
     const { account, integration, model } = request
-    const list = `${integration}/${model}`
-    const format = model === "assessment.package" ? ApiResponse.packageList : ApiResponse.listPage
+    const isPaged = registry[model].sweepOnly !== true
+    const format = isPaged ? ApiResponse.listPage : ApiResponse.packageList
     const cursorName = options.accounts[account]?.cursorParameter ?? cursorParameter
-    for (;;) {
-      const rows = pageSizes.get(list) ?? pageSizeLimits.max
-      const fewer = Math.ceil(rows / 5)
-      const call = ApiRequest.forPage(request, cursorName, rows)
-      const client = yield* clientOf(account)
-      const found = yield* Effect.result(client.send(call, { ...format, maxBytes }, (error) => !isTooLarge(error)))
-      if (Result.isSuccess(found)) {
-        const { data, ...times } = found.success
-        return { ...data, ...times }
-      }
-      if (!isTooLarge(found.failure)) return yield* found.failure
-      // A list without `page_size` is always returned as a whole.
-      if (fewer === rows || !("page_size" in call.query)) {
-        // Fewer rows are not possible: even a page of one row, or the whole list, is too large.
-        pageSizes.delete(list)
-        return yield* found.failure
-      }
-      yield* Effect.logWarning("a page was too large: later pages of this list are requested with fewer rows").pipe(
-        Effect.annotateLogs({ integration, model, rows: fewer })
-      )
-      pageSizes.set(list, fewer)
-    }
+    const pageSize = integrations.get(integration)?.pageSize ?? options.accounts[account]?.pageSize
+    const limit = isPaged ? pageSize ?? pageSizeLimits.max : 1
+    const client = yield* clientOf(account)
+    const { data, ...times } = yield* pageSizes.read(
+      request,
+      limit,
+      (rows, onFailure) =>
+        client.send<ApiResponse.ListData>(() => ApiRequest.forPage(request, cursorName, rows()), {
+          ...format,
+          maxBytes
+        }, onFailure)
+    )
+    return { ...data, ...times }
   })
 
   const read = Effect.fnUntraced(function*<R extends ReadName>(request: ReadRequest<R>) {
     const call = yield* ApiRequest.forRead(request)
     const client = yield* clientOf(request.account)
     const decode = ApiResponse.decoderFor<ReadData<R>>(request.read, readSchemas[request.read])
-    return (yield* client.send(call, { decode, maxBytes: maxBytes / 8 })).data
+    return (yield* client.send(() => call, { decode, maxBytes: maxBytes / 8 })).data
   })
 
   const write = Effect.fnUntraced(function*<W extends WriteName, E>(
@@ -136,7 +130,7 @@ const make = Effect.fnUntraced(function*(options: Options) {
     const toWriteError = Failures.toWriteError(resendPolicy)
     const response = yield* clientOf(request.account).pipe(
       Effect.flatMap((client) =>
-        client.send(call, { decode, maxBytes: maxBytes / 8 }, mayRepeat, SendAttempt.withHooks(hooks))
+        client.send(() => call, { decode, maxBytes: maxBytes / 8 }, mayRepeat, SendAttempt.withHooks(hooks))
       ),
       Effect.mapError((error) => error._tag === "HookFailed" ? error.by : toWriteError(error))
     )

@@ -91,11 +91,14 @@ export class Integrations extends Context.Service<Integrations, {
 }>()("rollcall/capture/Integrations") {}
 
 const stateOf = (
-  { interval, sweepInterval, ...settings }: IntegrationSettings,
+  { account, backfill, id, interval, models, sweepInterval }: IntegrationSettings,
   before: IntegrationState | undefined,
   declared: boolean
 ): IntegrationState => ({
-  ...settings,
+  id,
+  account,
+  models,
+  backfill,
   interval: Duration.toMillis(interval),
   sweepInterval: Duration.toMillis(sweepInterval),
   declared,

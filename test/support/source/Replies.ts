@@ -54,11 +54,22 @@ export const withBudget = (
   key: Effect.Effect<Redacted.Redacted>,
   ...replies: ReadonlyArray<Reply>
 ) => {
+  const answer = (_: Sent, before: number) => replies[Math.min(before, replies.length - 1)] ?? success
+  return withAnswers(answer, {}, budget, key)
+}
+
+/** The adapter over a function that answers each request. `before`: the number of requests before it. `options` override those of the adapter. */
+export const withAnswers = (
+  answer: (sent: Sent, before: number) => Reply,
+  options: Partial<UnifiedApi.Options> = {},
+  budget: Layer.Layer<RequestBudget> = RequestBudget.local,
+  key: Effect.Effect<Redacted.Redacted> = Effect.succeed(Redacted.make("eu-key"))
+) => {
   const sent: Array<Sent> = []
   const client = HttpClient.make((request, url) =>
     Effect.gen(function*() {
-      const reply = replies[Math.min(sent.length, replies.length - 1)] ?? success
-      sent.push({ at: yield* Clock.currentTimeMillis, url, request })
+      const one = { at: yield* Clock.currentTimeMillis, url, request }
+      const reply = answer(one, sent.push(one) - 1)
       if (reply.silent === true) return yield* Effect.never
       if (reply.failure !== undefined) {
         return yield* new HttpClientError.HttpClientError({
@@ -87,7 +98,8 @@ export const withBudget = (
         concurrency: 20
       }
     },
-    retryBase: "1 second"
+    retryBase: "1 second",
+    ...options
   }).pipe(Layer.provide([Layer.succeed(HttpClient.HttpClient, client), budget]))
   return { sent, layer }
 }

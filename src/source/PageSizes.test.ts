@@ -1,0 +1,165 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
+import { TestClock } from "effect/testing"
+import {
+  read,
+  reasonOf,
+  refusal,
+  type Reply,
+  type Sent,
+  success,
+  withAnswers
+} from "../../test/support/source/Replies.ts"
+import type { PageRequest } from "./Source.ts"
+
+const rowsOf = (sent: ReadonlyArray<Sent>) => sent.map(({ url }) => Number(url.searchParams.get("page_size")))
+const gatewayTimeout: Reply = { status: 504, headers: { "content-type": "text/html" }, body: "<html>" }
+/** Answers with `reply` above this number of rows. */
+const above = (limit: number, reply: Reply) => ({ url }: Sent): Reply =>
+  Number(url.searchParams.get("page_size")) > limit ? reply : success
+const poll: Partial<PageRequest> = { updatedAfter: 0 }
+const page: Partial<PageRequest> = { ...poll, cursor: "next" }
+const quiet = Effect.provideService(References.MinimumLogLevel, "None")
+const succeeded = (request: Partial<PageRequest>) => Effect.asVoid(Effect.flatten(read(request)))
+
+const slow: ReadonlyArray<readonly [string, Reply]> = [
+  ["504", gatewayTimeout],
+  ["502", { ...gatewayTimeout, status: 502 }],
+  ["503 without Retry-After", { ...gatewayTimeout, status: 503 }],
+  ["the API's own 504", refusal(504, "PLATFORM.TASK_TIMED_OUT")],
+  ["a time-out", { silent: true }],
+  ["a connection that broke", { failure: Object.assign(new Error("reset"), { code: "ECONNRESET", syscall: "read" }) }]
+]
+
+describe("a page that takes the API too long", () => {
+  it.effect.each(slow)("is requested with fewer rows, and so are the later pages of the run: %s", ([, reply]) => {
+    const { layer, sent } = withAnswers(above(50, reply))
+    return Effect.gen(function*() {
+      yield* succeeded(poll)
+      yield* succeeded(page)
+      yield* succeeded(page)
+      // 250 twice, and once more after the page of 50, which shows that it is not an outage
+      assert.deepStrictEqual(rowsOf(sent), [250, 250, 50, 250, 50, 50])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("that is cut off is requested with fewer rows at once", () => {
+    const { layer, sent } = withAnswers(above(10, { body: '{"status":"success","data":{"res' }))
+    return Effect.gen(function*() {
+      yield* succeeded(poll)
+      assert.deepStrictEqual(rowsOf(sent), [250, 50, 10, 250])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect.each<readonly [string, Reply]>([
+    ["503 with Retry-After", { ...gatewayTimeout, status: 503, headers: { "retry-after": "1" } }],
+    ["500", refusal(500, null)],
+    ["a page of a firewall", { ...gatewayTimeout, status: 403 }],
+    ["a connection that was refused", { failure: Object.assign(new Error(""), { code: "X", syscall: "connect" }) }]
+  ])("is not suspected after %s", ([, reply]) => {
+    const { layer, sent } = withAnswers(() => reply)
+    return Effect.gen(function*() {
+      reasonOf(yield* read(poll))
+      assert.deepStrictEqual([...new Set(rowsOf(sent))], [250])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("is not suspected after an outage: the page is read with all its rows, and so are the later pages", () => {
+    let requests = 0
+    const { layer, sent } = withAnswers(() => ++requests <= 3 ? gatewayTimeout : success)
+    return Effect.gen(function*() {
+      yield* succeeded(poll)
+      yield* succeeded(page)
+      assert.deepStrictEqual(rowsOf(sent), [250, 250, 50, 10, 250, 250])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("never makes more attempts than another failure, and an outage leaves the size as it was", () => {
+    let isDown = true
+    const { layer, sent } = withAnswers(() => isDown ? gatewayTimeout : success)
+    return Effect.gen(function*() {
+      reasonOf(yield* read(poll))
+      assert.deepStrictEqual(rowsOf(sent), [250, 250, 50, 10, 2, 1])
+      isDown = false
+      yield* succeeded(poll)
+      assert.strictEqual(rowsOf(sent).at(-1), 250)
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("grows again with the first page of a run, after a quarter of an hour, and never within a run", () => {
+    let limit = 10
+    const { layer, sent } = withAnswers((one) => above(limit, gatewayTimeout)(one))
+    const requested = (request: Partial<PageRequest>) => {
+      sent.length = 0
+      return Effect.map(succeeded(request), () => rowsOf(sent))
+    }
+    return Effect.gen(function*() {
+      assert.deepStrictEqual(yield* requested(poll), [250, 250, 50, 10, 250])
+      limit = 250
+      assert.deepStrictEqual(yield* requested(poll), [10])
+      yield* TestClock.adjust("15 minutes")
+      assert.deepStrictEqual(yield* requested(page), [10])
+      assert.deepStrictEqual(yield* requested({ ...poll, ids: ["a"] }), [10])
+      assert.deepStrictEqual(yield* requested(poll), [50])
+      yield* TestClock.adjust("15 minutes")
+      limit = 50
+      // the larger page is tried once, and the size that worked is used at once
+      assert.deepStrictEqual(yield* requested(poll), [250, 50])
+      assert.deepStrictEqual(yield* requested(poll), [50])
+      limit = 250
+      yield* TestClock.adjust("15 minutes")
+      assert.deepStrictEqual(yield* requested(poll), [250])
+      assert.deepStrictEqual(yield* requested(page), [250])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("of a poll does not change the size of a sweep, which may be suspended between two pages", () => {
+    let limit = 10
+    const { layer, sent } = withAnswers((one) => above(limit, gatewayTimeout)(one))
+    return Effect.gen(function*() {
+      yield* succeeded({})
+      yield* succeeded(poll)
+      limit = 250
+      yield* TestClock.adjust("15 minutes")
+      yield* succeeded(poll)
+      sent.length = 0
+      yield* succeeded({ cursor: "next" })
+      assert.deepStrictEqual(rowsOf(sent), [10])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+})
+
+describe("the settings of requests", () => {
+  const settings = {
+    accounts: {
+      eu: {
+        url: "https://api.example.org/v1",
+        key: Effect.succeed(Redacted.make("eu-key")),
+        pageSize: 100,
+        requestTimeout: Duration.seconds(90)
+      }
+    },
+    integrations: [{ id: "workday:acme", account: "eu", pageSize: 20, requestTimeout: Duration.seconds(10) }]
+  }
+  it.effect("are those of the account, or of the integration if it has its own", () => {
+    const { layer, sent } = withAnswers(above(25, { silent: true }), settings)
+    return Effect.gen(function*() {
+      yield* succeeded({ ...poll, integration: "workday:acme" })
+      yield* succeeded(poll)
+      assert.deepStrictEqual(rowsOf(sent), [20, 100, 100, 20, 100])
+      assert.isAtLeast((sent[2]?.at ?? 0) - (sent[1]?.at ?? 0), 90_000)
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("limit the time of a request of the integration", () => {
+    const { layer, sent } = withAnswers(() => ({ silent: true }), settings)
+    return Effect.gen(function*() {
+      const { message } = reasonOf(yield* read({ ...poll, integration: "workday:acme" }))
+      assert.strictEqual(message, "no complete response within 10s")
+      assert.isBelow((sent[1]?.at ?? 0) - (sent[0]?.at ?? 0), 12_000)
+    }).pipe(Effect.provide(layer), quiet)
+  })
+})

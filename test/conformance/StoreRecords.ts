@@ -3,12 +3,52 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import { begin, changeOf, created, headOf, ids, pendingOf, skills, tags } from "./StoreSamples.ts"
+import { begin, changeOf, created, headOf, ids, pendingOf, skills, Stop, tags } from "./StoreSamples.ts"
 
 export const recordSuite = (name: string, layer: Layer.Layer<Store, StoreError>) =>
   describe(`records of a store (${name})`, () => {
     const test = (title: string, body: Effect.Effect<void, unknown, Store>) =>
       it.effect(title, () => Effect.provide(body, layer))
+
+    describe("live records", () => {
+      const liveIn = ({ counts }: Store["Service"]) => Effect.map(counts, (rows) => rows.map(({ live }) => live))
+
+      test(
+        "are counted as they appear, vanish and come back, whether or not the transaction has read their heads",
+        Effect.gen(function*() {
+          const { change, inTags, store, write } = yield* begin
+          yield* write([...ids(600).map(created), { head: headOf("tombstone", { live: false }), events: [] }])
+          yield* write([created("other")], skills)
+          assert.deepStrictEqual(yield* liveIn(store), [600, 1])
+          // without reading the heads: they stay live
+          yield* write(ids(300).map((id) => ({ head: headOf(id, { version: 1 }), events: [] })))
+          assert.deepStrictEqual(yield* liveIn(store), [600, 1])
+          yield* change("r00001", "deleted")
+          yield* change("r00002", "updated")
+          yield* write([{ head: headOf("r00003", { live: false }), events: [] }])
+          assert.deepStrictEqual(yield* liveIn(store), [598, 1])
+          yield* change("r00001", "created")
+          // several writes in one transaction
+          yield* inTags(Effect.fnUntraced(function*(tx) {
+            const head = (yield* tx.heads(["a"])).get("a") ?? headOf("a")
+            yield* tx.write([changeOf(head, "created")])
+            yield* tx.write([changeOf({ ...head, version: 1 }, "deleted"), created("b")])
+            assert.strictEqual(yield* tx.liveCount, 600)
+          }))
+          assert.deepStrictEqual(yield* liveIn(store), [600, 1])
+        })
+      )
+
+      test(
+        "are not counted if their transaction is rolled back",
+        Effect.gen(function*() {
+          const { inTags, store, write } = yield* begin
+          yield* write([created("a")])
+          yield* Effect.exit(inTags((tx) => Effect.andThen(tx.write([created("b")]), Effect.fail(new Stop()))))
+          assert.deepStrictEqual(yield* liveIn(store), [1, 0])
+        })
+      )
+    })
 
     describe("heads", () => {
       test(

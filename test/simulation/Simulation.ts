@@ -421,9 +421,12 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
 
   for (const { action, at } of agenda) {
     advance(Math.max(at, time.now))
+    // often, because the end of a sweep corrects the counts
+    oracle.checkCounts(simulatedStore.miscounted)
     action()
   }
   advance(Math.max(time.now, start + setting.duration))
+  oracle.checkCounts(simulatedStore.miscounted)
 
   // ---- quiet phase
 

@@ -36,6 +36,7 @@ import { publications } from "./migrations/0021_publications.ts"
 import { runs } from "./migrations/0022_runs.ts"
 import { forgettingProgress } from "./migrations/0023_forgetting_progress.ts"
 import { removals } from "./migrations/0024_removals.ts"
+import { liveRecords } from "./migrations/0025_live_records.ts"
 import { processKeys } from "./migrations/0026_process_keys.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
@@ -66,6 +67,7 @@ export const migrations = {
   "0022_runs": runs,
   "0023_forgetting_progress": forgettingProgress,
   "0024_removals": removals,
+  "0025_live_records": liveRecords,
   "0026_process_keys": processKeys
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))

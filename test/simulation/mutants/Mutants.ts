@@ -170,6 +170,11 @@ export const mutants: ReadonlyArray<Mutant> = [
     "if (Number(row?.epoch) !== owner.epoch) ",
     "if (Number(row?.epoch) < owner.epoch) "
   ]),
+  mutant("uncounted-deletes", "the store counts the live records of a stream as they change", [
+    "store/sql/stream/StreamTransaction.ts",
+    "if (change !== 0) yield*",
+    "if (change > 0) yield*"
+  ]),
   mutant("no-canonical-form", "content is compared in canonical form", [
     "domain/Canonical.ts",
     'hash("sha256", canonical(value, shape), "base64url")',

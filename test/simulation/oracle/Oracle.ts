@@ -209,6 +209,11 @@ export class Oracle implements ProcessObserver {
     }
   }
 
+  /** `miscounted`: the streams whose stored number of live records is wrong. */
+  checkCounts(miscounted: ReadonlyArray<string>): void {
+    for (const what of miscounted) this.#reportOf("store")("I2", what)
+  }
+
   /** `attempts`: ran without an end for longer than any attempt may take. */
   checkStuck(attempts: ReadonlySet<string>): void {
     for (const attempt of attempts) {

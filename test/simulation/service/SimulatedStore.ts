@@ -129,6 +129,21 @@ export class SimulatedStore {
     return new Set(rows.map(({ claims, id }) => `delivery ${id}, claim ${claims}`))
   }
 
+  /** The streams whose stored number of live records is wrong, in words. Empty while a transaction is open. */
+  get miscounted(): ReadonlyArray<string> {
+    const { connection, isTransaction } = this.#line.session
+    if (isTransaction()) return []
+    const rows = Effect.runSync(connection.execute(
+      `SELECT * FROM (
+        SELECT integration || '/' || model AS name, live_records AS stored,
+          (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS counted FROM streams s
+      ) WHERE stored <> counted`,
+      [],
+      undefined
+    )) as ReadonlyArray<{ readonly name: string; readonly stored: number; readonly counted: number }>
+    return rows.map(({ counted, name, stored }) => `${name} has ${counted} live records, and ${stored} are stored`)
+  }
+
   /** The places that contain something of a forgotten record, in words. `marks`: texts that only its content contains. */
   remainsOf({ id, integration, model }: ForgettableRecord, marks: ReadonlyArray<string>): ReadonlyArray<string> {
     const { connection } = this.#line.session

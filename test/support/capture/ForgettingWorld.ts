@@ -107,7 +107,8 @@ export const startProcess = Effect.gen(function*() {
   )
   const capture = Context.get(context, Capture)
   yield* Effect.forkIn(capture.run, scope)
-  yield* TestClock.adjust("2 minutes")
+  // in steps, because a fiber that yields to others for a moment does not stop the clock
+  yield* Effect.repeat(TestClock.adjust("10 seconds"), { times: 11 })
   return { ...Context.get(context, Forgetting), capture, stop: Scope.close(scope, Exit.void) }
 })
 

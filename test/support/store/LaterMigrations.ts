@@ -26,7 +26,8 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "DROP TABLE publications",
   "DROP TABLE runs",
   "ALTER TABLE forgotten DROP COLUMN progress",
-  "ALTER TABLE log_counter DROP COLUMN removals"
+  "ALTER TABLE log_counter DROP COLUMN removals",
+  "ALTER TABLE streams DROP COLUMN live_records"
 ]
 
 /** The number of a migration that no version has. */

@@ -80,9 +80,9 @@ export const make = (
 ): Streams => {
   const locks = Locks.make(sql)
   const is = isStream(sql)
-  // these counts use narrow indexes only and read no rows
+  // the counts of rows use narrow indexes only and read no rows
   const rowCounts = sql`s.key,
-    (SELECT count(*) FROM heads h WHERE h.stream = s.key AND h.live = 1) AS live,
+    s.live_records AS live,
     (SELECT count(*) FROM quarantine q WHERE q.stream = s.key) AS quarantined,
     (SELECT count(*) FROM stale_records o WHERE o.stream = s.key) AS stale`
 
@@ -113,8 +113,13 @@ export const make = (
       for (const name of streamTables) {
         const table = sql(name)
         const id = sql(name === "quarantine" ? "hash" : "id")
-        const deleted = yield* sql`DELETE FROM ${table} WHERE stream = ${stream} AND ${id} IN (
-          SELECT ${id} FROM ${table} WHERE stream = ${stream} LIMIT ${rowsPerStatement}) RETURNING stream`
+        const live = sql.literal(name === "heads" ? "live" : "0")
+        const deleted = yield* sql<{ live: number }>`DELETE FROM ${table} WHERE stream = ${stream} AND ${id} IN (
+          SELECT ${id} FROM ${table} WHERE stream = ${stream} LIMIT ${rowsPerStatement}) RETURNING ${live} AS live`
+        const liveDeleted = deleted.reduce((sum, { live }) => sum + live, 0)
+        if (liveDeleted > 0) {
+          yield* sql`UPDATE streams SET live_records = live_records - ${liveDeleted} WHERE key = ${stream}`
+        }
         if (deleted.length > 0) return false
       }
       yield* sql`DELETE FROM streams WHERE key = ${stream}`

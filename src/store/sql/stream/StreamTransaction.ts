@@ -1,6 +1,10 @@
 /**
  * `StreamTx` over SQL: the operations on a stream inside the body of a `transact`.
  *
+ * Invariants
+ * 1. `streams.live_records` is the number of the stream's live heads: whatever changes `heads.live` changes it in the same transaction.
+ *    Only a process of an earlier version does not, so the end of a sweep counts again
+ *
  * Gotchas
  * - A page has 250 records, but callers may pass more: all work is split into statements of 250 rows.
  */
@@ -8,9 +12,10 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
+import { derivedFrom, modelNames } from "../../../domain/Model.ts"
 import type { StreamState } from "../../State.ts"
 import type { Pending, QuarantinedRow, StoredContent } from "../../StreamRecords.ts"
-import type { StreamTx } from "../../StreamTx.ts"
+import type { RecordWrite, StreamTx } from "../../StreamTx.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
@@ -51,20 +56,41 @@ export const make = (
   const { record, ...stale } = ReferenceTable.make(sql, stream)
   const count = (rows: Fragment) =>
     Effect.map(sql<{ count: number }>`SELECT count(*) AS count FROM ${rows}`, ([row]) => row?.count ?? 0)
+  const derivedModel = derivedFrom(state.model, modelNames)
+  const counted = derivedModel === undefined ? [state.model] : [state.model, derivedModel]
   const pendingPage = (condition: Fragment, after: string | null, limit: number) =>
     sql<Row>`SELECT * FROM pending WHERE ${condition} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
       Effect.flatMap(toPendings)
     )
+  /** Whether records are live, by id: those whose heads this transaction has read since its last `write`. */
+  const isLive = new Map<string, boolean>()
+  const readHeads = (ids: ReadonlyArray<string>) =>
+    inBatches(
+      ids,
+      (some) =>
+        sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id ${among(sql, some)}`
+    ).pipe(
+      Effect.map((rows) => {
+        const found = new Map(rows.map(heads.fromRow).map((head) => [head.id, head]))
+        for (const id of ids) isLive.set(id, found.get(id)?.live ?? false)
+        return found
+      })
+    )
+  /** Adds the change by these records to the number of live records. Call it before their heads are written. */
+  const countLive = Effect.fnUntraced(function*(records: ReadonlyArray<RecordWrite>) {
+    const unread = records.flatMap(({ head }) => isLive.has(head.id) ? [] : [head.id])
+    if (unread.length > 0) yield* readHeads(unread)
+    let change = 0
+    for (const { head: { id, live } } of records) {
+      change += Number(live) - Number(isLive.get(id))
+      isLive.set(id, live)
+    }
+    isLive.clear()
+    if (change !== 0) yield* sql`UPDATE streams SET live_records = live_records + ${change} WHERE key = ${stream}`
+  })
   return convertEach<StreamTx>(toStoreError, {
     state,
-    heads: (ids) =>
-      inBatches(
-        ids,
-        (some) =>
-          sql<Row>`SELECT ${heads.columns("h")} FROM heads h WHERE h.stream = ${stream} AND h.id ${among(sql, some)}`
-      ).pipe(
-        Effect.map((rows) => new Map(rows.map(heads.fromRow).map((head) => [head.id, head])))
-      ),
+    heads: readHeads,
     pending: (ids) =>
       inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`)
         .pipe(
@@ -90,7 +116,13 @@ export const make = (
     allPending: (after, limit) => pendingPage(sql`stream = ${stream}`, after, limit),
     pendingWithStatus: (status, after, limit) =>
       pendingPage(sql`stream = ${stream} AND status = ${status}`, after, limit),
-    liveCount: count(sql`heads WHERE stream = ${stream} AND live = 1`),
+    liveCount: Effect.map(
+      sql<{ live: number }>`SELECT live_records AS live FROM streams WHERE key = ${stream}`,
+      ([row]) => Number(row?.live)
+    ),
+    recountLive: sql`
+      UPDATE streams SET live_records = (SELECT count(*) FROM heads h WHERE h.stream = streams.key AND h.live = 1)
+      WHERE integration = ${state.integration} AND model IN ${sql.in(counted)}`,
     absentCount: count(sql`pending WHERE stream = ${stream} AND status = 'absent' AND confirms > 0`),
     holdSize: (hold) => count(sql`pending WHERE hold = ${hold}`),
     pendingOfHold: (hold, after, limit) => pendingPage(sql`hold = ${hold} AND status <> 'disputed'`, after, limit),
@@ -189,6 +221,7 @@ export const make = (
     recordAction: AuditTable.make(sql).record,
     write: Effect.fnUntraced(function*(records) {
       yield* record(records)
+      yield* countLive(records)
       const written = yield* log.append(stream, records)
       yield* inBatches(
         written,

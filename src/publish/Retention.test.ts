@@ -9,6 +9,7 @@ import * as Metric from "effect/Metric"
 import * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import { scenario, start } from "../../test/support/capture/Rig.ts"
+import { Placement } from "../fleet/Placement.ts"
 import { Damaged, Store, StoreError, Unavailable } from "../store/Store.ts"
 import { StoreFault } from "../store/StoreFault.ts"
 import * as Retention from "./Retention.ts"
@@ -48,6 +49,31 @@ describe("Retention", () => {
     Effect.gen(function*() {
       assert.deepStrictEqual(yield* kept(["relay"], 2), [3, 2, 2])
     }))
+
+  it.effect("a process without a reader keeps the log for that of another process, until none had it for the retention", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      const store = yield* Store
+      const retention = Duration.days(7)
+      yield* rig.put({ id: "a", title: "1" })
+      yield* rig.sweep
+      yield* rig.wait("1 day")
+      yield* rig.put({ id: "a", title: "2" })
+      yield* rig.poll
+      const publishing = yield* Scope.make()
+      yield* Layer.buildWithScope(
+        Layer.provide(Retention.placedLayer({ retention, readers: ["relay"] }), Placement.layer),
+        publishing
+      )
+      yield* Layer.build(Retention.layer({ retention, readers: [] }))
+      yield* TestClock.adjust("30 days")
+      assert.lengthOf(yield* rig.events, 2)
+      yield* Scope.close(publishing, Exit.void)
+      yield* TestClock.adjust("6 days")
+      assert.lengthOf(yield* rig.events, 2)
+      yield* TestClock.adjust("2 days")
+      assert.lengthOf(yield* rig.events, 0)
+      assert.strictEqual(yield* store.readerPosition("relay"), 0)
+    }, Effect.scoped)))
 
   it.effect("where an event is in the sink is forgotten with its age, even if its row stays", () =>
     scenario(Effect.fnUntraced(function*(rig) {

@@ -3,6 +3,8 @@
  * readers has not read yet.
  *
  * Gotchas
+ * - A process keeps the log for the readers of other processes too: each process notes its readers every ten minutes. So the log is kept for
+ *   a reader until no process has had it for the retention.
  * - A record's latest row is its current content and stays, however old it is.
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
  * - The place of an event in the sink is deleted once it is older than the retention, even if the event's row stays.
@@ -23,11 +25,15 @@ import { Store } from "../store/Store.ts"
 
 export interface RetentionOptions {
   readonly retention: Duration.Duration
-  /** Readers of the log: no row is deleted before all of them have read it. */
+  /** Readers of the log in this process: no row is deleted before all of them have read it, and those of other processes. */
   readonly readers: ReadonlyArray<string>
 }
 
 const pruneInterval = Duration.hours(1)
+/** Time between two notes of the readers of a process. */
+const noteInterval = Duration.minutes(10)
+/** A reader that a process noted within this time is needed: that process runs, or was restarted. */
+const neededLately = Duration.hours(1)
 /** Time until the next try after a failure. It is short, so that the gauge is correct soon after the cause is gone. */
 const retryInterval = Duration.minutes(5)
 const erasedRetention = Duration.days(1)
@@ -38,7 +44,8 @@ const prune = Effect.fn("Retention.prune")(function*({ readers, retention }: Ret
   const store = yield* Store
   const now = yield* Clock.currentTimeMillis
   const { newest } = yield* store.logRange
-  const positions = yield* Effect.forEach(readers, store.readerPosition)
+  yield* store.noteReaders(readers)
+  const positions = yield* store.neededPositions(Duration.toMillis(Duration.max(retention, neededLately)))
   // `before`: our clock, in ms; `upTo`: a position of the log
   const deleted = yield* store.prune({
     before: now - Duration.toMillis(retention),
@@ -89,6 +96,9 @@ export const placedLayer = (options: RetentionOptions): Layer.Layer<never, never
         logged = message
         return retryInterval
       }))
+    )
+    yield* Effect.forkScoped(
+      Effect.forever(Effect.andThen(Effect.ignore(store.noteReaders(options.readers)), Effect.sleep(noteInterval)))
     )
     yield* placement.singleton(
       "retention",

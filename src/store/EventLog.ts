@@ -128,6 +128,10 @@ export interface EventLog {
   readonly awaitLog: (after: number) => Operation<void>
 
   readonly readerPosition: (reader: string) => Operation<number>
+  /** Notes that this process needs the log until these readers have read it. */
+  readonly noteReaders: (readers: ReadonlyArray<string>) => Operation<void>
+  /** The positions of the readers that a process has noted less than `within` ms ago, so that a process without them keeps the log too. */
+  readonly neededPositions: (within: number) => Operation<ReadonlyArray<number>>
   /** `published`: where the events of the batch that ends at `position` are in the sink; null or absent if that is not known. */
   readonly saveReaderPosition: (
     owner: Owner,

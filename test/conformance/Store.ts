@@ -352,6 +352,22 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
     })
 
     test(
+      "a reader is needed for a while after a process has noted it, and noting it keeps its position",
+      Effect.gen(function*() {
+        const { owner, store } = yield* begin
+        const needed = store.neededPositions(60_000)
+        yield* store.saveReaderPosition(owner, "kafka", 5)
+        assert.deepStrictEqual(yield* needed, [])
+        yield* store.noteReaders(["kafka", "new"])
+        yield* store.saveReaderPosition(owner, "kafka", 6)
+        assert.deepStrictEqual((yield* needed).toSorted(), [0, 6])
+        assert.deepStrictEqual(yield* store.neededPositions(0), [])
+        yield* store.noteReaders([])
+        assert.lengthOf(yield* needed, 2)
+      })
+    )
+
+    test(
       "each reader of the log has its own saved position",
       Effect.gen(function*() {
         const { owner, store } = yield* begin

@@ -11,22 +11,24 @@ import type { Store, StoreError } from "../../store/Store.ts"
 import type { Capture } from "./Capture.ts"
 
 export interface ErasureOptions {
-  /** Readers of the event log that must have read an integration's events before they are erased. */
+  /** Readers of this process that must have read an integration's events before they are erased. */
   readonly readers: ReadonlyArray<string>
   /** Runs when all records of the integration are deleted. */
   readonly finish: (id: string) => Effect.Effect<void, StoreError>
 }
 
 const readerCheckInterval = "1 second"
+/** Longer than the time between two notes of the readers of a process (`publish/Retention.ts`), in ms. */
+const neededWithin = 3_600_000
 
 /** Makes a function that erases an integration in the background. */
 export const make = (store: Store["Service"], capture: Capture["Service"], { finish, readers }: ErasureOptions) => {
-  /** Waits until every reader has read the events that are in the log now. */
+  /** Waits until every reader of this process and of the others has read the events that are in the log now. */
   const awaitReaders = Effect.gen(function*() {
     const { newest } = yield* store.logRange
     const behind = Effect.map(
-      Effect.forEach(readers, store.readerPosition),
-      (positions) => positions.some((position) => position < newest)
+      Effect.zip(Effect.forEach(readers, store.readerPosition), store.neededPositions(neededWithin)),
+      (positions) => positions.flat().some((position) => position < newest)
     )
     while (yield* behind) yield* Effect.sleep(readerCheckInterval)
   })

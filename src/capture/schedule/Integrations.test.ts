@@ -424,6 +424,19 @@ describe("Integrations", () => {
       assert.deepStrictEqual(yield* entries, [])
     })))
 
+  it.effect("an erasure waits for a reader that only another process has", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      yield* interruptedErasure
+      yield* store.noteReaders(["relay"])
+      yield* startProcess({ readers: [] })
+      yield* TestClock.adjust("30 minutes")
+      assert.strictEqual((yield* entries).length, 2)
+      yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
+      yield* erased(acme.id)
+      assert.deepStrictEqual(yield* entries, [])
+    })))
+
   it.effect("an integration that is declared while it is being erased starts with a new backfill afterwards", () =>
     scenario(Effect.fnUntraced(function*() {
       const store = yield* Store

@@ -38,6 +38,7 @@ import { forgettingProgress } from "./migrations/0023_forgetting_progress.ts"
 import { removals } from "./migrations/0024_removals.ts"
 import { liveRecords } from "./migrations/0025_live_records.ts"
 import { processKeys } from "./migrations/0026_process_keys.ts"
+import { neededReaders } from "./migrations/0027_needed_readers.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -68,7 +69,8 @@ export const migrations = {
   "0023_forgetting_progress": forgettingProgress,
   "0024_removals": removals,
   "0025_live_records": liveRecords,
-  "0026_process_keys": processKeys
+  "0026_process_keys": processKeys,
+  "0027_needed_readers": neededReaders
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -4,6 +4,7 @@
  * Invariants
  * 1. A transaction first reads the owner's epoch and share-locks its row   (I10, X20)
  */
+import * as Arr from "effect/Array"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,6 +14,7 @@ import { Processes } from "../Processes.ts"
 import { Store, type StoreError } from "../Store.ts"
 import type { StoredSessions } from "../StoredSessions.ts"
 import * as AuditTable from "./AuditTable.ts"
+import * as DatabaseTime from "./DatabaseTime.ts"
 import * as EncryptionTable from "./EncryptionTable.ts"
 import * as EventTable from "./EventTable.ts"
 import * as Fencing from "./Fencing.ts"
@@ -22,7 +24,7 @@ import * as HistoryTable from "./HistoryTable.ts"
 import { checkVersion, migrate } from "./Migrations.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import * as PublicationTable from "./PublicationTable.ts"
-import { type IntegrationRow, toIntegration } from "./Rows.ts"
+import { type Integer, type IntegrationRow, toIntegration } from "./Rows.ts"
 import * as SessionTable from "./SessionTable.ts"
 import * as Signals from "./Signals.ts"
 import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
@@ -45,6 +47,7 @@ const make = Effect.gen(function*() {
   const samples = HistoryTable.make(sql)
   const publications = PublicationTable.make(sql)
   const { fence } = Fencing.make(sql)
+  const time = DatabaseTime.make(sql)
   const { awaitDecision, ...holds } = HoldTable.make(sql, signals)
 
   /** Operations that retry their own transactions, or that need no transaction. */
@@ -126,6 +129,20 @@ const make = Effect.gen(function*() {
       sql<{ position: number }>`SELECT position FROM readers WHERE name = ${reader}`.pipe(
         Effect.map(([row]) => row?.position ?? 0)
       ),
+    noteReaders: (readers) =>
+      Effect.flatMap(time, (now) =>
+        Effect.forEach(readers, (name) =>
+          sql`
+            INSERT INTO readers (name, position, needed_at) VALUES (${name}, 0, ${now})
+            ON CONFLICT (name) DO UPDATE SET needed_at = excluded.needed_at`, { discard: true })),
+    // a time in the future was noted before the clock was set back   (W4)
+    neededPositions: (within) =>
+      Effect.flatMap(time, (now) =>
+        Effect.map(
+          sql<{ position: Integer }>`
+            SELECT position FROM readers WHERE abs(needed_at - ${now}) < ${within}`,
+          Arr.map(({ position }) => Number(position))
+        )),
     saveReaderPosition: (owner, reader, position, published = null) =>
       fence(owner).pipe(
         Effect.andThen(sql`

@@ -27,7 +27,8 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "DROP TABLE runs",
   "ALTER TABLE forgotten DROP COLUMN progress",
   "ALTER TABLE log_counter DROP COLUMN removals",
-  "ALTER TABLE streams DROP COLUMN live_records"
+  "ALTER TABLE streams DROP COLUMN live_records",
+  "ALTER TABLE readers DROP COLUMN needed_at"
 ]
 
 /** The number of a migration that no version has. */

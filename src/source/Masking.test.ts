@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { errorCodes } from "../api/ErrorClassification.ts"
 import { codeOf, mask } from "./Masking.ts"
 
 describe("mask", () => {
@@ -40,9 +41,24 @@ describe("mask", () => {
 })
 
 describe("codeOf", () => {
-  it("returns codes and drops free text", () => {
-    assert.strictEqual(codeOf("PLATFORM.INPUT_INVALID"), "PLATFORM.INPUT_INVALID")
-    for (const value of ["Ada Lovelace", "", "lower.case", "A".repeat(81), 7, null, undefined, {}]) {
+  it("returns the codes that the API publishes, and others that are made of words of the list (I11)", () => {
+    for (const code of [...Object.keys(errorCodes), "PLATFORM.FIELD_NOT_SUPPORTED"]) {
+      assert.strictEqual(codeOf(code), code)
+    }
+  })
+
+  it("drops everything else, because a word in capitals may be a name (I11)", () => {
+    const texts = [
+      "Ada Lovelace",
+      "LOVELACE",
+      "ADA.LOVELACE",
+      "PLATFORM.ADA_LOVELACE",
+      "SW1Y",
+      "1815",
+      "constructor",
+      ""
+    ]
+    for (const value of [...texts, "lower.case", "A".repeat(81), 7, null, undefined, {}]) {
       assert.isNull(codeOf(value))
     }
   })

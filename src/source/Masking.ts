@@ -3,11 +3,12 @@
  * everything else, because it may identify a person   (I11).
  *
  * Invariants
- * 1. Only the words in `PlainWords.ts`, codes made of these words, and punctuation pass
+ * 1. Only the words in `PlainWords.ts`, codes made of these words, the codes that the API publishes, and punctuation pass
  *
  * Gotchas
  * - Codes such as `PLATFORM.INPUT_INVALID` pass; their separator distinguishes them from names in capitals.
  */
+import { errorCodes } from "../api/ErrorClassification.ts"
 import { plainWords } from "./PlainWords.ts"
 
 const placeholder = "…"
@@ -36,6 +37,9 @@ export const mask = (text: string): string =>
     .trim()
     .slice(0, maxLength)
 
-/** The value if it has the format of an API error code, else null: free text in the code field is dropped. */
+/** The value if it is a code that the API publishes, or a code made of known words, else null: the field may contain free text. */
 export const codeOf = (value: unknown): string | null =>
-  typeof value === "string" && /^[A-Z][A-Z0-9_.]{0,79}$/.test(value) ? value : null
+  typeof value === "string" &&
+    (Object.hasOwn(errorCodes, value) || (value.length <= maxLength && codePattern.test(value) && isPlain(value)))
+    ? value
+    : null

@@ -221,7 +221,7 @@ const cycles = (sources: Sources): ReadonlyArray<string> => {
 const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>
   [...plugins].flatMap(([path, text]) => {
     const allowed = path.endsWith(".test.ts")
-      ? /^(#plugin|#testing|effect\/.*|node:(assert|test)(\/.*)?|vitest|@effect\/vitest|standardwebhooks)$/
+      ? /^(#plugin|#testing|effect\/.*|node:(assert|test)(\/.*)?|vitest|@effect\/vitest|cloudevents|standardwebhooks)$/
       : /^(#plugin|effect\/.*)$/
     const folder = path.split("/")[0]
     return importsOf(text)

@@ -1,6 +1,7 @@
 /** Messages of the webhook plugin, verified with the reference package of Standard Webhooks, and its handling of each response. */
 import * as Testing from "#testing"
 import { assert, describe, it } from "@effect/vitest"
+import { CloudEvent, HTTP } from "cloudevents"
 import * as Duration from "effect/Duration"
 import { Webhook } from "standardwebhooks"
 import { webhook } from "./plugin.ts"
@@ -51,6 +52,23 @@ describe("webhook", () => {
       timestamp: "2026-01-01T00:00:00.000Z"
     })
     assert.include(request.body, "Zoë")
+  })
+
+  it("a message with the content type of CloudEvents is an event for their reference library", async () => {
+    const typed = webhook({
+      url,
+      secret: { secret: "HOOK" },
+      triggers: ["ats.application.hired"],
+      contentType: "application/cloudevents+json"
+    }).with({ values: { HOOK: current } })
+    const [request] = (await Testing.make(typed, { http: [{ status: 204 }] }).deliver(hired)).requests
+    assert.isDefined(request)
+    const event = HTTP.toEvent<{ readonly id: string }>({ headers: { ...request.headers }, body: request.body })
+    assert(event instanceof CloudEvent)
+    assert.isTrue(event.validate())
+    assert.deepInclude(event, { id: hired.id, type: "rollcall.ats.application.hired", subject: "a1" })
+    assert.deepInclude(event.data, { id: "a1", transition: { name: "hired", from: null, to: "HIRED" } })
+    assert.deepInclude(verified(current, request), { id: hired.id })
   })
 
   it("the reference receiver accepts a message, and rejects it if a byte of the body differs", async () => {

@@ -34,6 +34,8 @@ export interface Options<T extends Plugin.Trigger> {
   readonly triggers: ReadonlyArray<T>
   /** `full` (default): messages contain the record before and after. `ids`: no content; the receiver requests the record itself. */
   readonly content?: "full" | "ids"
+  /** `application/json` (default), or `application/cloudevents+json` for receivers that read CloudEvents over HTTP. The body is the same. */
+  readonly contentType?: "application/json" | "application/cloudevents+json"
 }
 
 type Event<T extends Plugin.Trigger> = Plugin.OneOf<T>
@@ -87,7 +89,15 @@ const faultOf = (
 
 /** A plugin that sends the events of these triggers to `url`. */
 export const webhook = <const T extends Plugin.Trigger>(
-  { allowPlaintext = false, content = "full", name = "webhook", secret, triggers, url }: Options<T>
+  {
+    allowPlaintext = false,
+    content = "full",
+    contentType = "application/json",
+    name = "webhook",
+    secret,
+    triggers,
+    url
+  }: Options<T>
 ) => {
   const names = "secret" in secret ? [secret] : secret
   const secrets = names.map(({ secret }) => Config.schema(Schema.Redacted(Secret), secret))
@@ -105,7 +115,7 @@ export const webhook = <const T extends Plugin.Trigger>(
       yield* Plugin.send(
         HttpClientRequest.post(url).pipe(
           HttpClientRequest.setHeaders(headers),
-          HttpClientRequest.bodyText(body, "application/json")
+          HttpClientRequest.bodyText(body, contentType)
         )
       )
     })

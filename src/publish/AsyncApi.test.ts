@@ -6,6 +6,7 @@ import { modelNames } from "../domain/Model.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
 import { toRecord } from "./kafka/HeaderTemplate.ts"
 import { makeEncoder, progressMessage, stateRemoval } from "./kafka/KafkaMessage.ts"
+import type { JsonSchema } from "./RecordSchema.ts"
 import { progressDataSchema } from "./SchemaDocuments.ts"
 
 const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
@@ -28,6 +29,21 @@ const valueAt = (pointer: string): unknown =>
     document
   )
 
+/** The titles of a schema and of those inside it. A choice of a union needs none if it is a text, a number or null. */
+const titlesOf = (schema: JsonSchema, path: string, isChoice = false): ReadonlyArray<string> => {
+  const { anyOf = [], items, properties = {}, title, type = "" } = schema
+  if (schema["$ref"] !== undefined || Object.keys(schema).length === 0 && isChoice) return []
+  const isPlain = isChoice && schema["enum"] === undefined &&
+    ["string", "integer", "number", "boolean", "null"].includes(type)
+  if (!isPlain) assert.isString(title, path)
+  return [
+    ...title === undefined ? [] : [title],
+    ...anyOf.flatMap((choice, at) => titlesOf(choice, `${path}/anyOf/${at}`, true)),
+    ...items === undefined ? [] : titlesOf(items, `${path}/items`),
+    ...Object.entries(properties).flatMap(([name, property]) => titlesOf(property, `${path}/${name}`))
+  ]
+}
+
 describe("the AsyncAPI document", () => {
   it("has an event topic and a state topic for each model, and the progress topic", () => {
     assert.strictEqual(Object.keys(document.channels).length, 2 * modelNames.length + 1)
@@ -35,6 +51,22 @@ describe("the AsyncAPI document", () => {
     assert.strictEqual(document.channels["ats.tag.state"]?.address, "hr.{integration}.ats.tag.state")
     assert.strictEqual(document.channels["progress"]?.address, "hr._.progress")
   })
+
+  it.each(["cloudevents", "debezium"] as const)(
+    "has a title for every schema, each once, because generators name types after titles (%s)",
+    (format) => {
+      const options = { version: "1", models: modelNames, topic: "{model}", state: true, format }
+      const { messages, schemas } = asyncApiOf(options).components
+      const roots = [
+        ...Object.values(messages).flatMap(({ bindings, headers }) => [headers, bindings.kafka.key]),
+        ...Object.values(schemas)
+      ]
+      const titles = roots.flatMap((root) => titlesOf(root, ""))
+      assert.isAbove(titles.length, 1000)
+      assert.deepStrictEqual(titles.filter((title, at) => titles.indexOf(title) !== at), [])
+      assert.includeMembers(titles, ["ApplicationInterviewsItem", "TagEventHeaders", "CandidateState", "Progress"])
+    }
+  )
 
   it("contains the target of each of its references", () => {
     const refs = refsOf(document)
@@ -79,7 +111,7 @@ describe("the AsyncAPI document", () => {
     addFormats.default(ajv)
     ajv.addSchema(debezium, "debezium")
     const { headers } = debezium.components.messages["ats.tag"]!
-    const valid = ajv.compile({ $ref: "debezium#/components/messages/ats.tag/payload/schema" })
+    const valid = ajv.compile({ $ref: "debezium#/components/schemas/TagEvent" })
     const validHeaders = ajv.compile({ ...headers, additionalProperties: false })
     const options = {
       identity: { store: "s", generation: 1 },
@@ -105,7 +137,8 @@ describe("the AsyncAPI document", () => {
     const ajv = new Ajv2020({ strict: false })
     addFormats.default(ajv)
     ajv.addSchema(document, "asyncapi")
-    const validatorOf = (name: string) => ajv.compile({ $ref: `asyncapi#/components/messages/${name}/payload/schema` })
+    const validatorOf = (name: string) =>
+      ajv.compile({ $ref: `asyncapi${document.components.messages[name]?.payload.$ref}` })
     const options = { identity: { store: "s", generation: 1 }, topic: "{model}", state: true, limitOf: () => 1_000_000 }
     for (const { topic, value } of makeEncoder(options)(entry({ position: 1, id: "a" })).messages) {
       const valid = validatorOf(topic)

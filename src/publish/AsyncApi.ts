@@ -2,7 +2,8 @@
  * The AsyncAPI document of the published topics: each topic's key, headers and values, as `rollcall schema` prints it.
  *
  * Gotchas
- * - Payloads are JSON Schema 2020-12, which AsyncAPI allows if `schemaFormat` names it.
+ * - AsyncAPI's own schemas are JSON Schema draft 7. Ours use only keywords that both drafts have, because some generators do not find the
+ *   name of a schema whose `schemaFormat` is another one.
  */
 import type { Model } from "../domain/Model.ts"
 import { envelopeSchemaOf } from "./kafka/Debezium.ts"
@@ -10,6 +11,7 @@ import type { Format } from "./kafka/KafkaMessage.ts"
 import { progressTopicOf } from "./kafka/TopicNames.ts"
 import { type JsonSchema, recordSchemaOf } from "./RecordSchema.ts"
 import { eventDataSchemaOf, progressDataSchema } from "./SchemaDocuments.ts"
+import { titled } from "./SchemaTitles.ts"
 
 export interface AsyncApiOptions {
   readonly version: string
@@ -24,13 +26,14 @@ export interface AsyncApiOptions {
   readonly registered?: boolean
 }
 
-const schemaFormat = "application/schema+json;version=draft-2020-12"
 const text = (description: string) => ({ type: "string", description })
-const stringKey = (description: string) => ({ kafka: { key: text(description) } })
+const stringKey = (title: string, description: string) => ({ kafka: { key: { title, ...text(description) } } })
 const recordKey = "<integration>/<model>/<id>"
 const ref = (path: string) => ({ $ref: `#/${path}` })
 /** The place of a model's record schema in the document. */
-const refTo = (model: Model) => `#/components/schemas/${model}/schema`
+const refTo = (model: Model) => `#/components/schemas/${recordSchemaOf(model).title}`
+/** A schema of the document. Generators call its type by the name. */
+const named = (name: string, schema: JsonSchema) => [name, titled(schema, name)] as const
 
 /** Headers of every message about a record. */
 const recordHeaders = (type: string) => ({
@@ -97,7 +100,7 @@ const parameters = (topic: string) =>
     }
     : {}
 
-/** AsyncAPI 3.0. */
+/** AsyncAPI 3.1. */
 export const asyncApiOf = (options: AsyncApiOptions) => {
   const { format = "cloudevents", models, registered = false, state, topic, version } = options
   const channel = (name: string, address: string, description: string) =>
@@ -107,44 +110,53 @@ export const asyncApiOf = (options: AsyncApiOptions) => {
       ...parameters(address),
       messages: { [name]: ref(`components/messages/${name}`) }
     }] as const
-  const message = (name: string, key: string, headers: Headers, schema: JsonSchema) =>
+  /** `type`: the name of the schema of its value. */
+  const message = (name: string, type: string, key: string, headers: Headers) =>
     [name, {
       name,
       contentType: "application/json",
       ...(registered
         ? { description: "Before the JSON: a zero byte and the id of the schema in the registry, four bytes" }
         : {}),
-      headers,
-      payload: { schemaFormat, schema },
-      bindings: stringKey(key)
+      headers: { ...headers, ...titled(headers, `${type}Headers`) },
+      payload: ref(`components/schemas/${type}`),
+      bindings: stringKey(`${type}Key`, key)
     }] as const
   const kinds = models.flatMap((model) => {
     const address = topic.replaceAll("{model}", model)
+    const { title, ...record } = recordSchemaOf(model)
+    const [event, latest] = [`${title}Event`, `${title}State`]
     const events = {
       channel: channel(model, address, `Changes of ${model}, in order per record`),
-      message: format === "debezium"
-        ? message(model, recordKey, jsonHeaders, {
-          anyOf: [envelopeSchemaOf(model, refTo(model)), { type: "null", description: "After the event of a delete" }]
-        })
-        : message(model, recordKey, eventHeaders, eventDataSchemaOf(model, refTo(model)))
+      message: message(model, event, recordKey, format === "debezium" ? jsonHeaders : eventHeaders),
+      schemas: [
+        named(title, record),
+        format === "debezium"
+          ? named(event, {
+            anyOf: [envelopeSchemaOf(model, refTo(model)), { type: "null", description: "After the event of a delete" }]
+          })
+          : named(event, eventDataSchemaOf(model, refTo(model)))
+      ]
     }
-    const latest = {
+    const states = {
       channel: channel(
         `${model}.state`,
         `${address}.state`,
         `Latest content per record, compacted; null after deletion`
       ),
-      message: message(`${model}.state`, recordKey, stateHeaders, { anyOf: [{ $ref: refTo(model) }, { type: "null" }] })
+      message: message(`${model}.state`, latest, recordKey, stateHeaders),
+      schemas: [named(latest, { anyOf: [{ $ref: refTo(model) }, { type: "null" }] })]
     }
-    return state ? [events, latest] : [events]
+    return state ? [events, states] : [events]
   })
   const progress = {
     channel: channel("progress", progressTopicOf(topic), "How far each stream is complete, compacted"),
-    message: message("progress", "<integration>/<model>", progressHeaders, progressDataSchema)
+    message: message("progress", "Progress", "<integration>/<model>", progressHeaders),
+    schemas: [named("Progress", progressDataSchema)]
   }
   const all = [...kinds, progress]
   return {
-    asyncapi: "3.0.0",
+    asyncapi: "3.1.0",
     info: {
       title: "Rollcall",
       version,
@@ -159,7 +171,7 @@ export const asyncApiOf = (options: AsyncApiOptions) => {
     }])),
     components: {
       messages: Object.fromEntries(all.map(({ message }) => message)),
-      schemas: Object.fromEntries(models.map((model) => [model, { schemaFormat, schema: recordSchemaOf(model) }]))
+      schemas: Object.fromEntries(all.flatMap(({ schemas }) => schemas))
     }
   }
 }

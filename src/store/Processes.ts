@@ -29,6 +29,7 @@ export interface ProcessReport {
   readonly problems: ReadonlyArray<ProcessProblem>
 }
 
+/** `problems` are those of a process that is alive: what a silent one reported last may be over. */
 export interface FleetProcess extends ProcessReport {
   readonly id: string
   readonly startedAt: number

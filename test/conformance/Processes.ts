@@ -33,6 +33,7 @@ export const processSuite = (name: string, place: Place) =>
       return {
         store: Context.get(context, Store),
         processes: Context.get(context, Processes),
+        isFleet: sql.onDialectOrElse({ pg: () => true, orElse: () => false }),
         forward: (millis: number) =>
           sql`UPDATE processes SET started_at = started_at - ${millis}, seen_at = seen_at - ${millis}`
       }
@@ -80,19 +81,33 @@ export const processSuite = (name: string, place: Place) =>
         })
       ))
 
-    it.live("are silent without heartbeats, but never for themselves, and are alive again after the next one", () =>
+    it.live("are silent without heartbeats, and then have no problems, because what they reported may be over", () =>
       inPlace((one, other) =>
         Effect.gen(function*() {
-          yield* one.processes.report(report)
+          yield* one.processes.report({ ...report, problems: [{ name: "kafka", reason: "no broker answers" }] })
           yield* one.forward(10 * 60_000)
           yield* other.processes.report(report)
           const states = (processes: Processes["Service"]) =>
             Effect.map(processes.list, (list) => list.map(({ state }) => state))
           assert.deepStrictEqual(yield* states(other.processes), ["silent", "alive"])
+          assert.isEmpty((yield* other.processes.list)[0]?.problems)
+          // a process is never silent for itself
           assert.deepStrictEqual(yield* states(one.processes), ["alive", "alive"])
+          assert.lengthOf((yield* one.processes.list)[0]?.problems ?? [], 1)
           assert.isAtLeast((yield* other.processes.list)[0]?.silence ?? 0, 10 * 60_000)
           yield* one.processes.report(report)
           assert.deepStrictEqual(yield* states(other.processes), ["alive", "alive"])
+        })
+      ))
+
+    it.live("are silent on SQLite, which has one process, if they sent no heartbeat since a later one started", () =>
+      inPlace((one, other) =>
+        Effect.gen(function*() {
+          yield* one.processes.report(report)
+          yield* one.forward(1000)
+          yield* other.processes.report(report)
+          const states = (yield* other.processes.list).map(({ state }) => state)
+          assert.deepStrictEqual(states, [other.isFleet ? "alive" : "silent", "alive"])
         })
       ))
 

@@ -32,7 +32,7 @@ const ProcessView = Schema.Struct({
     description: "Whether it creates the deliveries of new events, for all shards"
   }),
   problems: Schema.Array(Schema.Struct({ name: Schema.String, reason: Schema.String })).annotate({
-    description: "The parts of this process that do not work, such as its connection to Kafka"
+    description: "The parts of this process that do not work, such as its connection to Kafka; none if it is silent"
   })
 }).annotate({ identifier: "Process" })
 export type ProcessView = typeof ProcessView.Type

@@ -128,13 +128,24 @@ describe("the metrics of streams", () => {
           ({ integration, model: "ats.tag" }) as StoreOverview["holds"][number]
         ),
         redacting: [
-          { integration: "a:1", model: "ats.tag", share: 0.25 },
-          { integration: "a:2", model: "ats.tag", share: 0 }
+          { integration: "a:1", model: "ats.tag" },
+          { integration: "a:1", model: "ats.offer" },
+          { integration: "a:1", model: "ats.offer" },
+          { integration: "a:2", model: "ats.tag" }
         ]
       }, (integration) => integration === "a:1")
       assert.include(text, "rollcall_integrations 1\n")
       assert.include(text, 'rollcall_streams{model="ats.tag",state="ok"} 1\n')
       assert.include(text, 'rollcall_holds_open{model="ats.tag"} 1\n')
-      assert.include(text, 'rollcall_redaction_remaining_streams{model="ats.tag"} 0.75\n')
+      assert.include(text, 'rollcall_redaction_remaining_streams{model="ats.tag"} 1\n')
+      assert.include(text, 'rollcall_redaction_remaining_streams{model="ats.offer"} 2\n')
+    }))
+
+  it.effect("count whole streams whose content is still to be redacted, and 0 if there are none", () =>
+    Effect.gen(function*() {
+      const read = overviewOf([streamOf("a:1", "ats.tag")])
+      assert.include(yield* textOf(read), 'rollcall_redaction_remaining_streams{model="ats.tag"} 0\n')
+      const unfinished = { ...read, redacting: [{ integration: "a:1", model: "ats.tag" as const }] }
+      assert.include(yield* textOf(unfinished), 'rollcall_redaction_remaining_streams{model="ats.tag"} 1\n')
     }))
 })

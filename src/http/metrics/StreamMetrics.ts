@@ -43,8 +43,7 @@ const holds = gauge("rollcall_holds_open", {
   description: "Holds of the guard that wait for an operator's decision"
 })
 const unredacted = gauge("rollcall_redaction_remaining_streams", {
-  description:
-    "Streams whose stored content is still to be redacted or encrypted; a stream that is half done counts as 0.5"
+  description: "Streams whose stored content is still to be redacted or encrypted"
 })
 
 interface Sums {
@@ -119,8 +118,10 @@ export const writeStreamMetrics = Effect.fnUntraced(
       for (const [reason, rows] of sums.pending) out.set(pending, rows, { model, reason })
     }
     const redacting = overview.redacting.filter(({ integration }) => isOwn(integration))
-    for (const [model, some] of Map.groupBy(redacting, ({ model }) => model)) {
-      out.set(unredacted, some.reduce((sum, { share }) => sum + 1 - share, 0), { model })
+    const byModel = Map.groupBy(redacting, ({ model }) => model)
+    // streams that are not read are redacted too
+    for (const model of new Set([...models.keys(), ...byModel.keys()])) {
+      out.set(unredacted, byModel.get(model)?.length ?? 0, { model })
     }
   }
 )

@@ -87,9 +87,7 @@ const processMatters = ({ plugins, processes }: Pick<Input, "plugins" | "process
 }
 
 const relayMatter = ({ now, processes, relay }: Input): ReadonlyArray<Matter> => {
-  const isReported = processes.some(({ problems, state }) =>
-    state === "alive" && problems.some(({ name }) => name === "kafka")
-  )
+  const isReported = processes.some(({ problems }) => problems.some(({ name }) => name === "kafka"))
   if (relay === null || relay.oldestAt === null || now - relay.oldestAt < relayPatience || isReported) return []
   return [{
     id: "relay",

@@ -35,7 +35,7 @@ export interface LogProgress {
 export interface StoreOverview {
   readonly streams: ReadonlyArray<StreamView>
   /** The streams whose stored content is being redacted, including those that are not read. */
-  readonly redacting: ReadonlyArray<StreamKey & { readonly share: number }>
+  readonly redacting: ReadonlyArray<StreamKey>
   readonly integrations: ReadonlyArray<IntegrationView>
   /** Holds that wait for a decision, newest first. */
   readonly holds: ReadonlyArray<HoldView>
@@ -214,10 +214,7 @@ const show = Effect.fnUntraced(function*({ now, log, position, ...found }: Effec
     [...shown],
     ([name, state]) => streamView(state, counts.get(name) ?? noRows, position, now)
   )
-  const redacting = found.streams.flatMap((state) => {
-    const progress = redactingOf(state)
-    return progress === null ? [] : [{ integration: state.integration, model: state.model, share: progress.share }]
-  })
+  const redacting = found.streams.filter((state) => state.redacting !== undefined)
   const byIntegration = Map.groupBy(streams, ({ integration }) => integration)
   const integrations = found.integrations.flatMap((one) => integrationView(one, byIntegration.get(one.id) ?? []))
   const holds = found.holds.flatMap((hold) => {

@@ -11,10 +11,13 @@ import * as DatabaseTime from "./DatabaseTime.ts"
 import { Observed } from "./Health.ts"
 import { withRetry } from "./SqlRetry.ts"
 
-/** A process without a heartbeat for longer than `silent` is silent. SQLite has one process, so its heartbeat may be rare. */
+/**
+ * A process without a heartbeat for longer than `silent` is silent. SQLite has one process, so its heartbeat may be rare, and a process
+ * that sent none since this one started has ended (`replaces`).
+ */
 const timings = {
-  postgres: { interval: Duration.seconds(2), silent: Duration.seconds(10) },
-  sqlite: { interval: Duration.minutes(1), silent: Duration.minutes(5) }
+  postgres: { interval: Duration.seconds(2), silent: Duration.seconds(10), replaces: false },
+  sqlite: { interval: Duration.minutes(1), silent: Duration.minutes(5), replaces: true }
 }
 const kept = Duration.days(1)
 
@@ -37,19 +40,22 @@ export const make = (sql: SqlClient, self: string, key: string | null): Processe
   const timing = timingOf(sql)
   const time = DatabaseTime.make(sql)
 
-  const toProcesses = (rows: ReadonlyArray<Found>): ReadonlyArray<FleetProcess> =>
-    [...Map.groupBy(rows, ({ id }) => id).values()].map((own) => {
+  const toProcesses = (rows: ReadonlyArray<Found>): ReadonlyArray<FleetProcess> => {
+    const startedAt = timing.replaces ? rows.find(({ id }) => id === self)?.startedAt ?? 0 : 0
+    return [...Map.groupBy(rows, ({ id }) => id).values()].map((own) => {
       const { scope: _, ...first } = own[0]!
       const silence = Math.max(0, first.silence)
-      const isSilent = first.id !== self && silence > Duration.toMillis(timing.silent)
+      const isSilent = first.id !== self &&
+        (silence > Duration.toMillis(timing.silent) || first.seenAt < startedAt)
       return {
         ...first,
         silence,
-        problems: JSON.parse(first.problems),
+        problems: isSilent ? [] : JSON.parse(first.problems),
         state: isSilent ? "silent" : "alive",
         scopes: own.flatMap(({ scope }) => scope === null ? [] : [scope])
       }
     })
+  }
 
   return {
     self,

@@ -89,11 +89,6 @@ export interface StreamTx {
   readonly allPending: (after: string | null, limit: number) => Operation<ReadonlyArray<Pending>>
   /** How many records of the stream are live, as published. */
   readonly liveCount: Operation<number>
-  /**
-   * Counts the live records of the stream, and of the model derived from it, again: a process of an earlier version changes them without
-   * counting them.
-   */
-  readonly recountLive: Operation<void>
   /** How many records at least one confirmation has found absent. */
   readonly absentCount: Operation<number>
   /** The stream's holds that are neither approved nor canceled, in id order. */

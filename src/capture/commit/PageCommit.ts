@@ -136,8 +136,6 @@ export const commitPage = Effect.fnUntraced(function*(
     const stored = updated(tx.state)
     const before = page.before?.(stored) ?? stored
     const context = pageContext(stream, before, run, now, page.isRefetch, page.shownBy)
-    // first, because it takes long in a large stream, and the first event locks the log's counter
-    if (page.endsRun === true && run.kind === "sweep") yield* tx.recountLive
     const ingested = yield* ingest(tx, yield* preparedIn(tx), context)
     const events = yield* appendEvents(tx, ingested.writes, context)
     const published = publishedIn(key.model, events)

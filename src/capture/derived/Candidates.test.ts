@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { SqlClient } from "effect/sql/SqlClient"
 import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Store } from "../../store/Store.ts"
@@ -76,24 +75,6 @@ describe("candidates", () => {
         assert.deepStrictEqual((yield* publishedOf(rig)).slice(2), ["3 deleted flagged", "4 created 3"])
         assert.isTrue((yield* rig.events).at(-1)!.restored)
         assert.deepStrictEqual(yield* liveCandidates, ["c 3"])
-      }),
-      { derivedProcessing }
-    ))
-
-  it.effect("a sweep corrects the numbers of live records, which a process of an earlier version does not change", () =>
-    scenario(
-      Effect.fnUntraced(function*(rig) {
-        for (const id of ["a", "b"]) yield* rig.put({ id, candidate: shown(`c-${id}`, "1", 0) })
-        yield* rig.sweep
-        const sql = yield* SqlClient
-        yield* sql`UPDATE streams SET live_records = 7`
-        yield* rig.wait("1 minute")
-        yield* rig.poll
-        const { counts } = yield* Store
-        const live = Effect.map(counts, (rows) => rows.map(({ live, model }) => [model, live]))
-        assert.deepStrictEqual(yield* live, [["ats.application", 7], ["ats.candidate", 7]])
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* live, [["ats.application", 2], ["ats.candidate", 2]])
       }),
       { derivedProcessing }
     ))

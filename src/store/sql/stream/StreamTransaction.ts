@@ -2,8 +2,7 @@
  * `StreamTx` over SQL: the operations on a stream inside the body of a `transact`.
  *
  * Invariants
- * 1. `streams.live_records` is the number of the stream's live heads: whatever changes `heads.live` changes it in the same transaction.
- *    Only a process of an earlier version does not, so the end of a sweep counts again
+ * 1. `streams.live_records` is the number of the stream's live heads: whatever changes `heads.live` changes it in the same transaction
  *
  * Gotchas
  * - A page has 250 records, but callers may pass more: all work is split into statements of 250 rows.
@@ -12,7 +11,6 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import { derivedFrom, modelNames } from "../../../domain/Model.ts"
 import type { StreamState } from "../../State.ts"
 import type { Pending, QuarantinedRow, StoredContent } from "../../StreamRecords.ts"
 import type { RecordWrite, StreamTx } from "../../StreamTx.ts"
@@ -56,8 +54,6 @@ export const make = (
   const { record, ...stale } = ReferenceTable.make(sql, stream)
   const count = (rows: Fragment) =>
     Effect.map(sql<{ count: number }>`SELECT count(*) AS count FROM ${rows}`, ([row]) => row?.count ?? 0)
-  const derivedModel = derivedFrom(state.model, modelNames)
-  const counted = derivedModel === undefined ? [state.model] : [state.model, derivedModel]
   const pendingPage = (condition: Fragment, after: string | null, limit: number) =>
     sql<Row>`SELECT * FROM pending WHERE ${condition} AND id > ${after ?? ""} ORDER BY id LIMIT ${limit}`.pipe(
       Effect.flatMap(toPendings)
@@ -120,9 +116,6 @@ export const make = (
       sql<{ live: number }>`SELECT live_records AS live FROM streams WHERE key = ${stream}`,
       ([row]) => Number(row?.live)
     ),
-    recountLive: sql`
-      UPDATE streams SET live_records = (SELECT count(*) FROM heads h WHERE h.stream = streams.key AND h.live = 1)
-      WHERE integration = ${state.integration} AND model IN ${sql.in(counted)}`,
     absentCount: count(sql`pending WHERE stream = ${stream} AND status = 'absent' AND confirms > 0`),
     holdSize: (hold) => count(sql`pending WHERE hold = ${hold}`),
     pendingOfHold: (hold, after, limit) => pendingPage(sql`hold = ${hold} AND status <> 'disputed'`, after, limit),

@@ -1,7 +1,6 @@
 /** The configuration of a service that reads a sandbox in the same process. It has shorter intervals than usual. */
 import * as ConfigProvider from "effect/ConfigProvider"
 import { join } from "node:path"
-import { proxyVariables } from "../config/ProxySettings.ts"
 
 export interface SandboxEnvironment {
   /** The API of the sandbox, its key, and the ids of its integrations. */
@@ -15,8 +14,6 @@ export interface SandboxEnvironment {
 /** The environment variables of such a service. */
 export const sandboxEnvironment = ({ directory, interval, sandbox }: SandboxEnvironment) =>
   ConfigProvider.fromEnvRecord({
-    // a plugin may send requests to other servers
-    ...Object.fromEntries(proxyVariables.map((name) => [name, process.env[name] ?? ""])),
     ROLLCALL_API_URL: sandbox.url,
     ROLLCALL_API_KEY: sandbox.key,
     ROLLCALL_INTEGRATIONS: sandbox.integrations.join(","),

@@ -116,6 +116,10 @@ export const checkHttpClient = (input: RawConfig): Result.Result<ReturnType<type
 export const checkKafka = (input: RawConfig): Result.Result<ReturnType<typeof parseKafka>, ConfigFaults> =>
   toResult(evaluate(input, ({ allowPlaintext, kafka }) => parseKafka(kafka, parseAllowPlaintext(allowPlaintext))))
 
+/** The proxies for requests to other servers. Pure. */
+export const checkProxies = (input: RawConfig): Result.Result<ReturnType<typeof parseProxies>, ConfigFaults> =>
+  toResult(evaluate(input, ({ log }) => parseProxies(log)))
+
 /** The log settings. Faults are ignored here because `check` reports them, and the logger must exist to print them. */
 export const parseLogSettings = (input: RawConfig): LogSettings => evaluate(input, ({ log }) => parseLog(log)).value
 

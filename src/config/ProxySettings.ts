@@ -5,16 +5,6 @@ import { isSecret } from "./ConfigFile.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
 import type { Variable } from "./RawConfig.ts"
 
-/** Programs read either spelling; the one in lower case takes precedence. */
-export const proxyVariables = [
-  "http_proxy",
-  "HTTP_PROXY",
-  "https_proxy",
-  "HTTPS_PROXY",
-  "no_proxy",
-  "NO_PROXY"
-] as const
-
 const isDecodable = (text: string): boolean => {
   try {
     return decodeURIComponent(text) !== null

@@ -124,7 +124,8 @@ const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: 
     yield* Effect.provide(service, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
   }).pipe(
     Effect.provide(Layer.provideMerge(recordWrites(show, () => plugin.name), serviceLayer(settings))),
-    Effect.provideService(CurrentProxies, settings.proxies)
+    // the plugin may send requests to other servers
+    Effect.provideService(CurrentProxies, yield* Effect.fromResult(Config.checkProxies(yield* loadEnvironment)))
   )
 })
 

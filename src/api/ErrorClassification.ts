@@ -53,6 +53,37 @@ export const errorCodes: Readonly<Record<string, ErrorClass>> = {
   "HRIS.STAFFING_ENTITY_CLOSED": "Rejected"
 }
 
+/**
+ * The titles of known codes, as the sandbox sends them. The API may have other titles. These contain no values, so they are shown whole.
+ */
+export const errorTitles: Readonly<Record<string, string>> = {
+  "PLATFORM.AUTHENTICATION_INVALID": "The API key is missing or wrong",
+  "PLATFORM.IP_NOT_WHITELISTED": "Requests from this address are not allowed",
+  "PLATFORM.INTEGRATION_NOT_FOUND": "There is no such integration",
+  "PLATFORM.INPUT_INVALID": "The request is not valid",
+  "PLATFORM.RATE_LIMIT_EXCEEDED": "Too many requests",
+  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": "Too many requests at once",
+  "PLATFORM.TASK_TIMED_OUT": "The request took too long",
+  "PLATFORM.UNKNOWN_ERROR": "Something went wrong on our side",
+  "REMOTE.SERVICE_UNAVAILABLE": "The connected system does not answer",
+  "REMOTE.RATE_LIMIT_EXCEEDED": "The connected system wants fewer requests",
+  "REMOTE.INPUT_INVALID": "The connected system refuses the request",
+  "INTEGRATION.PERMISSION_MISSING": "The scope configuration does not allow this",
+  "INTEGRATION.MODEL_NOT_AVAILABLE": "The integration does not offer this model",
+  "INTEGRATION.MODEL_DISABLED": "This model is switched off",
+  "INTEGRATION.ACTION_NOT_AVAILABLE": "The integration does not offer this action",
+  "INTEGRATION.ACTION_DISABLED": "This action is switched off",
+  "INTEGRATION.SETUP_SYNC_PENDING": "The first synchronization is not finished",
+  "INTEGRATION.SETUP_INCOMPLETE": "The integration is not set up yet",
+  "INTEGRATION.QA_FAILED": "The integration did not pass its checks",
+  "INTEGRATION.INACTIVE": "The integration is switched off",
+  "INTEGRATION.AUTHENTICATION_INVALID": "The connected system refuses our credentials",
+  "ATS.JOB_CLOSED": "The job is closed",
+  "ATS.APPLICATION_ALREADY_EXISTS": "The candidate has applied for this job already",
+  "HRIS.EMPLOYEE_ALREADY_EXISTS": "The employee exists already",
+  "HRIS.STAFFING_ENTITY_CLOSED": "The staffing entity is closed"
+}
+
 /** Statuses with a class of their own: all other 5xx are `Transient`, all other 4xx are `Rejected`. */
 const errorStatuses: Readonly<Record<number, ErrorClass>> = {
   401: "Unauthorized",

@@ -5,37 +5,38 @@
  * - All four keys of an error are always present; every key except `message` may be null.
  */
 import * as Data from "effect/Data"
+import { errorTitles } from "../api/ErrorClassification.ts"
 
-const codes: Readonly<Record<string, readonly [status: number, title: string]>> = {
-  "PLATFORM.AUTHENTICATION_INVALID": [401, "The API key is missing or wrong"],
-  "PLATFORM.IP_NOT_WHITELISTED": [403, "Requests from this address are not allowed"],
-  "PLATFORM.INTEGRATION_NOT_FOUND": [404, "There is no such integration"],
-  "PLATFORM.INPUT_INVALID": [400, "The request is not valid"],
-  "PLATFORM.RATE_LIMIT_EXCEEDED": [429, "Too many requests"],
-  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": [429, "Too many requests at once"],
-  "PLATFORM.TASK_TIMED_OUT": [504, "The request took too long"],
-  "PLATFORM.UNKNOWN_ERROR": [500, "Something went wrong on our side"],
-  "REMOTE.SERVICE_UNAVAILABLE": [503, "The connected system does not answer"],
-  "REMOTE.RATE_LIMIT_EXCEEDED": [429, "The connected system wants fewer requests"],
-  "REMOTE.INPUT_INVALID": [400, "The connected system refuses the request"],
-  "INTEGRATION.PERMISSION_MISSING": [403, "The scope configuration does not allow this"],
-  "INTEGRATION.MODEL_NOT_AVAILABLE": [404, "The integration does not offer this model"],
-  "INTEGRATION.MODEL_DISABLED": [403, "This model is switched off"],
-  "INTEGRATION.ACTION_NOT_AVAILABLE": [404, "The integration does not offer this action"],
-  "INTEGRATION.ACTION_DISABLED": [403, "This action is switched off"],
-  "INTEGRATION.SETUP_SYNC_PENDING": [409, "The first synchronization is not finished"],
-  "INTEGRATION.SETUP_INCOMPLETE": [409, "The integration is not set up yet"],
-  "INTEGRATION.QA_FAILED": [409, "The integration did not pass its checks"],
-  "INTEGRATION.INACTIVE": [403, "The integration is switched off"],
-  "INTEGRATION.AUTHENTICATION_INVALID": [403, "The connected system refuses our credentials"],
-  "ATS.JOB_CLOSED": [409, "The job is closed"],
-  "ATS.APPLICATION_ALREADY_EXISTS": [409, "The candidate has applied for this job already"],
-  "HRIS.EMPLOYEE_ALREADY_EXISTS": [409, "The employee exists already"],
-  "HRIS.STAFFING_ENTITY_CLOSED": [409, "The staffing entity is closed"]
+const statuses: Readonly<Record<string, number>> = {
+  "PLATFORM.AUTHENTICATION_INVALID": 401,
+  "PLATFORM.IP_NOT_WHITELISTED": 403,
+  "PLATFORM.INTEGRATION_NOT_FOUND": 404,
+  "PLATFORM.INPUT_INVALID": 400,
+  "PLATFORM.RATE_LIMIT_EXCEEDED": 429,
+  "PLATFORM.CONCURRENCY_LIMIT_EXCEEDED": 429,
+  "PLATFORM.TASK_TIMED_OUT": 504,
+  "PLATFORM.UNKNOWN_ERROR": 500,
+  "REMOTE.SERVICE_UNAVAILABLE": 503,
+  "REMOTE.RATE_LIMIT_EXCEEDED": 429,
+  "REMOTE.INPUT_INVALID": 400,
+  "INTEGRATION.PERMISSION_MISSING": 403,
+  "INTEGRATION.MODEL_NOT_AVAILABLE": 404,
+  "INTEGRATION.MODEL_DISABLED": 403,
+  "INTEGRATION.ACTION_NOT_AVAILABLE": 404,
+  "INTEGRATION.ACTION_DISABLED": 403,
+  "INTEGRATION.SETUP_SYNC_PENDING": 409,
+  "INTEGRATION.SETUP_INCOMPLETE": 409,
+  "INTEGRATION.QA_FAILED": 409,
+  "INTEGRATION.INACTIVE": 403,
+  "INTEGRATION.AUTHENTICATION_INVALID": 403,
+  "ATS.JOB_CLOSED": 409,
+  "ATS.APPLICATION_ALREADY_EXISTS": 409,
+  "HRIS.EMPLOYEE_ALREADY_EXISTS": 409,
+  "HRIS.STAFFING_ENTITY_CLOSED": 409
 }
 
 /** The HTTP status of an error code; 400 if the code is unknown. */
-export const statusOf = (code: string): number => codes[code]?.[0] ?? 400
+export const statusOf = (code: string): number => statuses[code] ?? 400
 
 /** A request that the sandbox rejects. */
 export class ApiError extends Data.TaggedError("ApiError")<{
@@ -50,7 +51,7 @@ export class ApiError extends Data.TaggedError("ApiError")<{
   /** The body of the response. */
   get envelope() {
     const { code, message } = this
-    return { status: "error", error: { code, title: codes[code]?.[1] ?? null, message, log_url: null } }
+    return { status: "error", error: { code, title: errorTitles[code] ?? null, message, log_url: null } }
   }
 }
 

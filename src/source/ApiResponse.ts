@@ -33,7 +33,7 @@ import { classifyError, type ErrorClass, stoppedBeforeApi } from "../api/ErrorCl
 import { isDeeper, maxDepth } from "../domain/Canonical.ts"
 import { scanList } from "../domain/JsonScan.ts"
 import { parseExactly, RawRow } from "../domain/RawRow.ts"
-import { codeOf, mask } from "./Masking.ts"
+import { codeOf, logUrlOf, titleOf } from "./Masking.ts"
 import { foreignEncodingOf, productsOf, retryAfterOf } from "./ResponseHeaders.ts"
 import {
   Forbidden,
@@ -171,7 +171,7 @@ const reasons = { Unauthorized, Forbidden, Unsupported, NotReady, Inactive, Reje
 
 const reasonOf = (
   errorClass: ErrorClass,
-  detail: { readonly code: string | null; readonly message: string },
+  detail: { readonly code: string | null; readonly message: string; readonly logUrl?: string },
   status: number,
   wait: Duration.Duration | null
 ): SourceError["reason"] => {
@@ -220,11 +220,11 @@ export const errorOf = (response: ResponseHead, text: string, body: unknown, now
     return interceptedError(response, text, now)
   }
   const code = codeOf(property(error, "code"))
-  const title = property(error, "title")
-  const name = [code, typeof title === "string" && title !== "" ? mask(title) : null].filter((part) => part !== null)
-  const message = [`status ${status}`, ...name].join(" · ")
+  const message = [`status ${status}`, code, titleOf(code, property(error, "title"))].filter((part) => part !== null)
+  const logUrl = logUrlOf(property(error, "log_url"))
+  const detail = { code, message: message.join(" · "), ...(logUrl !== null && { logUrl }) }
   return new SourceError({
-    reason: reasonOf(classifyError({ status, code }), { code, message }, status, retryAfterOf(headers, now))
+    reason: reasonOf(classifyError({ status, code }), detail, status, retryAfterOf(headers, now))
   })
 }
 

@@ -99,12 +99,11 @@ const hasOwnReason = (code: string | null): code is keyof typeof reasonsByCode =
 
 const writeReason = (error: SourceError, resendPolicy: ResendPolicy): WriteError["reason"] => {
   const { reason } = error
-  const { code, message } = reason
-  if (!hasNoEffect(error) && !(resendPolicy === "safe" && isRejected(error))) {
-    return new OutcomeUnknown({ code, message })
-  }
-  if (reason._tag === "Transient") return new NotSent({ code, message, retryAfter: reason.retryAfter ?? null })
-  return hasOwnReason(code) ? new reasonsByCode[code]({ code, message }) : reason
+  const { code, logUrl, message } = reason
+  const detail = { code, message, ...(logUrl !== undefined && { logUrl }) }
+  if (!hasNoEffect(error) && !(resendPolicy === "safe" && isRejected(error))) return new OutcomeUnknown(detail)
+  if (reason._tag === "Transient") return new NotSent({ ...detail, retryAfter: reason.retryAfter ?? null })
+  return hasOwnReason(code) ? new reasonsByCode[code](detail) : reason
 }
 
 /** The error of a failed write attempt. */

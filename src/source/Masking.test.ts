@@ -2,7 +2,38 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { errorCodes } from "../api/ErrorClassification.ts"
-import { codeOf, mask } from "./Masking.ts"
+import { codeOf, logUrlOf, mask, titleOf } from "./Masking.ts"
+
+describe("the title of an error", () => {
+  it.each([
+    ["PLATFORM.INTEGRATION_NOT_FOUND", "There is no such integration", "There is no such integration"],
+    ["PLATFORM.INTEGRATION_NOT_FOUND", null, "There is no such integration"],
+    ["PLATFORM.INTEGRATION_NOT_FOUND", "There is a problem of Ada", "… is a problem of …"],
+    ["ATS.SOMETHING_NEW", "There is no such integration", "… is no … integration"],
+    [null, "Refused for Ada", "… for …"],
+    [null, "", null],
+    ["toString", 7, null]
+  ])("of %s is shown whole only if it is known: %j", (code, title, shown) => {
+    assert.strictEqual(titleOf(code, title), shown)
+  })
+})
+
+describe("the URL of the API's log", () => {
+  it.each([
+    ["https://app.example.com/logs/4f?x=1#y", "https://app.example.com/logs/4f?x=1#y"],
+    ["http://app.example.com/logs/4f", null],
+    ["javascript:alert(1)", null],
+    ["https://ada:pw@app.example.com/", null],
+    ["https://app.example.com/\u001b[31m", null],
+    ["https://app.example.com/ x", null],
+    [`https://app.example.com/${"x".repeat(400)}`, null],
+    ["https://", null],
+    [null, null],
+    [{}, null]
+  ])("is kept only if it is safe: %j", (value, kept) => {
+    assert.strictEqual(logUrlOf(value), kept)
+  })
+})
 
 describe("mask", () => {
   it.each([

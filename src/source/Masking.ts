@@ -8,7 +8,7 @@
  * Gotchas
  * - Codes such as `PLATFORM.INPUT_INVALID` pass; their separator distinguishes them from names in capitals.
  */
-import { errorCodes } from "../api/ErrorClassification.ts"
+import { errorCodes, errorTitles } from "../api/ErrorClassification.ts"
 import { plainWords } from "./PlainWords.ts"
 
 const placeholder = "…"
@@ -36,6 +36,20 @@ export const mask = (text: string): string =>
     .replace(/…(?:\s+…)+/g, placeholder)
     .trim()
     .slice(0, maxLength)
+
+/** The title of an error: whole if it is the known title of its code, or missing; else masked. Null if there is none. */
+export const titleOf = (code: string | null, title: unknown): string | null => {
+  const known = code !== null && Object.hasOwn(errorTitles, code) ? errorTitles[code]! : null
+  return typeof title !== "string" || title === "" || title === known ? known : mask(title)
+}
+
+const longestUrl = 300
+
+/** The value if it is an https URL without a login, of visible ASCII and at most 300 characters; else null. */
+export const logUrlOf = (value: unknown): string | null => {
+  const url = typeof value === "string" && /^https:[!-~]{1,300}$/i.test(value) ? URL.parse(value) : null
+  return url === null || url.username !== "" || url.password !== "" || url.href.length > longestUrl ? null : url.href
+}
 
 /** The value if it is a code that the API publishes, or a code made of known words, else null: the field may contain free text. */
 export const codeOf = (value: unknown): string | null =>

@@ -6,7 +6,9 @@ const errorFields = {
   code: Schema.NullOr(Schema.String),
   message: Schema.String,
   /** Present if the request certainly did not reach the API. */
-  notSent: Schema.optionalKey(Schema.Literal(true))
+  notSent: Schema.optionalKey(Schema.Literal(true)),
+  /** The page of the API's own log about the request, if the error response names one. It differs for each request. */
+  logUrl: Schema.optionalKey(Schema.String)
 }
 
 /** Still rate limited after every retry. `retryAfter`: the wait that the API requested, in ms. */

@@ -233,6 +233,29 @@ describe("error responses", () => {
     }).pipe(Effect.provide(layer))
   })
 
+  it.effect("the message has the known title of a known code, and the page of the API's log is passed on", () => {
+    const logUrl = "https://app.example.com/logs/4f"
+    const { layer } = withReplies({
+      status: 404,
+      body: {
+        status: "error",
+        error: {
+          code: "PLATFORM.INTEGRATION_NOT_FOUND",
+          title: "There is no such integration",
+          message: "greenhouse:acme",
+          log_url: logUrl
+        }
+      }
+    })
+    return Effect.gen(function*() {
+      assert.deepInclude(reasonOf(yield* read()), {
+        _tag: "Inactive",
+        message: "status 404 · PLATFORM.INTEGRATION_NOT_FOUND · There is no such integration",
+        logUrl
+      })
+    }).pipe(Effect.provide(layer))
+  })
+
   it.effect.each([
     { body: "<!DOCTYPE html><p>Ada</p>", type: "text/html", says: "an HTML page (text/html)" },
     { body: '{"status":"success","data":{"res', type: "application/json", says: "broken or unexpected JSON" },

@@ -54,6 +54,8 @@ export interface StreamState extends StreamKey {
     readonly code: string | null
     readonly message: string
     readonly since: number
+    /** The page of the API's log about the last failure; absent if the response named none. */
+    readonly logUrl?: string
   } | null
   /**
    * Server time of the first response of the newest poll that moved the watermark, in ms. Two complete polls are needed for completeness:
@@ -112,7 +114,13 @@ export interface StreamState extends StreamKey {
   /** Progress of redacting and encrypting content that was stored earlier; absent if there is nothing to do. */
   readonly redacting?: RedactionProgress
   /** Number of consecutive failed runs, and the last error message (no personal data). */
-  readonly failing: { readonly count: number; readonly message: string; readonly since: number } | null
+  readonly failing: {
+    readonly count: number
+    readonly message: string
+    readonly since: number
+    /** As in `blocked`. */
+    readonly logUrl?: string
+  } | null
 }
 
 /**

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
+import * as References from "effect/References"
 import * as FailureLog from "./FailureLog.ts"
 
 const models = ["ats.application", "ats.candidate", "ats.offer", "ats.scorecard", "ats.tag", "hris.skill"] as const
@@ -25,6 +26,26 @@ describe("FailureLog", () => {
       assert.deepStrictEqual([...lines], [["run failed", integrations]])
       for (const key of keys) yield* log.recovered(key)
       assert.deepStrictEqual([...lines], [["run failed", integrations], ["stream recovered", integrations]])
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
+
+  it.effect("names the request, and the page of the API's log, which does not make the cause another one", () => {
+    const lines: Array<unknown> = []
+    const logger = Logger.make<unknown, void>(({ fiber }) => {
+      lines.push(fiber.getRef(References.CurrentLogAnnotations))
+    })
+    return Effect.gen(function*() {
+      const log = FailureLog.make()
+      const key = { integration: "lever:1", blocked: null } as const
+      yield* log.failed({ ...key, model: "ats.tag", failing: { ...failing, logUrl: "https://logs.example.com/1" } })
+      yield* log.failed({ ...key, model: "ats.offer", failing: { ...failing, logUrl: "https://logs.example.com/2" } })
+      assert.deepStrictEqual(lines, [{
+        integration: "lever:1",
+        model: "ats.tag",
+        request: "GET /ats/tags",
+        why: failing.message,
+        logUrl: "https://logs.example.com/1"
+      }])
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 

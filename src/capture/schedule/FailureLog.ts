@@ -8,7 +8,7 @@
  *   show why nothing is read.
  */
 import * as Effect from "effect/Effect"
-import { type StreamKey, streamName } from "../../domain/Model.ts"
+import { isStreamModel, registry, type StreamKey, streamName } from "../../domain/Model.ts"
 import type { StreamState } from "../../store/State.ts"
 import { annotate } from "../Stream.ts"
 
@@ -27,12 +27,18 @@ export interface FailureLog {
 }
 
 /** A blocked stream whose probe failed for a reason that does not block a stream is failing too. */
-const describe = ({ blocked, failing }: Failing): { readonly message: string; readonly why: string } | null =>
+const describe = (
+  { blocked, failing }: Failing
+): { readonly message: string; readonly why: string; readonly logUrl?: string | undefined } | null =>
   failing !== null
-    ? { message: "run failed", why: failing.message }
+    ? { message: "run failed", why: failing.message, logUrl: failing.logUrl }
     : blocked === null
     ? null
-    : { message: `stream blocked: ${blocked.reason}`, why: blocked.message }
+    : { message: `stream blocked: ${blocked.reason}`, why: blocked.message, logUrl: blocked.logUrl }
+
+/** The request of the stream's list, such as `GET /ats/tags`. */
+const requestOf = ({ model }: Failing): { readonly request?: string } =>
+  isStreamModel(model) ? { request: `GET ${registry[model].path}` } : {}
 
 export const make = (): FailureLog => {
   /** The integration and the cause of each failing stream, by stream. */
@@ -75,8 +81,9 @@ export const make = (): FailureLog => {
       Effect.suspend(() => {
         const failure = note(stream, true)
         if (failure === null) return Effect.void
-        const { isShared, message, why } = failure
-        return annotate(stream, { why })(isShared ? Effect.logDebug(message) : Effect.logWarning(message))
+        const { isShared, logUrl, message, why } = failure
+        const details = { ...requestOf(stream), why, ...(logUrl === undefined ? {} : { logUrl }) }
+        return annotate(stream, details)(isShared ? Effect.logDebug(message) : Effect.logWarning(message))
       }),
     recovered: (key) =>
       Effect.suspend(() => {

@@ -109,9 +109,11 @@ export const afterFailure = (
   now: number
 ): StreamState => {
   const reason = error._tag === "RunAborted" ? error.blocks : blockReasons[error.reason._tag]
+  const logUrl = error._tag === "RunAborted" ? undefined : error.reason.logUrl
+  const log = logUrl === undefined ? {} : { logUrl }
   if (reason === undefined) {
     const { count = 0, since = now } = state.failing ?? {}
-    return { ...state, failing: { count: count + 1, message: error.message, since } }
+    return { ...state, failing: { count: count + 1, message: error.message, since, ...log } }
   }
   return {
     ...state,
@@ -120,7 +122,8 @@ export const afterFailure = (
       reason,
       code: error._tag === "RunAborted" ? null : error.reason.code,
       message: error.message,
-      since: state.blocked?.reason === reason ? state.blocked.since : now
+      since: state.blocked?.reason === reason ? state.blocked.since : now,
+      ...log
     }
   }
 }

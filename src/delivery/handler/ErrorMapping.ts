@@ -41,15 +41,16 @@ export const fromApi = (what: string, error: SourceError | WriteError | Invalid,
       retryAfter: reason.retryAfter === null ? defaultRetryAfter : Duration.millis(reason.retryAfter)
     })
   }
+  const log = reason.logUrl === undefined ? "" : `; the API's log of the request: ${reason.logUrl}`
   const blockedBy = blockReasonOf(reason)
   if (blockedBy !== null) {
     return new Blocked({
-      message: `${what}: ${error.message}`,
+      message: `${what}: ${error.message}${log}`,
       refusal: blockedBy,
       account: blockedBy === "Unauthorized" ? account : null
     })
   }
-  const message = `${what}: ${reason.message}`
+  const message = `${what}: ${reason.message}${log}`
   if (reason._tag === "OutcomeUnknown" || !isRefusal(reason._tag)) return new Transient({ message })
   return new Permanent({ message, refusal: reason._tag })
 }

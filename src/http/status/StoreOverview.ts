@@ -110,14 +110,19 @@ const freshnessOf = ({ clockOffsets, watermark }: StreamState, now: number): num
 
 const noRows: StreamCounts = { live: 0, quarantined: 0, stale: 0, pending: {} }
 
+const failureOf = ({ logUrl, since }: { readonly logUrl?: string; readonly since: number }) => ({
+  since: formatTime(since),
+  ...(logUrl === undefined ? {} : { log_url: logUrl })
+})
+
 /** `position`: the newest position of the log when the state was read. `now`: our clock at that time, in ms. */
 const streamView = (state: StreamState, counts: StreamCounts, position: string, now: number): StreamView => {
   const { blocked, failing } = state
   return {
     ...state,
     stream: streamName(state),
-    blocked: blocked && { ...blocked, since: formatTime(blocked.since) },
-    failing: failing && { ...failing, since: formatTime(failing.since) },
+    blocked: blocked && { ...blocked, ...failureOf(blocked) },
+    failing: failing && { ...failing, ...failureOf(failing) },
     watermark: formatTimeOrNull(state.watermark),
     complete_to: formatTimeOrNull(completeTo(state)),
     position,

@@ -25,12 +25,16 @@ const causeKey = ({ blocked, failing, paused }: StreamView): string | null => {
 const minuteOf = (times: ReadonlyArray<string>): string =>
   `${times.toSorted()[0]?.slice(0, 16).replace("T", " ") ?? ""}Z`
 
+const logOf = ({ log_url: url }: { readonly log_url?: string }): string => url === undefined ? "" : `; log: ${url}`
+
 const causeText = (streams: ReadonlyArray<StreamView>): string | null => {
   const [first] = streams
   if (first === undefined) return null
   const since = (what: "blocked" | "failing") => minuteOf(streams.flatMap((stream) => stream[what]?.since ?? []))
   if (first.blocked !== null) {
-    return `blocked (${first.blocked.reason}) since ${since("blocked")}: ${first.blocked.message}`
+    return `blocked (${first.blocked.reason}) since ${since("blocked")}: ${first.blocked.message}${
+      logOf(first.blocked)
+    }`
   }
   if (first.paused) {
     const stream = streams.length === 1 ? first.stream : "<stream>"
@@ -38,7 +42,9 @@ const causeText = (streams: ReadonlyArray<StreamView>): string | null => {
   }
   if (first.failing === null) return null
   const count = Math.max(...streams.map(({ failing }) => failing?.count ?? 0))
-  return `failing since ${since("failing")}, ${count === 1 ? "once" : `${count} times`}: ${first.failing.message}`
+  return `failing since ${since("failing")}, ${count === 1 ? "once" : `${count} times`}: ${first.failing.message}${
+    logOf(first.failing)
+  }`
 }
 
 /** The groups, in the order of their first streams. */

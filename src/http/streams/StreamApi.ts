@@ -29,14 +29,21 @@ const RedactionProgress = Schema.Struct({
   share: Schema.Finite
 })
 
+const failureFields = {
+  message: Schema.String,
+  since: Schema.String,
+  /** The page of the API's own log about the last failed request, if the API named one. */
+  log_url: Schema.optionalKey(Schema.String)
+}
+
 export const StreamView = Schema.Struct({
   stream: Schema.String,
   integration: Schema.String,
   model: Model,
   phase: Schema.Literals(["starting", "backfilling", "live"]),
   paused: Schema.Boolean,
-  blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, message: Schema.String, since: Schema.String })),
-  failing: Schema.NullOr(Schema.Struct({ count: Schema.Int, message: Schema.String, since: Schema.String })),
+  blocked: Schema.NullOr(Schema.Struct({ reason: Schema.String, ...failureFields })),
+  failing: Schema.NullOr(Schema.Struct({ count: Schema.Int, ...failureFields })),
   watermark: Instant,
   generation: Schema.Int,
   /** Every change up to this time is in the log or pending; null before the backfill is complete. Never moves backwards. */

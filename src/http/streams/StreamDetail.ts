@@ -15,6 +15,10 @@ const asText = (seconds: number): string => Duration.format(Duration.seconds(Mat
 
 const closed = (message: string): string => /[.)!?]$/.test(message) ? message : `${message}.`
 
+/** The page of the API's log, as the end of a sentence about a failure. */
+const logOf = ({ log_url: url }: { readonly log_url?: string }): string =>
+  url === undefined ? "" : ` The API's log of the request: ${url}`
+
 const nextProbe: Readonly<Record<string, string>> = {
   key: "Rollcall tries again every 5 minutes; check the key of the account.",
   permission: "Rollcall tries again every 15 minutes; enable the model in the scope configuration of the account.",
@@ -29,13 +33,13 @@ const sentenceOf = (stream: StreamView, { state, target_seconds }: StreamRow): s
   if (blocked !== null) {
     return `Blocked (${blocked.reason}) since ${minuteOf(blocked.since)}: ${closed(blocked.message)} ${
       nextProbe[blocked.reason] ?? ""
-    }`.trim()
+    }`.trim() + logOf(blocked)
   }
   if (state === "paused") return "Paused by an operator: it is not read until it is resumed."
   if (failing !== null) {
     return `Failing since ${minuteOf(failing.since)}, ${count(failing.count, "time")} in a row: ${
       closed(failing.message)
-    } Rollcall tries again by itself.`
+    } Rollcall tries again by itself.${logOf(failing)}`
   }
   if (stream.phase === "starting") return "Waiting for the first response of the API."
   if (stream.phase === "backfilling") {

@@ -14,6 +14,7 @@ const kinds: Readonly<Record<Matter["kind"], string>> = {
   blocked: "Blocked",
   failing: "Failing",
   late: "Late",
+  late_sweep: "Late sweep",
   circuit: "Circuit",
   dead_letters: "Dead letters",
   plugin: "Plugin",

@@ -53,7 +53,14 @@ import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import type { StoredSessions } from "../store/StoredSessions.ts"
-import { fleetDependency, kafkaDependency, problemOf, problemsOf, readingDependency } from "./Readiness.ts"
+import {
+  fleetDependency,
+  kafkaDependency,
+  problemOf,
+  problemsOf,
+  readingDependency,
+  sweepsDependency
+} from "./Readiness.ts"
 
 /** The settings, completed by the models that discovery found. */
 export interface ResolvedConfig extends Config.Settings {
@@ -225,6 +232,7 @@ const serverDependencies = (isFleet: boolean) =>
       ...Option.toArray(Option.map(relay, kafkaDependency)),
       { name: "plugins", problem: problemOf(plugins.engineState) },
       readingDependency(Option.isNone(relay) ? null : maxUnpublished),
+      sweepsDependency,
       { name: "api", remark: () => accountStatus.remark }
     ]
   )

@@ -1,8 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
+import { streamView } from "../../test/support/http/StreamViews.ts"
 import type { StoreOverview } from "../http/status/StoreOverview.ts"
-import { fleetDependency, kafkaDependency } from "./Readiness.ts"
+import { fleetDependency, kafkaDependency, sweepsDependency } from "./Readiness.ts"
 
 const overview: StoreOverview = {
   streams: [],
@@ -30,6 +31,22 @@ describe("the check of Kafka", () => {
       assert.deepStrictEqual(yield* checkOf("running"), [null, null, null])
       const reason = { message: "no broker answers", hint: "check KAFKA_BROKERS" }
       assert.deepStrictEqual(yield* checkOf("waiting", reason), ["no broker answers; check KAFKA_BROKERS", null, null])
+    }))
+})
+
+describe("the check of sweeps", () => {
+  const remarkOn = (...ages: ReadonlyArray<number>) =>
+    sweepsDependency.remark!({
+      ...overview,
+      streams: ages.map((age, index) => streamView(`a:${index}`, "ats.tag", { sweep_age_seconds: age }))
+    })
+
+  it.effect("passes, and names a stream that is not swept in time (R5)", () =>
+    Effect.gen(function*() {
+      assert.isUndefined(sweepsDependency.problem)
+      assert.isNull(yield* remarkOn(60))
+      assert.match((yield* remarkOn(60, 99_999)) ?? "", /^The last complete sweep of a:1\/ats.tag ended 1d .*late\.$/)
+      assert.match((yield* remarkOn(99_999, 99_999)) ?? "", /2 streams are not swept in time\.$/)
     }))
 })
 

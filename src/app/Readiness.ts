@@ -4,6 +4,7 @@ import { describePause } from "../capture/schedule/Backpressure.ts"
 import type { KeyWatch } from "../fleet/KeyWatch.ts"
 import type { PlacementEngine } from "../fleet/Placement.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
+import { rowsOf } from "../http/overview/StreamRows.ts"
 import type { StoreOverview } from "../http/status/StoreOverview.ts"
 import type { ProcessProblem } from "../store/Processes.ts"
 
@@ -52,6 +53,19 @@ export const readingDependency = (limit: number | null) =>
           : describePause(overview.log.newestPosition - overview.log.published, { limit })
       )
   }) satisfies Dependency
+
+/** Streams whose last complete sweep is too old: the first one, and how many others. */
+export const sweepsDependency: Dependency = {
+  name: "sweeps",
+  remark: (overview) =>
+    Effect.sync(() => {
+      const late = overview === null
+        ? []
+        : rowsOf(overview.streams, overview.integrations).flatMap(({ late_sweep }) => late_sweep ?? [])
+      const [first = null] = late
+      return late.length < 2 ? first : `${first} ${late.length} streams are not swept in time.`
+    })
+}
 
 /** The problems of the dependencies, for the list of processes. */
 export const problemsOf = (dependencies: ReadonlyArray<Dependency>): Effect.Effect<ReadonlyArray<ProcessProblem>> =>

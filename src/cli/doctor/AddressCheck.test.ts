@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { notReady } from "./AddressCheck.ts"
+import { lateSweeps, notReady } from "./AddressCheck.ts"
 
 describe("the doctor's report of a process that is not ready", () => {
   it("has a line for each part, and one line for all streams, however many there are", () => {
@@ -20,5 +20,12 @@ describe("the doctor's report of a process that is not ready", () => {
     assert.deepStrictEqual(notReady(streams.slice(0, 1)).map(({ message }) => message), [
       "is not ready: greenhouse:0/ats.tag failed 4 times"
     ])
+  })
+
+  it("has a warning about late sweeps, although the process is ready (R5)", () => {
+    const check = (reason: string | null) => [{ name: "sweeps", ok: true, reason }]
+    assert.deepStrictEqual(lateSweeps(check(null)), [])
+    const [line] = lateSweeps(check("The last complete sweep of a:1/ats.tag ended 13h ago."))
+    assert.deepInclude(line, { message: "The last complete sweep of a:1/ats.tag ended 13h ago", status: "warning" })
   })
 })

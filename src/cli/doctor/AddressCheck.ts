@@ -68,6 +68,18 @@ export const notReady = (checks: OwnProcess["checks"]): ReadonlyArray<CheckResul
   ].map(({ reason }) => warning("process", `is not ready: ${reason}`, seeStatus))
 }
 
+/** A warning if sweeps are late; the process is ready nevertheless. */
+export const lateSweeps = (checks: OwnProcess["checks"]): ReadonlyArray<CheckResult> =>
+  checks.flatMap(({ name, reason }) =>
+    name !== "sweeps" || reason === null ? [] : [
+      warning(
+        "sweeps",
+        reason.replace(/\.$/, ""),
+        "If a sweep takes that long, raise sweepInterval; docs/runbooks/RollcallSweepsLate.md lists the causes"
+      )
+    ]
+  )
+
 const describeProgram = (
   address: string,
   { checks, position, url }: Effect.Success<ReturnType<typeof askProgram>>,
@@ -89,7 +101,8 @@ const describeProgram = (
     own: { url, checks },
     results: [
       ok("http", `${address} is used by the running Rollcall process of this store`),
-      ...notReady(checks)
+      ...notReady(checks),
+      ...lateSweeps(checks)
     ]
   }
 }

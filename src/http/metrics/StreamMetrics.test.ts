@@ -22,7 +22,7 @@ const streamOf = (integration: string, model: StreamModel, change: Partial<Strea
 const overviewOf = (streams: ReadonlyArray<StreamView>, interval = 60) => ({
   streams,
   integrations: [...new Set(streams.map(({ integration }) => integration))].map((id) =>
-    ({ id, interval_seconds: interval }) as IntegrationView
+    ({ id, interval_seconds: interval, sweep_interval_seconds: 3_600 }) as IntegrationView
   ),
   holds: [] as StoreOverview["holds"],
   redacting: [] as StoreOverview["redacting"]
@@ -103,6 +103,16 @@ describe("the metrics of streams", () => {
       }
       assert.include(text, 'rollcall_stream_freshness_max_seconds{model="ats.tag"} 1000\n')
       assert.include(text, `rollcall_stream_lateness_max_ratio{model="ats.tag"} ${1_000 / 900}\n`)
+    }))
+
+  it.effect("compare the age of the last complete sweep with twice the sweep interval (R5)", () =>
+    Effect.gen(function*() {
+      const text = yield* textOf(overviewOf([
+        streamOf("a:1", "ats.tag", { sweep_age_seconds: 3_600 }),
+        streamOf("a:2", "ats.tag", { sweep_age_seconds: 10_800 }),
+        streamOf("a:3", "ats.tag", { sweep_age_seconds: 99_999, paused: true })
+      ]))
+      assert.include(text, 'rollcall_stream_sweep_lateness_max_ratio{model="ats.tag"} 1.5\n')
     }))
 
   it.effect("count an integration once for each reason for which its streams are blocked", () =>

@@ -12,7 +12,7 @@ import * as Effect from "effect/Effect"
 import type { Model } from "../../domain/Model.ts"
 import { blockReasonNames } from "../../store/State.ts"
 import { streamStates } from "../overview/OverviewApi.ts"
-import { rowOf, targetOf } from "../overview/StreamRows.ts"
+import { defaultIntervals, type Intervals, rowOf, sweepLatenessOf, targetOf } from "../overview/StreamRows.ts"
 import { streamsAtATime } from "../status/InParts.ts"
 import type { StoreOverview } from "../status/StoreOverview.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
@@ -26,6 +26,10 @@ const freshness = gauge("rollcall_stream_freshness_max_seconds", {
 })
 const lateness = gauge("rollcall_stream_lateness_max_ratio", {
   description: "Freshness of the latest of these streams, divided by its target; above 1 the stream is late"
+})
+const sweepLateness = gauge("rollcall_stream_sweep_lateness_max_ratio", {
+  description:
+    "Age of the last complete sweep of a stream, divided by its target (twice the sweep interval); above 1 the sweep is late"
 })
 const integrations = gauge("rollcall_integrations", { description: "Integrations that are read" })
 const blocked = gauge("rollcall_integrations_blocked", {
@@ -51,6 +55,7 @@ interface Sums {
   readonly pending: Map<string, number>
   freshness: number
   lateness: number
+  sweepLateness: number
   live: number
   quarantined: number
   stale: number
@@ -61,6 +66,7 @@ const emptySums = (): Sums => ({
   pending: new Map(),
   freshness: 0,
   lateness: 0,
+  sweepLateness: 0,
   live: 0,
   quarantined: 0,
   stale: 0
@@ -68,15 +74,14 @@ const emptySums = (): Sums => ({
 
 const increase = (map: Map<string, number>, key: string, by = 1): void => void map.set(key, (map.get(key) ?? 0) + by)
 
-const noInterval = 60
-
-const add = (sums: Sums, view: StreamView, interval: number): void => {
-  const { state } = rowOf(view, interval)
+const add = (sums: Sums, view: StreamView, intervals: Intervals): void => {
+  const { state } = rowOf(view, intervals)
   increase(sums.states, state)
   if (view.freshness_seconds !== null && state !== "paused" && state !== "backfilling") {
     sums.freshness = Math.max(sums.freshness, view.freshness_seconds)
-    sums.lateness = Math.max(sums.lateness, view.freshness_seconds / targetOf(view, interval))
+    sums.lateness = Math.max(sums.lateness, view.freshness_seconds / targetOf(view, intervals.interval_seconds))
   }
+  sums.sweepLateness = Math.max(sums.sweepLateness, sweepLatenessOf(view, intervals) ?? 0)
   sums.live += view.records_live
   sums.quarantined += view.quarantined
   sums.stale += view.stale_records
@@ -90,7 +95,7 @@ export const writeStreamMetrics = Effect.fnUntraced(
     overview: Pick<StoreOverview, "streams" | "integrations" | "holds" | "redacting">,
     isOwn: (integration: string) => boolean
   ) {
-    const intervals = new Map(overview.integrations.map((one) => [one.id, one.interval_seconds]))
+    const intervals = new Map(overview.integrations.map((one) => [one.id, one]))
     const models = new Map<Model, Sums>()
     const read = new Set<string>()
     const blockedBy = new Map<string, Set<string>>(blockReasonNames.map((reason) => [reason, new Set()]))
@@ -101,7 +106,7 @@ export const writeStreamMetrics = Effect.fnUntraced(
       read.add(integration)
       const sums = models.get(model) ?? emptySums()
       models.set(model, sums)
-      add(sums, view, intervals.get(integration) ?? noInterval)
+      add(sums, view, intervals.get(integration) ?? defaultIntervals)
       if (blocked !== null) blockedBy.get(blocked.reason)?.add(integration)
     }
     const held = Map.groupBy(overview.holds.filter(({ integration }) => isOwn(integration)), ({ model }) => model)
@@ -111,6 +116,7 @@ export const writeStreamMetrics = Effect.fnUntraced(
       for (const [state, count] of sums.states) out.set(streams, count, { model, state })
       out.set(freshness, sums.freshness, { model })
       out.set(lateness, sums.lateness, { model })
+      out.set(sweepLateness, sums.sweepLateness, { model })
       out.set(live, sums.live, { model })
       out.set(quarantined, sums.quarantined, { model })
       out.set(stale, sums.stale, { model })

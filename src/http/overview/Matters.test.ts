@@ -27,6 +27,7 @@ const row = (integration: string, change: Partial<StreamRow> = {}): StreamRow =>
   since: null,
   freshness_seconds: 1,
   target_seconds: 180,
+  late_sweep: null,
   records_live: 1,
   pending: 0,
   quarantined: 0,
@@ -79,7 +80,8 @@ describe("what needs attention", () => {
     const rows = [
       row("a:1", { state: "blocked", cause: "key", since: at(10) }),
       row("b:1", { state: "paused" }),
-      row("c:1", { state: "late", since: at(99) })
+      row("c:1", { state: "late", since: at(99) }),
+      row("d:1", { late_sweep: "The last complete sweep of d:1/ats.tag ended 13h ago." })
     ]
     const disk = { freeBytes: 1024 ** 3, totalBytes: 100 * 1024 ** 3 }
     assert.deepStrictEqual(titles({ rows, holds: [hold], disk }), [
@@ -87,6 +89,7 @@ describe("what needs attention", () => {
       "12 changes of ats.tag held back: deletes",
       "1 stream blocked",
       "1 stream behind the freshness target",
+      "1 stream not swept in time",
       "1 stream paused by an operator"
     ])
   })

@@ -21,6 +21,7 @@ const Matter = Schema.Struct({
     "blocked",
     "failing",
     "late",
+    "late_sweep",
     "circuit",
     "dead_letters",
     "plugin",
@@ -108,6 +109,9 @@ const StreamRow = Schema.Struct({
   since: Instant,
   freshness_seconds: Schema.NullOr(Schema.Finite),
   target_seconds: Schema.Finite.annotate({ description: "The stream is late if its freshness exceeds this" }),
+  late_sweep: Schema.NullOr(Schema.String).annotate({
+    description: "How late its last complete sweep is, as a sentence; null if it is not late"
+  }),
   records_live: Schema.Int,
   pending: Schema.Int,
   quarantined: Schema.Int

@@ -27,7 +27,8 @@ const linkOf = (rows: ReadonlyArray<StreamRow>, state: string): string => {
   if (first === undefined) return "/streams"
   if (rows.length === 1) return `/streams/${encodeURIComponent(first.integration)}/${first.model}`
   const isOne = rows.every(({ integration }) => integration === first.integration)
-  return isOne ? `/integrations/${encodeURIComponent(first.integration)}` : `/streams${query({ state })}`
+  if (isOne) return `/integrations/${encodeURIComponent(first.integration)}`
+  return state === "" ? "/streams" : `/streams${query({ state })}`
 }
 
 /** The scope of a matter of streams in this state, and the page on which they are shown. */
@@ -69,6 +70,21 @@ const lateMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => {
   }]
 }
 
+const lateSweepMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => {
+  const late = rows.filter(({ late_sweep }) => late_sweep !== null)
+  return late.length === 0 ? [] : [{
+    id: "late_sweep",
+    kind: "late_sweep",
+    severity: "watch",
+    title: `${count(late.length, "stream")} not swept in time`,
+    detail: `${late[0]!.late_sweep} The store or the API may be slow; the page of the stream shows its last runs.`,
+    since: null,
+    ...scopeOf(late),
+    action: late.length === 1 ? "Open stream" : "Show streams",
+    link: linkOf(late, "")
+  }]
+}
+
 const pausedMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => {
   const paused = rows.filter(({ state }) => state === "paused")
   return paused.length === 0 ? [] : [{
@@ -102,6 +118,7 @@ const quarantineMatter = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter>
 /** Streams that are read slowly, not at all on purpose, or not completely. */
 export const watchedStreamMatters = (rows: ReadonlyArray<StreamRow>): ReadonlyArray<Matter> => [
   ...lateMatter(rows),
+  ...lateSweepMatter(rows),
   ...pausedMatter(rows),
   ...quarantineMatter(rows)
 ]

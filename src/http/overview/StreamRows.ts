@@ -5,6 +5,7 @@
  * 1. A stream whose freshness exceeds its target is `late`, whatever the reason, unless its state already says why: `blocked`, `paused`,
  *    `failing` or `backfilling`
  */
+import * as Duration from "effect/Duration"
 import type { IntegrationView } from "../Api.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import type { streamOrders, StreamRow, streamStates } from "./OverviewApi.ts"
@@ -13,12 +14,43 @@ import type { streamOrders, StreamRow, streamStates } from "./OverviewApi.ts"
 const intervalsBehind = 3
 /** In seconds. */
 const leastTarget = 120
+/** How many sweep intervals the last complete sweep of a stream may be old. */
+const sweepIntervalsBehind = 2
 /** Polls that return the whole list run less often (see `NextStep`). */
 const unfilteredFactor = 10
 
 /** The freshness, in seconds, above which a stream is late. `interval`: the time between two polls, in seconds. */
 export const targetOf = ({ polls_return }: Pick<StreamView, "polls_return">, interval: number): number =>
   Math.max(leastTarget, intervalsBehind * interval * (polls_return === "everything" ? unfilteredFactor : 1))
+
+/** The times between two polls, and between two sweeps, in seconds. */
+export type Intervals = Pick<IntegrationView, "interval_seconds" | "sweep_interval_seconds">
+/** For a stream whose integration is not known. */
+export const defaultIntervals: Intervals = { interval_seconds: 60, sweep_interval_seconds: 21_600 }
+
+/**
+ * The age of the last complete sweep, divided by its target: above 1 the sweep is late, and deletes and nested changes are found late. Null
+ * for a stream that is not swept: it is paused, blocked or backfilling.
+ */
+export const sweepLatenessOf = (
+  { blocked, paused, phase, sweep_age_seconds: age }: StreamView,
+  { sweep_interval_seconds }: Intervals
+): number | null =>
+  age === null || paused || blocked !== null || phase !== "live"
+    ? null
+    : age / Math.max(leastTarget, sweepIntervalsBehind * sweep_interval_seconds)
+
+const asText = (seconds: number): string => Duration.format(Duration.seconds(Math.round(seconds)))
+
+/** The late sweep of a stream as a sentence; null if its sweep is not late. */
+export const lateSweepText = (stream: StreamView, intervals: Intervals): string | null =>
+  (sweepLatenessOf(stream, intervals) ?? 0) <= 1 ?
+    null :
+    `The last complete sweep of ${stream.stream} ended ${
+      asText(stream.sweep_age_seconds ?? 0)
+    } ago, and its sweep interval is ${
+      asText(intervals.sweep_interval_seconds)
+    }: deletes and nested changes may be found late.`
 
 type State = (typeof streamStates)[number]
 
@@ -30,8 +62,8 @@ const stateOf = (stream: StreamView, target: number): State => {
   return stream.freshness_seconds !== null && stream.freshness_seconds > target ? "late" : "ok"
 }
 
-export const rowOf = (stream: StreamView, interval: number): StreamRow => {
-  const target = targetOf(stream, interval)
+export const rowOf = (stream: StreamView, intervals: Intervals): StreamRow => {
+  const target = targetOf(stream, intervals.interval_seconds)
   const state = stateOf(stream, target)
   const reason = state === "blocked" ? stream.blocked : state === "failing" ? stream.failing : null
   return {
@@ -43,6 +75,7 @@ export const rowOf = (stream: StreamView, interval: number): StreamRow => {
     since: reason?.since ?? (state === "late" ? stream.watermark : null),
     freshness_seconds: stream.freshness_seconds,
     target_seconds: target,
+    late_sweep: lateSweepText(stream, intervals),
     records_live: stream.records_live,
     pending: Object.values(stream.pending).reduce((sum, rows) => sum + rows, 0),
     quarantined: stream.quarantined
@@ -53,8 +86,8 @@ export const rowsOf = (
   streams: ReadonlyArray<StreamView>,
   integrations: ReadonlyArray<IntegrationView>
 ): ReadonlyArray<StreamRow> => {
-  const intervals = new Map(integrations.map((one) => [one.id, one.interval_seconds]))
-  return streams.map((stream) => rowOf(stream, intervals.get(stream.integration) ?? 60))
+  const intervals = new Map(integrations.map((one) => [one.id, one]))
+  return streams.map((stream) => rowOf(stream, intervals.get(stream.integration) ?? defaultIntervals))
 }
 
 const urgency: Readonly<Record<State, number>> = { blocked: 0, failing: 1, late: 2, backfilling: 3, paused: 4, ok: 5 }

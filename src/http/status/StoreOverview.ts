@@ -136,6 +136,7 @@ const streamView = (state: StreamState, counts: StreamCounts, position: string, 
     redacting: redactingOf(state),
     last_poll_at: formatTimeOrNull(state.lastPoll?.endedAt),
     last_sweep_at: formatTimeOrNull(state.lastSweep?.endedAt),
+    sweep_age_seconds: state.lastSweep === null ? null : Math.max(0, (now - state.lastSweep.endedAt) / 1000),
     last_poll_started_at: formatTimeOrNull(state.lastPoll?.startedAt),
     last_sweep_started_at: formatTimeOrNull(state.lastSweep?.startedAt),
     sweep_repeats: state.lastSweep?.mustRepeat === true

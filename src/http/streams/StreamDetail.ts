@@ -3,7 +3,7 @@ import * as Duration from "effect/Duration"
 import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { StreamRow } from "../overview/OverviewApi.ts"
-import { rowOf } from "../overview/StreamRows.ts"
+import { type Intervals, rowOf } from "../overview/StreamRows.ts"
 import type { StreamView } from "./StreamApi.ts"
 import type { StreamDetailView } from "./StreamDetailApi.ts"
 
@@ -86,18 +86,17 @@ const budgetView = (account: string, usage: BudgetUsage | null): StreamDetailVie
   }
 }
 
-/** `interval`: time between two polls, in s. */
 export const detailOf = (
   stream: StreamView,
   { account }: StreamState,
-  interval: number,
+  intervals: Intervals,
   usage: BudgetUsage | null
 ): StreamDetailView => {
-  const row = rowOf(stream, interval)
+  const row = rowOf(stream, intervals)
   return {
     stream,
     state: row.state,
-    sentence: sentenceOf(stream, row),
+    sentence: [sentenceOf(stream, row), row.late_sweep].filter((part) => part !== null).join(" "),
     target_seconds: row.target_seconds,
     budget: budgetView(account, usage)
   }

@@ -12,6 +12,7 @@ import { Store, type StoreError } from "../../store/Store.ts"
 import type { StreamQuery } from "../../store/Streams.ts"
 import { Api } from "../Api.ts"
 import { toCallProblem } from "../CallFailed.ts"
+import { defaultIntervals } from "../overview/StreamRows.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../Problem.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { type StreamPage, streamPage } from "../status/StoreOverview.ts"
@@ -125,7 +126,11 @@ const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, 
           const view = yield* viewOf(params)
           const state = (yield* store.stream(params)) ?? (yield* notFound(params))
           const integration = (yield* store.integrations).find(({ id }) => id === params.integration)
-          return detailOf(view, state, (integration?.interval ?? 60_000) / 1_000, yield* usageOf(state.account))
+          const intervals = integration === undefined ? defaultIntervals : {
+            interval_seconds: integration.interval / 1_000,
+            sweep_interval_seconds: integration.sweepInterval / 1_000
+          }
+          return detailOf(view, state, intervals, yield* usageOf(state.account))
         }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
         .handle("runs", ({ params }) =>
           Effect.gen(function*() {

@@ -1,20 +1,21 @@
 /** Alerts on reading: the faults are caused in the API that a real process reads. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { idsOf, integration, make } from "./Process.ts"
+import { idsOf, integration, make, models, type Options } from "./Process.ts"
 import * as Prometheus from "./Prometheus.ts"
 
 const { missing } = Prometheus
 const minutes = (count: number) => count * 60_000
 
 /** A process that reads a sandbox, watched by Prometheus, while no alert fires. */
-const watched = Effect.gen(function*() {
-  const service = yield* make()
+const watchedWith = Effect.fnUntraced(function*(options: Options) {
+  const service = yield* make(options)
   yield* service.start()
   const prometheus = yield* Prometheus.start([service.url])
   yield* prometheus.quiet
   return { ...service, service, prometheus }
 })
+const watched = watchedWith({})
 
 describe.skipIf(missing !== null)(`alerts on the feed${missing === null ? "" : ` (skipped: ${missing})`}`, () => {
   it.live(
@@ -73,14 +74,16 @@ describe.skipIf(missing !== null)(`alerts on the feed${missing === null ? "" : `
   )
 
   it.live(
-    "RollcallFeedLate fires while the API limits the rate for longer than the target, and ends after that",
+    "RollcallFeedLate and RollcallSweepsLate fire while the API limits the rate for longer than the target, and end after that",
     () =>
       Effect.gen(function*() {
-        const { prometheus, sandbox } = yield* watched
+        const { prometheus, sandbox } = yield* watchedWith({
+          read: { integration, models, sweepInterval: "5 seconds" }
+        })
         yield* sandbox.setFaults({ faults: [{ kind: "rate_limit", retryAfter: 150, count: 1 }] })
-        const alerts = yield* prometheus.fires("RollcallFeedLate", "RollcallFeedDown")
+        const alerts = yield* prometheus.fires("RollcallFeedLate", "RollcallFeedDown", "RollcallSweepsLate")
         assert.match(alerts[0]?.annotations["summary"] ?? "", /^Late streams of \S+: 1$/)
-        yield* prometheus.clears("RollcallFeedLate", "RollcallFeedDown")
+        yield* prometheus.clears("RollcallFeedLate", "RollcallFeedDown", "RollcallSweepsLate")
         yield* prometheus.quiet
       }),
     minutes(7)

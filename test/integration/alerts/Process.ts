@@ -18,9 +18,15 @@ export const models = ["ats.tag", "hris.skill", "hris.absence_type"] as const
 interface Read {
   readonly integration: string
   readonly models: ReadonlyArray<string>
+  /** Default: one hour. */
+  readonly sweepInterval?: string
 }
 
-const configurationOf = (url: string, plugins: string, { integration, models }: Read): string =>
+const configurationOf = (
+  url: string,
+  plugins: string,
+  { integration, models, sweepInterval = "1 hour" }: Read
+): string =>
   `import { defineConfig, secret } from "rollcall"
 import * as Plugin from "rollcall/plugin"
 import * as Config from "effect/Config"
@@ -33,7 +39,7 @@ export default defineConfig({
     id: ${JSON.stringify(integration)},
     models: ${JSON.stringify(models)},
     interval: "1 second",
-    sweepInterval: "1 hour"
+    sweepInterval: ${JSON.stringify(sweepInterval)}
   }],
   plugins: [${plugins}]
 })

@@ -27,6 +27,7 @@ export const streamView = (
   redacting: null,
   last_poll_at: null,
   last_sweep_at: null,
+  sweep_age_seconds: null,
   last_poll_started_at: null,
   last_sweep_started_at: null,
   sweep_repeats: false,

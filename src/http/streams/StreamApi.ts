@@ -66,7 +66,7 @@ export const StreamView = Schema.Struct({
   /** End of the last pass over the whole list, even if another pass follows it. */
   last_sweep_at: Instant,
   /** Now − `last_sweep_at`, in seconds; null until the first pass has ended. */
-  sweep_age_seconds: Schema.NullOr(Schema.Number),
+  sweep_age_seconds: Schema.NullOr(Schema.Finite),
   /** Start of the poll that ended at `last_poll_at`, and of the pass that ended at `last_sweep_at`. */
   last_poll_started_at: Instant,
   last_sweep_started_at: Instant,

@@ -34,7 +34,7 @@ describe("retries", () => {
   })
 
   it.effect("end with the first success", () => {
-    const { layer, sent } = withReplies(refusal(502, null), refusal(503, null), success)
+    const { layer, sent } = withReplies(refusal(500, null), refusal(500, null), success)
     return Effect.gen(function*() {
       assert.isTrue(Exit.isSuccess(yield* read()))
       assert.strictEqual(sent.length, 3)

@@ -297,6 +297,7 @@ export const StreamPage = ({ parameters: [integration = "", model = ""] }: {
               <Fact name="Stale records">{number(stream.stale_records)}</Fact>
               <Fact name="Complete to">
                 <At at={stream.complete_to} />
+                {stream.complete_to_remark === null ? null : <p class="quiet">It {stream.complete_to_remark}.</p>}
               </Fact>
               <Fact name="Last poll">
                 <Since at={stream.last_poll_at} suffix=" ago" />

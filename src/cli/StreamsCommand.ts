@@ -32,6 +32,7 @@ const stream = Argument.String("stream").pipe(
 const streamDetails = (view: StreamView): string => {
   const lines: ReadonlyArray<readonly [string, string | null]> = [
     ["watermark", view.watermark],
+    ["complete to", view.complete_to && `${view.complete_to}: ${view.complete_to_remark}`],
     ["last poll", view.last_poll_at],
     ["last sweep", view.last_sweep_at],
     ["blocked", view.blocked && `${view.blocked.reason} since ${view.blocked.since}: ${view.blocked.message}`],

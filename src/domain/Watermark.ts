@@ -91,6 +91,16 @@ export const completeTo = (stream: {
     ? null
     : Math.max(stream.previousWatermark - stream.overlap, stream.reportedTo ?? -Infinity)
 
+/**
+ * Server time (ms) that the previous watermark must pass before the result of `completeTo` moves again. Null if the result moves with each
+ * complete poll. It does not move for a while after the overlap has grown, and after a rewind.
+ */
+export const movesAfter = (stream: Parameters<typeof completeTo>[0]): number | null => {
+  const { overlap, previousWatermark, reportedTo } = stream
+  const moves = reportedTo === undefined || previousWatermark === null || previousWatermark - overlap >= reportedTo
+  return moves || completeTo(stream) === null ? null : reportedTo + overlap
+}
+
 /** Stores the current result of `completeTo` in the stream's state. */
 export const updateReportedTo = <S extends Parameters<typeof completeTo>[0]>(stream: S): S => {
   const reportedTo = completeTo(stream)

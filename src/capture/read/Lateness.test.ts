@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { type Rig, scenario, start } from "../../../test/support/capture/Rig.ts"
 import { vanished } from "../../../test/support/capture/Waves.ts"
+import { completeTo, movesAfter } from "../../domain/Watermark.ts"
 import { Store } from "../../store/Store.ts"
 import { poll } from "./Poll.ts"
 import { refresh } from "./Refresh.ts"
@@ -40,6 +41,24 @@ describe("lateness", () => {
       assert.strictEqual(yield* late("b"), 1)
       assert.isAtLeast((yield* rig.state).overlap, minutes(20))
       assert.isAtMost((yield* rig.state).overlap, minutes(24))
+    })))
+
+  it.effect("`complete_to` does not move after a very late change, until the time that follows from the overlap (W15)", () =>
+    scenario(Effect.fnUntraced(function*(rig) {
+      yield* goLive(rig)
+      yield* rig.put({ id: "late", remote_created_at: new Date(start).toISOString() }, { visibleAfter: minutes(60) })
+      yield* pollFor(rig, 65)
+      assert.isNull(movesAfter(yield* rig.state))
+      yield* rig.sweep
+      const before = completeTo(yield* rig.state)!
+      const until = movesAfter(yield* rig.state)!
+      let polls = 0
+      for (; completeTo(yield* rig.state) === before; polls++) {
+        assert.isAtMost((yield* rig.state).previousWatermark!, until)
+        yield* pollFor(rig, 1)
+      }
+      assert.approximately(polls, 11, 2)
+      assert.isNull(movesAfter(yield* rig.state))
     })))
 
   it.effect("the overlap is twice the largest lag that polls saw, and is never reduced (W3)", () =>

@@ -21,6 +21,7 @@ import type { IntegrationView } from "../Api.ts"
 import type { HoldView } from "../holds/HoldApi.ts"
 import { formatTimeOrNull } from "../Schemas.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
+import { completenessText } from "./Completeness.ts"
 import { mapInParts } from "./InParts.ts"
 
 export interface LogProgress {
@@ -125,6 +126,7 @@ const streamView = (state: StreamState, counts: StreamCounts, position: string, 
     failing: failing && { ...failing, ...failureOf(failing) },
     watermark: formatTimeOrNull(state.watermark),
     complete_to: formatTimeOrNull(completeTo(state)),
+    complete_to_remark: completenessText(state),
     position,
     freshness_seconds: freshnessOf(state, now),
     records_live: counts.live,

@@ -48,6 +48,8 @@ export const StreamView = Schema.Struct({
   generation: Schema.Int,
   /** Every change up to this time is in the log or pending; null before the backfill is complete. Never moves backwards. */
   complete_to: Instant,
+  /** Why `complete_to` is behind, and when it moves; null without `complete_to`. */
+  complete_to_remark: Schema.NullOr(Schema.String),
   /** A position of the log. The events of all changes up to `complete_to` are at or before this position. */
   position: Schema.String,
   /** Now − watermark, in seconds: a greater value is less fresh. Null until the first response of the API. */

@@ -16,6 +16,7 @@ export const streamView = (
   watermark: null,
   generation: 1,
   complete_to: null,
+  complete_to_remark: null,
   position: "a-1-1",
   freshness_seconds: 10,
   records_live: 0,

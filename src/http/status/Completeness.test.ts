@@ -1,0 +1,48 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Duration from "effect/Duration"
+import { initialState } from "../../capture/schedule/StreamLifecycle.ts"
+import type { StreamState } from "../../store/State.ts"
+import { completenessText } from "./Completeness.ts"
+
+const noon = Date.parse("2026-03-01T12:00:00Z")
+const minute = 60_000
+const settings = {
+  integration: "greenhouse:acme",
+  model: "ats.tag",
+  account: "default",
+  interval: Duration.minutes(1),
+  sweepInterval: Duration.hours(6)
+} as const
+const live: StreamState = {
+  ...initialState(settings, Duration.minutes(5)),
+  phase: "live",
+  backfilledAt: noon - 100 * minute,
+  watermark: noon,
+  previousWatermark: noon - minute,
+  reportedTo: noon - 6 * minute
+}
+
+describe("why complete_to is behind", () => {
+  it("is the overlap of the polls, and nothing before the backfill is complete", () => {
+    assert.strictEqual(
+      completenessText(live),
+      "moves with each complete poll, and stays 5m behind, because polls read back that far for changes that the API shows late"
+    )
+    assert.isNull(completenessText({ ...live, phase: "backfilling" }))
+  })
+
+  it("is a change that the API showed very late: then complete_to moves after a time that the text names (W15)", () => {
+    assert.strictEqual(
+      completenessText({ ...live, overlap: 346 * minute }),
+      "does not move, because the API showed a change so late that polls now read back 5h 46m; it moves again when the second poll " +
+        "after 2026-03-01 17:40Z is complete"
+    )
+  })
+
+  it("is a watermark that was set back: then complete_to moves with the next poll (W15)", () => {
+    assert.strictEqual(
+      completenessText({ ...live, previousWatermark: noon - 90 * minute }),
+      "does not move until the next poll is complete"
+    )
+  })
+})

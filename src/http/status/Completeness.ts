@@ -1,0 +1,19 @@
+/** Why the `complete_to` of a stream is behind, and when it moves, as text. Pure. */
+import * as Duration from "effect/Duration"
+import { completeTo, formatTime, movesAfter } from "../../domain/Watermark.ts"
+import type { StreamState } from "../../store/State.ts"
+
+/** Null if the stream has no `complete_to`. Times by the server's clock. */
+export const completenessText = (state: StreamState): string | null => {
+  if (completeTo(state) === null) return null
+  const overlap = Duration.format(Duration.millis(Math.round(state.overlap / 1000) * 1000))
+  const until = movesAfter(state)
+  if (until === null) {
+    return `moves with each complete poll, and stays ${overlap} behind, because polls read back that far for changes that the ` +
+      "API shows late"
+  }
+  if (until <= (state.watermark ?? 0)) return "does not move until the next poll is complete"
+  const time = formatTime(until).slice(0, 16).replace("T", " ")
+  return `does not move, because the API showed a change so late that polls now read back ${overlap}; it moves again when the second ` +
+    `poll after ${time}Z is complete`
+}

@@ -53,6 +53,7 @@ import { EncryptionKeys } from "../store/sql/ContentCipher.ts"
 import * as Sqlite from "../store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import type { StoredSessions } from "../store/StoredSessions.ts"
+import type { StoreInUse } from "../store/StoreError.ts"
 import {
   fleetDependency,
   kafkaDependency,
@@ -147,16 +148,23 @@ const forgettingLayer = (plan: ResolvedConfig) => Forgetting.layer({ processing:
 
 const loadPostgres = Effect.promise(() => import("../store/postgres/Postgres.ts"))
 
-/** The store, whose content is encrypted with the first of `keys`. `patient`: retry while the store is unavailable, as a service does, instead of failing. */
+/**
+ * The store, whose content is encrypted with the first of `keys`. `patient`: retry while the store is unavailable, as a service does,
+ * instead of failing. `takeOver`: start although another service works on a SQLite file.
+ */
 export const storeLayer = (
   store: StoreLocation,
-  { keys, patient }: { readonly patient: boolean; readonly keys: ReadonlyArray<EncryptionKey> }
-): Layer.Layer<Store | Deliveries | Processes | RequestLeases | StoredSessions | CallQueue, StoreError> =>
+  { keys, patient, takeOver = false }: {
+    readonly patient: boolean
+    readonly takeOver?: boolean
+    readonly keys: ReadonlyArray<EncryptionKey>
+  }
+): Layer.Layer<Store | Deliveries | Processes | RequestLeases | StoredSessions | CallQueue, StoreError | StoreInUse> =>
   Layer.provide(
     store._tag === "Postgres"
       ? Layer.unwrap(Effect.map(loadPostgres, ({ layer }) => layer(store)))
       : patient
-      ? Sqlite.waitingLayer({ file: store.file, ownThread: true })
+      ? Sqlite.waitingLayer({ file: store.file, ownThread: true, takeOver })
       : Sqlite.layer(store),
     Layer.succeed(EncryptionKeys)(keys)
   )
@@ -305,12 +313,12 @@ export const takePart = ({ store }: ResolvedConfig) =>
   })
 
 /** Store and API of a service. The processes on one PostgreSQL database share the request budget of each account. */
-export const serviceLayer = (settings: Config.Settings) =>
+export const serviceLayer = (settings: Config.Settings, takeOver = false) =>
   (settings.store._tag === "Postgres"
     ? Layer.provide(apiLayer(settings), SharedBudget.layer)
     : sourceLayer(settings)).pipe(
       Layer.provideMerge(logStoreOpened(settings.store)),
-      Layer.provideMerge(storeLayer(settings.store, { patient: true, keys: settings.encryptionKeys }))
+      Layer.provideMerge(storeLayer(settings.store, { patient: true, takeOver, keys: settings.encryptionKeys }))
     )
 
 /**

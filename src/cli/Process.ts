@@ -10,6 +10,7 @@ import type * as CliError from "effect/cli/CliError"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
+import { StoreInUse } from "../store/StoreError.ts"
 import * as Logging from "../telemetry/Logging.ts"
 import { oneLine, toTerminal } from "../telemetry/TerminalText.ts"
 
@@ -30,7 +31,12 @@ export const progressPrinter = (json: boolean) => (text: string): Effect.Effect<
 const printError = (text: string): void => void process.stderr.write(toTerminal(`${text}\n`))
 
 /** A command failed, and its error is already reported. */
-export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {}) {}
+export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", { exitCode: Schema.Number }) {
+  /** 3 if another process works on the SQLite store, so that a scheduler can ignore a start that is not needed; otherwise 1. */
+  static by(error: unknown): CommandFailed {
+    return new CommandFailed({ exitCode: error instanceof StoreInUse ? 3 : 1 })
+  }
+}
 
 /** Why a command failed, for the person who ran it. */
 export class CommandError extends Schema.TaggedError<CommandError>()("CommandError", {
@@ -55,7 +61,7 @@ export const withTerminalErrors = <A, E extends ReportedError, R>(
     Effect.catch((error) => {
       const hint = hintOf(error)
       printError(`rollcall: ${error.message}${hint === null ? "" : `\n  ${hint}`}`)
-      return Effect.fail(new CommandFailed())
+      return Effect.fail(CommandFailed.by(error))
     }),
     Effect.provide(Logging.layer({ level: "error", format: "pretty" }))
   )
@@ -69,7 +75,7 @@ export const withLoggedErrors =
         const hint = hintOf(error)
         return Effect.logError(error.message).pipe(
           Effect.annotateLogs(hint === null ? {} : { hint }),
-          Effect.andThen(Effect.fail(new CommandFailed()))
+          Effect.andThen(Effect.fail(CommandFailed.by(error)))
         )
       }),
       Effect.provide(
@@ -88,7 +94,7 @@ export const awaitShutdownSignal: Effect.Effect<void> = Effect.callback<void>((r
   return Effect.sync(ignore)
 })
 
-/** 0 for success, 1 for a failure, 2 for wrong usage. Reports an error that no command expects. */
+/** 0 for success, 1 or 3 for a failure, 2 for wrong usage. Reports an error that no command expects. */
 export const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError>): number => {
   if (Exit.isSuccess(exit)) return 0
   const error = exit.cause.reasons.find(Cause.isFailReason)?.error
@@ -96,7 +102,7 @@ export const exitCode = <A>(exit: Exit.Exit<A, CommandFailed | CliError.CliError
     printError(`rollcall: internal error; please report it with the text below\n${Cause.pretty(exit.cause)}`)
     return 1
   }
-  if (error._tag === "CommandFailed") return 1
+  if (error._tag === "CommandFailed") return error.exitCode
   return error._tag === "ShowHelp" && error.errors.length === 0 ? 0 : 2
 }
 

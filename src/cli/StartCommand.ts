@@ -137,13 +137,14 @@ export const start = Command.make("start", {
     "once",
     "Read each stream once, publish the changes, deliver them to plugins, and exit; the exit code is 1 if any step failed"
   ),
+  takeOver: switchFlag("take-over", "Continue the work of the process on the same SQLite store, which then ends"),
   logLevel: Flag.Literals("log-level", logLevels).pipe(
     Flag.withDescription("Least important messages to log; takes precedence over ROLLCALL_LOG_LEVEL"),
     Flag.optional
   ),
   json: switchFlag("json", "Log JSON on a terminal too; takes precedence over ROLLCALL_LOG_FORMAT")
-}, ({ config, json, logLevel, once }) =>
-  Effect.flatMap(loadRawConfig(config), (input) =>
+}, ({ json, logLevel, ...flags }) =>
+  Effect.flatMap(loadRawConfig(flags.config), (input) =>
     Effect.gen(function*() {
       yield* warn(yield* findUnknownVariables(input, process.env))
       const settings = yield* Effect.fromResult(Config.check(input))
@@ -153,17 +154,17 @@ export const start = Command.make("start", {
         ...findUnknownIntegrations(settings)
       ])
       yield* Config.checkPlugins(settings)
-      if (!once) yield* Server.checkAddress(settings.http)
+      if (!flags.once) yield* Server.checkAddress(settings.http)
       yield* Effect.gen(function*() {
         const plan = yield* resolveConfig(settings, input)
-        yield* once
+        yield* flags.once
           ? Effect.provide(runOnce(plan), pipelineLayer(plan))
           : Effect.provide(
             runForever(plan),
             Layer.provideMerge(serverLayer(plan), pipelineLayer(plan, { alone: false }))
           )
       }).pipe(
-        Effect.provide(serviceLayer(settings)),
+        Effect.provide(serviceLayer(settings, flags.takeOver)),
         Effect.provide(telemetryLayer(settings)),
         Effect.provideService(CurrentProxies, settings.proxies),
         stopOnSignal

@@ -79,6 +79,16 @@ export class StoreError extends Schema.TaggedError<StoreError>()("StoreError", {
   }
 }
 
+/** Another process works on the SQLite store, so a service cannot start on it. */
+export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", { file: Schema.String }) {
+  override get message(): string {
+    return `another process of Rollcall works on ${this.file}, so this one does not start`
+  }
+  get hint(): string {
+    return "a SQLite store allows only one process: give each its own store, or end the other one first. With `rollcall start --take-over` this one continues its work, and the other one ends"
+  }
+}
+
 export const missingKeys = (keys: ReadonlyArray<string>) => new StoreError({ reason: new MissingKey({ keys }) })
 export const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
 export const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })

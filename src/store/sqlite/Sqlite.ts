@@ -27,12 +27,14 @@ import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import * as Health from "../sql/Health.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
+import type { StoreInUse } from "../StoreError.ts"
 import * as ReplacedFile from "./ReplacedFile.ts"
 import { rewriteOnce } from "./Rewrite.ts"
 import { begin, type Session, type StatementResult } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { foreign, toOpenError, toSqlError } from "./SqliteFault.ts"
 import * as SqliteThread from "./SqliteThread.ts"
+import * as StoreLock from "./StoreLock.ts"
 
 /** "Roll": marks a file as Rollcall's. */
 export const applicationId = 0x526f6c6c
@@ -119,6 +121,8 @@ export interface Options {
    * memory never has a separate thread.
    */
   readonly ownThread?: boolean
+  /** Start although another process works on the file. False by default; only `waitingLayer` uses it. */
+  readonly takeOver?: boolean
   /** The first content of a database in memory, from `DatabaseSync.serialize`. Nothing by default. */
   readonly content?: Uint8Array
 }
@@ -177,8 +181,11 @@ const waitForWriteLock = (sql: SqlClient.SqlClient, file: string) => {
   )
 }
 
-/** Like `layer`, for `rollcall start`: waits without a limit while another process holds the write lock. */
-export const waitingLayer = (options: Options): Layer.Layer<SqlDeliveries.Ports, StoreError> =>
+/**
+ * Like `layer`, for `rollcall start`: fails with `StoreInUse` if another process works on the file, and waits without a limit while another
+ * process holds the write lock.
+ */
+export const waitingLayer = (options: Options): Layer.Layer<SqlDeliveries.Ports, StoreError | StoreInUse> =>
   SqlDeliveries.ports.pipe(
     Layer.provide(
       Layer.effectDiscard(
@@ -188,7 +195,8 @@ export const waitingLayer = (options: Options): Layer.Layer<SqlDeliveries.Ports,
         )
       )
     ),
-    Layer.provide(client(options))
+    Layer.provide(client(options)),
+    Layer.provide(StoreLock.layer(options.file, options.takeOver === true))
   )
 
 /**

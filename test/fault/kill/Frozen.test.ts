@@ -8,6 +8,8 @@ import { launch, type Service } from "./Service.ts"
 
 const taken = /another process owns \\"capture\\" now/
 
+const takeOver = { command: ["start", "--take-over"] }
+
 const ownershipsIn = (file: string) => {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
@@ -36,7 +38,7 @@ describe("a process frozen by SIGSTOP", () => {
         // After the commit the process holds no lock, and is about to start the next run.
         const frozen = yield* launch(settings, { doom: { of: "poll's end", n: 2, side: "after", signal: "SIGSTOP" } })
         assert.strictEqual(yield* frozen.doomed, "poll's end")
-        const successor = yield* launch(settings)
+        const successor = yield* launch(settings, takeOver)
         yield* quiet(yield* successor.url)
         const ownerships = ownershipsIn(file)
         assert.isNotEmpty(ownerships)
@@ -59,7 +61,7 @@ describe("a process frozen by SIGSTOP", () => {
         const { sandbox, settings } = yield* Home.make({ speed: 400 })
         const frozen = yield* launch(settings, { doom: { of: "poll's end", n: 2, side: "before", signal: "SIGSTOP" } })
         assert.strictEqual(yield* frozen.doomed, "poll's end")
-        const successor = yield* launch(settings)
+        const successor = yield* launch(settings, takeOver)
         yield* successor.says("waiting for the store: another process is writing to it")
         // longer than a conflict is retried
         yield* Effect.sleep("8 seconds")
@@ -83,7 +85,7 @@ describe("a process frozen by SIGSTOP", () => {
         const { sandbox, settings } = yield* Home.make({ speed: 400 })
         const frozen = yield* launch(settings, { doom: { of: "poll's end", n: 2, side: "before", signal: "SIGSTOP" } })
         yield* frozen.doomed
-        const successor = yield* launch(settings)
+        const successor = yield* launch(settings, takeOver)
         yield* successor.says("waiting for the store: another process is writing to it")
         yield* frozen.end("SIGKILL")
         yield* successor.says("the store is no longer locked")

@@ -122,7 +122,7 @@ for (const driver of drivers) {
                 doom: { of: "sink", n: 3, side: "before", signal: "SIGSTOP" }
               })
               assert.strictEqual(yield* frozen.doomed, "sink")
-              const successor = yield* launch(own.settings)
+              const successor = yield* launch(own.settings, { command: ["start", "--take-over"] })
               const url = yield* successor.url
               const position = Effect.map(ask(url, "/metrics"), positionIn)
               yield* until("the relay to publish something", position, (position) => position > 0)

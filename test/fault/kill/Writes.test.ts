@@ -47,9 +47,9 @@ const make = Effect.fnUntraced(function*({ existing }: { readonly existing: bool
   const { ROLLCALL_API_URL: _, ROLLCALL_INTEGRATIONS: __, ROLLCALL_MODELS: ___, ...settings } = home.settings
   // a test of existing records needs no further runs
   const calm = { ROLLCALL_INTERVAL: "1 hour", ROLLCALL_SWEEP_INTERVAL: "1 hour" }
-  const start = (details: Parameters<typeof launch>[1] = {}) =>
+  const start = (details: Parameters<typeof launch>[1] = {}, ...flags: ReadonlyArray<string>) =>
     launch({ ...settings, ...(existing && calm) }, {
-      command: ["start", "--config", join(folder, "rollcall.config.ts")],
+      command: ["start", "--config", join(folder, "rollcall.config.ts"), ...flags],
       ...details
     })
 
@@ -126,7 +126,7 @@ describe("a write that waits for its slot", () => {
       Effect.gen(function*() {
         const { awaitWrites, deadLetters, file, service, start, writes } = yield* waiting
         yield* freeze(service, file)
-        const successor = yield* start()
+        const successor = yield* start({}, "--take-over")
         const url = yield* successor.url
         yield* awaitWrites(429, 200)
         yield* passed
@@ -195,7 +195,7 @@ describe("a write that is about to be sent", () => {
         const { deadLetters, start, writes } = yield* make({ existing: true })
         const service = yield* start({ doom: { of: "intent", n: 1, side: "after", signal: "SIGSTOP" } })
         assert.strictEqual(yield* service.doomed, "intent")
-        const successor = yield* start()
+        const successor = yield* start({}, "--take-over")
         const url = yield* successor.url
         // the successor cannot know whether the write was sent
         yield* until("a dead letter", deadLetters(url), (items) => items.length === 1)

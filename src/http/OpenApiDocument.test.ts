@@ -89,9 +89,17 @@ describe("the OpenAPI document", () => {
   it("has the problems that a request can get before its endpoint, and probes need no token", () => {
     for (const [method, { operationId, responses, security, tags }] of operations) {
       const isProbe = tags.includes("Health")
-      const expected = [...isProbe ? [] : ["401", "403", "429"], ...method === "post" ? ["413", "415"] : []]
+      const expected = [...isProbe ? [] : ["401", "403", "429", "503"], ...method === "post" ? ["413", "415"] : []]
       assert.includeMembers(Object.keys(responses), ["200", "400", "500", ...expected], operationId)
       assert.deepStrictEqual(security, isProbe ? [] : undefined, operationId)
+    }
+  })
+
+  it("allows a kind of problem that it does not name in every refusal", () => {
+    for (const [, { operationId, responses }] of operations) {
+      for (const [status, { content = {} }] of Object.entries(responses)) {
+        if (status !== "200") assert.include(JSON.stringify(content), "schemas/Problem", `${operationId} ${status}`)
+      }
     }
   })
 

@@ -14,6 +14,11 @@ import { version } from "./Version.ts"
 
 type Json = Readonly<Record<string, unknown>>
 
+const refTo = (name: string): { readonly $ref: string } => ({ $ref: `#/components/schemas/${name}` })
+
+const mapValues = (record: unknown, map: (value: Json, name: string) => Json): Readonly<Record<string, Json>> =>
+  Object.fromEntries(Object.entries(Object(record)).map(([name, value]) => [name, map(Object(value), name)]))
+
 const documentParameter = (operation: string, parameter: Json): Json => {
   const name = String(parameter["name"])
   const { description } = Object(parameter["schema"])
@@ -28,8 +33,17 @@ const documentParameter = (operation: string, parameter: Json): Json => {
 const problem = (description: string, headers?: Json): Json => ({
   description,
   ...headers !== undefined && { headers },
-  content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } }
+  content: { "application/problem+json": { schema: refTo("Problem") } }
 })
+
+/** A response of an endpoint. Its problems are not all that the status may have: later versions, and the checks before the endpoint, add some. */
+const openResponse = (response: Json): Json => {
+  const { "application/problem+json": document } = Object(response["content"])
+  if (document === undefined) return response
+  const { anyOf = [document.schema] } = document.schema
+  const schema = { anyOf: [...anyOf, refTo("Problem")] }
+  return { ...response, content: { "application/problem+json": { schema } } }
+}
 
 /** Responses that are not in the contract of an endpoint, because a request gets them before it reaches the endpoint. */
 const guarded: Readonly<Record<string, Json>> = {
@@ -37,7 +51,8 @@ const guarded: Readonly<Record<string, Json>> = {
   403: problem("The host name or the page's origin is not allowed, or the read token does not allow commands"),
   429: problem("Too many wrong tokens", {
     "Retry-After": { description: "Seconds to wait", schema: { type: "integer" } }
-  })
+  }),
+  503: problem("The store does not answer, or too many requests wait")
 }
 const withBody: Readonly<Record<string, Json>> = {
   413: problem("The body is too large"),
@@ -77,11 +92,10 @@ const documentOperation = (operation: Json, method: string): Json => {
     // a document cannot describe the header `accept` as a parameter: the media types of the responses are its values
     parameters: (Array.isArray(operation["parameters"]) ? operation["parameters"] : [])
       .flatMap((parameter: Json) => parameter["name"] === "accept" ? [] : [documentParameter(id, parameter)]),
-    responses: { ...added, ...documentStream(id, Object(operation["responses"])) }
+    responses: { ...added, ...documentStream(id, mapValues(operation["responses"], openResponse)) }
   }
 }
 
-const refTo = (name: string): { readonly $ref: string } => ({ $ref: `#/components/schemas/${name}` })
 const orNull = (name: string): Json => ({ anyOf: [refTo(name), { type: "null" }] })
 
 /** The schemas whose content depends on the model. `title`: the name of the type of the model's records. */
@@ -120,9 +134,6 @@ const modelSchemas = (schemas: Readonly<Record<string, JsonSchema>>): Json => {
   })
   return Object.fromEntries([...own, ...variants])
 }
-
-const mapValues = (record: unknown, map: (value: Json, name: string) => Json): Json =>
-  Object.fromEntries(Object.entries(Object(record)).map(([name, value]) => [name, map(Object(value), name)]))
 
 const isWhole = ({ maximum, minimum, type }: Json): boolean =>
   type === "integer" && minimum === Number.MIN_SAFE_INTEGER && maximum === Number.MAX_SAFE_INTEGER

@@ -47,6 +47,24 @@ describe("the lock of a SQLite store", () => {
       assert.strictEqual(statSync(`${store}.lock`).mode & 0o777, 0o600)
     }))
 
+  it.effect("is taken although another process, which tries to take it at the same moment, hinders it briefly (X9)", () =>
+    Effect.gen(function*() {
+      const store = join(yield* directory, "rollcall.db")
+      yield* Effect.scoped(hold(store))
+      const worker = new Worker(
+        `const { DatabaseSync } = require("node:sqlite")
+        const { parentPort, workerData } = require("node:worker_threads")
+        const database = new DatabaseSync(workerData)
+        database.exec("BEGIN; SELECT * FROM sqlite_master")
+        parentPort.postMessage(null)
+        setTimeout(() => database.close(), 20)`,
+        { eval: true, workerData: `${store}.lock` }
+      )
+      yield* Effect.promise(() => new Promise((locked) => worker.once("message", locked)))
+      yield* Effect.scoped(hold(store))
+      yield* Effect.promise(() => worker.terminate())
+    }))
+
   it.effect("is taken as soon as it is free by a process that takes the store over (X9)", () =>
     Effect.gen(function*() {
       const store = join(yield* directory, "rollcall.db")

@@ -28,10 +28,13 @@ const lockFileOf = (store: string): string | null => {
   return `${existsSync(store) ? realpathSync(store) : join(realpathSync(folder), basename(store))}.lock`
 }
 
-/** The connection that has the lock; null if another process has it. */
-const lock = (file: string): DatabaseSync | null => {
+/** Two processes that start at the same moment hinder each other for microseconds; one of them must get the lock. */
+const shortWait = 100
+
+/** The connection that has the lock; null if another process still has it after `timeout` (ms), which blocks this thread. */
+const lock = (file: string, timeout: number): DatabaseSync | null => {
   createIfMissing(file)
-  const database = new DatabaseSync(file, { timeout: 0 })
+  const database = new DatabaseSync(file, { timeout })
   try {
     database.exec("BEGIN EXCLUSIVE")
     return database
@@ -52,16 +55,17 @@ export const layer = (store: string, takeOver: boolean): Layer.Layer<never, Stor
     if (file === null) return
     let held: DatabaseSync | null = null
     yield* Effect.addFinalizer(() => Effect.sync(() => held?.close()))
-    const take = Effect.try({ try: () => (held = lock(file)) !== null, catch: toOpenError(file) }).pipe(
-      toStoreError("open")
-    )
-    if (yield* take) return
+    const take = (timeout: number) =>
+      Effect.try({ try: () => (held = lock(file, timeout)) !== null, catch: toOpenError(file) }).pipe(
+        toStoreError("open")
+      )
+    if (yield* take(shortWait)) return
     if (!takeOver) return yield* new StoreInUse({ file: store })
     yield* Effect.annotateLogs(
       Effect.logWarning("taking the store over from another process, which ends at its next commit"),
       { store }
     )
     yield* Effect.forkScoped(
-      Effect.repeat(take, { until: (isHeld) => isHeld, schedule: Schedule.spaced("250 millis") })
+      Effect.repeat(take(0), { until: (isHeld) => isHeld, schedule: Schedule.spaced("250 millis") })
     )
   }))

@@ -123,6 +123,14 @@ const challengeHeaders = ["cf-mitigated", "x-amzn-waf-action"]
 export const stoppedBeforeApi = (status: number, headers: Readonly<Record<string, string | undefined>>): boolean =>
   status === 407 || status === 511 || challengeHeaders.some((name) => headers[name] !== undefined)
 
+const refusingStatuses: ReadonlySet<number> = new Set([401, 403, 405, 407, 451, 501, 511])
+
+/**
+ * Whether something between Rollcall and the API that answers with this status refuses requests whatever they contain, until a person
+ * changes it. With 5xx the API is out of reach for a while, and other statuses may concern one request.
+ */
+export const refusesEveryRequest = (status: number): boolean => refusingStatuses.has(status)
+
 /** The body of every error response: all four keys are present, and all except `message` may be null. */
 export const ErrorEnvelope = Schema.Struct({
   status: Schema.Literal("error"),

@@ -22,8 +22,11 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
   }
 }
 
-/** Why the API accepts no requests now: the account's key, the integration's connection, or a set-up that is not finished. */
-export const BlockReason = Schema.Literals(["Unauthorized", "Inactive", "NotReady"])
+/**
+ * Why the API accepts no requests now: the account's key, the integration's connection, a set-up that is not finished, or a gateway,
+ * firewall or proxy that refuses the requests in its place.
+ */
+export const BlockReason = Schema.Literals(["Unauthorized", "Inactive", "NotReady", "Intercepted"])
 export type BlockReason = typeof BlockReason.Type
 
 /**

@@ -104,9 +104,9 @@ const withMetrics = (endpoint: EndpointName) => <A, E extends SourceError, R>(re
 
 // ---- not sent -----------------------------------------------------------------------------------------------------
 
-const fromOpenCircuit = ({ left, message }: CircuitBreakers.CircuitOpen): SourceError =>
+const fromOpenCircuit = ({ answer, left, message }: CircuitBreakers.CircuitOpen): SourceError =>
   new SourceError({
-    reason: new Transient({ code: null, message, notSent: true, retryAfter: Duration.toMillis(left) })
+    reason: new Transient({ code: null, message, ...answer, notSent: true, retryAfter: Duration.toMillis(left) })
   })
 
 const notSentNow = (message: string) =>

@@ -18,7 +18,7 @@ import * as Data from "effect/Data"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Exit from "effect/Exit"
-import { outcomeOf } from "./Failures.ts"
+import { answerOf, outcomeOf } from "./Failures.ts"
 import { millisOf } from "./MonotonicClock.ts"
 
 type Tagged = { readonly _tag: string }
@@ -42,6 +42,8 @@ export class CircuitOpen extends Data.TaggedError("CircuitOpen")<{
   /** The same for all requests that fail for the same cause: streams with the same message are shown as one. */
   readonly message: string
   readonly left: Duration.Duration
+  /** Of the last failure; see `answerOf`. */
+  readonly answer: ReturnType<typeof answerOf>
 }> {}
 
 /** Failures in a row after which the circuit opens. */
@@ -55,6 +57,7 @@ interface Circuit {
   openUntil: number
   isProbing: boolean
   lastFailure: string
+  lastAnswer: CircuitOpen["answer"]
 }
 
 export const make = Effect.fnUntraced(
@@ -63,8 +66,9 @@ export const make = Effect.fnUntraced(
     const now = () => millisOf(clock)
     const circuits = new Map<string, Circuit>()
 
-    const rejection = ({ lastFailure, openUntil }: Circuit): CircuitOpen =>
+    const rejection = ({ lastAnswer, lastFailure, openUntil }: Circuit): CircuitOpen =>
       new CircuitOpen({
+        answer: lastAnswer,
         left: Duration.millis(Math.max(0, Math.ceil(openUntil - now()))),
         message: `circuit open after ${failureThreshold} failures in a row; last failure: ${lastFailure}`
       })
@@ -76,6 +80,7 @@ export const make = Effect.fnUntraced(
       if (outcome._tag !== "Transient" && outcome._tag !== "Unreadable") return void circuits.delete(integration)
       circuit.failures++
       circuit.lastFailure = outcome.message
+      circuit.lastAnswer = outcome._tag === "Transient" ? answerOf(outcome) : {}
       // A request that was sent before the circuit opened may fail later; it is not the probe and must not reopen it.
       if (circuit.failures < failureThreshold || (circuit.openings > 0 && !isProbe)) return
       const pause = Duration.min(Duration.times(firstPause, 2 ** Math.min(circuit.openings, 20)), maxPause)
@@ -87,7 +92,7 @@ export const make = Effect.fnUntraced(
       (integration) => <A, E extends Tagged, R>(request: Effect.Effect<A, E, R>) =>
         Effect.suspend((): Effect.Effect<A, E | CircuitOpen, R> => {
           const circuit = circuits.get(integration) ??
-            { failures: 0, openings: 0, openUntil: -Infinity, isProbing: false, lastFailure: "" }
+            { failures: 0, openings: 0, openUntil: -Infinity, isProbing: false, lastFailure: "", lastAnswer: {} }
           circuits.set(integration, circuit)
           if (circuit.isProbing || now() < circuit.openUntil) return Effect.fail(rejection(circuit))
           const isProbe = circuit.openings > 0

@@ -97,12 +97,23 @@ const reasonsByCode = {
 const hasOwnReason = (code: string | null): code is keyof typeof reasonsByCode =>
   code !== null && Object.hasOwn(reasonsByCode, code)
 
+type Answer = Pick<Transient, "status" | "intercepted">
+
+/** The part of the error that describes an answer of something between Rollcall and the API; empty for other errors. */
+export const answerOf = ({ intercepted, status }: Answer): Answer =>
+  intercepted === true && status !== undefined ? { intercepted, status } : {}
+
 const writeReason = (error: SourceError, resendPolicy: ResendPolicy): WriteError["reason"] => {
   const { reason } = error
   const { code, logUrl, message } = reason
   const detail = { code, message, ...(logUrl !== undefined && { logUrl }) }
-  if (!hasNoEffect(error) && !(resendPolicy === "safe" && isRejected(error))) return new OutcomeUnknown(detail)
-  if (reason._tag === "Transient") return new NotSent({ ...detail, retryAfter: reason.retryAfter ?? null })
+  const answer = reason._tag === "Transient" ? answerOf(reason) : {}
+  if (!hasNoEffect(error) && !(resendPolicy === "safe" && isRejected(error))) {
+    return new OutcomeUnknown({ ...detail, ...answer })
+  }
+  if (reason._tag === "Transient") {
+    return new NotSent({ ...detail, ...answer, retryAfter: reason.retryAfter ?? null })
+  }
   return hasOwnReason(code) ? new reasonsByCode[code](detail) : reason
 }
 

@@ -40,6 +40,15 @@ describe("an error response without the API's envelope", () => {
       assert.strictEqual(reason._tag, "Transient")
     }))
 
+  it.effect("is repeated twice if it refuses every request, and five times if the API is only out of reach", () =>
+    Effect.gen(function*() {
+      for (
+        const [status, requests] of [[401, 3], [403, 3], [405, 3], [407, 3], [501, 3], [400, 6], [502, 6]] as const
+      ) {
+        assert.lengthOf((yield* reasonAfter(page(status))).sent, requests, String(status))
+      }
+    }))
+
   it.effect("pauses the account after 429, and honors the wait of other statuses", () =>
     Effect.gen(function*() {
       const { reason } = yield* reasonAfter(page(429))

@@ -6,6 +6,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import * as Schedule from "effect/Schedule"
+import { refusesEveryRequest } from "../api/ErrorClassification.ts"
 import type { CircuitOpen } from "./CircuitBreakers.ts"
 import { maxPause } from "./RequestScheduler.ts"
 import type { HookFailed } from "./SendAttempt.ts"
@@ -30,7 +31,13 @@ const requestedWaitOf = (error: RequestError): Duration.Duration =>
     : Duration.zero
 
 /** Maximum number of repetitions of a failed attempt. After an open circuit, an aborted wait or a failed hook there is none. */
-const retriesOf = (error: RequestError): number => error._tag === "SourceError" ? maxRetries[error.reason._tag] ?? 0 : 0
+const retriesOf = (error: RequestError): number => {
+  if (error._tag !== "SourceError") return 0
+  const { reason } = error
+  const isRefused = reason._tag === "Transient" && reason.intercepted === true &&
+    refusesEveryRequest(reason.status ?? 0)
+  return maxRetries[isRefused ? "Unreadable" : reason._tag] ?? 0
+}
 
 /** The delays before the repetitions of a failed attempt: they double, from `retryBase`, with jitter. */
 export const backoff = (retryBase: Duration.Duration, mayRetry: (error: RequestError) => boolean) =>

@@ -11,6 +11,13 @@ const errorFields = {
   logUrl: Schema.optionalKey(Schema.String)
 }
 
+const answerFields = {
+  /** The HTTP status; absent without an answer. */
+  status: Schema.optionalKey(Schema.Int),
+  /** Present if the answer has an error status and not the API's error envelope. */
+  intercepted: Schema.optionalKey(Schema.Literal(true))
+}
+
 /** Still rate limited after every retry. `retryAfter`: the wait that the API requested, in ms. */
 export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited", {
   ...errorFields,
@@ -26,11 +33,8 @@ export class RateLimited extends Schema.TaggedError<RateLimited>()("RateLimited"
  */
 export class Transient extends Schema.TaggedError<Transient>()("Transient", {
   ...errorFields,
-  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number)),
-  /** The HTTP status; absent without an answer. */
-  status: Schema.optionalKey(Schema.Int),
-  /** Present if the answer has an error status and not the API's error envelope. */
-  intercepted: Schema.optionalKey(Schema.Literal(true))
+  ...answerFields,
+  retryAfter: Schema.optionalKey(Schema.NullOr(Schema.Number))
 }) {
   readonly retryable = true
   get hint(): string {
@@ -190,6 +194,7 @@ export class StaffingEntityClosed
 /** No attempt reached the API: it is unreachable, or the circuit is open. `retryAfter`: ms, if known. */
 export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
   ...errorFields,
+  ...answerFields,
   retryAfter: Schema.NullOr(Schema.Number)
 }) {
   readonly retryable = true
@@ -199,7 +204,9 @@ export class NotSent extends Schema.TaggedError<NotSent>()("NotSent", {
  * The write was sent, and nothing proves that it had no effect: a broken connection, a time-out or an incomplete
  * response. For a write that must not be repeated, every error response without a documented code is included.
  */
-export class OutcomeUnknown extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", errorFields) {
+export class OutcomeUnknown
+  extends Schema.TaggedError<OutcomeUnknown>()("OutcomeUnknown", { ...errorFields, ...answerFields })
+{
   readonly retryable = false
   readonly hint = "the write may have taken effect; check that before sending it again."
 }

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as HttpClient from "effect/http/HttpClient"
 import * as HttpClientResponse from "effect/http/HttpClientResponse"
 import * as TestClock from "effect/testing/TestClock"
-import { sourceOf } from "../../../test/support/delivery/Limiting.ts"
+import { pass, sourceOf } from "../../../test/support/delivery/Limiting.ts"
 import { acme, make, makeWith, recorder, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
 import { Inactive, NotReady, Unauthorized, WriteError } from "../../source/Source.ts"
@@ -18,6 +18,8 @@ const revoked = new Unauthorized({ code: "PLATFORM.AUTHENTICATION_INVALID", mess
 const broken = new Inactive({ code: "INTEGRATION.INACTIVE", message: "the connection is broken" })
 const refusing = (reason: WriteError["reason"]) => () => Effect.fail(new WriteError({ reason }))
 const accepting = () => Effect.succeed({})
+
+type Call = (api: Plugin.Api["Service"]) => Effect.Effect<unknown, Plugin.HandlerError>
 
 const tagging = (options: Plugin.HandlerOptions = {}) =>
   Plugin.make("tags").on(
@@ -81,6 +83,52 @@ describe("while the API accepts no requests", () => {
       }
       yield* rig.empty
       assert.strictEqual(requests(), 4)
+    }))
+
+  const page = "<html>no</html>"
+  const gateways: ReadonlyArray<{ readonly what: string; readonly status: number; readonly call: Call }> = [
+    { what: "a read", status: 403, call: (api) => api.live("ats.application", "a1") },
+    { what: "a write that may be repeated", status: 405, call: (api) => api.replacePackages({ packages: [] }) },
+    {
+      what: "a write that must not be repeated, if the API certainly did nothing",
+      status: 407,
+      call: (api) => api.addResultLink("a1", { label: "r", url: "https://r.example" })
+    }
+  ]
+  for (const { call, status, what } of gateways) {
+    it.effect(`a gateway refuses ${what}: the delivery waits, also while the circuit of the API is open`, () =>
+      Effect.gen(function*() {
+        let isOpen = false
+        const data = what === "a read" ? { results: [], next: null } : {}
+        const empty = JSON.stringify({ status: "success", data })
+        const { requests, source } = answering(() => isOpen ? [200, empty] : [status, page])
+        const rig = yield* makeWith({ source })
+        const plugin = Plugin.make("p").on(created, { attempts: 1 }, () => Effect.flatMap(Plugin.Api, call))
+        const { plugins } = yield* rig.start([plugin])
+        yield* rig.append("a1")
+        yield* pass(1_200, 5)
+        assert.isAbove(requests(), 20)
+        yield* rig.until(() => rig.deliveries.backlog, ([row]) => row?.later === 1)
+        yield* noneDead(rig)
+        assert.strictEqual(rig.intents.size, status === 405 ? 1 : 0)
+        const { plugins: [view] } = yield* plugins.view
+        const shown = view?.integrations.find(({ integration }) => integration === acme)
+        assert.include(shown?.reason, `status ${status} with an HTML page`)
+        isOpen = true
+        yield* pass(180, 5)
+        yield* rig.empty
+      }))
+  }
+
+  it.effect("an outage behind a gateway is not such a refusal: the attempts are used up", () =>
+    Effect.gen(function*() {
+      const { source } = answering(() => [503, page])
+      const rig = yield* makeWith({ source })
+      const { delivery } = yield* rig.start([tagging({ attempts: 2 })])
+      yield* rig.append("a1")
+      yield* pass(600, 5)
+      yield* rig.quiet(delivery)
+      yield* rig.dead(1)
     }))
 
   for (

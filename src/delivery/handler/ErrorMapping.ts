@@ -1,6 +1,6 @@
 /** Maps errors of the API and of the store to the four handler errors: `Transient`, `RateLimited`, `Blocked` and `Permanent`. */
 import * as Duration from "effect/Duration"
-import { provesNoEffect } from "../../api/ErrorClassification.ts"
+import { provesNoEffect, refusesEveryRequest } from "../../api/ErrorClassification.ts"
 import {
   Blocked,
   BlockReason,
@@ -21,15 +21,20 @@ const isBlockReason = (name: string): name is BlockReason =>
   (BlockReason.literals as ReadonlyArray<string>).includes(name)
 
 /**
- * Whether the API accepts no requests of the account or the integration now. A 409 counts as `NotReady` too if its code is unknown. It may
- * be a conflict that concerns only this request, so it does not block.
+ * Why no requests of the account or the integration are accepted now; null if they are. A 409 counts as `NotReady` too if its code is
+ * unknown: it may be a conflict that concerns only this request, so it does not block.
  */
-const blockReasonOf = ({ _tag, code }: (SourceError | WriteError)["reason"]): BlockReason | null =>
-  isBlockReason(_tag) && (_tag !== "NotReady" || provesNoEffect(code)) ? _tag : null
+const blockReasonOf = (reason: (SourceError | WriteError)["reason"]): BlockReason | null => {
+  if ("intercepted" in reason && reason.intercepted === true && refusesEveryRequest(reason.status ?? 0)) {
+    return "Intercepted"
+  }
+  const { _tag, code } = reason
+  return isBlockReason(_tag) && (_tag !== "NotReady" || provesNoEffect(code)) ? _tag : null
+}
 
 /**
- * A write that failed with any reason other than `OutcomeUnknown` had no effect. `OutcomeUnknown` is `Transient`: the next attempt finds
- * the write in its journal, and decides what to do (`WriteBack`).
+ * A write that failed with any reason other than `OutcomeUnknown` had no effect. `OutcomeUnknown` is `Transient`, or `Blocked` if something
+ * between Rollcall and the API refused the write: the next attempt finds the write in its journal, and decides what to do (`WriteBack`).
  */
 export const fromApi = (what: string, error: SourceError | WriteError | Invalid, account: string): HandlerError => {
   if (error._tag === "Invalid") {

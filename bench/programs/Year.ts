@@ -52,6 +52,7 @@ const setting: WorldSettings = {
   duration: 365 * day,
   latency: 400,
   storeDelay: 0,
+  slow: null,
   skew: 0,
   pageSize: 250,
   order: "toEnd",

@@ -16,6 +16,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
+import { millisOf } from "./MonotonicClock.ts"
 import type { PageRequest } from "./Source.ts"
 import { isCut, isSlow, isTooLarge, type SourceError } from "./SourceError.ts"
 
@@ -38,7 +39,7 @@ export type SendPage<A> = (
 
 interface Size {
   readonly rows: number
-  /** The time at which a run may try a larger first page, in ms. */
+  /** The time at which a run may try a larger first page, in ms of the monotonic clock. */
   readonly growAt: number
 }
 
@@ -52,8 +53,8 @@ export const make = () => {
     send: SendPage<A>
   ): Effect.fn.Return<A, SourceError> {
     const list = `${integration}/${model}/${updatedAfter === null && ids === null ? "sweep" : "changes"}`
-    const now = yield* Clock.currentTimeMillis
-    const size = sizes.get(list) ?? { rows: limit, growAt: 0 }
+    const now = millisOf(yield* Clock.Clock)
+    const size = sizes.get(list) ?? { rows: limit, growAt: -Infinity }
     const known = Math.min(size.rows, limit)
     const mayGrow = cursor === null && ids === null && now >= size.growAt
     const first = mayGrow ? Math.min(known * factor, limit) : known

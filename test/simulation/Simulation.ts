@@ -160,6 +160,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     process.start()
     return process
   }
+  api.onFault = (table, kinds) => oracle.requestFailed(table, kinds)
   api.onRequest = (inFlight) => oracle.requestSent(inFlight)
   let current = launch()
   api.onWriteEffect = (effect) => {

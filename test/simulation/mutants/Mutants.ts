@@ -69,6 +69,21 @@ export const mutants: ReadonlyArray<Mutant> = [
     "sweepAt <= now && stream.lastTried",
     "sweepAt <= now && state.failing !== null && stream.lastTried"
   ]),
+  mutant("status-without-envelope", "a status counts only with the API's envelope", [
+    "source/ApiResponse.ts",
+    '  if (property(body, "status") !== "error" || typeof error !== "object" || error === null) {\n',
+    "  if (status === 304) {\n"
+  ]),
+  mutant("same-page-size", "a page that takes the API too long is requested with fewer rows", [
+    "source/PageSizes.ts",
+    "tries >= triesOfKnownSize) rows = fewer(rows)",
+    "tries >= triesOfKnownSize) rows = Math.max(rows, fewer(rows))"
+  ]),
+  mutant("pages-grow-midway", "a page is larger than the one before it only at the start of a run", [
+    "source/PageSizes.ts",
+    "const mayGrow = cursor === null && ids === null && now >= size.growAt",
+    "const mayGrow = ids === null"
+  ]),
   mutant("no-margin", "polls overlap", [
     "capture/read/Poll.ts",
     "state.previousWatermark - pollOverlap(state.overlap, stream.minOverlap)",

@@ -2,6 +2,7 @@
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { Hold } from "../../../src/store/Holds.ts"
 import type { Pending } from "../../../src/store/StreamRecords.ts"
+import type { FaultKind } from "../plan/Plan.ts"
 import type { ServedRow } from "../world/FaultyApi.ts"
 import type { Json, JsonObject, Row, Table } from "../world/World.ts"
 import { contentOf } from "./Content.ts"
@@ -45,6 +46,8 @@ export interface ObservedStream {
   /** Server time (ms) at which the latest sweep ended. */
   sweptAt: number | null
   quarantined: number
+  /** The kinds of fault that requests for the list had. */
+  readonly faults: Set<FaultKind>
   /** The newest state that was served as deleted; as live, with the time; and the states that were served when they were outdated. */
   readonly newestDeletedState: Map<string, number>
   readonly newestLiveState: Map<string, { readonly state: number; readonly at: number }>
@@ -78,6 +81,7 @@ export const newStream = (table: Table, forgettings: Forgettings): ObservedStrea
   backfilledAt: null,
   sweptAt: null,
   quarantined: 0,
+  faults: new Set(),
   newestDeletedState: new Map(),
   newestLiveState: new Map(),
   outdatedStates: new Map(),

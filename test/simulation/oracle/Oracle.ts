@@ -16,12 +16,12 @@ import type { Owner } from "../../../src/store/Ownership.ts"
 import type { EndedRun } from "../../../src/store/Run.ts"
 import type { Store } from "../../../src/store/Store.ts"
 import type { Pending } from "../../../src/store/StreamRecords.ts"
-import type { WorldSettings } from "../plan/Plan.ts"
+import type { FaultKind, WorldSettings } from "../plan/Plan.ts"
 import type { CommittedTransaction, ForgettingState, Process, ProcessObserver } from "../service/Process.ts"
 import { leaseMillis } from "../service/SharedRequests.ts"
 import type { ServedPage, WriteEffect } from "../world/FaultyApi.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
-import type { JsonObject, World } from "../world/World.ts"
+import type { JsonObject, Table, World } from "../world/World.ts"
 import { candidateIn, Candidates, model as candidateModel } from "./Candidates.ts"
 import { CompletenessClaims } from "./CompletenessClaims.ts"
 import { contentOf } from "./Content.ts"
@@ -109,6 +109,10 @@ export class Oracle implements ProcessObserver {
     this.#runs.pageServed(process, delivery, this.#time.now)
     this.#claims.pageServed(process, delivery, this.#time.now)
     recordServedRows(this.#streams.get(nameOf(delivery.table))!, delivery.copies, this.#time.now)
+  }
+
+  requestFailed(table: Table, kinds: ReadonlyArray<FaultKind>): void {
+    for (const kind of kinds) this.#streams.get(nameOf(table))?.faults.add(kind)
   }
 
   ownerClaimed(owner: Owner): void {
@@ -250,6 +254,7 @@ export class Oracle implements ProcessObserver {
     if (!written.owned) {
       report("I10", `a fenced owner committed (epoch ${written.owner.epoch})`)
     }
+    checkBlocked(stream, written.after, report)
     this.#checkHidden(stream, written, report)
     if (written.log.some(({ event }) => event.reason === "forgotten")) return this.#removed(stream, written, report)
     if (model === candidateModel) return
@@ -590,4 +595,25 @@ const checkFold = (stream: ObservedStream, pendingInStore: ReadonlySet<string>, 
     )
   }
   if (stream.quarantined > stream.rowsWithoutId) report("I1", "readable rows were quarantined")
+}
+
+/** The fault with which the API itself gives each reason of a blocked stream. */
+const apiReasons: Readonly<Record<string, FaultKind>> = {
+  key: "unauthorized",
+  permission: "permission",
+  unsupported: "unsupported",
+  inactive: "inactive",
+  not_ready: "notReady"
+}
+
+/** Only the API itself blocks a stream: nothing else knows whether the key, the permission and the model are right. */
+const checkBlocked = (
+  { faults }: ObservedStream,
+  { blocked }: CommittedTransaction["after"],
+  report: ReportViolation
+): void => {
+  const reason = blocked === null ? undefined : apiReasons[blocked.reason]
+  if (reason !== undefined && !faults.has(reason)) {
+    report("C1", `the stream is blocked (${blocked?.reason}), which the API itself never said`)
+  }
 }

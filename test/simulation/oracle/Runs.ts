@@ -37,7 +37,7 @@ export class Runs {
   /** By reader and stream: how many polls have ended since the sweep read anything, all of them while it was due. */
   readonly #pollsInARow = new Map<string, number>()
   readonly #open = new Map<string, OpenRun>()
-  /** By reader and stream: the latest response to a request for ids. */
+  /** By reader and stream: the latest response to a request for ids, with all its pages so far. */
   readonly #idResponses = new Map<string, ServedPage>()
 
   constructor(setting: WorldSettings, start: number) {
@@ -48,7 +48,9 @@ export class Runs {
   pageServed(process: Process, delivery: ServedPage, now: number): void {
     const { copies, last, request, requestedAt, table } = delivery
     if (request.ids !== null) {
-      this.#idResponses.set(`${process.readerOf(table)} ${nameOf(table)}`, delivery)
+      const name = `${process.readerOf(table)} ${nameOf(table)}`
+      const earlier = request.cursor === null ? [] : this.#idResponses.get(name)?.copies ?? []
+      this.#idResponses.set(name, { ...delivery, copies: [...earlier, ...copies] })
       return
     }
     const name = `${process.readerOf(table)} ${request.updatedAfter === null ? "sweep" : "poll"} ${nameOf(table)}`

@@ -104,7 +104,9 @@ export const faults = [
   /** No `Date` header, a date one day off (W10), or a date that a cache kept (W5). */
   "dateMissing",
   "dateWrong",
-  "dateCached"
+  "dateCached",
+  /** A gateway or a firewall answers with a page of its own, with any status. */
+  "gatewayPage"
 ] as const
 export type FaultKind = (typeof faults)[number]
 
@@ -254,6 +256,11 @@ export interface WorldSettings {
   /** The service's clock minus the API's clock, in ms. */
   readonly skew: number
   readonly pageSize: number
+  /**
+   * Pages that are requested with more rows than this take the API too long, until `until` (ms since the start), or always if it is null.
+   * Cursors then count pages. Null if the API is fast.
+   */
+  readonly slow: { readonly rows: number; readonly until: number | null } | null
   /**
    * Where a changed record moves: to the end or the front of its list, or not at all in a list ordered by creation or id; `shuffled` has
    * another order in every run. Only `stable` pages by serial number. All others page by offset: a row that leaves moves all rows after it.

@@ -5,6 +5,7 @@
 import { hash, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
 import {
   type Command,
+  type Fault,
   type FaultKind,
   faults,
   fleetTroubles,
@@ -79,6 +80,7 @@ const settingOf = (seed: number, random: SeededRandom, clock: Clock): WorldSetti
     storeDelay: 0,
     skew: clock === "right" ? 0 : random.int(-15, 15) * minute,
     pageSize: random.int(2, 9),
+    slow: null,
     order: random.pick(["toEnd", "toEnd", "toFront", "stable", "shuffled"]),
     inclusive: random.boolean(0.5),
     resolution: random.boolean(0.5) ? 1 : 1000,
@@ -103,6 +105,9 @@ const lagOf = (random: SeededRandom, { minOverlap }: WorldSettings): number => {
  */
 const mostInARow: Partial<Record<FaultKind, number>> = { dateWrong: 1 }
 
+/** The faults of all worlds; the others have random streams of their own, so that the worlds of a seed stay the same. */
+const drawnFaults = faults.filter((kind) => kind !== "gatewayPage")
+
 /** Faults that block a stream for longer than a world runs; they happen towards the end. */
 const blocking: ReadonlySet<FaultKind> = new Set(["unauthorized", "permission", "unsupported", "inactive"])
 
@@ -121,7 +126,7 @@ export const planOf = (seed: number): Plan => {
   const clock = random.pick<Clock>(["right", "right", "wrong", "set"])
   const setting = settingOf(seed, random, clock)
   const mutation = picker(random, mutations)
-  const fault = picker(random, faults)
+  const fault = picker(random, drawnFaults)
   const trouble = picker(random, troubles)
   const at = () => Math.floor(random.next() * setting.duration)
   const stream = () => random.int(0, setting.streams.length - 1)
@@ -170,7 +175,8 @@ export const planOf = (seed: number): Plan => {
     }
   }
   const plain: Plan = { seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }
-  return withSlowStore(withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain)))))))
+  const whole = withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))))
+  return withSlowPages(withGatewayPages(withSlowStore(whole)))
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */
@@ -346,4 +352,39 @@ const withSlowStore = (plan: Plan): Plan => {
   const storeDelay = Math.floor((0.3 + 1.2 * random.next()) * interval)
   const slow = { storeDelay, latency: random.pick([latency, 50_000]), duration: 2 * duration }
   return { ...plan, setting: { ...plan.setting, ...slow } }
+}
+
+/** In some worlds a gateway in front of the API answers some requests. */
+const withGatewayPages = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`gateway ${plan.seed}`))
+  if (random.boolean(0.7)) return plan
+  const pages = Array.from({ length: random.int(1, 3) }, (): Fault => ({
+    at: Math.floor(random.next() * plan.setting.duration),
+    fault: "gatewayPage",
+    stream: random.int(0, plan.setting.streams.length - 1),
+    count: random.int(1, 6),
+    page: null,
+    value: random.next()
+  }))
+  return { ...plan, steps: [...plan.steps, ...pages].sort((a, b) => a.at - b.at) }
+}
+
+/** In some worlds larger pages take the API too long: always, or until the middle of a backfill that must not skip rows then. */
+const withSlowPages = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`slow pages ${plan.seed}`))
+  const { setting } = plan
+  if (random.boolean(0.75)) return plan
+  const rows = random.pick([1, 2])
+  if (random.boolean(0.4)) return { ...plan, setting: { ...setting, slow: { rows, until: null } } }
+  const records = Math.max(setting.records, 10)
+  return {
+    ...plan,
+    setting: {
+      ...setting,
+      records,
+      pageSize: Math.max(setting.pageSize, 5),
+      order: setting.order === "stable" ? "byCreation" : setting.order,
+      slow: { rows, until: Math.floor(random.next() * setting.latency * (records / rows + 5)) }
+    }
+  }
 }

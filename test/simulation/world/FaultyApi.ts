@@ -6,10 +6,12 @@
  * - A response is made in the middle of its request and delivered at the end, so its content may be outdated by then.
  */
 import * as Effect from "effect/Effect"
+import * as Headers from "effect/http/Headers"
 import { type WriteBody, type WriteData, type WriteName, writes } from "../../../src/api/Writes.ts"
 import { hash, SeededRandom } from "../../../src/sandbox/world/SeededRandom.ts"
-import { parseList } from "../../../src/source/ApiResponse.ts"
+import { errorOf, parseList } from "../../../src/source/ApiResponse.ts"
 import { toWriteError } from "../../../src/source/Failures.ts"
+import * as PageSizes from "../../../src/source/PageSizes.ts"
 import * as SendAttempt from "../../../src/source/SendAttempt.ts"
 import {
   Forbidden,
@@ -30,6 +32,7 @@ import {
   type WriteError,
   type WriteRequest
 } from "../../../src/source/Source.ts"
+import { isSlow } from "../../../src/source/SourceError.ts"
 import { listsOnly } from "../../support/source/Doubles.ts"
 import { spell, type Spelling } from "../../support/source/Spelling.ts"
 import type { Fault, FaultKind, Plan, WorldSettings, WriteFault } from "../plan/Plan.ts"
@@ -87,6 +90,14 @@ const refusals: Partial<Record<FaultKind, () => SourceError["reason"]>> = {
   lost: () => new Transient(detail)
 }
 
+const gatewayStatuses = [401, 403, 404, 405, 409, 501, 503, 304] as const
+/** The page of a gateway, as the service's own code classifies it. */
+const gatewayPage = (status: number): SourceError =>
+  errorOf({ status, headers: Headers.fromInput({ server: "gateway" }) }, "<html>no</html>", undefined, 0)
+
+/** The largest number of rows that the service requests, and how often it repeats a request. */
+const [mostRows, repetitions] = [250, 5]
+
 /** True: the fault applies only to requests for ids; false: only to lists; absent: to both. */
 const appliesToIds: Partial<Record<FaultKind, boolean>> = {
   idsIgnored: true,
@@ -138,6 +149,7 @@ export class FaultyApi {
   readonly world: World
   readonly #time: VirtualTime
   readonly #setting: WorldSettings
+  readonly #startedAt: number
   readonly #random: SeededRandom
   /** A stream of its own, so that the worlds of a seed stay the same. */
   readonly #spelling: SeededRandom
@@ -154,8 +166,8 @@ export class FaultyApi {
   onRequest: (inFlight: number) => void = () => {}
   /** Called between two pages of a list, to apply the mutations that wait for that. */
   betweenPages: () => void = () => {}
-  /** Called when a request for this list has a fault. */
-  onFault: (table: Table) => void = () => {}
+  /** Called when a request for this list has faults. */
+  onFault: (table: Table, kinds: ReadonlyArray<FaultKind>) => void = () => {}
 
   readonly #writes: ReadonlyArray<WriteFault>
   /** Number of writes that arrived. */
@@ -172,6 +184,7 @@ export class FaultyApi {
     this.#writes = writes
     this.#time = time
     this.#setting = setting
+    this.#startedAt = time.now
     this.#random = new SeededRandom(hash(`answers ${seed}`))
     this.#spelling = new SeededRandom(hash(`spelling ${seed}`))
     this.#respelled = this.#spelling.pick([0, 0.05, 0.3, 0.9])
@@ -289,7 +302,7 @@ export class FaultyApi {
         () => request,
         () => Effect.sync(() => this.#inFlight--)
       )
-    return listsOnly(Effect.fnUntraced({ self: this }, function*(request: PageRequest) {
+    return listsOnly(this.#sized(Effect.fnUntraced({ self: this }, function*(request: PageRequest, rows: number) {
       this.requests++
       const table = this.world.table(request.integration, request.model)
       if (table === undefined) return yield* new SourceError({ reason: new Unsupported(detail) })
@@ -304,7 +317,12 @@ export class FaultyApi {
         if (refusal.fault === "lost") yield* this.#time.sleep(timeoutMillis)
         return yield* new SourceError({ reason: refusals[refusal.fault]!() })
       }
-      const draft = this.#answer(table, request, activeFaults)
+      const gateway = activeFaults.find(({ fault }) => fault === "gatewayPage")
+      if (gateway !== undefined) {
+        return yield* gatewayPage(gatewayStatuses[Math.floor(gateway.value * gatewayStatuses.length)]!)
+      }
+      if (this.#isSlow(rows)) return yield* gatewayPage(504)
+      const draft = this.#answer(table, request, activeFaults, rows)
       if (draft === null) return yield* new SourceError({ reason: new Rejected(detail) })
       const serverTime = this.#date(activeFaults)
       const results = this.#respond(draft.copies.map((copy) => serialized(copy)))
@@ -328,7 +346,29 @@ export class FaultyApi {
         duration: this.#time.now - serverRequestedAt
       }
       return page
-    }, counted))
+    }, counted)))
+  }
+
+  /** In a world with slow pages, the service's own code decides with how many rows a page is requested. */
+  #sized(
+    send: (request: PageRequest, rows: number) => Effect.Effect<Page, SourceError>
+  ): Source["Service"]["page"] {
+    if (this.#setting.slow === null) return (request) => send(request, mostRows)
+    const sizes = PageSizes.make()
+    return (request) =>
+      sizes.read(request, mostRows, (rows, onFailure) => {
+        const attempt = (left: number): Effect.Effect<Page, SourceError> =>
+          Effect.catch(
+            Effect.suspend(() => send(request, rows())),
+            (error) => onFailure(error) && isSlow(error) && left > 0 ? attempt(left - 1) : Effect.fail(error)
+          )
+        return attempt(repetitions)
+      })
+  }
+
+  #isSlow(rows: number): boolean {
+    const { slow } = this.#setting
+    return slow !== null && rows > slow.rows && (slow.until === null || this.#time.now < this.#startedAt + slow.until)
   }
 
   /** The rows as the service reads them from a response, whose spelling may differ from that of the previous response. */
@@ -351,7 +391,7 @@ export class FaultyApi {
       fault.left--
       this.faultCounts.set(fault.fault, (this.faultCounts.get(fault.fault) ?? 0) + 1)
     }
-    if (activeFaults.length > 0) this.onFault(table)
+    if (activeFaults.length > 0) this.onFault(table, activeFaults.map(({ fault }) => fault))
     this.#faults = this.#faults.filter((fault) => fault.left > 0)
     return activeFaults
   }
@@ -372,7 +412,7 @@ export class FaultyApi {
   }
 
   /** Null if the cursor is rejected. */
-  #answer(table: Table, request: PageRequest, activeFaults: ReadonlyArray<Active>): Draft | null {
+  #answer(table: Table, request: PageRequest, activeFaults: ReadonlyArray<Active>, most: number): Draft | null {
     const fault = (kind: FaultKind) => activeFaults.find((active) => active.fault === kind)
     const place = parseCursor(request.cursor)
     if (place === null || (request.cursor !== null && fault("expired") !== undefined)) return null
@@ -381,17 +421,19 @@ export class FaultyApi {
       ? null
       : new Set(fault("idsEmpty") === undefined ? fault("idsFew") === undefined ? ids : ids.slice(0, 3) : [])
     // A response for ids fits on one page of 250.
-    const size = request.ids !== null ? 250 : fault("short") === undefined
-      ? this.#setting.pageSize
+    // A page that is shorter than requested would hide rows from a client of cursors that count pages.
+    const counts = this.#setting.slow !== null
+    const size = request.ids !== null ? most : counts || fault("short") === undefined
+      ? Math.min(most, this.#setting.pageSize)
       : Math.max(1, Math.floor(this.#setting.pageSize / 2))
     const order = place.order === 0 ? this.requests : place.order
     const all = this.#ordered(table, order).filter((row) => wantedIds === null || wantedIds.has(row.id))
     const matching = all.filter((row) => request.updatedAfter === null || this.#after(row, request.updatedAfter))
     const rows = fault("filterEmpty") !== undefined ? [] : fault("filterIgnored") !== undefined ? all : matching
     const stable = this.#setting.order === "stable"
-    const from = stable ? rows.findIndex((row) => row.serial > place.at) : place.at
+    const from = stable ? rows.findIndex((row) => row.serial > place.at) : counts ? place.at * size : place.at
     const selected = from < 0 ? [] : rows.slice(from, from + size)
-    const end = stable ? selected.at(-1)?.serial ?? 0 : from + size
+    const end = stable ? selected.at(-1)?.serial ?? 0 : counts ? place.at + 1 : from + size
     const more = from >= 0 && from + size < rows.length
     const next = (at: number) => `${at}.${place.page + 1}.${order}`
     const draft: Draft = {

@@ -28,7 +28,7 @@ const make = Effect.gen(function*() {
   const { self } = yield* Processes
   // a process that has just started may not have registered its key
   const cipher = ContentCipher.make(yield* ContentCipher.EncryptionKeys, () => Effect.succeed(true))
-  const { shared } = Locks.make(sql)
+  const locks = Locks.make(sql)
   const time = DatabaseTime.make(sql)
   const open = (place: string, stored: string) =>
     Effect.map(cipher.openEach([stored], (text, open) => open(place, text)), ([text]) => text ?? null)
@@ -52,7 +52,7 @@ const make = Effect.gen(function*() {
     claim: Effect.fnUntraced(function*(scope) {
       // as in `Fencing`: a takeover waits until this transaction ends
       const [owned] = yield* sql<{ epoch: number }>`
-        SELECT epoch FROM ownership WHERE scope = ${scope} AND process = ${self} ${shared}`
+        SELECT epoch FROM ownership WHERE scope = ${scope} AND process = ${self} ${locks.owned(scope)}`
       if (owned === undefined) return []
       const now = yield* time
       const rows = yield* sql<{ id: string; method: string; payload: string; actor: string; address: string | null }>`

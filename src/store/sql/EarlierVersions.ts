@@ -15,8 +15,9 @@ import * as SqlClient from "effect/sql/SqlClient"
 export const stopEarlierVersions = (schema: number) => <A, E, R>(migration: Effect.Effect<A, E, R>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql.onDialectOrElse({
-      // a process that takes over scopes now does so before this transaction, or after it and then sees the schema
-      pg: () => Effect.asVoid(sql`LOCK TABLE ownership IN SHARE ROW EXCLUSIVE MODE`),
+      // a process that takes over scopes now does so before this transaction, or after it and then sees the schema; and owners that begin
+      // transactions all the time wait for this one
+      pg: () => Effect.asVoid(sql`LOCK TABLE ownership IN EXCLUSIVE MODE`),
       orElse: () => Effect.void
     }).pipe(
       Effect.andThen(sql`UPDATE ownership SET epoch = epoch + 1`),

@@ -28,6 +28,7 @@ export const makeTakeover = (
   generation: () => number,
   first: Effect.Effect<void, StoreError> = Effect.void
 ) => {
+  const locks = Locks.make(sql)
   const take = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
     sql<{ readonly scope: string; readonly epoch: number }>`INSERT INTO ownership ${
       sql.insert(Arr.map(scopes, (scope) => ({ scope, epoch: 1, process })))
@@ -35,9 +36,12 @@ export const makeTakeover = (
       ON CONFLICT (scope) DO UPDATE SET epoch = ownership.epoch + 1, process = excluded.process
       RETURNING scope, epoch`
 
-  const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) =>
+  const takeOwnerships = (scopes: Arr.NonEmptyReadonlyArray<string>) => {
     // all processes use the same order, so that two of them do not wait for each other
-    Effect.andThen(first, take(Arr.sort(scopes, Order.String))).pipe(
+    const ordered = Arr.sort(scopes, Order.String)
+    return first.pipe(
+      Effect.andThen(locks.takeover(ordered)),
+      Effect.andThen(take(ordered)),
       Effect.tap(
         Effect.fnUntraced(function*() {
           const [meta] = yield* sql<{ generation: number }>`SELECT generation FROM meta`
@@ -53,6 +57,7 @@ export const makeTakeover = (
       sql.withTransaction,
       withRetry("takeOwnership")
     )
+  }
 
   const takeOwnership = (scope: string) => Effect.map(takeOwnerships([scope]), (owners) => owners.get(scope)!)
 
@@ -60,12 +65,12 @@ export const makeTakeover = (
 }
 
 export const make = (sql: SqlClient) => {
-  const { shared } = Locks.make(sql)
+  const locks = Locks.make(sql)
 
   /** Call first in a transaction: fails if `owner` is no longer the newest, and keeps it the newest until the commit. */
   const fence = Effect.fnUntraced(function*(owner: Owner) {
     const [row] = yield* sql<{ epoch: number }>`
-      SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${shared}`
+      SELECT epoch FROM ownership WHERE scope = ${owner.scope} ${locks.owned(owner.scope)}`
     if (Number(row?.epoch) !== owner.epoch) return yield* Effect.andThen(checkVersion(sql), fencedError(owner))
   }, toStoreError("fence"))
 

@@ -1,24 +1,32 @@
 /**
- * Row locks that make transactions wait for each other. They are needed only on PostgreSQL, where two transactions can run
- * side by side and both commit. On SQLite, `BEGIN IMMEDIATE` allows one writer, so it replaces all of these locks.
+ * Locks that make transactions wait for each other. They are needed only on PostgreSQL, where two transactions can run side by side and
+ * both commit. On SQLite, `BEGIN IMMEDIATE` allows one writer, so it replaces all of these locks.
  *
  * Invariants
  * 1. Per integration, one transaction on its streams runs at a time, because streams mark each other's records stale and derive
  *    records from each other
  * 2. One transaction at a time changes deliveries, because a delivery is due only if no earlier one has its ordering key   (I5, X16)
  * 3. One transaction at a time moves `pruned`, and only forward
+ * 4. A takeover of a scope waits only for transactions of its owner that are open when it begins to wait   (X20)
  *
  * Gotchas
  * - Rows are locked in key order. Two transactions can still deadlock on locks that they take later, for rows that a statement
  *   changes: the database then ends one of the transactions, and it is retried.
+ * - Shared locks of a row pass a transaction that waits to change the row, so overlapping transactions of an owner could make a takeover
+ *   wait without end. An advisory lock is granted in the order of the requests. It is for this order only: the lock of the row is what
+ *   fences, because earlier versions take no advisory lock, and because a statement reads a locked row in its newest version, even if it
+ *   has waited since it began.
  */
+import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { Statement } from "effect/sql/Statement"
+import type { Fragment, Statement } from "effect/sql/Statement"
+import { rowsOf } from "./RowValues.ts"
 
 export const make = (sql: SqlClient) => {
   const onPostgres = <A, B>(lock: A, none: B) => sql.onDialectOrElse({ pg: () => lock, orElse: () => none })
-  const shared = onPostgres(sql.literal("FOR SHARE"), sql.literal(""))
+  /** Advisory locks belong to a database, so the key has the table, which is another one in each schema. */
+  const scopeKey = (scope: Fragment) => sql`'ownership'::regclass::oid::integer, hashtext(${scope})`
   const exclusive = onPostgres(sql.literal("FOR UPDATE"), sql.literal(""))
   const rows = (select: Statement<object>) => onPostgres(Effect.asVoid(select), Effect.void)
 
@@ -27,8 +35,18 @@ export const make = (sql: SqlClient) => {
   const handlers = rows(sql`SELECT key FROM handlers ORDER BY key ${exclusive}`)
 
   return {
-    /** Ends a `SELECT` whose rows no other transaction may change until the commit. */
-    shared,
+    /** Ends a `SELECT` of the row of a scope in `ownership`, after its other conditions: nothing takes the scope over until the commit. */
+    owned: (scope: string) =>
+      onPostgres(
+        // a condition is evaluated before the row is locked
+        sql`AND pg_advisory_xact_lock_shared(${scopeKey(sql`${scope}`)}) IS NOT NULL FOR SHARE`,
+        sql.literal("")
+      ),
+    /** Call before a takeover of these scopes. Two takeovers must use the same order, so that they do not wait for each other. */
+    takeover: (scopes: Arr.NonEmptyReadonlyArray<string>) =>
+      rows(sql`
+        SELECT pg_advisory_xact_lock(${scopeKey(sql.literal("s.scope"))})
+        FROM (${rowsOf(sql, Arr.map(scopes, (scope) => ({ scope })))}) AS s (scope)`),
     /** Ends a `SELECT` whose rows no other transaction may lock until the commit. */
     exclusive,
     /** Like `exclusive`, for the rows of one of the joined tables. */

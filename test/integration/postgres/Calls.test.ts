@@ -125,28 +125,38 @@ describe.skipIf(missing !== null)(`calls on PostgreSQL${missing === null ? "" : 
       }
     }))
 
-  it.live("make a takeover wait while they are claimed (X20)", () =>
+  it.live("make a takeover wait while they are claimed, and are then claimed only after it (X20)", () =>
     Effect.gen(function*() {
       const [caller, older, newer] = yield* setup
       const { sql } = caller
       yield* older.take
       yield* caller.queue.submit(callOf(randomUUID()))
-      const waiting = Effect.map(
-        sql<{ count: number }>`
-          SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        ([row]) => row?.count
+      // a transaction sees the sessions of its first look, until this is cleared
+      const waits = Effect.andThen(
+        sql`SELECT pg_stat_clear_snapshot()`,
+        sql<{ for: string }>`
+        SELECT wait_event AS for FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
       )
-      const [claiming, taking] = yield* sql.withTransaction(Effect.gen(function*() {
+        .pipe(Effect.map((rows) => rows.map((row) => row.for).sort()))
+      const [claiming, taking, again] = yield* sql.withTransaction(Effect.gen(function*() {
         yield* sql`SELECT id FROM calls FOR UPDATE`
         const claiming = yield* Effect.forkChild(older.queue.claim(scope))
-        yield* Effect.repeat(waiting, { until: (count) => count === 1 })
+        yield* Effect.repeat(waits, { until: ({ length }) => length === 1 })
         const taking = yield* Effect.forkChild(newer.take)
-        yield* Effect.repeat(waiting, { until: (count) => count === 2 || taking.pollUnsafe() !== undefined })
+        yield* Effect.repeat(waits, { until: ({ length }) => length === 2 || taking.pollUnsafe() !== undefined })
         assert.isUndefined(taking.pollUnsafe())
-        return [claiming, taking] as const
+        const again = yield* Effect.forkChild(older.queue.claim(scope))
+        // not for the call, which the first claim waits for
+        assert.deepStrictEqual(yield* Effect.repeat(waits, { until: ({ length }) => length === 3 }), [
+          "advisory",
+          "advisory",
+          "transactionid"
+        ])
+        return [claiming, taking, again] as const
       }))
       assert.lengthOf(yield* Fiber.join(claiming), 1)
       yield* Fiber.join(taking)
+      assert.lengthOf(yield* Fiber.join(again), 0)
     }))
 
   it.live("are either withdrawn or claimed if both happen at the same moment", () =>

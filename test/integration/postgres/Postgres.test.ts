@@ -63,6 +63,56 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.deepStrictEqual((yield* newer.store.readLog(all)).map(({ id, position }) => [position, id]), [[1, "b"]])
       }))
 
+    it.live("of an owner waits for a takeover that waits for an earlier one, so that a busy owner does not delay the takeover (X20)", () =>
+      Effect.gen(function*() {
+        const url = yield* database
+        const [older, newer, { sql }] = [yield* open(url), yield* open(url), yield* open(url)]
+        const before = stateOf(tags)
+        yield* older.store.ensureStreams([before, stateOf(skills)])
+        const waiting = Effect.map(
+          sql<{ count: number }>`
+            SELECT count(*) AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+          ([row]) => Number(row?.count)
+        )
+        const start = <A, E>(effect: Effect.Effect<A, E>, waitingThen: number) =>
+          Effect.gen(function*() {
+            const fiber = yield* Effect.forkScoped(Effect.exit(effect))
+            yield* Effect.repeat(waiting, {
+              until: (count) => count === waitingThen || fiber.pollUnsafe() !== undefined
+            })
+            assert.isUndefined(fiber.pollUnsafe())
+            return fiber
+          })
+        for (
+          const later of [
+            (owner: Owner) => older.store.transact(owner, skills, (tx) => tx.write([created("later")])),
+            (owner: Owner) => older.store.replaceQuietState(owner, before, { ...before, paused: true }),
+            (owner: Owner) => older.store.saveReaderPosition(owner, "late", 1)
+          ]
+        ) {
+          const owner = yield* older.store.takeOwnership("capture")
+          const [inside, end] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+          const open = yield* Effect.forkScoped(
+            older.store.transact(
+              owner,
+              tags,
+              () => Effect.andThen(Deferred.succeed(inside, undefined), Deferred.await(end))
+            )
+          )
+          yield* Deferred.await(inside)
+          const taking = yield* start(newer.store.takeOwnership("capture"), 1)
+          const late = yield* start(later(owner), 2)
+          yield* Deferred.succeed(end, undefined)
+          yield* Fiber.join(open)
+          assert.strictEqual(reasonOf(yield* Fiber.join(taking)), "success")
+          const exit: Exit.Exit<unknown, unknown> = yield* Fiber.join(late)
+          assert.isTrue(reasonOf(exit) === "Fenced" || (Exit.isSuccess(exit) && exit.value === false))
+        }
+        assert.deepStrictEqual(yield* newer.store.readLog(all), [])
+        assert.deepStrictEqual(yield* newer.store.stream(tags), before)
+        assert.strictEqual(yield* newer.store.readerPosition("late"), 0)
+      }))
+
     it.live("that becomes idle while it locks the position counter is ended, and the others continue within seconds (X21)", () =>
       Effect.gen(function*() {
         const url = yield* database

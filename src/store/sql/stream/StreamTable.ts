@@ -219,7 +219,8 @@ export const make = (
       sql`
         UPDATE streams SET state = ${JSON.stringify(after)}
         WHERE ${is(before)} AND state = ${JSON.stringify(before)}
-          AND EXISTS (SELECT 1 FROM ownership WHERE scope = ${owner.scope} AND epoch = ${owner.epoch} ${locks.shared})
+          AND EXISTS (
+            SELECT 1 FROM ownership WHERE scope = ${owner.scope} AND epoch = ${owner.epoch} ${locks.owned(owner.scope)})
           AND NOT EXISTS (SELECT 1 FROM pending p WHERE p.stream = streams.key)
           AND NOT EXISTS (SELECT 1 FROM stale_records r WHERE r.stream = streams.key)
           AND NOT EXISTS (SELECT 1 FROM holds h WHERE h.stream = streams.key AND ${sql.literal(HoldTable.isUndecided)})

@@ -154,6 +154,8 @@ describe("rollcall/testing", () => {
     }]
     assert.deepStrictEqual(await of(...both), ["done", 5, 1, undefined])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "Forbidden" }), ["dead", 1, 0, "Permanent"])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Unauthorized", times: 20 }), ["done", 21, 1, undefined])
+    assert.deepStrictEqual(await of({ on: "addTag", fail: "Inactive", times: 1_000 }), ["dead", 100, 0, "Blocked"])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "response lost" }), ["done", 2, 1, undefined])
     assert.deepStrictEqual(await of({ on: "addTag", fail: "request lost" }), ["done", 3, 1, undefined])
     assert.deepStrictEqual(

@@ -33,6 +33,10 @@ describe("the report of a handler", () => {
       assert.include(yield* reportOf(Effect.fail(new Plugin.Transient({ message: "busy" }))), "  tried again: busy")
       assert.include(yield* reportOf(Effect.fail(Plugin.RateLimited.after("30 seconds"))), "  tried again in 30s")
       assert.include(
+        yield* reportOf(Effect.fail(new Plugin.Blocked({ message: "no key" }))),
+        "  tried again every minute: no key"
+      )
+      assert.include(
         yield* reportOf(Effect.fail(new Plugin.Permanent({ message: "no", faults }))),
         "  dead letter: no\n  /body/tag/name must be a string"
       )

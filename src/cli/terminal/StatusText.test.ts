@@ -159,7 +159,7 @@ describe("status", () => {
 
   it("a plugin that waits has a line that says why", () => {
     const lines = (one: Plugin) => shown({ plugins: [one] }).slice(1, -3)
-    const where = (integration: string, reason: string, state: "off" | "unconfigured" | "removed") => ({
+    const where = (integration: string, reason: string, state: "off" | "unconfigured" | "removed" | "blocked") => ({
       integration,
       reason,
       state
@@ -173,13 +173,16 @@ describe("status", () => {
           where("a:b", "by an operator", "off"),
           where("a:c", "DIGEST_URL is not set", "unconfigured"),
           where("a:d", "DIGEST_URL is not set", "unconfigured"),
-          where("a:e", "1 delivery is waiting until the integration is added again", "removed")
+          where("a:e", "1 delivery is waiting until the integration is added again", "removed"),
+          where("a:f", "addTag: the key is not valid", "blocked"),
+          where("a:g", "addTag: the key is not valid", "blocked")
         ]
       })),
       [
         "  plugin digest is off in a:b: by an operator",
         "  plugin digest is not configured in a:c, a:d: DIGEST_URL is not set",
-        "  plugin digest cannot run in a:e: 1 delivery is waiting until the integration is added again"
+        "  plugin digest cannot run in a:e: 1 delivery is waiting until the integration is added again",
+        "  plugin digest waits for the API in a:f, a:g: addTag: the key is not valid"
       ]
     )
     assert.match(

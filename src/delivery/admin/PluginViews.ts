@@ -59,18 +59,14 @@ const handlerView = (
   }
 }
 
-const deliveriesWait = (backlog: ReadonlyArray<Backlog>): string => {
-  const wait = backlog.reduce((sum, { due, later, waiting }) => sum + due + later + waiting, 0)
-  return wait === 1 ? "1 delivery is waiting" : `${wait} deliveries are waiting`
-}
-
 /** Integrations that are no longer configured, with the number of deliveries of the plugin that wait for them. */
 const removedOf = (plugin: string, { backlog, integrations }: AdminSnapshot): ReadonlyArray<PluginIntegration> =>
   [...Map.groupBy(backlog.filter((one) => one.plugin === plugin), ({ integration }) => integration)]
     .flatMap(([integration, own]): ReadonlyArray<PluginIntegration> => {
       const wait = own.reduce((sum, { due, later, waiting }) => sum + due + later + waiting, 0)
       if (integrations.includes(integration) || wait === 0) return []
-      return [{ integration, state: "removed", reason: `${deliveriesWait(own)} until the integration is added again` }]
+      const deliveries = wait === 1 ? "1 delivery is waiting" : `${wait} deliveries are waiting`
+      return [{ integration, state: "removed", reason: `${deliveries} until the integration is added again` }]
     })
 
 const usedIn = (plugin: Plugin<unknown>, { backlog, integrations, off, status }: AdminSnapshot) =>
@@ -84,12 +80,11 @@ const usedIn = (plugin: Plugin<unknown>, { backlog, integrations, off, status }:
     }
     if (isSwitchedOff(off, plugin.name, integration)) return { integration, state: "off", reason: "by an operator" }
     if (unconfigured !== undefined) return { integration, state: "unconfigured", reason: unconfigured.message }
-    const blocked = backlog.filter((one) =>
+    const blocked = backlog.find((one) =>
       one.plugin === plugin.name && one.integration === integration && one.blocked !== null
     )
-    if (blocked.length > 0) {
-      return { integration, state: "blocked", reason: `${deliveriesWait(blocked)}: ${blocked[0]?.blocked}` }
-    }
+    // without a number, so that `rollcall status` has one line for all integrations that wait for the same
+    if (blocked !== undefined) return { integration, state: "blocked", reason: blocked.blocked }
     return { integration, state: "on", reason: null }
   })
 

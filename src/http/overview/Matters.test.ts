@@ -146,12 +146,16 @@ describe("what needs attention", () => {
           oldest_at: at(5),
           circuit_open: { until: at(-1), failures: 12 }
         }],
-        integrations: [{ integration: "a:1", state: "unconfigured", reason: "URL is not set" }]
+        integrations: [
+          { integration: "a:1", state: "unconfigured", reason: "URL is not set" },
+          { integration: "a:2", state: "blocked", reason: "addTag: the key is not valid" }
+        ]
       }]
     }
     assert.sameMembers([...titles({ plugins })], [
       "Circuit open: webhook (ats.tag.created)",
       "webhook does not run in 1 integration",
+      "Deliveries of webhook wait for the API in 1 integration",
       "An operator has stopped the writes of all plugins"
     ])
   })

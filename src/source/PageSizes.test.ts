@@ -1,19 +1,23 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import {
+  finished,
   read,
   reasonOf,
   refusal,
   type Reply,
+  request,
   type Sent,
   success,
   withAnswers
 } from "../../test/support/source/Replies.ts"
-import type { PageRequest } from "./Source.ts"
+import { incrementalModels } from "../api/Lists.ts"
+import { type PageRequest, Source } from "./Source.ts"
 
 const rowsOf = (sent: ReadonlyArray<Sent>) => sent.map(({ url }) => Number(url.searchParams.get("page_size")))
 const gatewayTimeout: Reply = { status: 504, headers: { "content-type": "text/html" }, body: "<html>" }
@@ -85,7 +89,43 @@ describe("a page that takes the API too long", () => {
       assert.deepStrictEqual(rowsOf(sent), [250, 250, 50, 10, 2, 1])
       isDown = false
       yield* succeeded(poll)
-      assert.strictEqual(rowsOf(sent).at(-1), 250)
+      yield* succeeded(page)
+      assert.deepStrictEqual(rowsOf(sent).slice(6), [1, 250, 250])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("has the largest size that works, if an outage hid that larger pages work", () => {
+    let limit = 0
+    const { layer, sent } = withAnswers((one) => above(limit, gatewayTimeout)(one))
+    return Effect.gen(function*() {
+      reasonOf(yield* read(poll))
+      limit = 30
+      yield* succeeded(poll)
+      yield* succeeded(page)
+      assert.deepStrictEqual(rowsOf(sent).slice(6), [1, 250, 5, 25, 125, 25])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("is found although all lists of the integration are slow, so that their failures open its circuit", () => {
+    const { layer } = withAnswers(above(10, gatewayTimeout))
+    return Effect.gen(function*() {
+      const source = yield* Source
+      const unread = new Set(incrementalModels)
+      const readAll = Effect.forEach(
+        incrementalModels,
+        (model) =>
+          !unread.has(model) ?
+            Effect.void :
+            Effect.map(Effect.exit(source.page({ ...request, ...poll, model })), (exit) => {
+              if (Exit.isSuccess(exit)) unread.delete(model)
+            }),
+        { concurrency: "unbounded", discard: true }
+      )
+      for (let round = 0; round < 12 && unread.size > 0; round++) {
+        yield* finished(yield* Effect.forkChild(readAll))
+        yield* TestClock.adjust("1 minute")
+      }
+      assert.deepStrictEqual([...unread], [])
     }).pipe(Effect.provide(layer), quiet)
   })
 

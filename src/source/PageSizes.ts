@@ -5,7 +5,7 @@
  * Invariants
  * 1. The pages of a run only get smaller: if the cursor counts pages, a larger page would skip rows
  * 2. The request fails only if no size works
- * 3. An outage leaves the size as it is: a smaller page is used only if the first size then fails once more
+ * 3. An outage leaves the size as it is: a smaller page is used only if the known size then fails once more
  *
  * Gotchas
  * - Sweeps have sizes of their own, because a poll may run between two pages of a sweep, and the first page of a poll may be larger.
@@ -41,6 +41,8 @@ interface Size {
   readonly rows: number
   /** The time at which a run may try a larger first page, in ms of the monotonic clock. */
   readonly growAt: number
+  /** The size with which the next request begins, because the previous one failed before it found a size that works. */
+  readonly trial?: number
 }
 
 export const make = () => {
@@ -58,14 +60,17 @@ export const make = () => {
     const known = Math.min(size.rows, limit)
     const mayGrow = cursor === null && ids === null && now >= size.growAt
     const first = mayGrow ? Math.min(known * factor, limit) : known
-    let rows = first
+    let rows = Math.min(size.trial ?? first, limit)
     let tries = 0
+    /** The smallest size that failed in this request. */
+    let failed = Infinity
     let why = "slow"
 
     const onFailure = (error: SourceError): boolean => {
       if (isTooLarge(error)) return false
       if (!isSlow(error) && !isCut(error)) return true
       tries++
+      failed = Math.min(failed, rows)
       if (rows > known) [rows, tries] = [known, 0]
       else if (rows < known || isCut(error) || tries >= triesOfKnownSize) rows = fewer(rows)
       return true
@@ -74,7 +79,11 @@ export const make = () => {
       const found = yield* Effect.result(send(() => rows, onFailure))
       if (Result.isFailure(found)) {
         const error = found.failure
-        if (!isTooLarge(error)) return yield* error
+        if (!isTooLarge(error)) {
+          // The circuit of the integration may open after each attempt, so the next request continues with the size of the next attempt.
+          if (failed <= known) sizes.set(list, { ...size, trial: Math.min(rows, fewer(known)) })
+          return yield* error
+        }
         if (rows === 1) {
           sizes.delete(list)
           return yield* error
@@ -85,11 +94,18 @@ export const make = () => {
       }
       let page = found.success
       if (rows < known && why === "slow") {
-        const again = yield* Effect.result(send(() => known, ({ reason }) => reason._tag === "RateLimited"))
-        if (Result.isSuccess(again)) [page, rows] = [again.success, known]
+        const between = []
+        for (let size = rows * factor; size < Math.min(known, failed); size *= factor) between.push(size)
+        // The same page once more: with the known size, or else with the largest size that works.
+        for (const larger of [known, ...between]) {
+          const again = yield* Effect.result(send(() => larger, ({ reason }) => reason._tag === "RateLimited"))
+          if (Result.isSuccess(again)) [page, rows] = [again.success, larger]
+          const isKnown = larger === known
+          if (isKnown === Result.isSuccess(again)) break
+        }
       }
       if (rows === limit) sizes.delete(list)
-      else if (rows !== size.rows || first > rows) {
+      else if (rows !== size.rows || first > rows || size.trial !== undefined) {
         sizes.set(list, { rows, growAt: now + Duration.toMillis(growAfter) })
       }
       if (rows < known) {

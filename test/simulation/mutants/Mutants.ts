@@ -78,6 +78,10 @@ export const mutants: ReadonlyArray<Mutant> = [
     "source/PageSizes.ts",
     "tries >= triesOfKnownSize) rows = fewer(rows)",
     "tries >= triesOfKnownSize) rows = Math.max(rows, fewer(rows))"
+  ], [
+    "source/PageSizes.ts",
+    "trial: Math.min(rows, fewer(known))",
+    "trial: rows"
   ]),
   mutant("pages-grow-midway", "a page is larger than the one before it only at the start of a run", [
     "source/PageSizes.ts",

@@ -107,6 +107,17 @@ describe("status", () => {
     assert.match(line!, /^ {2}lever:acme \(3 models: ats\.tag, ats\.offer, ats\.scorecard\): blocked/)
   })
 
+  it("the page of the API's log is shown, and does not make the causes of two streams different", () => {
+    const lines = shown({
+      streams: ["ats.tag", "ats.offer"].map((model, number) =>
+        stream("lever:acme", model as "ats.tag", {
+          blocked: { ...inactive(1), log_url: `https://logs.example.com/${number}` }
+        })
+      )
+    })
+    assert.match(lines[1] ?? "", /^ {2}lever:acme \(all 2 models\): blocked .*; log: https:\/\/logs\.example\.com\/0$/)
+  })
+
   it("streams with different causes stay apart, even in one integration", () => {
     const lines = shown({
       streams: [

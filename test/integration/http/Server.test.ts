@@ -291,6 +291,20 @@ describe("the overview", () => {
       assert.strictEqual((yield* ask("/v1/overview/streams?order=name")).status, 400)
     }).pipe(using()))
 
+  it.live("a stream names the page of the API's log about its last failed request", () =>
+    Effect.gen(function*() {
+      const logUrl = "https://app.example.com/logs/4f"
+      yield* stream({ blocked: { reason: "inactive", code: null, message: "refused", since: 0, logUrl } })
+      const { body } = yield* ask("/v1/streams/greenhouse:acme/ats.tag/detail")
+      assert.isTrue(body.sentence.endsWith(`The API's log of the request: ${logUrl}`), body.sentence)
+      assert.deepStrictEqual(body.stream.blocked, {
+        reason: "inactive",
+        message: "refused",
+        since: "1970-01-01T00:00:00.000Z",
+        log_url: logUrl
+      })
+    }).pipe(using()))
+
   it.live("a stream in detail says its state in a sentence, and why each of its runs ended", () =>
     Effect.gen(function*() {
       const rowCounts = {

@@ -72,6 +72,7 @@ interface TimedResponse<A> {
   readonly serverTime: number | null
   readonly requestedAt: number
   readonly duration: number
+  readonly world: string | null
 }
 
 const requests = Metric.counter("rollcall_api_requests_total", {
@@ -201,7 +202,13 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
       Effect.tapError((error) => status !== 429 && RetryPolicy.isRateLimited(error) ? pauseForResponse : Effect.void)
     )
     yield* noteWarnings(request.endpoint, warnings)
-    return { data, serverTime: ResponseHeaders.serverTimeOf(headers), requestedAt, duration: yield* elapsed }
+    return {
+      data,
+      serverTime: ResponseHeaders.serverTimeOf(headers),
+      requestedAt,
+      duration: yield* elapsed,
+      world: ResponseHeaders.worldOf(headers)
+    }
   })
 
   /**

@@ -18,6 +18,10 @@ const dateOf = (text: string | undefined): number | null => {
 /** The `Date` header in ms, null if missing or unreadable. */
 export const serverTimeOf = (headers: Headers.Headers): number | null => dateOf(headers["date"])
 
+/** The simulated world that answers, if the API is the sandbox. */
+export const worldOf = (headers: Headers.Headers): string | null =>
+  /^[\w-]{1,64}$/.exec(headers["sandbox-world"] ?? "")?.[0] ?? null
+
 /** The encoding of a body that Rollcall did not request; null for none and for gzip. Only known names are repeated. */
 export const foreignEncodingOf = (headers: Headers.Headers): string | null => {
   const names = (headers["content-encoding"] ?? "").toLowerCase().split(",").map((name) => name.trim())

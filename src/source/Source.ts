@@ -73,6 +73,8 @@ export interface Page {
   /** When the successful request was sent (our clock, in ms), and how long it took (ms). */
   readonly requestedAt: number
   readonly duration: number
+  /** The simulated world that answered; null or absent if the API is not the sandbox. */
+  readonly world?: string | null
 }
 
 // ---- other reads --------------------------------------------------------------------------------------------------

@@ -27,11 +27,14 @@ export interface StoredLog extends LogIdentity {
   /** The oldest position that readers can read, and the newest. */
   readonly oldest: number
   readonly newest: number
+  /** How many of the first hundred streams were last read from another world of the sandbox than before. */
+  readonly otherWorlds: number
 }
 
 /** SQL for the one `StoredLog` of a store. */
 export const logQuery = `
   SELECT m.store, m.generation, c.pruned + 1 AS oldest, c.position AS newest,
+    (SELECT count(*) FROM (SELECT state FROM streams LIMIT 100) s WHERE s.state LIKE '%"otherWorld":"%') AS "otherWorlds",
     coalesce((SELECT position FROM readers WHERE name = 'relay'), 0) AS saved,
     coalesce((SELECT position FROM readers WHERE name = '${publishingStart}'), 0) AS start
   FROM meta m CROSS JOIN log_counter c`

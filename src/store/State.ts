@@ -83,6 +83,9 @@ export interface StreamState extends StreamKey {
   readonly backfillStartedAt: number | null
   /** End of the last pass of the newest backfill, in ms of the server's clock; null until then. */
   readonly backfilledAt: number | null
+  /** The world of the sandbox that the stream was read from first, and another one that answered last. Absent if there is none. */
+  readonly world?: string
+  readonly otherWorld?: string
   /** Id of the newest run. */
   readonly lastRunId: number
   /** When the newest command of an operator was executed; the clock of the process that executed it, like the times of the runs. */

@@ -13,6 +13,7 @@ import { pollOverlap, widenOverlap } from "../../domain/Lateness.ts"
 import type { RawRow } from "../../domain/RawRow.ts"
 import { findSchemaDrift } from "../../domain/SchemaDrift.ts"
 import { type ClockSample, updateReportedTo } from "../../domain/Watermark.ts"
+import type { Page } from "../../source/Source.ts"
 import { addRowCounts, type PublishedCounts, type RowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
@@ -21,7 +22,7 @@ import * as Tracing from "../../telemetry/Tracing.ts"
 import { logHolds, releaseStaged } from "../guard/Release.ts"
 import * as Metrics from "../Metrics.ts"
 import { RunAborted, withProcessing } from "../schedule/StreamLifecycle.ts"
-import { spanAttributes, type Stream, transact } from "../Stream.ts"
+import { annotate, spanAttributes, type Stream, transact } from "../Stream.ts"
 import { appendEvents } from "./AppendEvents.ts"
 import { takeUnconfirmedWrites } from "./Attribution.ts"
 import { ingest, type IngestResult, prepare, type Prepared } from "./Ingest.ts"
@@ -31,7 +32,7 @@ import { endRun, publishedIn } from "./RunHistory.ts"
 export interface PageToCommit {
   readonly results: ReadonlyArray<RawRow>
   /** The response that showed the rows, the last one if there were several; absent if there are no rows. */
-  readonly shownBy?: ClockSample | undefined
+  readonly shownBy?: ClockSample & Pick<Page, "world"> | undefined
   readonly run: Pick<Run, "id" | "backfill"> & {
     readonly kind: Run["kind"] | "refresh"
     /** Counts of the run's earlier pages. */
@@ -83,6 +84,14 @@ const schemaDriftIn = ({ key }: Stream, { rows }: Prepared, { writes }: IngestRe
     .flatMap((row) => findSchemaDrift(key.model, row.raw))
 }
 
+/** The sandbox names its world. If another world answers than before, the stored records are those of a world that no longer exists. */
+const noteWorld = (state: StreamState, world: string | null): StreamState => {
+  if (world === null || world === (state.otherWorld ?? state.world)) return state
+  if (state.world === undefined) return { ...state, world }
+  const { otherWorld: _, ...same } = state
+  return world === state.world ? same : { ...state, otherWorld: world }
+}
+
 const nothingIngested: IngestResult = {
   rowCounts: zeroRowCounts,
   alreadyRead: 0,
@@ -113,7 +122,7 @@ export const commitPage = Effect.fnUntraced(function*(
   const afterRows = (before: StreamState, rows: Pick<IngestResult, "lag"> & PageCounts): StreamState => {
     const lastRunId = Math.max(before.lastRunId, run.id)
     const read = { ...before, lastRunId, overlap: widenOverlap(before.overlap, rows.lag, { interval, minOverlap }) }
-    return page.after?.(read, rows) ?? read
+    return noteWorld(page.after?.(read, rows) ?? read, page.shownBy?.world ?? null)
   }
   /** Commits an empty page by one statement, without reading the store; null if the stream is not quiet, or `known` is not its state. */
   const commitQuietly = Effect.fnUntraced(function*(known: StreamState) {
@@ -185,6 +194,11 @@ export const commitPage = Effect.fnUntraced(function*(
   }
   const { holds, state, unconfirmed } = finished
   yield* logHolds(key, holds)
+  if (state.otherWorld !== undefined && state.otherWorld !== before.otherWorld) {
+    yield* Effect.logWarning("the API's data is a different world than the one in this store").pipe(
+      annotate(key, { hint: "the sandbox was started again: start Rollcall with a new store" })
+    )
+  }
   yield* Metrics.lateChangeFound(key, ingested.lag, {
     before: pollOverlap(before.overlap, minOverlap),
     after: pollOverlap(state.overlap, minOverlap)

@@ -68,9 +68,16 @@ const checkStore = (
   const unusable = ({ reason }: StoreError) => problem("store", `${store.name} cannot be used`, reason.hint)
   return Result.match(inspected, {
     onFailure: unusable,
-    onSuccess: ({ exists, keys, locked }) => {
+    onSuccess: ({ exists, keys, locked, log }) => {
       const missing = keys.filter((key) => !encryptionKeys.some(({ id }) => id === key))
       if (missing.length > 0) return unusable(missingKeys(missing))
+      if (Number(log?.otherWorlds ?? 0) > 0) {
+        return problem(
+          "store",
+          "the API's data is a different world than the one in this store",
+          "The sandbox was started again: start Rollcall with a new store"
+        )
+      }
       // A running process locks the store only for moments, and its health check shows whether another program locks it.
       if (locked && own?.checks.find(({ name }) => name === "store")?.ok !== true) {
         return problem(

@@ -45,7 +45,8 @@ export const route = <R>(
         const response = exceeded
           ? Effect.fail(apiError("PLATFORM.RATE_LIMIT_EXCEEDED", rateLimitMessage, { retryAfter: reset }))
           : withAuthorization(state, endpoint, headers, handler)
-        return HttpServerResponse.setHeaders(yield* toErrorResponse(response), limitHeaders)
+        const named = { ...limitHeaders, "sandbox-world": state.id }
+        return HttpServerResponse.setHeaders(yield* toErrorResponse(response), named)
       })
     )
   )

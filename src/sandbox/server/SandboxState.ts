@@ -38,6 +38,8 @@ export class SandboxState extends Data.Class<{
   readonly cursorParameter: string
 }> {
   readonly requests: Array<RequestEntry> = []
+  /** Names this world. A sandbox that is started again shows another world, even with the same seed: it lacks the changes since its start. */
+  readonly id: string = crypto.randomUUID()
   /** ms */
   readonly now = Clock.currentTimeMillis
   /** Advances the world to now. Signals and other requests are handled in between. */

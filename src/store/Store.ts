@@ -95,6 +95,8 @@ export class Store extends Context.Service<
 
     /** All integrations in id order, including removed and erased ones. */
     readonly integrations: Operation<ReadonlyArray<IntegrationState>>
+    /** The integration with this id; null if there is none. */
+    readonly integration: (id: string) => Operation<IntegrationState | null>
     /** Saves an integration, together with the operator's action if there was one. */
     readonly saveIntegration: (
       owner: Owner,

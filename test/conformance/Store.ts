@@ -43,6 +43,10 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
             integrationOf("a:1", { models: ["ats.tag"] }),
             integrationOf("b:1", { state: "removed" })
           ])
+          assert.deepStrictEqual(
+            [yield* store.integration("b:1"), yield* store.integration("c:1")],
+            [integrationOf("b:1", { state: "removed" }), null]
+          )
           const [second, first, ...others] = yield* store.auditLog(10)
           assert.deepStrictEqual([second, first, others], [
             { ...action, ...process, at: 8, id: second?.id ?? 0 },

@@ -112,8 +112,6 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   const discovered = yield* DiscoveredModels.make(options.discovered)
   const lock = yield* Semaphore.make(1)
 
-  const find = (id: string) => Effect.map(store.integrations, (all) => all.find((integration) => integration.id === id))
-
   const save = (integration: IntegrationState, action: OperatorAction | null = null) =>
     store.saveIntegration(capture.ownerOf(integration.id), integration, action)
 
@@ -184,8 +182,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   // ---- erasing
 
   const finishErasing = Effect.fnUntraced(function*(id: string) {
-    const erased = yield* find(id)
-    if (erased === undefined) return
+    const erased = yield* store.integration(id)
+    if (erased === null) return
     yield* Effect.annotateLogs(Effect.logInfo("integration erased"), { integration: id })
     if (!erased.declared) return yield* save({ ...erased, state: "erased" })
     const active: IntegrationState = { ...erased, state: "active" }
@@ -202,11 +200,11 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   // ---- adding and removing
 
   const add = Effect.fnUntraced(function*(settings: IntegrationSettings) {
-    const before = yield* find(settings.id)
+    const before = yield* store.integration(settings.id)
     if (before?.state === "active") return yield* refuse(settings.id, before.declared ? "declared" : "present")
     if (before?.state === "erasing") return yield* refuse(settings.id, "erasing")
     yield* discovered.discover([settings])
-    const after = stateOf(settings, before, false)
+    const after = stateOf(settings, before ?? undefined, false)
     const models = after.models === "auto" ? "auto" : after.models.join(" ")
     const detail =
       `account ${after.account}, models ${models}, backfill ${after.backfill}, generation ${after.generation}`
@@ -217,8 +215,8 @@ const make = Effect.fnUntraced(function*(options: IntegrationsOptions) {
   })
 
   const remove = Effect.fnUntraced(function*(id: string, data: DataPolicy) {
-    const before = yield* find(id)
-    if (before === undefined || before.state === "erased") return yield* refuse(id, "unknown")
+    const before = yield* store.integration(id)
+    if (before === null || before.state === "erased") return yield* refuse(id, "unknown")
     if (before.declared) return yield* refuse(id, "declared")
     if (before.state === "erasing") return data === "erase" ? before : yield* refuse(id, "erasing")
     if (before.state === "removed" && data === "keep") return before

@@ -24,12 +24,13 @@ export interface IntegrationAccounts {
 /** `accounts`: the accounts that this process knows; all if absent. */
 export const make = (store: Store["Service"], accounts?: ReadonlySet<string>): IntegrationAccounts => ({
   of: (integration) =>
-    Effect.flatMap(Effect.mapError(store.integrations, ErrorMapping.fromStore), (all) => {
-      const known = all.find(({ id, state }) => id === integration && state === "active")
-      return known === undefined
-        ? Effect.fail(ErrorMapping.integrationRemoved(integration))
-        : Effect.succeed(known.account)
-    }),
+    Effect.flatMap(
+      Effect.mapError(store.integration(integration), ErrorMapping.fromStore),
+      (known) =>
+        known?.state === "active"
+          ? Effect.succeed(known.account)
+          : Effect.fail(ErrorMapping.integrationRemoved(integration))
+    ),
   unavailable: Effect.map(store.integrations, (all) => {
     const removed = all.filter(({ account, state }) =>
       state === "removed" || state === "erasing" || (state === "active" && accounts?.has(account) === false)

@@ -125,8 +125,8 @@ const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, 
           const store = yield* Store
           const view = yield* viewOf(params)
           const state = (yield* store.stream(params)) ?? (yield* notFound(params))
-          const integration = (yield* store.integrations).find(({ id }) => id === params.integration)
-          const intervals = integration === undefined ? defaultIntervals : {
+          const integration = yield* store.integration(params.integration)
+          const intervals = integration === null ? defaultIntervals : {
             interval_seconds: integration.interval / 1_000,
             sweep_interval_seconds: integration.sweepInterval / 1_000
           }

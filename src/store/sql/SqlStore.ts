@@ -110,6 +110,11 @@ const make = Effect.gen(function*() {
       sql<IntegrationRow>`SELECT id, state FROM integrations ORDER BY id`,
       Effect.forEach(toIntegration)
     ),
+    integration: (id) =>
+      Effect.flatMap(
+        sql<IntegrationRow>`SELECT id, state FROM integrations WHERE id = ${id}`,
+        ([row]) => row === undefined ? Effect.succeed(null) : toIntegration(row)
+      ),
     saveIntegration: Effect.fnUntraced(function*(owner, integration, action) {
       yield* fence(owner)
       yield* sql`

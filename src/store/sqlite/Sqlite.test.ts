@@ -487,6 +487,27 @@ it.effect("the live records of a stream are counted without reading records, and
     assert.deepStrictEqual([...new Set(counts)].slice(0, 4), [600, 350, 100, 0])
   }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
 
+it.effect("no decided hold is read to list the holds that wait, and no other integration to find one", () =>
+  Effect.gen(function*() {
+    const store = yield* Store
+    const sql = yield* SqlClient.SqlClient
+    const queries: Array<readonly [string, ReadonlyArray<unknown>]> = []
+    yield* Effect.all([
+      store.holds({ limit: 9 }),
+      store.holds({ states: ["approving"], before: 7, limit: 9 }),
+      store.holds({ states: ["open"], limit: 9 }),
+      store.integration("greenhouse:acme")
+    ]).pipe(Effect.provideService(Statement.CurrentTransformer, (statement) => {
+      queries.push(statement.compile())
+      return Effect.succeed(statement)
+    }))
+    assert.lengthOf(queries, 4)
+    for (const [query, params] of queries) {
+      const rows = yield* sql.unsafe<{ detail: string }>(`EXPLAIN QUERY PLAN ${query}`, params)
+      for (const { detail } of rows) assert.notMatch(detail, /^SCAN (?!h USING INDEX holds_undecided)/, query)
+    }
+  }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+
 it.effect("an erased stream leaves no row in any table except empty ones in the log (X19)", () =>
   Effect.gen(function*() {
     const store = yield* Store

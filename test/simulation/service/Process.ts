@@ -382,6 +382,10 @@ export class Process {
     return {
       ...store,
       integrations: Effect.succeed(this.#environment.setting.streams.map(active)),
+      integration: (id) =>
+        Effect.succeed(
+          this.#environment.setting.streams.map(active).find((integration) => integration.id === id) ?? null
+        ),
       takeOwnership: (scope) =>
         this.whileAlive(
           Effect.tap(store.takeOwnership(scope), (owner) =>

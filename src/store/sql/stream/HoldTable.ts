@@ -13,7 +13,7 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { createHash } from "node:crypto"
-import type { ListedHold } from "../../Holds.ts"
+import type { HoldState, ListedHold } from "../../Holds.ts"
 import type { Store } from "../../Store.ts"
 import type { StreamTx } from "../../StreamTx.ts"
 import * as AuditTable from "../AuditTable.ts"
@@ -23,8 +23,9 @@ import { holds, listedHolds, newHolds } from "../Rows.ts"
 import type { Signals } from "../Signals.ts"
 import type { Raw } from "../SqlRetry.ts"
 
-/** The same text as in the index `holds_undecided`. */
-export const isUndecided = "h.state IN ('open', 'rejected', 'approving')"
+const undecidedStates: ReadonlyArray<HoldState> = ["open", "rejected", "approving"]
+/** The same text as in the index `holds_undecided`, so that a query reads the index, and no decided holds. */
+export const isUndecided = `h.state IN (${undecidedStates.map((state) => `'${state}'`).join(", ")})`
 
 /** The operations of the stream's owner. */
 export const streamHolds = (
@@ -80,7 +81,11 @@ export const make = (
     holds: ({ before, limit, states }) =>
       list(
         sql.and([
-          states === undefined ? isUndecided : sql`h.state IN ${sql.in(states)}`,
+          // as a list of ids, because SQLite would read all holds in their order otherwise
+          ...(states ?? []).every((state) => undecidedStates.includes(state))
+            ? [sql`h.id IN (SELECT h.id FROM holds h WHERE ${sql.literal(isUndecided)})`]
+            : [],
+          ...states === undefined ? [] : [sql`h.state IN ${sql.in(states)}`],
           ...before === undefined ? [] : [sql`h.id < ${before}`]
         ]),
         limit

@@ -217,6 +217,7 @@ export const rollcall: Contender = {
       store: () => store,
       deliveries: null,
       leases: null,
+      keyed: null,
       plugins: [],
       forgets: false,
       simulatedSink: new SimulatedSink(),

@@ -61,6 +61,7 @@ const setting: WorldSettings = {
   plugins: false,
   fleet: false,
   futureDates: false,
+  keys: false,
   requestSlots: null,
   outage: null,
   epilogue: "none"
@@ -100,6 +101,7 @@ const service: Process = new Process(1, {
   store: () => store,
   deliveries: null,
   leases: null,
+  keyed: null,
   plugins: [],
   forgets: false,
   simulatedSink,

@@ -6,6 +6,7 @@
  * - The quiet phase has three parts: the faults end; the service restarts, so that only stored state counts; and an
  *   operator requests sweeps, because the service correctly leaves a blocked stream alone for a day.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as StoreAdoption from "../../src/capture/commit/StoreAdoption.ts"
 import { replay } from "../../src/delivery/admin/Replay.ts"
@@ -13,6 +14,7 @@ import { batchWindowOf } from "../../src/delivery/engine/Subscription.ts"
 import { formatPosition } from "../../src/domain/ChangeEvent.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
 import type { Hold } from "../../src/store/Holds.ts"
+import { Processes } from "../../src/store/Processes.ts"
 import { Store } from "../../src/store/Store.ts"
 import { Oracle, type OracleSnapshot, type Violation } from "./oracle/Oracle.ts"
 import {
@@ -26,6 +28,7 @@ import {
   type Trouble
 } from "./plan/Plan.ts"
 import { describeCommit, describePage, minutes } from "./runner/Trace.ts"
+import { OperatorKeys } from "./service/OperatorKeys.ts"
 import { notifier, plugins, replayed } from "./service/Plugins.ts"
 import { type Environment, Process } from "./service/Process.ts"
 import { leaseMillis } from "./service/SharedRequests.ts"
@@ -50,6 +53,8 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 
 const minute = 60_000
 const hour = 60 * minute
+/** Time in which a process that lacks a key hands its work over, in ms. */
+const handoverTime = 30_000
 /** Longer than the time-out of any handler, in ms. */
 const longestAttempt = 900_000
 /** How long all writes stay stopped, in ms: much longer than the pause of a rejected write. */
@@ -63,7 +68,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   const api = new FaultyApi(world, time, setting, seed, plan.writes)
   const simulatedSink = new SimulatedSink()
   const simulatedPlacement = setting.fleet ? new SimulatedPlacement(time) : null
-  const simulatedStore = new SimulatedStore(time)
+  const keys = setting.keys ? new OperatorKeys(seed) : null
+  const simulatedStore = new SimulatedStore(time, keys?.all)
   const oracle = new Oracle(
     world,
     time,
@@ -98,6 +104,27 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     deliveries: activePlugins.length > 0 || forgets ? () => simulatedStore.deliveries : null,
     leases: (process) => simulatedStore.leases(process),
     plugins: activePlugins,
+    keyed: keys === null ? null : {
+      open: () => {
+        const own = keys.forStart(simulatedStore.keyIds.registered)
+        const context = simulatedStore.open(own)
+        return {
+          store: Context.get(context, Store),
+          deliveries: Context.get(context, Deliveries),
+          processes: Context.get(context, Processes),
+          keys: own.map(({ id }) => id)
+        }
+      },
+      retired: (process, retired) => {
+        if (retired.length === 0) return
+        trace(`process ${process.number}  retires the keys ${retired.join(", ")}`)
+        const others = processes.filter((other) => other !== process && !other.dead && other.isListed)
+        oracle.keysRetired(retired, others.map(({ keyed }) => keyed?.keys[0] ?? null))
+        oracle.keysSeen(simulatedStore.keyIds)
+        keys.remove(retired)
+        for (const other of processes) other.keysChanged()
+      }
+    },
     forgets,
     simulatedSink,
     simulatedPlacement,
@@ -107,17 +134,22 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         if (onTrace !== undefined) trace(describePage(process, delivery))
         oracle.pageServed(process, delivery)
       },
-      ownerClaimed: (owner) => oracle.ownerClaimed(owner),
+      ownerClaimed: (owner) => {
+        oracle.ownerClaimed(owner)
+        if (keys !== null) { for (const process of processes) process.keysChanged() }
+      },
       isLatestOwner: (owner) => oracle.isLatestOwner(owner),
       writeAllowed: (owner) => oracle.writeAllowed(owner),
       writeSent: (owner) => oracle.writeSent(owner),
-      sinkOpened: (store, owner) => oracle.sinkOpened(store, owner),
-      published: (store, owner) => oracle.published(store, owner),
+      // a process with keys has a store of its own, and all of these are the same one
+      sinkOpened: (store, owner) => oracle.sinkOpened(keys === null ? store : simulatedStore.store, owner),
+      published: (store, owner) => oracle.published(keys === null ? store : simulatedStore.store, owner),
       handlersRegistered: () => oracle.handlersRegistered(),
       settledAndClaimed: (owners, outcomes, result) => oracle.settledAndClaimed(owners, outcomes, result),
       committed: (process, written) => {
         if (onTrace !== undefined) trace(describeCommit(process, written))
         oracle.committed(process, written)
+        if (keys !== null) oracle.keysSeen(simulatedStore.keyIds)
         if (written.events.length > 0) { for (const other of processes) other.appended() }
       },
       forgettingChanged: (record, state) => {
@@ -286,6 +318,30 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     oracle.checkStuck(new Set([...simulatedStore.runningAttempts].filter((attempt) => before.has(attempt))))
   }
 
+  const replaceOldest = () => {
+    processes.find(({ dead }) => !dead)?.stop()
+    restartAt = null
+    current = launch()
+  }
+
+  /** When a process that lacks a key was first seen to lack one, in ms. */
+  const lacking = new Map<Process, number>()
+  const checkKeys = () => {
+    if (keys === null || simulatedPlacement === null) return
+    const ids = simulatedStore.keyIds
+    oracle.keysSeen(ids)
+    for (const process of processes) {
+      const since = simulatedPlacement.awakeSince(process)
+      const hasAll = [...ids.registered].every((id) => process.keyed?.keys.includes(id))
+      if (process.dead || hasAll) lacking.delete(process)
+      else if (since !== null) {
+        const noticed = Math.max(since, lacking.get(process) ?? time.now)
+        lacking.set(process, noticed)
+        if (time.now - noticed > handoverTime) oracle.keysLacked(process.number, simulatedPlacement.works(process))
+      }
+    }
+  }
+
   const wholeLog = () => time.run(simulatedStore.store.readLog({ after: 0, limit: 100_000 }), Infinity) ?? []
 
   const applyTrouble = (step: Trouble) => {
@@ -320,7 +376,12 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       case "move":
         return simulatedPlacement?.move()
       case "freeze":
+        current.becomeSilent()
         return simulatedPlacement?.freeze(current, 5_000 + Math.floor(step.value * 60_000))
+      case "newKey":
+        return keys?.change(step.value < 0.5)
+      case "replace":
+        return replaceOldest()
       case "storeAway":
         return current.injectFailure("away", step.count)
       case "storeUnsure":
@@ -422,8 +483,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
 
   for (const { action, at } of agenda) {
     advance(Math.max(at, time.now))
-    // often, because the end of a sweep corrects the counts
     oracle.checkCounts(simulatedStore.miscounted)
+    checkKeys()
     action()
   }
   advance(Math.max(time.now, start + setting.duration))
@@ -435,6 +496,11 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   api.clearFaults()
   simulatedSink.clearFailures()
   applyMidway()
+  // an operator replaces processes that lack a key
+  if (lacking.size > 0) {
+    for (const process of lacking.keys()) process.stop()
+    current = launch()
+  }
   // in steps, because a process that dies in one step is restarted when the step ends
   for (let passed = 0; passed < 60 && oracle.isForgetting; passed++) advance(time.now + minute)
   oracle.checkForgettingEnded("although the process runs and no fault is left")
@@ -498,6 +564,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
 
   // ---- verdict
 
+  checkKeys()
   const log = wholeLog()
   const pending = time.run(simulatedStore.store.pendingRows({ limit: 100_000 }), Infinity) ?? []
   oracle.conclude(

@@ -473,6 +473,21 @@ export const mutants: ReadonlyArray<Mutant> = [
     "    saveReaderPosition: (owner, reader, position, published = null) =>\n      fence(owner).pipe(",
     "    saveReaderPosition: (owner, reader, position, published = null) =>\n      Effect.when(fence(owner), Effect.succeed(owner.epoch < 0)).pipe("
   ]),
+  mutant("unregistered-key", "content has only keys that are registered", [
+    "store/sql/EncryptionTable.ts",
+    "if (id !== null) yield* sql`INSERT",
+    'if (id === "") yield* sql`INSERT'
+  ]),
+  mutant("used-key-retired", "a key is retired only if no living process encrypts with it", [
+    "store/sql/EncryptionTable.ts",
+    "if (withOtherKey.length > 0) return null",
+    "if (withOtherKey.length < 0) return null"
+  ]),
+  mutant("work-without-key", "a process that lacks a key hands its work over", [
+    "fleet/KeyWatch.ts",
+    "problem = keys.length === 0 ? null",
+    "problem = keys.length >= 0 ? null"
+  ]),
   mutant("unshared-circuits", "a process gets no delivery of a handler whose circuit another process opened", [
     "store/sql/delivery/ClaimLimits.ts",
     "    if (circuit.openUntil === null) return { permits",

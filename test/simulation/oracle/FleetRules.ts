@@ -1,6 +1,6 @@
 /**
- * The rules for what the processes of a fleet share: the request slots of an account (R1), the relay (I10, X15), and the circuit of each
- * handler (L4). It sees all processes at once, and repeats the rules of the service in its own words.
+ * The rules for what the processes of a fleet share: the request slots of an account (R1), the relay (I10, X15), the circuit of each
+ * handler (L4), and the keys of the store (I1). It sees all processes at once, and repeats the rules of the service in its own words.
  */
 import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/DeliveryClaims.ts"
@@ -12,6 +12,11 @@ import type { ReportViolation } from "./ObservedStream.ts"
 const failuresUntilOpen = 10
 const firstOpenMillis = 30_000
 const longestOpenMillis = 600_000
+
+export interface KeyIds {
+  readonly registered: ReadonlySet<string>
+  readonly used: ReadonlySet<string>
+}
 
 interface Circuit {
   readonly failed: Set<string>
@@ -56,6 +61,23 @@ export class FleetRules {
   published(store: Store["Service"], { epoch }: Owner, report: ReportViolation): void {
     const latest = this.#relays.get(store) ?? 0
     if (epoch < latest) report("I10", `the relay with epoch ${epoch} published after the one with epoch ${latest}`)
+  }
+
+  /** Called often, with the keys that are registered and those with which content is encrypted. */
+  keysSeen({ registered, used }: KeyIds, report: ReportViolation): void {
+    for (const id of used) if (!registered.has(id)) report("I1", `content is encrypted with the retired key ${id}`)
+  }
+
+  /** Called when keys were retired. `others`: the current keys of the processes that are known to live. */
+  keysRetired(retired: ReadonlyArray<string>, others: ReadonlyArray<string | null>, report: ReportViolation): void {
+    for (const id of retired) {
+      if (others.includes(id)) report("I1", `the key ${id} is retired, and a process encrypts with it`)
+    }
+  }
+
+  /** Called for a process that has lacked a registered key for a while. */
+  keysLacked(process: number, works: boolean, report: ReportViolation): void {
+    if (works) report("I1", `process ${process} lacks a key and does not hand its work over`)
   }
 
   /** Called when a process registers its handlers, because it may bring a fixed plugin. */

@@ -27,7 +27,7 @@ import { CompletenessClaims } from "./CompletenessClaims.ts"
 import { contentOf } from "./Content.ts"
 import { Echoes } from "./Echoes.ts"
 import { checkEvent, checkSequence } from "./EventRules.ts"
-import { FleetRules } from "./FleetRules.ts"
+import { FleetRules, type KeyIds } from "./FleetRules.ts"
 import { Forgettings, isIn, withoutForgotten } from "./Forgettings.ts"
 import {
   copyOf,
@@ -183,6 +183,18 @@ export class Oracle implements ProcessObserver {
       this.#reportOf(`${stolen.integration}/deliveries`)("I10", "a fenced owner claimed deliveries")
     }
     this.#fleet.settledAndClaimed(outcomes, result, this.#time.now, this.#reportOf("deliveries"))
+  }
+
+  keysSeen(ids: KeyIds): void {
+    this.#fleet.keysSeen(ids, this.#reportOf("keys"))
+  }
+
+  keysRetired(retired: ReadonlyArray<string>, others: ReadonlyArray<string | null>): void {
+    this.#fleet.keysRetired(retired, others, this.#reportOf("keys"))
+  }
+
+  keysLacked(process: number, works: boolean): void {
+    this.#fleet.keysLacked(process, works, this.#reportOf("keys"))
   }
 
   /** Called when another store, or a copy, answers the processes. */

@@ -153,7 +153,21 @@ export const fleetTroubles = [
   /** The process loses its shards, and notices that only later. */
   "freeze"
 ] as const
-export type TroubleKind = (typeof troubles)[number] | (typeof fleetTroubles)[number]
+
+/** Steps of an operator in fleets that encrypt the store. */
+export const keyTroubles = [
+  /**
+   * The processes that start from now on have a new key: as the first one, or below their current key, so that others can write with it. In
+   * the second case the next step of this kind makes it the first one.
+   */
+  "newKey",
+  /** The oldest process is stopped, and another one is started. */
+  "replace"
+] as const
+export type TroubleKind =
+  | (typeof troubles)[number]
+  | (typeof fleetTroubles)[number]
+  | (typeof keyTroubles)[number]
 
 /** Commands of an operator about one record. */
 export const commands = [
@@ -283,6 +297,8 @@ export interface WorldSettings {
   readonly plugins: boolean
   /** Several processes share the work. */
   readonly fleet: boolean
+  /** The processes of the fleet encrypt the store, and an operator changes the key. */
+  readonly keys: boolean
   /** How many requests the processes of a fleet may have in flight together; null for any number. */
   readonly requestSlots: number | null
   /** How long a handler fails for every record, from the start, in ms; null if there is no such handler. */

@@ -87,6 +87,7 @@ const settingOf = (seed: number, random: SeededRandom, clock: Clock): WorldSetti
     futureDates: new SeededRandom(hash(`future dates ${seed}`)).boolean(0.3),
     plugins: false,
     fleet: false,
+    keys: false,
     requestSlots: null,
     outage: null,
     epilogue: random.pick(["none", "none", "siblings", "late"])
@@ -175,7 +176,9 @@ export const planOf = (seed: number): Plan => {
     }
   }
   const plain: Plan = { seed, setting: withOrder(seed, setting), steps, writes: [], replays: [] }
-  const whole = withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))))
+  const whole = withKeys(
+    withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))))
+  )
   return withSlowPages(withGatewayPages(withSlowStore(whole)))
 }
 
@@ -386,5 +389,37 @@ const withSlowPages = (plan: Plan): Plan => {
       order: setting.order === "stable" ? "byCreation" : setting.order,
       slow: { rows, until: Math.floor(random.next() * setting.latency * (records / rows + 5)) }
     }
+  }
+}
+
+/** In some fleets the processes encrypt the store. An operator changes the key several times and replaces processes. */
+const withKeys = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`keys ${plan.seed}`))
+  const { fleet, outage, plugins } = plan.setting
+  if (!fleet || plugins || outage !== null || random.boolean(0.6)) return plan
+  const { duration } = plan.setting
+  const trouble = (kind: TroubleKind, at: number): Trouble => ({
+    at: Math.floor(Math.min(1, at) * duration),
+    trouble: kind,
+    count: 0,
+    value: random.next()
+  })
+  const changes = Array.from({ length: random.int(1, 4) }, (): ReadonlyArray<Trouble> => {
+    const at = random.next()
+    const replaced = Array.from({ length: random.int(1, 4) }, () => trouble("replace", at + random.next() ** 2 / 2))
+    return [
+      trouble("newKey", at),
+      ...replaced,
+      ...random.boolean(0.5) ? [trouble("freeze", at + random.next() / 5)] : []
+    ]
+  })
+  // processes whose keys differ must share one store and one clock
+  const kept = plan.steps.filter((step) =>
+    !("trouble" in step) || (step.trouble !== "clock" && !replacing.has(step.trouble))
+  )
+  return {
+    ...plan,
+    setting: { ...plan.setting, keys: true },
+    steps: [...kept, ...changes.flat()].sort((a, b) => a.at - b.at)
   }
 }

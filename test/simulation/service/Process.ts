@@ -28,13 +28,15 @@ import * as Integrations from "../../../src/capture/schedule/Integrations.ts"
 import { DeliveryEngine as Engine } from "../../../src/delivery/engine/DeliveryEngine.ts"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import { type ForgettableRecord, type Forgotten, nothingForgotten } from "../../../src/domain/Forgotten.ts"
-import type { StreamKey } from "../../../src/domain/Model.ts"
+import type { Model, StreamKey } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import { captureScopeOf, deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
+import { KeyWatch } from "../../../src/fleet/KeyWatch.ts"
 import { Placement } from "../../../src/fleet/Placement.ts"
 import type { Plugin } from "../../../src/plugin/Plugin.ts"
 import { Relay } from "../../../src/publish/Relay.ts"
 import { Sink } from "../../../src/publish/Sink.ts"
+import { hash } from "../../../src/sandbox/world/SeededRandom.ts"
 import { Source } from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/DeliveryClaims.ts"
@@ -42,6 +44,7 @@ import { relayReader } from "../../../src/store/EventLog.ts"
 import type { ForgottenRecord } from "../../../src/store/ForgottenRecords.ts"
 import type { Hold } from "../../../src/store/Holds.ts"
 import type { Owner } from "../../../src/store/Ownership.ts"
+import type { Processes } from "../../../src/store/Processes.ts"
 import type { RequestLeases } from "../../../src/store/RequestLeases.ts"
 import type { EndedRun } from "../../../src/store/Run.ts"
 import type { IntegrationState, StreamState } from "../../../src/store/State.ts"
@@ -134,6 +137,13 @@ export interface Environment {
   readonly plugins: ReadonlyArray<Plugin<{}>>
   /** Returns the leases of request slots in the current store, for a process with this name; null if it has all slots. */
   readonly leases: ((process: string) => RequestLeases["Service"]) | null
+  /** Null if the store is not encrypted. */
+  readonly keyed: {
+    /** Opens the store with the keys that are configured now. */
+    readonly open: () => KeyedStore
+    /** Committed: a process has retired these keys. */
+    readonly retired: (process: Process, keys: ReadonlyArray<string>) => void
+  } | null
   /** Whether an operator forgets records. */
   readonly forgets: boolean
   readonly simulatedSink: SimulatedSink
@@ -146,6 +156,15 @@ export interface Environment {
   /** The service's clock minus the API's clock, in ms. */
   readonly skew: () => number
   readonly onKilled: (process: Process) => void
+}
+
+/** The store as one process opens it with its keys. */
+export interface KeyedStore {
+  readonly store: Store["Service"]
+  readonly deliveries: Deliveries["Service"]
+  readonly processes: Processes["Service"]
+  /** The ids of its keys, the current one first. */
+  readonly keys: ReadonlyArray<string>
 }
 
 const storeUnavailable = new StoreError({ reason: new Unavailable({ operation: "simulated", cause: null }) })
@@ -191,6 +210,10 @@ export class Process {
   readonly #disposed = Deferred.makeUnsafe<void>()
   readonly #untilDisposed = Effect.andThen(Deferred.await(this.#disposed), Effect.interrupt)
   readonly #environment: Environment
+  /** Null if the store is not encrypted. */
+  readonly keyed: KeyedStore | null
+  /** Whether the list of processes shows it as alive. */
+  isListed = false
   readonly #ownStore: Store["Service"]
   readonly #ownDeliveries: Deliveries["Service"] | null
   readonly #scope = Effect.runSync(Scope.make())
@@ -204,14 +227,16 @@ export class Process {
   #commits = 0
   #failures: Array<{ readonly at: number; readonly failure: InjectedFailure }> = []
   #appended = Deferred.makeUnsafe<void>()
+  #keysChanged = Deferred.makeUnsafe<void>()
   capture: Capture.Capture["Service"] | null = null
   forgetting: Forgetting.Forgetting["Service"] | null = null
 
   constructor(number: number, environment: Environment) {
     this.number = number
     this.#environment = environment
-    this.#ownStore = environment.store()
-    this.#ownDeliveries = environment.deliveries?.() ?? null
+    this.keyed = environment.keyed?.open() ?? null
+    this.#ownStore = this.keyed?.store ?? environment.store()
+    this.#ownDeliveries = environment.deliveries === null ? null : this.keyed?.deliveries ?? environment.deliveries()
   }
 
   /** Identifies the process since it took over the stream's shard: what it read before belongs to an earlier owner. */
@@ -238,7 +263,9 @@ export class Process {
     const capture = Capture.layer({
       takesAll: simulatedPlacement === null,
       minOverlap: Duration.millis(setting.minOverlap),
-      confirmInterval: Duration.millis(setting.confirmInterval)
+      confirmInterval: Duration.millis(setting.confirmInterval),
+      // redaction includes encryption with the current key
+      ...(this.keyed === null ? {} : { processingOf: ({ model }) => Processing.defaultProcessing(model as Model) })
     })
     const service = Layer.provideMerge(this.#forgetting(), capture).pipe(
       Layer.merge(Relay.placedLayer({ progressEvery: "10 minutes", retakes: simulatedPlacement !== null })),
@@ -278,12 +305,62 @@ export class Process {
             )
           )
         )
-        return Effect.raceFirst(capture.run, placed)
+        return Effect.raceAllFirst([capture.run, placed, this.#watchKeys(simulatedPlacement)])
       }),
       // a fenced process ends; its relay handles the fencing itself
       Effect.ignore
     )
     this.#running = Effect.runFork(this.within(run), { scheduler: time })
+  }
+
+  /** While a key is missing the process takes no part in the placement. It reports every minute that it lives. */
+  #watchKeys(placement: SimulatedPlacement): Effect.Effect<never> {
+    const { keyed } = this
+    if (keyed === null) return Effect.never
+    const report = { version: "1", host: "h", pid: this.number, address: null, clockOffset: null, problems: [] }
+    const beat = Effect.suspend(() =>
+      placement.awakeSince(this) === null
+        ? Effect.void
+        : Effect.andThen(keyed.processes.report(report), Effect.sync(() => void (this.isListed = true)))
+    )
+    const beats = Effect.forever(
+      Effect.andThen(Effect.ignore(this.whileAlive(beat)), this.#environment.time.sleep(60_000))
+    )
+    return Effect.gen({ self: this }, function*() {
+      const { whileComplete } = yield* KeyWatch
+      return yield* Effect.raceFirst(beats, whileComplete(placement.takePart(this)))
+    }).pipe(
+      Effect.provide(Layer.provide(KeyWatch.layer, Layer.succeed(Store, this.#store())))
+    )
+  }
+
+  /** Its reports stop: the list shows it as silent. */
+  becomeSilent(): void {
+    if (this.keyed === null) return
+    this.isListed = false
+    this.#environment.time.run(this.within(this.keyed.processes.leave), Infinity)
+  }
+
+  /** Called when a key may have been registered or retired. */
+  keysChanged(): void {
+    const waiting = this.#keysChanged
+    this.#keysChanged = Deferred.makeUnsafe<void>()
+    Deferred.doneUnsafe(waiting, Effect.void)
+  }
+
+  /** Waits until the keys may have changed: in virtual time, a query every second would be too many. */
+  get #missingKeys(): Store["Service"]["missingKeys"] {
+    let next: Deferred.Deferred<void> | null = null
+    return Effect.suspend(() => {
+      const awaited = next === null ? Effect.void : Deferred.await(next)
+      return Effect.andThen(
+        awaited,
+        Effect.suspend(() => {
+          next = this.#keysChanged
+          return this.#ownStore.missingKeys
+        })
+      )
+    })
   }
 
   /** Runs an effect with this process's clock and random numbers. */
@@ -414,6 +491,16 @@ export class Process {
       logRange: this.whileAlive(store.logRange),
       readerPosition: (reader) => this.whileAlive(store.readerPosition(reader)),
       saveReaderPosition: (...args) => this.whileAlive(store.saveReaderPosition(...args)),
+      // an operator decides through the store of the world
+      awaitDecision: this.#environment.store().awaitDecision,
+      missingKeys: this.whileAlive(this.#missingKeys),
+      encryptJournal: this.whileAlive(store.encryptJournal),
+      retireKeys: this.whileAlive(
+        Effect.tap(
+          store.retireKeys,
+          (retired) => Effect.sync(() => this.#environment.keyed?.retired(this, retired ?? []))
+        )
+      ),
       forgotten: this.whileAlive(store.forgotten),
       findRows: (...args) => this.whileAlive(store.findRows(...args)),
       requestForgetting: (owner, record, action) =>
@@ -540,8 +627,8 @@ export class Process {
     body: (tx: StreamTx) => Effect.Effect<A, E>
   ): Effect.Effect<A, E | StoreError> {
     const store = this.#ownStore
-    const { forgets, observer } = this.#environment
-    return Effect.suspend(() => {
+    const { forgets, observer, time } = this.#environment
+    const transact = Effect.suspend(() => {
       const number = ++this.#commits
       const failure = this.#failures.find(({ at }) => at === number)?.failure
       let written: CommittedTransaction | undefined
@@ -568,6 +655,14 @@ export class Process {
           Effect.flatMap((result) => failure === "unsure" ? Effect.fail(storeUnavailable) : Effect.succeed(result))
         )
     })
+    // encrypting again takes time, so that keys change and processes end meanwhile
+    return this.keyed === null ? transact : Effect.andThen(time.sleep(this.#slowness()), transact)
+  }
+
+  /** How long a store takes until a transaction begins, in ms: mostly nothing, and sometimes seconds. */
+  #slowness(): number {
+    const value = hash(`slow ${this.number} ${this.#commits}`) % 100
+    return value < 60 ? 0 : (value - 60) * 200
   }
 
   /** The oracle compares with the state that is stored, not with the one that the process has in memory. */

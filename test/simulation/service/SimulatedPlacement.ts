@@ -24,6 +24,8 @@ interface Member {
   readonly running: Map<string, Fiber.Fiber<never>>
   /** ms: until then it counts as dead, but does not know. */
   frozenUntil: number
+  /** False once it has left the placement although it lives. */
+  takesPart: boolean
 }
 
 export class SimulatedPlacement {
@@ -41,7 +43,7 @@ export class SimulatedPlacement {
 
   /** The placement as the process sees it. */
   of(process: Process): Placement["Service"] {
-    const member: Member = { process, registered: new Map(), running: new Map(), frozenUntil: 0 }
+    const member: Member = { process, registered: new Map(), running: new Map(), frozenUntil: 0, takesPart: true }
     this.#members = [...this.#members, member]
     return {
       singleton: (name, run) =>
@@ -75,6 +77,29 @@ export class SimulatedPlacement {
     this.#rebalanceAfter(duration + noticeTime)
   }
 
+  /** Keeps the process in the placement until interrupted; then it hands over all of its singletons. */
+  takePart(process: Process): Effect.Effect<never> {
+    const set = (takesPart: boolean) =>
+      Effect.sync(() => {
+        const member = this.#members.find((one) => one.process === process)
+        if (member === undefined || member.takesPart === takesPart) return
+        member.takesPart = takesPart
+        this.#rebalanceAfter(takesPart ? noticeTime : 0)
+      })
+    return Effect.acquireUseRelease(set(true), () => Effect.never, () => set(false))
+  }
+
+  /** Whether the process knows what happens, and since when, in ms. */
+  awakeSince(process: Process): number | null {
+    const member = this.#members.find((one) => one.process === process)
+    return member === undefined || this.#time.now < member.frozenUntil ? null : member.frozenUntil
+  }
+
+  /** Whether the process runs a singleton. */
+  works(process: Process): boolean {
+    return this.#members.some((member) => member.process === process && member.running.size > 0)
+  }
+
   /** Moves about half of the singletons if there are two processes. */
   move(): void {
     this.#round++
@@ -91,9 +116,10 @@ export class SimulatedPlacement {
 
   #rebalance(): void {
     const isAwake = ({ frozenUntil }: Member) => this.#time.now >= frozenUntil
+    const isCandidate = (member: Member) => isAwake(member) && member.takesPart
     for (const name of new Set(this.#members.flatMap(({ registered }) => [...registered.keys()]))) {
       if (this.#moving.has(name)) continue
-      const candidates = this.#members.filter((member) => member.registered.has(name) && isAwake(member))
+      const candidates = this.#members.filter((member) => member.registered.has(name) && isCandidate(member))
       const target = candidates[hash(`${name} ${this.#round}`) % candidates.length]
       const home = this.#homes.get(name)
       if (target === undefined || (home === target && target.running.has(name))) continue
@@ -109,7 +135,8 @@ export class SimulatedPlacement {
     // a process that was frozen notices what it has lost
     for (const member of this.#members.filter(isAwake)) {
       for (const name of member.running.keys()) {
-        if (this.#homes.get(name) !== member && !this.#moving.has(name)) this.#fork(this.#stop(name, member))
+        const isLost = this.#homes.get(name) !== member || !member.takesPart
+        if (isLost && !this.#moving.has(name)) this.#fork(this.#stop(name, member))
       }
     }
   }

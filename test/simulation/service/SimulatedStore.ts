@@ -18,11 +18,13 @@ import * as Statement from "effect/sql/Statement"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import type { EncryptionKey } from "../../../src/domain/EncryptionKey.ts"
 import type { ForgettableRecord } from "../../../src/domain/Forgotten.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as CommitTracker from "../../../src/store/postgres/CommitTracker.ts"
 import { Processes } from "../../../src/store/Processes.ts"
 import { RequestLeases } from "../../../src/store/RequestLeases.ts"
+import { EncryptionKeys, prefix } from "../../../src/store/sql/ContentCipher.ts"
 import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
 import * as Health from "../../../src/store/sql/Health.ts"
 import * as RequestLeaseTable from "../../../src/store/sql/RequestLeaseTable.ts"
@@ -55,8 +57,12 @@ export class SimulatedStore {
   /** The state before a failover that is still undecided. */
   #before: { readonly line: { session: Session }; readonly session: Session; readonly services: Services } | null = null
 
-  constructor(time: VirtualTime) {
+  /** All keys of the world, so that the operator and the oracle read everything. */
+  readonly #keys: ReadonlyArray<EncryptionKey>
+
+  constructor(time: VirtualTime, keys: ReadonlyArray<EncryptionKey> = []) {
     this.#time = time
+    this.#keys = keys
     this.#line = { session: this.#session(":memory:") }
     this.#services = this.#serve()
   }
@@ -190,6 +196,39 @@ export class SimulatedStore {
     this.restore(":memory:")
   }
 
+  /** The store as one more process opens it, with these keys. */
+  open(keys: ReadonlyArray<EncryptionKey>): Context.Context<Store | Deliveries | Processes> {
+    const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
+    const layer = SqlDeliveries.layer.pipe(
+      Layer.provideMerge(SqlStore.layer),
+      Layer.provide(Layer.succeedContext(client)),
+      Layer.provide(Layer.succeed(EncryptionKeys)(keys))
+    )
+    const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
+    if (services === undefined) throw new Error("the store did not open")
+    return services
+  }
+
+  /** The ids of the keys that are registered, and of those with which content is encrypted. */
+  get keyIds(): { readonly registered: ReadonlySet<string>; readonly used: ReadonlySet<string> } {
+    const ids = (sql: string): ReadonlySet<string> => {
+      const rows = Effect.runSync(this.#line.session.connection.execute(sql, [], undefined))
+      return new Set(rows.map((row) => String((row as { readonly id: string }).id)))
+    }
+    const places = ["events.content", "events.changes", "pending.content", "quarantine.content", "journal.result"]
+    return {
+      registered: ids("SELECT id FROM encryption_keys"),
+      used: ids(
+        places.map((place) => {
+          const [table, column] = place.split(".")
+          return `SELECT substr(${column}, ${
+            prefix.length + 1
+          }, 8) AS id FROM ${table} WHERE ${column} LIKE '${prefix}%'`
+        }).join(" UNION ")
+      )
+    }
+  }
+
   /** Reopens the store for the next process: an open store keeps the identity that it read first. */
   reopen(): void {
     const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
@@ -248,7 +287,8 @@ export class SimulatedStore {
     const layer = SqlDeliveries.layer.pipe(
       Layer.provideMerge(SqlStore.layer),
       Layer.provideMerge(client),
-      Layer.provideMerge(Layer.succeed(Health.Health, Health.make("the simulated store")))
+      Layer.provideMerge(Layer.succeed(Health.Health, Health.make("the simulated store"))),
+      Layer.provide(Layer.succeed(EncryptionKeys)(this.#keys))
     )
     const services = this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)
     if (services === undefined) throw new Error("the store did not open")

@@ -57,6 +57,8 @@ const hour = 60 * minute
 const handoverTime = 30_000
 /** Longer than the time-out of any handler, in ms. */
 const longestAttempt = 900_000
+/** The store is slow only after this number of intervals, so that the faults of a world meet a backfill like that of any other world. */
+const fastIntervals = 5
 /** How long all writes stay stopped, in ms: much longer than the pause of a rejected write. */
 const stoppedFor = 1_200_000
 
@@ -157,7 +159,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         oracle.forgettingChanged(record, state)
       }
     },
-    storeDelay: () => storeDelay,
+    storeDelay: () => time.now < start + fastIntervals * setting.interval ? 0 : storeDelay,
     skew: () => skew,
     onKilled: (process) => {
       trace(`process ${process.number}  is killed`)

@@ -265,7 +265,7 @@ export interface WorldSettings {
   readonly duration: number
   /** Average duration of a request, in ms. */
   readonly latency: number
-  /** How long each statement of the capture takes to reach the store, until the quiet phase, in ms. */
+  /** How long each statement of the capture takes to reach the store, from the fifth interval to the quiet phase, in ms. */
   readonly storeDelay: number
   /** The service's clock minus the API's clock, in ms. */
   readonly skew: number

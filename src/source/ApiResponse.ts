@@ -122,10 +122,11 @@ const kindOf = (headers: Headers.Headers, text: string): string => {
   if (start === "") return "an empty body"
   if (start.startsWith("<!doctype html") || start.startsWith("<html")) return "an HTML page"
   if (start.startsWith("<")) return "markup"
-  if (start.startsWith("{") || start.startsWith("[")) return "broken or unexpected JSON"
-  const encoding = foreignEncodingOf(headers)
+  const isText = !text.includes(replacement)
+  const encoding = isText ? null : foreignEncodingOf(headers)
   if (encoding !== null) return `a body in the encoding ${encoding}, which Rollcall did not request`
-  return text.includes(replacement) ? "data that is not UTF-8" : "text that is not JSON"
+  if (!isText) return "data that is not UTF-8"
+  return start.startsWith("{") || start.startsWith("[") ? "broken or unexpected JSON" : "text that is not JSON"
 }
 
 /**

@@ -163,6 +163,10 @@ describe("a body in an encoding that Rollcall did not request", () => {
 
 it.effect("data that is not UTF-8 is named", () =>
   Effect.gen(function*() {
-    const { reason } = yield* reasonAfter({ body: Buffer.from([0x7b, 0xff, 0x7d]).subarray(1) })
-    assert.include(reason.message, "data that is not UTF-8")
+    for (
+      const body of [Buffer.from([0xff, 0x7d]), Buffer.from('{"status":"success","data":"M\u00fcller"}', "latin1")]
+    ) {
+      const { reason } = yield* reasonAfter({ body })
+      assert.include(reason.message, "data that is not UTF-8")
+    }
   }))

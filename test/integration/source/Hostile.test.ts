@@ -92,7 +92,7 @@ const hostilities: ReadonlyArray<{
     answer: (response) =>
       response.writeHead(200, { [says]: "application/json; charset=iso-8859-1" })
         .end(Buffer.from(page.replace("1", "Zoë"), "latin1")),
-    expected: "the response is not UTF-8"
+    expected: "data that is not UTF-8"
   },
   {
     name: "answers in UTF-16",
@@ -100,12 +100,12 @@ const hostilities: ReadonlyArray<{
       response.writeHead(200, { [says]: "application/json; charset=utf-16" }).end(
         Buffer.from(`\ufeff${page}`, "utf16le")
       ),
-    expected: "the response is not UTF-8"
+    expected: "data that is not UTF-8"
   },
   {
     name: "redirects to itself without end",
     answer: (response) => response.writeHead(307, { location: "/v1/ats/tags" }).end(),
-    expected: "status 307: the URL redirects to another address, which Rollcall does not follow"
+    expected: "the URL redirects to another address, which Rollcall does not follow"
   },
   {
     name: "answers with an HTML page",

@@ -120,7 +120,7 @@ describe("the API over a real connection", () => {
       assert.include(reason.message, "broken or unexpected JSON")
     }))
 
-  it.live("a request whose connection breaks in the middle of the body is retried", () =>
+  it.live("a request whose connection breaks in the middle of the body is retried, at last with fewer rows", () =>
     Effect.gen(function*() {
       let tries = 0
       const server = yield* Loopback.serving((_, response) => {
@@ -129,7 +129,8 @@ describe("the API over a real connection", () => {
         response.write(page.slice(0, 20), () => response.socket?.resetAndDestroy())
       })
       assert.deepStrictEqual(valuesOf(yield* read.pipe(Effect.provide(source(server.url)))), results)
-      assert.strictEqual(tries, 3)
+      // the third response has fewer rows, and the fourth shows that the first size works again
+      assert.strictEqual(tries, 4)
     }))
 
   it.live("a 429 counts even if its body is incomplete (R1)", () =>

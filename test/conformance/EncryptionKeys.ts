@@ -109,6 +109,32 @@ export const keySuite = (name: string, place: Place) =>
         })
       ))
 
+    it.live("let a process that lacks another one store the result of a write, unless its own key is retired", () =>
+      inPlace((open) =>
+        Effect.gen(function*() {
+          const old = yield* open(older)
+          const owner = yield* old.write("a")
+          const fresh = yield* open(newer, older)
+          yield* fresh.write("b")
+          const step = (name: string) => ({ handler: 1, dedupKeys: ["e1"] as const, step: name, keepForever: false })
+          const finish = (name: string) =>
+            old.deliveries.finish({ delivery: 1, claim: 1, owner }, step(name), `{"a":1}`)
+          yield* finish("s1")
+          assert.strictEqual(yield* fresh.deliveries.result(step("s1")), `{"a":1}`)
+          yield* fresh.store.encryptJournal
+          for (
+            const refused of [
+              Effect.asVoid(old.deliveries.purgeResults(tags.integration, "b")),
+              Effect.asVoid(old.store.findRows([tags], "b", () => true))
+            ]
+          ) assert.strictEqual((yield* Effect.flip(refused)).reason._tag, "MissingKey")
+          yield* fresh.note(newer)
+          assert.deepStrictEqual(yield* fresh.store.retireKeys, [older.id])
+          assert.strictEqual((yield* Effect.flip(finish("s2"))).reason._tag, "MissingKey")
+          assert.deepStrictEqual(yield* fresh.registered, [newer.id])
+        })
+      ))
+
     it.live("are not retired while a living process has another current key, or a stream or the journal needs one", () =>
       inPlace((open) =>
         Effect.gen(function*() {

@@ -48,13 +48,25 @@ export const checkKeys = Effect.fnUntraced(
   }
 )
 
+/** Registers the current key; returns whether it was not registered before. Until the commit, it is not retired. */
+const register = (sql: SqlClient, { current: id }: Cipher): Effect.Effect<boolean, StoreError> =>
+  id === null
+    ? Effect.succeed(false)
+    : sql`INSERT INTO encryption_keys ${sql.insert({ id })} ON CONFLICT (id) DO NOTHING RETURNING id`.pipe(
+      Effect.map((rows) => rows.length > 0),
+      toStoreError("encryption")
+    )
+
 /** Call first in a transaction that takes work: registers the current key, then checks the keys like `checkKeys`. */
 export const registerKey = (sql: SqlClient, cipher: Cipher): Effect.Effect<void, StoreError> =>
-  Effect.gen(function*() {
-    const { current: id } = cipher
-    if (id !== null) yield* sql`INSERT INTO encryption_keys ${sql.insert({ id })} ON CONFLICT (id) DO NOTHING`
-    yield* checkKeys(sql, cipher)
-  }).pipe(toStoreError("encryption"))
+  Effect.andThen(register(sql, cipher), checkKeys(sql, cipher))
+
+/**
+ * Call first in a transaction that stores a result without owning a part of the work. A process that lacks another key may still do this,
+ * because a result that is not stored is lost; but not once its own key is retired.
+ */
+export const holdKey = (sql: SqlClient, cipher: Cipher): Effect.Effect<void, StoreError> =>
+  Effect.flatMap(register(sql, cipher), (isNew) => isNew ? checkKeys(sql, cipher) : Effect.void)
 
 interface ResultRow {
   readonly handler: Integer

@@ -475,8 +475,8 @@ export const mutants: ReadonlyArray<Mutant> = [
   ]),
   mutant("unregistered-key", "content has only keys that are registered", [
     "store/sql/EncryptionTable.ts",
-    "if (id !== null) yield* sql`INSERT",
-    'if (id === "") yield* sql`INSERT'
+    "  id === null\n    ? Effect.succeed(false)",
+    '  id === null || id !== ""\n    ? Effect.succeed(false)'
   ]),
   mutant("used-key-retired", "a key is retired only if no living process encrypts with it", [
     "store/sql/EncryptionTable.ts",

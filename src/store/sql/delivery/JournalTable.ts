@@ -21,7 +21,7 @@ import type { AttemptJournal, BeginRefusal, BeginResult, FencingToken, Intent, S
 import type { Deliveries } from "../../Deliveries.ts"
 import type { StoreError } from "../../Store.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
-import { registerKey, stepPlace } from "../EncryptionTable.ts"
+import { holdKey, stepPlace } from "../EncryptionTable.ts"
 import * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { type Integer, type IntegrationRow, toIntegration } from "../Rows.ts"
@@ -239,7 +239,7 @@ export const make = (
   const finish: AttemptJournal["finish"] = Effect.fnUntraced(
     function*(fence, key, result, created = {}) {
       // another process may own the shard now, and may have retired the key
-      yield* registerKey(sql, cipher)
+      yield* holdKey(sql, cipher)
       const finished = yield* sql<{ dedup_key: string; write_name: string | null }>`
         UPDATE journal SET done = 1, result = ${cipher.seal(stepPlace(key.handler, key.step), result)} WHERE ${
         of(key)

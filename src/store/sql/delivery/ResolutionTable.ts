@@ -19,7 +19,7 @@ import type { WriteName } from "../../../api/Writes.ts"
 import type { ResolveResult, UnresolvedStep } from "../../DeadLetters.ts"
 import type { Deliveries } from "../../Deliveries.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
-import { registerKey, stepPlace } from "../EncryptionTable.ts"
+import { holdKey, stepPlace } from "../EncryptionTable.ts"
 import * as Locks from "../Locks.ts"
 import type { Integer } from "../Rows.ts"
 import { withRetry } from "../SqlRetry.ts"
@@ -106,7 +106,7 @@ export const make = (
       const isStep = sql`handler = ${handler} AND dedup_key = ${dedup_key} AND step = ${step}`
       const write = writeIdOf({ handler: Number(handler), step }, dedup_key)
       if (resolution._tag === "Happened") {
-        yield* registerKey(sql, cipher)
+        yield* holdKey(sql, cipher)
         const sealed = cipher.seal(stepPlace(Number(handler), step), resolution.result)
         yield* sql`UPDATE journal SET done = 1, result = ${sealed}, answer_state = 1 WHERE ${isStep}`
         yield* expectations.tookEffect(write, resolution.created)

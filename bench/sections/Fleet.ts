@@ -70,5 +70,5 @@ The first read of ${integrations} integrations without Kafka. The table shows wh
 the processes, the origin and PostgreSQL share two cores. The processor time is the sum of all processes, each with its start. A shard that moves
 to a process that has just started continues after its last committed page, and a page that was read but not committed is read again. Most of the additional
 requests have another reason: a list whose pages two processes have read is read once more, from its first page to its last
-([decisions/0022](decisions/0022-when-a-backfill-is-complete.md)). With lists that are read in seconds, the number depends on how far apart the processes start.`
+([why](decisions/completeness.md)). With lists that are read in seconds, the number depends on how far apart the processes start.`
 }

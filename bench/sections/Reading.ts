@@ -229,7 +229,7 @@ export const first: Section = {
       value: (runs) => medianOf(runs, valueOf("service.peakMegabytes")),
       shortfall:
         `A first read of a single page peaks at 181 MB ([Memory](#memory)); the rest is mostly garbage of pages, batches and messages between threads. A smaller
-  young generation was tried (decision 0071): below 8 MB it costs more processor time than it saves memory.`
+  young generation [was tried](decisions/scheduling.md#memory-and-requests): below 8 MB it costs more processor time than it saves memory.`
     }
   ],
   table: (runs) => rowsTable(runs, "", names, fullReadColumns),
@@ -261,7 +261,7 @@ export const unchanged: Section = {
       digits: 2,
       value: (runs) => medianOf(runs, cpuRatio("service", "script")),
       shortfall:
-        `Each head is marked as seen, one row for each record (decision 0073 says why), which is most of the 23 % for the database. The rest is spread over many parts.`
+        `Each head is marked as seen, one row for each record ([why](decisions/scheduling.md#heads-are-marked-one-by-one)), which is most of the 23 % for the database. The rest is spread over many parts.`
     }
   ],
   table: (runs) => rowsTable(runs, "", names, fullReadColumns),

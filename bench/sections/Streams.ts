@@ -136,7 +136,7 @@ const goal = (
 
 const perPoll =
   `A poll costs 1.8 ms: the request about 0.4, the rest the schedule, three messages to the thread of the database and
-  garbage collection. Decisions 0062, 0087 and 0094 name what was tried. Fewer polls of streams that rarely change would change it.`
+  garbage collection. [Scheduling](decisions/scheduling.md#memory-and-requests) names what was tried. Fewer polls of streams that rarely change would change it.`
 const memory =
   "A stream needs about 0.1 MB of state, fibers and timers besides the process itself. Fewer fibers for each stream at rest would change it."
 const start =

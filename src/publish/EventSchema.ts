@@ -4,7 +4,7 @@
  * Invariants
  * 1. The schemas only grow: properties may be added, so readers must accept unknown properties
  * 2. Names that a consumer can handle without knowing them (`origin`, `reason`) are open: later versions may add some. `kind` is closed, because
- *    a consumer must know what to do with an event   (decision 0102)
+ *    a consumer must know what to do with an event
  *
  * Gotchas
  * - `before` and `after` are the API's records unchanged, even if they do not match the API's own schema.

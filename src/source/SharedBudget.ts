@@ -15,7 +15,7 @@
  * monotonic clock stops while the machine is suspended, and the wall clock may be set back   (W4).
  *
  * A lease lasts for the time limit of a request (`timeout`, a minute by default), plus `startWindow` and `margin`: 75 seconds. The slots of a
- * process that was killed stay taken until then (0075).
+ * process that was killed stay taken until then.
  *
  * Gotchas
  * - A lease shrinks in two steps, because requests may start while a statement is on its way: first this process stops using the slots,

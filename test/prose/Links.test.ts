@@ -44,9 +44,9 @@ const sourceNames: ReadonlySet<string> = new Set(
   )
 )
 
-/** Sources that a page names without a folder, because its text names the folder. A decision may name a file that it had then. */
+/** Sources that a page names without a folder, because its text names the folder. */
 const namedSourcesIn = (page: string): ReadonlyArray<string> =>
-  page.startsWith("docs/decisions/") || page === "CHANGELOG.md"
+  page === "CHANGELOG.md"
     ? []
     : [...readFileSync(join(root, page), "utf8").matchAll(/`([A-Z]\w*(?:\.\w+)*\.tsx?)`/g)].map(([, name = ""]) => name)
 
@@ -65,15 +65,5 @@ describe("documentation", () => {
         .map(({ anchor, target }) => `${page}: ${target}#${anchor}`)
     )
     assert.deepStrictEqual(missing, [])
-  })
-
-  it("gives each decision a number of its own, which its title repeats", () => {
-    const names = readdirSync(join(root, "docs/decisions"))
-    const numbers = names.map((name) => name.slice(0, 4))
-    assert.deepStrictEqual(numbers.filter((number, index) => numbers.indexOf(number) !== index), [])
-    const titled = names.filter((name) =>
-      readFileSync(join(root, "docs/decisions", name), "utf8").startsWith(`# ${name.slice(0, 4)}: `)
-    )
-    assert.deepStrictEqual(titled, names)
   })
 })

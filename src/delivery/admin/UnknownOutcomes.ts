@@ -71,7 +71,7 @@ export const returnsId = (write: WriteName | null): boolean => write !== null &&
 
 // ---- the result ---------------------------------------------------------------------------------------------------
 
-/** Rejects ids with surrounding spaces, which are copying mistakes, and ids that the store cannot save (decision 0019). */
+/** Rejects ids with surrounding spaces, which are copying mistakes, and ids that the store cannot save. */
 const isId = (text: string): boolean =>
   text !== "" && text === text.trim() && !/\p{Cc}/u.test(text) && text.isWellFormed() &&
   Buffer.byteLength(text) <= 1_000

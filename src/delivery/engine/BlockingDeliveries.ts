@@ -1,7 +1,7 @@
 /**
  * The deliveries whose attempts blocked this process: while they computed without yielding, it could not renew the locks of its shards.
  * If the process loses such a shard and takes it again, with no other owner in between, these deliveries count a crash. Without that, they
- * would be repeated without an end (0095).
+ * would be repeated without an end.
  */
 import type { Owner } from "../../store/Ownership.ts"
 import type { OwnedShard } from "./DeliveryShards.ts"

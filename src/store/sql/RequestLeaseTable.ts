@@ -6,7 +6,7 @@
  *    overwrite a newer transaction of the same process
  * 2. A lease is valid until it has expired, even if its process has died
  * 3. The number of statements does not depend on the number of accounts. On PostgreSQL, one statement locks the rows of all accounts, in
- *    the same order in every process, so that two processes cannot deadlock   (decision 0101)
+ *    the same order in every process, so that two processes cannot deadlock
  *
  * Gotchas
  * - `CommitTracker` does not count these commits: a failover that loses one loses no record, so the new primary must not be treated as an

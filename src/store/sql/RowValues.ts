@@ -3,7 +3,7 @@
  * needs for the rows.
  *
  * Invariants
- * 1. On SQLite, the text of a statement does not depend on the number of its rows   (decision 0098)
+ * 1. On SQLite, the text of a statement does not depend on the number of its rows
  *
  * Details
  * - On PostgreSQL, the values of a column are one array.

@@ -6,7 +6,7 @@
  *
  * Gotchas
  * - Node's driver frees a statement, and the values that were bound to it last, only when the garbage collector finds it. Few texts, each
- *   with few values, keep this memory small   (decision 0098)
+ *   with few values, keep this memory small
  * - The driver is synchronous: a statement blocks its thread, and a `COMMIT` blocks it until the data is on disk.
  * - `SqliteThread.ts` loads this module in another thread: import only Node's modules here, and modules that import
  *   only these, so that the thread starts quickly.

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import { TestClock } from "effect/testing"
@@ -165,6 +166,58 @@ describe("a page that takes the API too long", () => {
       limit = 250
       yield* TestClock.adjust("15 minutes")
       yield* succeeded(poll)
+      sent.length = 0
+      yield* succeeded({ cursor: "next" })
+      assert.deepStrictEqual(rowsOf(sent), [10])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+})
+
+describe("the pages of a run never become larger", () => {
+  const cut: Reply = { body: '{"status":"success","data":{"res' }
+
+  it.effect("while a plugin reads the same list", () => {
+    let limit = 10
+    const { layer, sent } = withAnswers((one) => above(limit, cut)(one))
+    return Effect.gen(function*() {
+      yield* succeeded(poll)
+      limit = 250
+      yield* TestClock.adjust("15 minutes")
+      yield* succeeded({ ...poll, priority: "write" })
+      sent.length = 0
+      yield* succeeded(page)
+      assert.deepStrictEqual(rowsOf(sent), [10])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("while plugins read the same list at once", () => {
+    let isFirst = true
+    const { layer, sent } = withAnswers((one) => {
+      if (one.url.searchParams.get("ids") === "a") return above(10, cut)(one)
+      const reply: Reply = isFirst ? { silent: true } : success
+      isFirst = false
+      return reply
+    })
+    return Effect.gen(function*() {
+      const other = yield* Effect.forkChild(succeeded({ priority: "write", ids: ["b"] }))
+      yield* Effect.yieldNow
+      yield* succeeded({ priority: "write", ids: ["a"] })
+      yield* Fiber.join(other)
+      assert.deepStrictEqual(rowsOf(sent), [250, 250, 50, 10, 250, 250])
+      sent.length = 0
+      yield* succeeded({ priority: "write", ids: ["a"], cursor: "next" })
+      assert.deepStrictEqual(rowsOf(sent), [10])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
+  it.effect("after a page of which even one row was too large", () => {
+    let limit = 10
+    const { layer, sent } = withAnswers((one) => above(limit, { body: "x".repeat(2_000) })(one), { maxBytes: 1_000 })
+    return Effect.gen(function*() {
+      yield* succeeded({})
+      limit = 0
+      reasonOf(yield* read({ cursor: "next" }))
+      limit = 250
       sent.length = 0
       yield* succeeded({ cursor: "next" })
       assert.deepStrictEqual(rowsOf(sent), [10])

@@ -9,6 +9,7 @@
  *
  * Gotchas
  * - Sweeps have sizes of their own, because a poll may run between two pages of a sweep, and the first page of a poll may be larger.
+ * - So do the requests of plugins. They may run at any time, even several at once, so their pages never grow.
  * - The sizes are in memory. After a restart they are found again. A run that was continued then may have skipped rows, and such a run is
  *   followed by another pass (`capture/read/SweepPasses.ts`).
  */
@@ -50,15 +51,17 @@ export const make = () => {
 
   /** `limit`: the largest size; 1 for a list that is always returned as a whole. */
   const read = Effect.fnUntraced(function*<A>(
-    { cursor, ids, integration, model, updatedAfter }: PageRequest,
+    { cursor, ids, integration, model, priority, updatedAfter }: PageRequest,
     limit: number,
     send: SendPage<A>
   ): Effect.fn.Return<A, SourceError> {
-    const list = `${integration}/${model}/${updatedAfter === null && ids === null ? "sweep" : "changes"}`
+    const isOfPlugin = priority === "write"
+    const kind = isOfPlugin ? "plugins" : updatedAfter === null && ids === null ? "sweep" : "changes"
+    const list = `${integration}/${model}/${kind}`
     const now = millisOf(yield* Clock.Clock)
     const size = sizes.get(list) ?? { rows: limit, growAt: -Infinity }
     const known = Math.min(size.rows, limit)
-    const mayGrow = cursor === null && ids === null && now >= size.growAt
+    const mayGrow = cursor === null && ids === null && !isOfPlugin && now >= size.growAt
     const first = mayGrow ? Math.min(known * factor, limit) : known
     let rows = Math.min(size.trial ?? first, limit)
     let tries = 0
@@ -84,10 +87,7 @@ export const make = () => {
           if (failed <= known) sizes.set(list, { ...size, trial: Math.min(rows, fewer(known)) })
           return yield* error
         }
-        if (rows === 1) {
-          sizes.delete(list)
-          return yield* error
-        }
+        if (rows === 1) return yield* error
         rows = rows > known ? known : fewer(rows)
         why = "large"
         continue
@@ -104,6 +104,9 @@ export const make = () => {
           if (isKnown === Result.isSuccess(again)) break
         }
       }
+      // a request that ran at the same time may have found that fewer rows are needed
+      const latest = sizes.get(list)
+      if (latest !== undefined && latest.rows < known && rows >= latest.rows) return page
       if (rows === limit) sizes.delete(list)
       else if (rows !== size.rows || first > rows || size.trial !== undefined) {
         sizes.set(list, { rows, growAt: now + Duration.toMillis(growAfter) })

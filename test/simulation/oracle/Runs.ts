@@ -26,7 +26,7 @@ interface OpenRun {
 const clockTolerance = 60_000
 
 /** How many polls may end while a sweep is due and reads nothing: commits that fail may cost the sweep its turn. */
-const mostPollsInARow = 3
+const mostPollsInARow = 2
 /** By how much the service's clock may jump in a world, in ms. */
 const longestJump = 480_000
 

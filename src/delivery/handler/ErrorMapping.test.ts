@@ -8,7 +8,7 @@ const detail = { code: "INTEGRATION.INACTIVE", message: "refused", logUrl }
 const messageOf = (error: HandlerError): string => "message" in error ? error.message : ""
 
 describe("the failure of a handler", () => {
-  it.each([new Forbidden(detail), new Inactive(detail), new Transient(detail)])(
+  it.each([new Forbidden(detail), new Transient(detail)])(
     "names the page of the API's log of the request: %s",
     (reason) => {
       assert.include(
@@ -17,4 +17,10 @@ describe("the failure of a handler", () => {
       )
     }
   )
+
+  it("does not name it if the delivery waits, so that equal causes have equal messages", () => {
+    const failure = fromApi("addTag", new SourceError({ reason: new Inactive(detail) }), "eu")
+    assert.strictEqual(failure._tag, "Blocked")
+    assert.notInclude(messageOf(failure), logUrl)
+  })
 })

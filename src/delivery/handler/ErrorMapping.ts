@@ -50,7 +50,8 @@ export const fromApi = (what: string, error: SourceError | WriteError | Invalid,
   const blockedBy = blockReasonOf(reason)
   if (blockedBy !== null) {
     return new Blocked({
-      message: `${what}: ${error.message}${log}`,
+      // without the address of the log, which differs for each request: `rollcall status` has one line for each message
+      message: `${what}: ${error.message}`,
       refusal: blockedBy,
       account: blockedBy === "Unauthorized" ? account : null
     })

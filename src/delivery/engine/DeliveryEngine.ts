@@ -194,7 +194,8 @@ const make = Effect.fnUntraced(function*(
       yield* worker.start(claimed, off, unavailable)
       const atOnce = plan !== null && worker.onClaimed(now, plan, claimed, isolatedDue)
       yield* updateStatus(!more && !atOnce && isReady && worker.isIdle() && claimed.length === 0)
-      if (atOnce) return now
+      // an attempt that has ended may be the tick before a deferred one
+      if (atOnce || (outcomes.length > 0 && scopes.dispatching()?.hasDeferredTicks() === true)) return now
       const recheckAt = unavailable.removed.size === 0 ? Infinity : now + removedRecheckMillis
       const dispatching = scopes.dispatching()
       const polls = scopes.awaitsRetake() || (dispatching === null && owned.length > 0)

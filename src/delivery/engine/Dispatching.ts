@@ -100,6 +100,7 @@ export const begin = Effect.fnUntraced(function*(
       yield* makeTicks(now)
       return yield* dispatcher.step()
     }),
+    hasDeferredTicks: ticks.hasDeferred,
     /** When the next tick is due, or old journals are deleted again. */
     wakeAt: (now: number): number => Math.min(ticks.nextDueAt(now), pruneAt),
     /** Returns when the log has rows that are not dispatched. */

@@ -13,6 +13,8 @@ import type { Subscription } from "./Subscription.ts"
 const intervalOf = ({ handler: { activation } }: Subscription): number =>
   activation._tag === "Tick" ? Duration.toMillis(toDuration(activation.every)) : Infinity
 
+const deferredRecheckMillis = 60_000
+
 const nameOf = ({ handler, integration }: Pick<Tick, "handler" | "integration">) => `${handler} ${integration}`
 
 /** Times are our clock, in ms. `startedAt`: when this process started to deliver. */
@@ -21,6 +23,7 @@ export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: numb
   /** When the last created tick was scheduled, by handler and integration. */
   const lastCreated = new Map<string, number>()
   let lastCheckedAt = startedAt
+  let hasDeferred = false
   /** The active integrations of the last schedule that the store has recorded; null if none yet. */
   let known: string | null = null
 
@@ -55,17 +58,23 @@ export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: numb
     },
     /** Notes that the store recorded this schedule at `now`. `deferred`: ticks not created, because the previous one is not settled. */
     markCreated: ({ due, integrations }: TickSchedule, deferred: ReadonlyArray<Tick>, now: number) => {
+      hasDeferred = deferred.length > 0
       const waiting = new Set(deferred.map(nameOf))
       for (const tick of due) if (!waiting.has(nameOf(tick))) lastCreated.set(nameOf(tick), tick.scheduledAt)
       known = integrations.join("\n")
       lastCheckedAt = now
     },
-    /** When the next tick of any handler is due. */
+    /** Whether a due tick waits until the previous one is settled. */
+    hasDeferred: () => hasDeferred,
+    /** When the next tick of any handler is due, or a deferred one is looked at again: another process may settle the tick before it. */
     nextDueAt: (now: number): number =>
-      Math.min(...scheduled.map((subscription) => {
-        const interval = intervalOf(subscription)
-        return (Math.floor(now / interval) + 1) * interval
-      }))
+      Math.min(
+        hasDeferred ? now + deferredRecheckMillis : Infinity,
+        ...scheduled.map((subscription) => {
+          const interval = intervalOf(subscription)
+          return (Math.floor(now / interval) + 1) * interval
+        })
+      )
   }
 }
 

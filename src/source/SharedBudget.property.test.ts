@@ -91,8 +91,8 @@ describe("the request budget that processes share", () => {
         for (const one of processes) yield* one.freeze
 
         assert.isAtMost(fleet.mostInFlight(), Math.max(...concurrencies))
-        // once every process has demand, the smaller concurrency applies to all
-        assert.isAtMost(fleet.mostInFlight(from), Math.min(...concurrencies))
+        // once every process has demand, the smallest concurrency of the processes applies to all
+        assert.isAtMost(fleet.mostInFlight(from), Math.min(...processes.map(({ concurrency }) => concurrency)))
         const isHealthyAt = (name: string, at: number) => at < (troubledSince.get(name) ?? Infinity)
         const hasty = fleet.sent.filter(({ at, by }) =>
           fleet.pauses.some((pause) =>

@@ -157,6 +157,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     })
     return {
       name,
+      concurrency,
       network,
       scheduler,
       /** Sends this many requests at a time, one after another. */

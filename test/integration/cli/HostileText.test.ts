@@ -26,6 +26,7 @@ const stream = {
   watermark: at,
   generation: 1,
   complete_to: at,
+  complete_to_remark: hostile,
   position: "p",
   freshness_seconds: 1,
   records_live: 1,
@@ -37,6 +38,7 @@ const stream = {
   progress: null,
   last_poll_at: at,
   last_sweep_at: at,
+  sweep_age_seconds: 1,
   last_poll_started_at: at,
   last_sweep_started_at: at,
   sweep_repeats: false

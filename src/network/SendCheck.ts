@@ -35,9 +35,10 @@ export const checking = <A extends Agent>(agent: A): A => {
       const obstacle = check?.()
       if (obstacle instanceof Error) socket?.destroy(obstacle)
     }
-    // the callback gets a tunnel through a proxy when the tunnel is open
+    // The callback gets a tunnel through a proxy when the tunnel is open. If the proxy refuses it, nothing is sent, and an error of its
+    // socket would have no listener and end the process.
     const socket = connect(options, (error, tunnel) => {
-      run(tunnel)
+      if (!(error instanceof Error)) run(tunnel)
       done?.(error, tunnel)
     })
     // over TLS, the first of these events comes too early: the request is sent after the second one

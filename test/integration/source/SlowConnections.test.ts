@@ -138,25 +138,31 @@ describe("a request that is still connecting when the account is paused", () => 
         const port = yield* started(server)
         yield* isSentAfterThePause(`https://localhost:${port}/v1`, arrivals)
 
-        arrivals.length = 0
-        const proxy = createServer()
-        let tunnels = 0
-        proxy.on("connect", (_, client: Socket) => {
-          const upstream = connect(port, "127.0.0.1")
-          upstream.on("error", () => client.destroy())
-          client.on("error", () => upstream.destroy())
-          setTimeout(() => {
-            client.write("HTTP/1.1 200 Connection Established\r\n\r\n")
-            client.pipe(upstream).pipe(client)
-          }, tunnels++ === 0 ? 0 : 300)
-        })
-        const proxyPort = yield* started(proxy)
-        const proxied = OutgoingHttp.layer({
-          keepAlive: true,
-          proxyEnv: { HTTPS_PROXY: `http://127.0.0.1:${proxyPort}` }
-        })
-        yield* isSentAfterThePause(`https://localhost:${port}/v1`, arrivals, proxied)
-        assert.isAtLeast(tunnels, 2)
+        for (const slowAnswer of ["200 Connection Established", "503 Service Unavailable"]) {
+          vi.restoreAllMocks()
+          arrivals.length = 0
+          const proxy = createServer()
+          let tunnels = 0
+          proxy.on("connect", (_, client: Socket) => {
+            const number = ++tunnels
+            const answer = number === 2 || number === 3 ? slowAnswer : "200 Connection Established"
+            const upstream = connect(port, "127.0.0.1")
+            upstream.on("error", () => client.destroy())
+            client.on("error", () => upstream.destroy())
+            setTimeout(() => {
+              client.write(`HTTP/1.1 ${answer}\r\n\r\n`)
+              if (answer.startsWith("200")) client.pipe(upstream).pipe(client)
+              else upstream.destroy()
+            }, number === 1 ? 0 : 300)
+          })
+          const proxyPort = yield* started(proxy)
+          const proxied = OutgoingHttp.layer({
+            keepAlive: true,
+            proxyEnv: { HTTPS_PROXY: `http://127.0.0.1:${proxyPort}` }
+          })
+          yield* isSentAfterThePause(`https://localhost:${port}/v1`, arrivals, proxied)
+          assert.isAtLeast(tunnels, 2)
+        }
       })
   )
 })

@@ -35,7 +35,7 @@ import * as RequestScheduler from "./RequestScheduler.ts"
 import * as ResponseHeaders from "./ResponseHeaders.ts"
 import * as RetryPolicy from "./RetryPolicy.ts"
 import * as SendAttempt from "./SendAttempt.ts"
-import { Inactive, RateLimited, SlotWaitAborted, SourceError, Transient, Unauthorized } from "./Source.ts"
+import { Inactive, isRefused, RateLimited, SlotWaitAborted, SourceError, Transient, Unauthorized } from "./Source.ts"
 import type * as Warnings from "./Warnings.ts"
 
 /** Settings of an account that an integration may override. */
@@ -230,6 +230,8 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
     }
     const mayRetry = (error: RetryPolicy.RequestError) => error._tag === "SourceError" && mayRepeat(error)
     let usedKey = Redacted.make("")
+    /** The answer to an earlier attempt that may concern this request alone. It counts even if the circuit then rejects the next attempt. */
+    let refused: SourceError | null = null
 
     const sendWith = (key: Redacted.Redacted) => (beforeSend: Effect.Effect<void, SourceError>) =>
       exchange(makeRequest(), key, format, beforeSend).pipe(
@@ -237,7 +239,12 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
         Effect.catchTag("HttpClientError", (error) => Effect.fail(Failures.fromConnectionError(error, connection))),
         Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(Failures.timedOut(timeout)) }),
         withMetrics(request.endpoint),
-        outages.watch(request.integration)
+        outages.watch(request.integration),
+        Effect.tapError((error) =>
+          Effect.sync(() => {
+            if (isRefused(error)) refused = error
+          })
+        )
       )
     /** The key is read only when the request has its slot. The hooks run last, after the slot and the circuit are checked. */
     const sendInSlot = Effect.flatMap(account.key, (key) => {
@@ -261,7 +268,7 @@ export const make = Effect.fnUntraced(function*(name: string, account: Account, 
       Effect.tapError((error) => error._tag === "CircuitOpen" ? Metric.update(circuitRejections, 1) : Effect.void),
       Effect.mapError((error) =>
         error instanceof CircuitBreakers.CircuitOpen
-          ? fromOpenCircuit(error)
+          ? refused ?? fromOpenCircuit(error)
           : error instanceof SlotWaitAborted
           ? Failures.notSent(Transient, error.message)
           : error

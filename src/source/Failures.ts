@@ -10,7 +10,7 @@ import * as Duration from "effect/Duration"
 import * as Exit from "effect/Exit"
 import type * as HttpClientError from "effect/http/HttpClientError"
 import * as Option from "effect/Option"
-import { provesNoEffect } from "../api/ErrorClassification.ts"
+import { provesNoEffect, refusesEveryRequest } from "../api/ErrorClassification.ts"
 import type { ResendPolicy } from "../api/Writes.ts"
 import {
   ApplicationAlreadyExists,
@@ -50,14 +50,22 @@ const certificateErrors = /CERT|UNABLE_TO_|HOSTNAME_MISMATCH/
 export const fromConnectionError = (error: HttpClientError.HttpClientError, connection: string): SourceError => {
   const { cause } = error.reason
   if (cause instanceof SourceError) return cause
-  const status = cause instanceof Error && "statusCode" in cause ? `, status ${String(cause.statusCode)}` : ""
-  const code = cause instanceof Error && "code" in cause ? ` (${String(cause.code)}${status})` : ""
+  const status = cause instanceof Error && "statusCode" in cause ? Number(cause.statusCode) : null
+  const code = cause instanceof Error && "code" in cause
+    ? ` (${String(cause.code)}${status === null ? "" : `, status ${status}`})`
+    : ""
   const message = certificateErrors.test(code)
     ? `the API's certificate is not valid${code}: it must name the host of the URL, and be signed by an authority that ` +
       "Node.js trusts or that is in the file that NODE_EXTRA_CA_CERTS names"
     : `${connection} failed${code}`
   return new SourceError({
-    reason: new Transient({ code: null, message, ...(isBeforeConnection(error) && { notSent: true }) })
+    reason: new Transient({
+      code: null,
+      message,
+      ...(isBeforeConnection(error) && { notSent: true }),
+      // a proxy that refuses the tunnel refuses every request
+      ...(status !== null && refusesEveryRequest(status) && { status, intercepted: true })
+    })
   })
 }
 

@@ -1,6 +1,7 @@
 /** Responses that something between Rollcall and the API made: a gateway, a firewall, a proxy or a cache. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { TestClock } from "effect/testing"
 import { brotliCompressSync, deflateSync, zstdCompressSync } from "node:zlib"
 import { read, reasonOf, refusal, type Reply, success, withReplies } from "../../test/support/source/Replies.ts"
 import { isRefused, SourceError } from "./Source.ts"
@@ -101,16 +102,48 @@ describe("an error response without the API's envelope", () => {
   it.effect("may concern this request alone if its status is about the request: a sweep then starts over", () =>
     Effect.gen(function*() {
       for (
-        const [status, expected] of [[400, true], [414, true], [431, true], [401, false], [403, false], [
-          503,
-          false
-        ]] as const
+        const [status, expected] of [
+          [400, true],
+          [414, true],
+          [431, true],
+          [401, false],
+          [403, false],
+          [407, false],
+          [451, false],
+          [503, false]
+        ] as const
       ) {
         const { reason } = yield* reasonAfter(page(status))
         assert.strictEqual(isRefused(new SourceError({ reason })), expected, String(status))
       }
     }))
 })
+
+it.effect("the answer that opened the circuit says nothing about the requests that the circuit rejects", () => {
+  const { layer, sent } = withReplies(page(400))
+  return Effect.gen(function*() {
+    const isRefusal = Effect.map(read(), (exit) => isRefused(new SourceError({ reason: reasonOf(exit) })))
+    assert.isTrue(yield* isRefusal)
+    // the circuit opens after four of its attempts
+    assert.isTrue(yield* isRefusal)
+    assert.isFalse(yield* isRefusal)
+    assert.lengthOf(sent, 10)
+    yield* TestClock.adjust("1 minute")
+    assert.isTrue(yield* isRefusal)
+    assert.lengthOf(sent, 11)
+  }).pipe(Effect.provide(layer))
+})
+
+it.effect("a proxy that refuses the tunnel to the API refuses every request, like one that answers in the API's place", () =>
+  Effect.gen(function*() {
+    const tunnel = (statusCode: number) => Object.assign(new Error("no"), { code: "ERR_PROXY_TUNNEL", statusCode })
+    const refused = yield* reasonAfter({ failure: tunnel(407) })
+    assert.deepInclude(refused.reason, { _tag: "Transient", notSent: true, intercepted: true, status: 407 })
+    assert.lengthOf(refused.sent, 3)
+    const down = yield* reasonAfter({ failure: tunnel(503) })
+    assert.deepInclude(down.reason, { _tag: "Transient", notSent: true })
+    assert.notProperty(down.reason, "intercepted")
+  }))
 
 describe("a challenge of a firewall", () => {
   it.effect.each([

@@ -1,6 +1,6 @@
 /** The errors of requests to the unified API. `Source.ts` exports them. */
 import * as Schema from "effect/Schema"
-import { classifyError } from "../api/ErrorClassification.ts"
+import { classifyError, refusesEveryRequest } from "../api/ErrorClassification.ts"
 
 const errorFields = {
   code: Schema.NullOr(Schema.String),
@@ -143,10 +143,13 @@ export const isSlow = ({ reason }: SourceError): boolean => {
  * True if the answer may concern this request alone, such as its cursor or its length. It is then not repeated as it is: a sweep starts
  * over, and a request by id proves nothing.
  */
-export const isRefused = ({ reason }: SourceError): boolean =>
-  reason._tag === "Transient"
-    ? reason.intercepted === true && classifyError({ status: reason.status ?? 0, code: null }) === "Rejected"
-    : reason._tag === "Rejected"
+export const isRefused = ({ reason }: SourceError): boolean => {
+  if (reason._tag !== "Transient") return reason._tag === "Rejected"
+  const { intercepted, notSent, status = 0 } = reason
+  // an open circuit repeats the answer to another request
+  const isAnswer = intercepted === true && notSent !== true
+  return isAnswer && !refusesEveryRequest(status) && classifyError({ status, code: null }) === "Rejected"
+}
 
 /** The request is invalid and was not sent. Lists every problem without repeating a value. */
 export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {

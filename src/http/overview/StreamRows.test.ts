@@ -45,6 +45,11 @@ describe("the last complete sweep of a stream", () => {
     )
   })
 
+  it("is not late if the stream has no polls, because it is swept in the poll interval, which may be longer (R5)", () => {
+    const packages = { ...view, model: "assessment.package", sweep_age_seconds: 50_000 } as const
+    assert.isNull(rowOf(packages, intervals(86_400, 21_600)).late_sweep)
+  })
+
   it("is not late if the stream is paused, blocked or backfilling, or was never swept", () => {
     for (
       const change of [

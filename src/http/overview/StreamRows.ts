@@ -6,6 +6,7 @@
  *    `failing` or `backfilling`
  */
 import * as Duration from "effect/Duration"
+import { isStreamModel, registry } from "../../domain/Model.ts"
 import type { IntegrationView } from "../Api.ts"
 import type { StreamView } from "../streams/StreamApi.ts"
 import type { streamOrders, StreamRow, streamStates } from "./OverviewApi.ts"
@@ -30,13 +31,15 @@ export const defaultIntervals: Intervals = { interval_seconds: 60, sweep_interva
 
 /**
  * The age of the last complete sweep, divided by its target: above 1 the sweep is late, and deletes and nested changes are found late. Null
- * for a stream that is not swept: it is paused, blocked or backfilling.
+ * for a stream that is not swept: it is paused, blocked or backfilling. Null too for a stream without polls: sweeps replace its polls, so its
+ * freshness says how late they are.
  */
 export const sweepLatenessOf = (
-  { blocked, paused, phase, sweep_age_seconds: age }: StreamView,
+  { blocked, model, paused, phase, sweep_age_seconds: age }: StreamView,
   { sweep_interval_seconds }: Intervals
 ): number | null =>
-  age === null || paused || blocked !== null || phase !== "live"
+  age === null || paused || blocked !== null || phase !== "live" ||
+    (isStreamModel(model) && registry[model].sweepOnly === true)
     ? null
     : age / Math.max(leastTarget, sweepIntervalsBehind * sweep_interval_seconds)
 

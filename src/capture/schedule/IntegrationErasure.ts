@@ -18,23 +18,37 @@ export interface ErasureOptions {
 }
 
 const readerCheckInterval = "1 second"
+/** Checks before the log says why nothing is erased: readers are usually behind for a moment only. */
+const quietChecks = 10
 /** Longer than the time between two notes of the readers of a process (`publish/Retention.ts`), in ms. */
 const neededWithin = 3_600_000
 
 /** Makes a function that erases an integration in the background. */
 export const make = (store: Store["Service"], capture: Capture["Service"], { finish, readers }: ErasureOptions) => {
   /** Waits until every reader of this process and of the others has read the events that are in the log now. */
-  const awaitReaders = Effect.gen(function*() {
+  const awaitReaders = Effect.fnUntraced(function*(id: string) {
     const { newest } = yield* store.logRange
     const behind = Effect.map(
       Effect.zip(Effect.forEach(readers, store.readerPosition), store.neededPositions(neededWithin)),
       (positions) => positions.flat().some((position) => position < newest)
     )
-    while (yield* behind) yield* Effect.sleep(readerCheckInterval)
+    for (let checks = 1; yield* behind; checks++) {
+      if (checks === quietChecks) {
+        yield* Effect.annotateLogs(
+          Effect.logWarning("an integration is not erased until Kafka and the plugins have read its events"),
+          {
+            integration: id,
+            hint:
+              "If this process has neither, another process has, or one had within the last hour: start it, or wait until the hour is over"
+          }
+        )
+      }
+      yield* Effect.sleep(readerCheckInterval)
+    }
   })
 
   const erase = Effect.fnUntraced(function*(id: string) {
-    yield* awaitReaders
+    yield* awaitReaders(id)
     const own = yield* store.streamsOf(id)
     yield* Effect.forEach(own, (key) => store.eraseStream(capture.ownerOf(id), key), { discard: true })
     // While another process reads the store, this may free no space. The next retention run then frees it.

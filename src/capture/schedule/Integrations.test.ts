@@ -450,6 +450,30 @@ describe("Integrations", () => {
       assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
     })))
 
+  it.effect("an erasure that waits for a reader of another process is in the log, and ends an hour after the last process had the reader (X19)", () =>
+    scenario(Effect.fnUntraced(function*() {
+      const store = yield* Store
+      yield* store.noteReaders([relayReader])
+      const { add, remove } = yield* startProcess()
+      yield* add(acme)
+      yield* TestClock.adjust("1 minute")
+      const lines: Array<string> = []
+      const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
+      yield* remove(acme.id, "erase").pipe(
+        Effect.provide(Logger.layer([logger])),
+        Effect.provideService(References.MinimumLogLevel, "Warn")
+      )
+      yield* TestClock.adjust("5 seconds")
+      assert.deepStrictEqual(lines, [])
+      yield* TestClock.adjust("50 minutes")
+      assert.deepStrictEqual(lines, [
+        "Warn an integration is not erased until Kafka and the plugins have read its events"
+      ])
+      assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")
+      yield* TestClock.adjust("10 minutes")
+      assert.strictEqual((yield* stateOf(acme.id))?.state, "erased")
+    })))
+
   it.effect("an integration that is no longer declared is removed with its data kept, and can be added or declared again", () =>
     scenario(Effect.fnUntraced(function*() {
       const first = yield* startProcess({ declared: [acme] })

@@ -127,4 +127,15 @@ export const processSuite = (name: string, place: Place) =>
           assert.deepStrictEqual(yield* hosts, ["two", "one"])
         })
       ))
+
+    it.live("are removed although the clock was set back since they ended, by more than a day (W4)", () =>
+      inPlace((one, other) =>
+        Effect.gen(function*() {
+          yield* one.processes.report(report)
+          yield* one.forward(-25 * 3_600_000)
+          yield* other.processes.report({ ...report, host: "two" })
+          yield* other.processes.prune
+          assert.deepStrictEqual((yield* other.processes.list).map(({ host }) => host), ["two"])
+        })
+      ))
   })

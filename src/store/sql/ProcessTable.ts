@@ -93,7 +93,8 @@ export const make = (sql: SqlClient, self: string, key: string | null): Processe
         ORDER BY p.started_at, p.id, o.scope`).pipe(Effect.map(toProcesses), withRetry("processes")),
     prune: Effect.flatMap(
       time,
-      (now) => sql`DELETE FROM processes WHERE seen_at < ${now} - ${sql.literal(String(Duration.toMillis(kept)))}`
+      // a time in the future is from before the clock was set back: the process of such a row would never be silent   (W4)
+      (now) => sql`DELETE FROM processes WHERE abs(${now} - seen_at) > ${sql.literal(String(Duration.toMillis(kept)))}`
     ).pipe(Effect.asVoid, withRetry("pruneProcesses"))
   }
 }

@@ -37,7 +37,8 @@ export const checking = <A extends Agent>(agent: A): A => {
     }
     // The callback gets a tunnel through a proxy when the tunnel is open. If the proxy refuses it, nothing is sent, and an error of its
     // socket would have no listener and end the process.
-    const socket = connect(options, (error, tunnel) => {
+    // Without the time after which the agent closes idle connections: for node:https it is also the limit for opening a tunnel.
+    const socket = connect({ ...options, timeout: undefined }, (error, tunnel) => {
       if (!(error instanceof Error)) run(tunnel)
       done?.(error, tunnel)
     })

@@ -2,15 +2,17 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as HttpClient from "effect/http/HttpClient"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import type { RequestListener } from "node:http"
+import { createServer as createPlainServer, type RequestListener } from "node:http"
 import { createServer } from "node:https"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { noProxies } from "../../../src/network/Proxies.ts"
+import * as OutgoingHttp from "../../../src/network/OutgoingHttp.ts"
+import { CurrentProxies, noProxies } from "../../../src/network/Proxies.ts"
 import { RequestBudget } from "../../../src/source/RequestBudget.ts"
 import { Source } from "../../../src/source/Source.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
@@ -124,4 +126,35 @@ describe.skipIf(Certificates.missing !== null)("an API over https behind a proxy
       assert.strictEqual(reason._tag, "NotSent")
       assert.include(reason.message, "ERR_PROXY_TUNNEL, status 502")
     }), 60_000)
+
+  it.live("may open a tunnel more slowly than idle connections are closed", () =>
+    Effect.gen(function*() {
+      let connections = 0
+      const server = createPlainServer((_, response) => void json(response, tools))
+      server.on("connection", () => connections++)
+      server.on("connect", (_, tunnel) => {
+        setTimeout(() => tunnel.end("HTTP/1.1 503 Service Unavailable\r\n\r\n"), 300)
+      })
+      yield* Effect.acquireRelease(
+        Effect.callback<void>((resume) => {
+          server.listen(0, "127.0.0.1", () => resume(Effect.void))
+        }),
+        () => Effect.sync(() => server.close().closeAllConnections())
+      )
+      const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const client = Context.get(
+        yield* Layer.build(OutgoingHttp.layer({ keepAlive: true, timeout: 100 })),
+        HttpClient.HttpClient
+      )
+      const error = yield* Effect.flip(client.get(url)).pipe(
+        Effect.provideService(CurrentProxies, { ...noProxies, https: Redacted.make(origin) })
+      )
+      assert.propertyVal(error.reason.cause, "statusCode", 503)
+
+      for (const _ of [1, 2]) {
+        yield* Effect.flatMap(client.get(origin), ({ text }) => text)
+        yield* Effect.sleep("300 millis")
+      }
+      assert.strictEqual(connections, 3)
+    }))
 })

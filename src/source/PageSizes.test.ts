@@ -210,6 +210,23 @@ describe("the pages of a run never become larger", () => {
     }).pipe(Effect.provide(layer), quiet)
   })
 
+  it.effect("while another request of a plugin fails", () => {
+    let limit = 10
+    const { layer, sent } = withAnswers((one) =>
+      one.url.searchParams.get("ids") === "b" ? { silent: true } : above(limit, cut)(one)
+    )
+    return Effect.gen(function*() {
+      const other = yield* Effect.forkChild(read({ priority: "write", ids: ["b"] }))
+      yield* Effect.yieldNow
+      yield* succeeded({ priority: "write", ids: ["a"] })
+      reasonOf(yield* Fiber.join(other))
+      limit = 250
+      sent.length = 0
+      yield* succeeded({ priority: "write", ids: ["a"], cursor: "next" })
+      assert.deepStrictEqual(rowsOf(sent), [1, 10])
+    }).pipe(Effect.provide(layer), quiet)
+  })
+
   it.effect("after a page of which even one row was too large", () => {
     let limit = 10
     const { layer, sent } = withAnswers((one) => above(limit, { body: "x".repeat(2_000) })(one), { maxBytes: 1_000 })

@@ -84,7 +84,8 @@ export const make = () => {
         const error = found.failure
         if (!isTooLarge(error)) {
           // The circuit of the integration may open after each attempt, so the next request continues with the size of the next attempt.
-          if (failed <= known) sizes.set(list, { ...size, trial: Math.min(rows, fewer(known)) })
+          const latest = sizes.get(list) ?? size
+          if (failed <= known) sizes.set(list, { ...latest, trial: Math.min(rows, fewer(latest.rows)) })
           return yield* error
         }
         if (rows === 1) return yield* error

@@ -80,7 +80,7 @@ export const mutants: ReadonlyArray<Mutant> = [
     "tries >= triesOfKnownSize) rows = Math.max(rows, fewer(rows))"
   ], [
     "source/PageSizes.ts",
-    "trial: Math.min(rows, fewer(known))",
+    "trial: Math.min(rows, fewer(latest.rows))",
     "trial: rows"
   ]),
   mutant("pages-grow-midway", "a page is larger than the one before it only at the start of a run", [

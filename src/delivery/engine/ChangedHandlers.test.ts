@@ -125,6 +125,32 @@ describe("a handler that takes events and then ticks, or the other way around", 
       )
     }))
 
+  it.effect("events of the time in which its plugin was turned off in the integration are in no tick, and are not delivered either (L8)", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const { events, received, ticks } = forms()
+      const off = ticks.with({ others: false, integrations: { [acme]: false, [beta]: true } })
+      const first = yield* rig.start([ticks])
+      yield* rig.append("ticked")
+      yield* hourly(rig, first)
+      yield* first.stop
+      const second = yield* rig.start([off])
+      yield* rig.append("off")
+      yield* hourly(rig, second)
+      yield* second.stop
+      yield* rig.append("still off")
+      for (const id of ["on", "later"]) {
+        const third = yield* rig.start([events])
+        yield* rig.append(id)
+        yield* rig.quiet(third.delivery)
+        yield* third.stop
+        yield* rig.append(`after ${id}`)
+      }
+      yield* rig.start([events])
+      yield* rig.empty
+      assert.deepStrictEqual(received, ["tick ticked", "on", "after on", "later", "after later"])
+    }))
+
   it.effect("an integration continues after its own last tick, even if that tick waits (L8)", () =>
     Effect.gen(function*() {
       const rig = yield* make

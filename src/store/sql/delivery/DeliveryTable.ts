@@ -109,6 +109,10 @@ export const make = (
         yield* sql`INSERT INTO handlers ${insertion(sql, some)} ON CONFLICT (plugin, handler) DO UPDATE SET
           skips_dead = excluded.skips_dead, scheduled = excluded.scheduled, active = 1`
       }
+      // a handler that takes events now gets none of the time in which it had no ticks because the configuration had turned it off
+      yield* sql`
+        UPDATE ticks SET position = ${end}, state = 'absent'
+        WHERE state = 'off' AND handler IN (SELECT key FROM handlers WHERE scheduled = 0)`
       yield* noteReader
       // a process of an earlier version may have replayed events during the upgrade
       yield* assignShards(sql)

@@ -64,6 +64,7 @@ const setting: WorldSettings = {
   keys: false,
   requestSlots: null,
   outage: null,
+  refusedWrites: null,
   epilogue: "none"
 }
 /** As many creates as deletes. */

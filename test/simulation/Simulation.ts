@@ -76,7 +76,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     world,
     time,
     setting,
-    (record) => simulatedStore.remainsOf(record, world.marksOf(record))
+    (record) => simulatedStore.remainsOf(record, world.marksOf(record)),
+    (delivery, claim) => simulatedStore.hasIntent(delivery, claim)
   )
 
   const mutations: Record<string, number> = {}
@@ -320,6 +321,16 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     oracle.checkStuck(new Set([...simulatedStore.runningAttempts].filter((attempt) => before.has(attempt))))
   }
 
+  /** A delivery that was refused is tried again within minutes, unless a process runs only later. */
+  const checkNothingIsBlocked = () => {
+    if (setting.refusedWrites === null) return
+    for (let waited = 0; waited < longestAttempt; waited = restartAt === null ? waited + minute : 0) {
+      if (simulatedStore.blockedDeliveries.length === 0) return
+      advance(time.now + minute)
+    }
+    oracle.checkBlocked(simulatedStore.blockedDeliveries)
+  }
+
   const replaceOldest = () => {
     processes.find(({ dead }) => !dead)?.stop()
     restartAt = null
@@ -509,6 +520,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
   // the slots of processes that were killed
   if (setting.requestSlots !== null) advance(time.now + leaseMillis(setting))
   checkNothingIsStuck()
+  checkNothingIsBlocked()
   for (const process of processes) process.stop()
   restartAt = null
   // Plugins react to changes: the world becomes quiet only when they are switched off.

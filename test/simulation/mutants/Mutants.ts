@@ -296,6 +296,25 @@ export const mutants: ReadonlyArray<Mutant> = [
     "      if (known === undefined) {\n",
     "      if (known === undefined && now < 0) {\n"
   ]),
+  mutant("refusals-count", "a request that the API does not accept now uses up no attempt", [
+    "delivery/handler/ErrorMapping.ts",
+    "  if (blockedBy !== null) {\n",
+    "  if (blockedBy !== null && account.length < 0) {\n"
+  ]),
+  mutant("blocked-for-good", "deliveries that the API refused are tried again after a minute", [
+    "delivery/engine/BlockedIntegrations.ts",
+    "end > now && end - now <= blockedWait",
+    "end > now"
+  ], [
+    "delivery/engine/BlockedIntegrations.ts",
+    "ends.set(awaited, now + blockedWait)",
+    "ends.set(awaited, Infinity)"
+  ]),
+  mutant("refused-intent-stays", "a write that the API certainly refused leaves no intent", [
+    "source/SendAttempt.ts",
+    "hasNoEffect(failed.value)",
+    "failed.value.reason.notSent === true"
+  ]),
   mutant("no-attempt-fence", "no write is sent for an attempt that another process has taken over", [
     "store/sql/delivery/JournalTable.ts",
     "  const requireClaim = Effect.fnUntraced(function*({ claim, delivery, owner }: FencingToken) {\n    yield* fence(owner)\n",

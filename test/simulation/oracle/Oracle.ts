@@ -42,6 +42,7 @@ import {
 } from "./ObservedStream.ts"
 import { checkPlaces, type Placed } from "./Places.ts"
 import { type Concerns, type LogSnapshot, Publishing, type Taken } from "./Publishing.ts"
+import { RefusedWrites } from "./RefusedWrites.ts"
 import { Runs } from "./Runs.ts"
 import type { PublishedChange } from "./Waves.ts"
 
@@ -78,6 +79,7 @@ export class Oracle implements ProcessObserver {
   readonly #publishing = new Publishing()
   readonly #echoes = new Echoes()
   readonly #fleet: FleetRules
+  readonly #refusedWrites: RefusedWrites
   readonly #epochs = new Map<string, number>()
   /** The latest takeover of each scope, with its time. */
   readonly #takeovers = new Map<string, { readonly epoch: number; readonly at: number }>()
@@ -93,7 +95,8 @@ export class Oracle implements ProcessObserver {
     world: World,
     time: VirtualTime,
     setting: WorldSettings,
-    remainsOf: (record: ForgettableRecord) => ReadonlyArray<string>
+    remainsOf: (record: ForgettableRecord) => ReadonlyArray<string>,
+    hasIntent: (delivery: number, claim: number) => boolean
   ) {
     this.#remainsOf = remainsOf
     this.#time = time
@@ -101,6 +104,7 @@ export class Oracle implements ProcessObserver {
     this.#runs = new Runs(setting, time.now)
     this.#claims = new CompletenessClaims(setting)
     this.#fleet = new FleetRules(setting.requestSlots, leaseMillis(setting))
+    this.#refusedWrites = new RefusedWrites(setting.refusedWrites?.code ?? null, hasIntent)
     this.#streams = new Map(world.tables.map((table) => [nameOf(table), newStream(table, this.#forgettings)]))
     this.#emptyStore = this.#takeSnapshot()
   }
@@ -183,6 +187,7 @@ export class Oracle implements ProcessObserver {
       this.#reportOf(`${stolen.integration}/deliveries`)("I10", "a fenced owner claimed deliveries")
     }
     this.#fleet.settledAndClaimed(outcomes, result, this.#time.now, this.#reportOf("deliveries"))
+    this.#refusedWrites.settledAndClaimed(outcomes, result, this.#reportOf("deliveries"))
   }
 
   keysSeen(ids: KeyIds): void {
@@ -234,6 +239,13 @@ export class Oracle implements ProcessObserver {
   checkStuck(attempts: ReadonlySet<string>): void {
     for (const attempt of attempts) {
       this.#reportOf("log")("X10", `${attempt} is running in the store, but in no process`)
+    }
+  }
+
+  /** `deliveries`: wait because of refused writes, although the API has accepted all writes for a while. */
+  checkBlocked(deliveries: ReadonlyArray<number>): void {
+    for (const id of deliveries) {
+      this.#reportOf("deliveries")("C4", `delivery ${id} still waits, although the API accepts all writes`)
     }
   }
 

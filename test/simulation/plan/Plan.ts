@@ -251,6 +251,13 @@ export interface Replay {
   readonly to: number
 }
 
+/** The responses of an API that accepts no writes: the key was revoked, the connection broke, or the set-up is not finished. */
+export const writeRefusals = [
+  { status: 401, code: "PLATFORM.AUTHENTICATION_INVALID" },
+  { status: 400, code: "INTEGRATION.AUTHENTICATION_INVALID" },
+  { status: 409, code: "INTEGRATION.SETUP_SYNC_PENDING" }
+] as const
+
 export interface WorldSettings {
   readonly streams: ReadonlyArray<{ readonly integration: string; readonly model: IncrementalModel }>
   /** Candidates are derived from applications. */
@@ -295,6 +302,8 @@ export interface WorldSettings {
   readonly futureDates: boolean
   /** Plugins that write are active. */
   readonly plugins: boolean
+  /** The API refuses all writes between these times, in ms since the start; null if it never does. */
+  readonly refusedWrites: ((typeof writeRefusals)[number] & { readonly from: number; readonly until: number }) | null
   /** Several processes share the work. */
   readonly fleet: boolean
   /** The processes of the fleet encrypt the store, and an operator changes the key. */

@@ -18,7 +18,8 @@ import {
   type TroubleKind,
   troubles,
   type WorldSettings,
-  writeFaults
+  writeFaults,
+  writeRefusals
 } from "./Plan.ts"
 
 const minute = 60_000
@@ -86,6 +87,7 @@ const settingOf = (seed: number, random: SeededRandom, clock: Clock): WorldSetti
     resolution: random.boolean(0.5) ? 1 : 1000,
     futureDates: new SeededRandom(hash(`future dates ${seed}`)).boolean(0.3),
     plugins: false,
+    refusedWrites: null,
     fleet: false,
     keys: false,
     requestSlots: null,
@@ -179,7 +181,7 @@ export const planOf = (seed: number): Plan => {
   const whole = withKeys(
     withOutage(withRequestSlots(withFleet(withForgetting(withPlugins(withBrokenBackfill(plain))))))
   )
-  return withSlowPages(withGatewayPages(withSlowStore(whole)))
+  return withRefusedWrites(withSlowPages(withGatewayPages(withSlowStore(whole))))
 }
 
 /** In some of the worlds that page by offset, changes do not move records. */
@@ -244,6 +246,16 @@ const withPlugins = (plan: Plan): Plan => {
       }
     })
   }
+}
+
+/** In some worlds with plugins the API refuses all writes for a while. */
+const withRefusedWrites = (plan: Plan): Plan => {
+  const random = new SeededRandom(hash(`refused writes ${plan.seed}`))
+  const { duration, plugins } = plan.setting
+  if (!plugins || random.boolean(0.6)) return plan
+  const from = Math.floor(random.next() * duration)
+  const until = from + random.int(2, 15) * minute
+  return { ...plan, setting: { ...plan.setting, refusedWrites: { ...random.pick(writeRefusals), from, until } } }
 }
 
 /** What happens to the process or its store in the middle of the forgetting. */

@@ -135,6 +135,22 @@ export class SimulatedStore {
     return new Set(rows.map(({ claims, id }) => `delivery ${id}, claim ${claims}`))
   }
 
+  /** Deliveries that the store shows as waiting because the API refused a request. */
+  get blockedDeliveries(): ReadonlyArray<number> {
+    const rows = Effect.runSync(this.#line.session.connection.execute(
+      "SELECT id FROM deliveries WHERE state <> 'dead' AND failure IS NOT NULL",
+      [],
+      undefined
+    )) as ReadonlyArray<{ readonly id: number }>
+    return rows.map(({ id }) => id)
+  }
+
+  /** Whether the attempt left the intent of a write. */
+  hasIntent(delivery: number, claim: number): boolean {
+    const intents = "SELECT 1 FROM journal WHERE delivery = ? AND claim = ? AND done = 0"
+    return Effect.runSync(this.#line.session.connection.execute(intents, [delivery, claim], undefined)).length > 0
+  }
+
   /** The streams whose stored number of live records is wrong, in words. Empty while a transaction is open. */
   get miscounted(): ReadonlyArray<string> {
     const { connection, isTransaction } = this.#line.session

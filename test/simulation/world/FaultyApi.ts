@@ -95,6 +95,12 @@ const gatewayStatuses = [401, 403, 404, 405, 409, 501, 503, 304] as const
 const gatewayPage = (status: number): SourceError =>
   errorOf({ status, headers: Headers.fromInput({ server: "gateway" }) }, "<html>no</html>", undefined, 0)
 
+/** An error of the API, as the service's own code classifies it. */
+const errorWith = ({ code, status }: { readonly code: string; readonly status: number }): SourceError => {
+  const error = { code, title: null, message: detail.message, log_url: null }
+  return errorOf({ status, headers: Headers.empty }, "", { status: "error", error }, 0)
+}
+
 /** The largest number of rows that the service requests, and how often it repeats a request. */
 const [mostRows, repetitions] = [250, 5]
 
@@ -266,6 +272,11 @@ export class FaultyApi {
       if (faultKind === "killBefore") kill()
       if (faultKind === "killBefore" || faultKind === "lostBefore") return yield* lost
       if (faultKind === "notSent") return yield* notSent
+      const refused = this.#setting.refusedWrites
+      const sinceStart = this.#time.now - this.#startedAt
+      if (!this.#isCalm && refused !== null && sinceStart >= refused.from && sinceStart < refused.until) {
+        return yield* errorWith(refused)
+      }
       const data = this.#effect(integration, write, params, body)
       if (data === null) return yield* writeRejected
       if (faultKind === "killAfter") kill()

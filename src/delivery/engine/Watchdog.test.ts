@@ -3,9 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
-import { execFile } from "node:child_process"
-import { fileURLToPath } from "node:url"
-import { promisify } from "node:util"
 import * as Watchdog from "./Watchdog.ts"
 
 /** A logger that records the annotations of every log line. */
@@ -37,18 +34,5 @@ describe("the watchdog", () => {
       yield* Effect.raceFirst(patient, greedy)
       assert.deepStrictEqual(logged.map(({ handler, plugin }) => [plugin, handler]), [["greedy", "h"]])
     }).pipe(Effect.scoped, Effect.provide(layer))
-  })
-
-  it("the watchdog names the handler that fills up the memory", async () => {
-    const program = fileURLToPath(new URL("../../../test/support/delivery/Leaking.ts", import.meta.url))
-    const { stdout } = await promisify(execFile)(process.execPath, [
-      "--max-old-space-size=120",
-      "--max-semi-space-size=1",
-      program
-    ], {
-      timeout: 50_000
-    })
-    const { handlers } = JSON.parse(stdout) as { readonly handlers: string }
-    assert.include(handlers, "leaky/h")
   })
 })

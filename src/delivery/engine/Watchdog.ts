@@ -1,5 +1,5 @@
 /**
- * Names a handler that blocks the whole process by computing without yielding, or that fills up the memory.
+ * Names a handler that blocks the whole process by computing without yielding.
  *
  * Gotchas
  * - A blocking handler cannot be stopped. The log names it, but only after it has yielded.
@@ -9,9 +9,6 @@ import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as Scheduler from "effect/Scheduler"
-import { constants, PerformanceObserver } from "node:perf_hooks"
-import { getHeapStatistics } from "node:v8"
-import { comparedCollections, type Sample, suspects } from "./Leak.ts"
 
 export interface Watched {
   readonly plugin: string
@@ -44,58 +41,10 @@ const report = ({ millis, ...culprit }: Watched & { readonly millis: number }) =
     Effect.annotateLogs({ ...culprit, millis: Math.round(millis) })
   )
 
-const filling = Metric.counter("rollcall_memory_growth_total", {
-  description: "Times memory filled up and its growth followed the attempts of a handler",
-  incremental: true
-})
-/** Shortest time between two reports of growing memory, in ms. */
-const reportIntervalMillis = 600_000
-
-/** `names`: handlers as `plugin/handler`; several if they cannot be distinguished. */
-const reportGrowth = (names: ReadonlyArray<string>, heap: number) =>
-  Effect.forEach(names, (name) => Metric.update(Metric.withAttributes(filling, { handler: name }), 1)).pipe(
-    Effect.andThen(Effect.logError("memory grows and is not freed: the process will run out of memory")),
-    Effect.annotateLogs({
-      megabytes: Math.round(heap / 1_000_000),
-      handlers: names.length === 0 ? "no handler explains the growth" : names.join(", "),
-      hint: "switch the plugin off with `rollcall plugins off`, restart, and fix it"
-    })
-  )
-
-const isFull = (collection: object): boolean =>
-  "detail" in collection && typeof collection.detail === "object" && collection.detail !== null &&
-  "kind" in collection.detail && collection.detail.kind === constants.NODE_PERFORMANCE_GC_MAJOR
-
-/** Samples the heap after each full collection; calls `onGrowth` when memory keeps growing. */
-const watchMemory = (
-  attempts: ReadonlyMap<string, number>,
-  onGrowth: (names: ReadonlyArray<string>, heap: number) => void
-) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const samples: Array<Sample> = []
-      let silentUntil = 0
-      const observer = new PerformanceObserver((list) => {
-        if (!list.getEntries().some(isFull)) return
-        const heap = process.memoryUsage().heapUsed
-        samples.push({ heap, attempts: new Map(attempts) })
-        if (samples.length > comparedCollections) samples.shift()
-        const names = suspects(samples, getHeapStatistics().heap_size_limit)
-        if (names === null || performance.now() < silentUntil) return
-        silentUntil = performance.now() + reportIntervalMillis
-        onGrowth(names, heap)
-      })
-      observer.observe({ entryTypes: ["gc"] })
-      return observer
-    }),
-    (observer) => Effect.sync(() => observer.disconnect())
-  )
-
 /** Watches for as long as the scope is open. */
 export const make = Effect.gen(function*() {
   const usual = yield* Scheduler.Scheduler
   const reports = yield* Queue.sliding<Effect.Effect<void>>(16)
-  const attempts = new Map<string, number>()
   /** The attempt that took the last step, and when. Only steps of handlers are recorded. */
   let last: { readonly attempt: WatchedAttempt; readonly at: number; readonly beat: number } | null = null
   let suspect: WatchedAttempt | null = null
@@ -120,12 +69,7 @@ export const make = Effect.gen(function*() {
       },
       makeDispatcher: () => usual.makeDispatcher()
     }
-    const name = `${label.plugin}/${label.handler}`
-    return <A, E, R>(attempt: Effect.Effect<A, E, R>) =>
-      Effect.suspend(() => {
-        attempts.set(name, (attempts.get(name) ?? 0) + 1)
-        return Effect.provideService(attempt, Scheduler.Scheduler, scheduler)
-      })
+    return <A, E, R>(attempt: Effect.Effect<A, E, R>) => Effect.provideService(attempt, Scheduler.Scheduler, scheduler)
   }
 
   const checkStall = () => {
@@ -144,7 +88,6 @@ export const make = Effect.gen(function*() {
     Effect.sync(() => setInterval(checkStall, beatMillis).unref()),
     (timer) => Effect.sync(() => clearInterval(timer))
   )
-  yield* watchMemory(attempts, (names, heap) => Queue.offerUnsafe(reports, reportGrowth(names, heap)))
   yield* Queue.take(reports).pipe(Effect.flatten, Effect.forever, Effect.forkScoped)
 
   return { watched }

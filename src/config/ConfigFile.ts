@@ -146,18 +146,15 @@ export interface HttpConfig {
   readonly readToken?: Secret
   /** Names under which clients reach the API, such as `rollcall.example.com`; with `https://` if a proxy terminates TLS. */
   readonly hosts?: ReadonlyArray<string>
-  /** Paths of PEM files, and of one DER file. New files are used within a minute. */
+  /** Paths of PEM files. New files are used within a minute. */
   readonly tls?: {
     /** The server's certificate, followed by those of its intermediate authorities, and its private key. */
     readonly certFile?: string
     readonly keyFile?: string
-    /** The OCSP response, in DER, that is sent with the server's certificate. */
-    readonly ocspFile?: string
     /** For commands: the certificates of the authorities that may sign the server's certificate. */
     readonly caFile?: string
-    /** The authorities of the certificates that every client must present, and the lists of those that they revoked. */
+    /** The authorities of the certificates that every client must present. */
     readonly clientCaFile?: string
-    readonly clientCrlFile?: string
     /** For commands: the certificate that they present, and its private key. */
     readonly clientCertFile?: string
     readonly clientKeyFile?: string

@@ -108,32 +108,24 @@ describe("the settings of the operating API", () => {
       )
     }))
 
-  it.effect("certificates of clients and an OCSP response need TLS, and are named completely", () =>
+  it.effect("certificates of clients need TLS, and are named completely", () =>
     Effect.gen(function*() {
       const server = { ROLLCALL_HTTP_TLS_CERT_FILE: "/tls/cert.pem", ROLLCALL_HTTP_TLS_KEY_FILE: "/tls/key.pem" }
-      const clients = {
-        ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: "/tls/clients.pem",
-        ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE: "/tls/revoked.pem"
-      }
-      const ocsp = { ROLLCALL_HTTP_TLS_OCSP_FILE: "/tls/ocsp.der" }
+      const clients = { ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: "/tls/clients.pem" }
       const own = {
         ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE: "/tls/own.pem",
         ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: "/tls/own.key"
       }
-      const { tls } = yield* httpOf({ ...server, ...ocsp, ...clients, ...own })
+      const { tls } = yield* httpOf({ ...server, ...clients, ...own })
       assert.deepStrictEqual(tls, {
         certFile: "/tls/cert.pem",
         keyFile: "/tls/key.pem",
-        ocspFile: "/tls/ocsp.der",
-        clients: { caFile: "/tls/clients.pem", crlFile: "/tls/revoked.pem" },
+        clientCaFile: "/tls/clients.pem",
         client: { certFile: "/tls/own.pem", keyFile: "/tls/own.key" }
       })
-      const { ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: _, ...revoked } = clients
-      const { ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: __, ...keyless } = own
+      const { ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: _, ...keyless } = own
       const wrong: ReadonlyArray<[variables: Record<string, string>, fault: RegExp]> = [
-        [ocsp, /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, .* but an OCSP response for its certificate is named$/],
         [clients, /^ROLLCALL_HTTP_TLS_CERT_FILE is not set, so the operating API does not use TLS, but/],
-        [{ ...server, ...revoked }, /^ROLLCALL_HTTP_TLS_CLIENT_CA_FILE is not set, so clients need no certificate/],
         [{ ...server, ...clients, ...keyless }, /^ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE is not set$/]
       ]
       for (const [variables, fault] of wrong) {

@@ -22,10 +22,8 @@ const tlsFields = (section: ConfigValue) =>
   section.fields({
     certFile: "ROLLCALL_HTTP_TLS_CERT_FILE",
     keyFile: "ROLLCALL_HTTP_TLS_KEY_FILE",
-    ocspFile: "ROLLCALL_HTTP_TLS_OCSP_FILE",
     caFile: "ROLLCALL_HTTP_TLS_CA_FILE",
     clientCaFile: "ROLLCALL_HTTP_TLS_CLIENT_CA_FILE",
-    clientCrlFile: "ROLLCALL_HTTP_TLS_CLIENT_CRL_FILE",
     clientCertFile: "ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE",
     clientKeyFile: "ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE"
   })
@@ -125,32 +123,15 @@ const parsePair = (cert: ConfigValue, key: ConfigValue) => {
 /** The certificate that commands present. */
 const parseClientPair = (own: TlsFields) => parsePair(own.clientCertFile, own.clientKeyFile)
 
-/** The authorities of certificates that clients must present; null if clients need no certificate. */
-const parseClients = (own: TlsFields) => {
-  const [caFile, crlFile = null] = [own.clientCaFile.text(), own.clientCrlFile.text()]
-  if (caFile !== undefined) return { caFile, crlFile }
-  if (crlFile !== null) {
-    own.clientCaFile.fault(
-      "is not set, so clients need no certificate, but a list of revoked ones is named",
-      "Name the certificate of the authority that signs the certificates of clients"
-    )
-  }
-  return null
-}
-
 /** Null if the server does not use TLS. */
 const parseServerTls = (section: ConfigValue) => {
   const own = tlsFields(section)
   const pair = parsePair(own.certFile, own.keyFile)
-  const clients = parseClients(own)
-  const ocspFile = own.ocspFile.text() ?? null
-  if (pair !== null) return { ...pair, ocspFile, clients, client: parseClientPair(own) }
-  if ((clients !== null || ocspFile !== null) && !own.certFile.isSet && !own.keyFile.isSet) {
-    const contrary = clients === null
-      ? "an OCSP response for its certificate is named"
-      : "its clients need certificates"
+  const clientCaFile = own.clientCaFile.text() ?? null
+  if (pair !== null) return { ...pair, clientCaFile, client: parseClientPair(own) }
+  if (clientCaFile !== null && !own.certFile.isSet && !own.keyFile.isSet) {
     own.certFile.fault(
-      `is not set, so the operating API does not use TLS, but ${contrary}`,
+      "is not set, so the operating API does not use TLS, but its clients need certificates",
       "Name the server's certificate and its key"
     )
   }

@@ -142,7 +142,7 @@ export const checkAddress = (
         ]
       }
     }
-    if (http.tls !== null && http.tls.clients !== null && http.tls.client === null) {
+    if (http.tls !== null && http.tls.clientCaFile !== null && http.tls.client === null) {
       const hint =
         "Set ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE and ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE, so that the check can ask the program"
       return {

@@ -15,7 +15,7 @@ import tls, { connect, type DetailedPeerCertificate } from "node:tls"
 import { fileURLToPath } from "node:url"
 import { connectTo } from "../../../src/cli/Connection.ts"
 import * as Server from "../../../src/http/Server.ts"
-import { certificates, missing, respond, revoke, revokeNone } from "../kafka/Certificates.ts"
+import { certificates, missing } from "../kafka/Certificates.ts"
 import * as Running from "./Running.ts"
 
 const token = "an-operate-token-of-32-characters"
@@ -80,7 +80,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
       }).pipe(
         Running.using({
           token,
-          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), ocspFile: null, clients: null }
+          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), clientCaFile: null }
         })
       )
     }).pipe(Effect.scoped))
@@ -108,7 +108,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
         assert.strictEqual(yield* afterAMinute, "certificate replaced")
         assert.strictEqual(yield* handshake("TLSv1.3"), "client")
       }).pipe(
-        Running.using({ tls: { certFile, keyFile, ocspFile: null, clients: null } }),
+        Running.using({ tls: { certFile, keyFile, clientCaFile: null } }),
         Effect.provide(Logger.layer([logger]))
       )
     }).pipe(Effect.scoped))
@@ -139,7 +139,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
       }).pipe(
         Running.using({
           token,
-          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), ocspFile: null, clients: null }
+          tls: { certFile: path("broker.pem"), keyFile: path("broker.key"), clientCaFile: null }
         })
       )
       yield* Effect.gen(function*() {
@@ -155,7 +155,7 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
       const { path } = yield* certificates
       const failed = (certFile: string, keyFile: string) =>
         Effect.flip(
-          Server.checkAddress({ host: "127.0.0.1", port: 0, tls: { certFile, keyFile, ocspFile: null, clients: null } })
+          Server.checkAddress({ host: "127.0.0.1", port: 0, tls: { certFile, keyFile, clientCaFile: null } })
         )
       assert.match((yield* failed(path("broker.pem"), path("client.key"))).message, /are not a certificate and its key/)
       assert.match((yield* failed(path("broker.key"), path("broker.key"))).message, /are not a certificate and its key/)
@@ -163,88 +163,11 @@ describe.skipIf(missing !== null)("the operating API over TLS", () => {
     }).pipe(Effect.scoped))
 })
 
-describe.skipIf(missing !== null)("the operating API with an OCSP response", () => {
-  const settings = (path: (name: string) => string, ocspFile: string | null) => ({
-    certFile: path("broker.pem"),
-    keyFile: path("broker.key"),
-    ocspFile,
-    clients: null
-  })
-
-  /** The OCSP response to a client that asks for one; null if none. */
-  const stapled = Effect.fnUntraced(function*(path: (name: string) => string) {
-    const port = yield* portOf
-    return yield* Effect.promise(async () => {
-      const ca = await readFile(path("ca.pem"))
-      const socket = connect({ host: "127.0.0.1", port, ca, requestOCSP: true })
-      const [[response]] = await Promise.all([once(socket, "OCSPResponse"), once(socket, "secureConnect")])
-      socket.destroy()
-      return response as Buffer | null
-    })
-  })
-
-  it.effect("sends it to clients that ask for it, and a new one within a minute, and keeps it while the file is damaged", () =>
-    Effect.gen(function*() {
-      const { folder, path } = yield* certificates
-      const first = yield* respond(folder, "broker")
-      const messages = yield* Queue.unbounded<string>()
-      const logger = Logger.make(({ message }) => {
-        if (String(message).startsWith("certificate")) Queue.offerUnsafe(messages, String(message))
-      })
-      const afterAMinute = Effect.andThen(TestClock.adjust("1 minute"), Queue.take(messages))
-      yield* Effect.gen(function*() {
-        yield* Queue.take(messages)
-        assert.deepStrictEqual(yield* stapled(path), first)
-        yield* Effect.promise(() => writeFile(path("ocsp.der"), "not a response"))
-        assert.strictEqual(yield* afterAMinute, "certificate not replaced")
-        assert.deepStrictEqual(yield* stapled(path), first)
-        const second = yield* respond(folder, "broker")
-        assert.notDeepEqual(second, first)
-        assert.strictEqual(yield* afterAMinute, "certificate replaced")
-        assert.deepStrictEqual(yield* stapled(path), second)
-      }).pipe(Running.using({ tls: settings(path, path("ocsp.der")) }), Effect.provide(Logger.layer([logger])))
-    }).pipe(Effect.scoped))
-
-  it.live("sends no response without the setting", () =>
-    Effect.gen(function*() {
-      const { path } = yield* certificates
-      yield* Effect.gen(function*() {
-        assert.isNull(yield* stapled(path))
-      }).pipe(Running.using({ tls: settings(path, null) }))
-    }).pipe(Effect.scoped))
-
-  it.effect("does not start unless the file is a complete, successful response for the certificate, and says why", () =>
-    Effect.gen(function*() {
-      const { folder, path } = yield* certificates
-      const failed = (name: string) =>
-        Effect.map(
-          Effect.flip(Server.checkAddress({ host: "127.0.0.1", port: 0, tls: settings(path, path(name)) })),
-          ({ message }) => message
-        )
-      const good = yield* respond(folder, "broker")
-      // 0: the type, 1: the number of bytes of the length, 6: the status
-      const damaged = [[0, 0x31], [1, 0x80], [1, 0xff], [6, 3]] as const
-      const parts = [good.subarray(0, -1), good.subarray(0, 3), Buffer.concat([good, good])]
-      const others = [Buffer.from("30030a0103", "hex"), "", good.toString("base64")]
-      for (const content of [...damaged.map(([at, value]) => good.with(at, value)), ...parts, ...others]) {
-        yield* Effect.promise(() => writeFile(path("wrong.der"), content))
-        assert.match(
-          yield* failed("wrong.der"),
-          /^ROLLCALL_HTTP_TLS_OCSP_FILE names .*wrong\.der, which is not a successful OCSP response in DER$/
-        )
-      }
-      assert.match(yield* failed("none.der"), /^ROLLCALL_HTTP_TLS_OCSP_FILE .*none\.der.*ENOENT/)
-      yield* respond(folder, "client")
-      assert.match(yield* failed("ocsp.der"), /is not an OCSP response for the certificate .*broker\.pem$/)
-    }).pipe(Effect.scoped))
-})
-
 describe.skipIf(missing !== null)("the operating API with certificates of clients", () => {
-  const settings = (path: (name: string) => string, crlFile: string | null = null) => ({
+  const settings = (path: (name: string) => string, authorities = "ca.pem") => ({
     certFile: path("broker.pem"),
     keyFile: path("broker.key"),
-    ocspFile: null,
-    clients: { caFile: path("ca.pem"), crlFile }
+    clientCaFile: path(authorities)
   })
 
   /** The answer to a request, or the code of the error. `session`: resumes this TLS session. */
@@ -343,10 +266,10 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
       }).pipe(Running.using({ token, tls: settings(path) }))
     }).pipe(Effect.scoped))
 
-  it.effect("refuses a revoked certificate within a minute, on open connections with and without a handshake and in a resumed TLS session too", () =>
+  it.effect("refuses the certificates of an authority that was replaced within a minute, on open connections with and without a handshake and in a resumed TLS session too", () =>
     Effect.gen(function*() {
-      const { folder, path } = yield* certificates
-      yield* revoke(folder)
+      const { path } = yield* certificates
+      yield* Effect.promise(() => copyFile(path("ca.pem"), path("clients.pem")))
       const messages = yield* Queue.unbounded<string>()
       const logger = Logger.make(({ message }) => {
         if (String(message).startsWith("certificate")) Queue.offerUnsafe(messages, String(message))
@@ -369,7 +292,7 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
         )
         assert.strictEqual(yield* statusOf(path, "client", "/health/live", { session }), 200)
         const closed = once(open.resume(), "close")
-        /** A connection whose handshake starts only after the certificate is revoked. */
+        /** A connection whose handshake starts only after the authority is replaced. */
         const early = yield* Effect.acquireRelease(
           Effect.promise(async () => {
             const socket = net.connect(port, "127.0.0.1").on("error", () => {})
@@ -378,10 +301,10 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
           }),
           (socket) => Effect.sync(() => socket.destroy())
         )
-        yield* Effect.promise(() => writeFile(path("crl.pem"), "not a list"))
+        yield* Effect.promise(() => writeFile(path("clients.pem"), "not a certificate"))
         assert.strictEqual(yield* afterAMinute, "certificate not replaced")
         assert.strictEqual(yield* statusOf(path, "client"), 200)
-        yield* revoke(folder, "client")
+        yield* Effect.promise(() => copyFile(path("other-ca.pem"), path("clients.pem")))
         assert.strictEqual(yield* afterAMinute, "certificate replaced")
         yield* Effect.promise(() => closed)
         const answer = yield* Effect.promise(() =>
@@ -396,56 +319,39 @@ describe.skipIf(missing !== null)("the operating API with certificates of client
         assert.strictEqual(answer, "closed")
         assert.match(String(yield* statusOf(path, "client")), refused)
         assert.match(String(yield* statusOf(path, "client", "/health/live", { session })), refused)
-        assert.strictEqual(yield* statusOf(path, "broker"), 200)
+        assert.strictEqual(yield* statusOf(path, "stranger"), 200)
       }).pipe(
         Effect.scoped,
-        Running.using({ token, tls: settings(path, path("crl.pem")) }),
+        Running.using({ token, tls: settings(path, "clients.pem") }),
         Effect.provide(Logger.layer([logger]))
       )
     }).pipe(Effect.scoped))
 
-  it.live("uses the lists of all authorities in the file, and refuses a file whose second part is damaged", () =>
-    Effect.gen(function*() {
-      const { folder, path } = yield* certificates
-      yield* revoke(folder, "client")
-      yield* revokeNone(folder)
-      const join = (target: string, names: ReadonlyArray<string>, end?: number) =>
-        Effect.promise(async () => {
-          const parts = await Promise.all(names.map((name) => readFile(path(name), "utf8")))
-          await writeFile(path(target), parts.join("").slice(0, end))
-        })
-      yield* join("lists.pem", ["other-crl.pem", "crl.pem"])
-      yield* join("authorities.pem", ["other-ca.pem", "ca.pem"])
-      const files = (caFile: string, crlFile: string) => ({
-        ...settings(path),
-        clients: { caFile: path(caFile), crlFile: path(crlFile) }
-      })
-      yield* Effect.gen(function*() {
-        assert.strictEqual(yield* statusOf(path, "stranger"), 200)
-        assert.strictEqual(yield* statusOf(path, "broker"), 200)
-        assert.match(String(yield* statusOf(path, "client")), refused)
-      }).pipe(Running.using({ token, tls: files("authorities.pem", "lists.pem") }))
-      yield* join("cut-lists.pem", ["other-crl.pem", "crl.pem"], -80)
-      yield* join("cut-authorities.pem", ["other-ca.pem", "ca.pem"], -80)
-      const failed = (caFile: string, crlFile: string) =>
-        Effect.flip(Server.checkAddress({ host: "127.0.0.1", port: 0, tls: files(caFile, crlFile) }))
-      assert.match((yield* failed("ca.pem", "cut-lists.pem")).message, /cut-lists\.pem is not a list of revoked/)
-      assert.match(
-        (yield* failed("cut-authorities.pem", "crl.pem")).message,
-        /cut-authorities\.pem is not a certificate/
-      )
-    }).pipe(Effect.scoped))
-
-  it.effect("does not start with a file that is not a certificate or not a list of revoked ones, and says which", () =>
+  it.live("accepts the certificates of all authorities in the file, and refuses a file whose second part is damaged", () =>
     Effect.gen(function*() {
       const { path } = yield* certificates
-      const failed = (caFile: string, crlFile: string | null) =>
-        Effect.flip(
-          Server.checkAddress({ host: "127.0.0.1", port: 0, tls: { ...settings(path), clients: { caFile, crlFile } } })
-        )
-      assert.match((yield* failed(path("ca.key"), null)).message, /ca\.key is not a certificate/)
-      assert.match((yield* failed(path("none.pem"), null)).message, /CLIENT_CA_FILE .*none\.pem.*ENOENT/)
-      assert.match((yield* failed(path("ca.pem"), path("ca.pem"))).message, /ca\.pem is not a list of revoked/)
-      assert.match((yield* failed(path("ca.pem"), path("none.pem"))).message, /CLIENT_CRL_FILE .*none\.pem.*ENOENT/)
+      const join = (target: string, end?: number) =>
+        Effect.promise(async () => {
+          const parts = await Promise.all(["other-ca.pem", "ca.pem"].map((name) => readFile(path(name), "utf8")))
+          await writeFile(path(target), parts.join("").slice(0, end))
+        })
+      yield* join("authorities.pem")
+      yield* Effect.gen(function*() {
+        assert.strictEqual(yield* statusOf(path, "stranger"), 200)
+        assert.strictEqual(yield* statusOf(path, "client"), 200)
+      }).pipe(Running.using({ token, tls: settings(path, "authorities.pem") }))
+      yield* join("cut-authorities.pem", -80)
+      const tls = settings(path, "cut-authorities.pem")
+      const failed = yield* Effect.flip(Server.checkAddress({ host: "127.0.0.1", port: 0, tls }))
+      assert.match(failed.message, /cut-authorities\.pem is not a certificate/)
+    }).pipe(Effect.scoped))
+
+  it.effect("does not start with a file that is not a certificate, and says which", () =>
+    Effect.gen(function*() {
+      const { path } = yield* certificates
+      const failed = (authorities: string) =>
+        Effect.flip(Server.checkAddress({ host: "127.0.0.1", port: 0, tls: settings(path, authorities) }))
+      assert.match((yield* failed("ca.key")).message, /ca\.key is not a certificate/)
+      assert.match((yield* failed("none.pem")).message, /CLIENT_CA_FILE .*none\.pem.*ENOENT/)
     }).pipe(Effect.scoped))
 })

@@ -26,34 +26,6 @@ export interface Certificates {
   readonly path: (name: string) => string
 }
 
-/** Runs commands of an authority whose list of certificates is empty. */
-const authority = async (folder: string, name: "ca" | "other-ca", ...commands: ReadonlyArray<string>) => {
-  const settings = ["[ca]", "default_ca=own", "[own]", "database=index.txt", "default_md=sha256", "default_crl_days=1"]
-  await writeFile(join(folder, "ca.cnf"), settings.join("\n"))
-  await writeFile(join(folder, "index.txt"), "")
-  for (const command of commands) {
-    await openssl(folder, `ca -config ca.cnf -keyfile ${name}.key -cert ${name}.pem ${command}`)
-  }
-}
-
-/** Writes `crl.pem`: the certificates that `ca` revoked. */
-export const revoke = (folder: string, ...names: ReadonlyArray<string>) =>
-  Effect.promise(() => authority(folder, "ca", ...names.map((name) => `-revoke ${name}.pem`), "-gencrl -out crl.pem"))
-
-/** Writes `other-crl.pem`: the empty list of `other-ca`. */
-export const revokeNone = (folder: string) =>
-  Effect.promise(() => authority(folder, "other-ca", "-gencrl -out other-crl.pem"))
-
-/** Writes `ocsp.der`: a new OCSP response of `ca`, which says that the certificate is good. Returns it. */
-export const respond = (folder: string, name: string) =>
-  Effect.promise(async () => {
-    await authority(folder, "ca", `-valid ${name}.pem`)
-    await openssl(folder, `ocsp -issuer ca.pem -cert ${name}.pem -reqout ocsp.request`)
-    const signer = "-index index.txt -CA ca.pem -rsigner ca.pem -rkey ca.key -ndays 1"
-    await openssl(folder, `ocsp ${signer} -reqin ocsp.request -respout ocsp.der`)
-    return readFile(join(folder, "ocsp.der"))
-  })
-
 /**
  * `ca.pem` and `other-ca.pem`; signed by `ca`: `broker` (for 127.0.0.1 and kafka.test) and `client`; `expired`, which expired
  * yesterday; `stranger`, signed by `other-ca`. Each with its key, `<name>.key`; `broker.keystore.pem` holds both.

@@ -11,6 +11,7 @@ import * as Command from "effect/cli/Command"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import { variablesHelp } from "../config/Variables.ts"
 import { version } from "../http/Version.ts"
 import { deadLetters } from "./DeadLettersCommand.ts"
 import { demo } from "./demo/DemoCommand.ts"
@@ -54,10 +55,16 @@ const commands = Command.make("rollcall").pipe(
   ])
 )
 
-/** Shows wrong usage, with the help of its command, on standard error: a program may read standard output. */
+/**
+ * Shows wrong usage, with the help of its command, on standard error: a program may read standard output. The help of `start` ends with
+ * the environment variables.
+ */
 const presenter: CliOutput.Presenter = {
   present: (event) => {
     const shown = CliOutput.defaultPresenter.present(event)
+    if (event._tag === "Help" && event.commandPath.at(-1) === "start") {
+      return Effect.andThen(shown, Console.log(`\n${variablesHelp()}`))
+    }
     return event._tag === "InvalidInvocation"
       ? Effect.provideService(shown, Console.Console, { ...console, log: console.error })
       : shown

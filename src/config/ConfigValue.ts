@@ -11,7 +11,8 @@ import { closestName } from "../domain/ClosestName.ts"
 import { parsePositiveDuration } from "../domain/DurationText.ts"
 import { display, withoutValue } from "../domain/Quote.ts"
 import { isSecret } from "./ConfigFile.ts"
-import type { Fault, RawConfig, SecretValue, Variable } from "./RawConfig.ts"
+import type { Fault, RawConfig, SecretValue } from "./RawConfig.ts"
+import type { Variable } from "./Variables.ts"
 
 /** The message for a required value that is missing. */
 export const notSet = "is not set"

@@ -4,7 +4,8 @@ import { ConfigProvider, Effect, Result, Schema } from "effect"
 import { runs } from "../../test/support/Runs.ts"
 import * as Config from "./Config.ts"
 import { secret } from "./ConfigFile.ts"
-import { loadEnvironment, variableNames } from "./RawConfig.ts"
+import { loadEnvironment } from "./RawConfig.ts"
+import { variableNames } from "./Variables.ts"
 
 const alphabet = [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"]
 const Key = Schema.Array(Schema.Literals(alphabet)).check(Schema.isMinLength(20), Schema.isMaxLength(60))

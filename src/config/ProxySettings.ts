@@ -3,7 +3,7 @@ import * as Redacted from "effect/Redacted"
 import { noProxies, type Proxies } from "../network/Proxies.ts"
 import { isSecret } from "./ConfigFile.ts"
 import type { ConfigValue } from "./ConfigValue.ts"
-import type { Variable } from "./RawConfig.ts"
+import type { Variable } from "./Variables.ts"
 
 const isDecodable = (text: string): boolean => {
   try {

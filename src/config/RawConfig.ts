@@ -20,91 +20,7 @@ import { dirname, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { display, withoutSecrets } from "../domain/Quote.ts"
 import { isSecret, type Secret, secret } from "./ConfigFile.ts"
-
-/** Every variable, and the kind of its value. The items of a list are separated by commas. */
-const variableKinds = {
-  ROLLCALL_API_URL: "text",
-  ROLLCALL_API_KEY: "secret",
-  ROLLCALL_CURSOR_PARAMETER: "text",
-  ROLLCALL_PAGE_SIZE: "text",
-  ROLLCALL_REQUEST_TIMEOUT: "text",
-  /** A secret, like the other addresses of proxies, because it may contain a login. */
-  ROLLCALL_API_PROXY: "secret",
-  ROLLCALL_INTEGRATIONS: "list",
-  ROLLCALL_MODELS: "list",
-  ROLLCALL_ALLOW_PLAINTEXT: "list",
-  ROLLCALL_STORE: "text",
-  /** A secret because the URL contains the password of the database. */
-  DATABASE_URL: "secret",
-  ROLLCALL_INTERVAL: "text",
-  ROLLCALL_SWEEP_INTERVAL: "text",
-  ROLLCALL_CONFIRM_INTERVAL: "text",
-  ROLLCALL_OVERLAP_MIN: "text",
-  ROLLCALL_RETRY_BASE: "text",
-  ROLLCALL_REDACT_KEY: "secret",
-  ROLLCALL_ENCRYPTION_KEY: "secret",
-  ROLLCALL_HTTP_HOST: "text",
-  ROLLCALL_HTTP_PORT: "text",
-  ROLLCALL_HTTP_TOKEN: "secret",
-  ROLLCALL_HTTP_READ_TOKEN: "secret",
-  ROLLCALL_HTTP_HOSTS: "list",
-  ROLLCALL_HTTP_TLS_CERT_FILE: "text",
-  ROLLCALL_HTTP_TLS_KEY_FILE: "text",
-  ROLLCALL_HTTP_TLS_CA_FILE: "text",
-  ROLLCALL_HTTP_TLS_CLIENT_CA_FILE: "text",
-  ROLLCALL_HTTP_TLS_CLIENT_CERT_FILE: "text",
-  ROLLCALL_HTTP_TLS_CLIENT_KEY_FILE: "text",
-  ROLLCALL_TOPIC: "text",
-  ROLLCALL_KAFKA_DRIVER: "text",
-  ROLLCALL_KAFKA_TRANSACTIONS: "text",
-  ROLLCALL_LOG_LEVEL: "text",
-  ROLLCALL_LOG_FORMAT: "text",
-  KAFKA_BROKERS: "list",
-  KAFKA_SSL: "text",
-  KAFKA_SSL_CA_FILE: "text",
-  KAFKA_SSL_CERT_FILE: "text",
-  KAFKA_SSL_KEY_FILE: "text",
-  KAFKA_SSL_SERVER_NAME: "text",
-  KAFKA_SASL_MECHANISM: "text",
-  KAFKA_SASL_USERNAME: "text",
-  KAFKA_SASL_PASSWORD: "secret",
-  KAFKA_SASL_TOKEN: "secret",
-  KAFKA_SASL_TOKEN_URL: "text",
-  KAFKA_SASL_CLIENT_ID: "text",
-  KAFKA_SASL_CLIENT_SECRET: "secret",
-  KAFKA_SASL_SCOPE: "text",
-  HTTP_PROXY: "secret",
-  http_proxy: "secret",
-  HTTPS_PROXY: "secret",
-  https_proxy: "secret",
-  NO_PROXY: "list",
-  no_proxy: "list",
-  OTEL_SDK_DISABLED: "text",
-  OTEL_SERVICE_NAME: "text",
-  OTEL_RESOURCE_ATTRIBUTES: "text",
-  OTEL_TRACES_EXPORTER: "text",
-  OTEL_METRICS_EXPORTER: "text",
-  OTEL_TRACES_SAMPLER: "text",
-  OTEL_TRACES_SAMPLER_ARG: "text",
-  OTEL_BSP_SCHEDULE_DELAY: "text",
-  OTEL_METRIC_EXPORT_INTERVAL: "text",
-  OTEL_EXPORTER_OTLP_ENDPOINT: "text",
-  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "text",
-  OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: "text",
-  OTEL_EXPORTER_OTLP_HEADERS: "secret",
-  OTEL_EXPORTER_OTLP_TRACES_HEADERS: "secret",
-  OTEL_EXPORTER_OTLP_METRICS_HEADERS: "secret",
-  OTEL_EXPORTER_OTLP_PROTOCOL: "text",
-  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: "text",
-  OTEL_EXPORTER_OTLP_METRICS_PROTOCOL: "text",
-  OTEL_EXPORTER_OTLP_TIMEOUT: "text",
-  OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: "text",
-  OTEL_EXPORTER_OTLP_METRICS_TIMEOUT: "text"
-} as const
-
-export type Variable = keyof typeof variableKinds
-export const variableNames = Object.keys(variableKinds) as ReadonlyArray<Variable>
-export const isSecretVariable = (name: Variable): boolean => variableKinds[name] === "secret"
+import { isSecretVariable, type Variable, variableDefinitions, variableNames } from "./Variables.ts"
 
 const Fault = Schema.Struct({
   /** `ROLLCALL_API_URL`, or `rollcall.config.ts, accounts.eu.url` */
@@ -254,15 +170,14 @@ const secretsIn = (value: unknown, depth = 4): ReadonlyArray<string> => {
 
 const collect = Effect.fnUntraced(
   function*({ faults, file }: Pick<RawConfig, "file" | "faults">): Effect.fn.Return<RawConfig> {
-    const kinds = Object.entries(variableKinds)
-    const declaredSecrets = kinds.flatMap(([name, kind]) => kind === "secret" ? [name] : [])
     const secrets = new Map<string, SecretValue | string>()
-    for (const name of new Set([...declaredSecrets, ...secretsIn(file?.value)])) {
+    for (const name of new Set([...variableNames.filter(isSecretVariable), ...secretsIn(file?.value)])) {
       const loaded = yield* loadSecret(name)
       if (loaded !== undefined) secrets.set(name, loaded)
     }
     const variables: Record<string, RawConfig["variables"][Variable]> = {}
-    for (const [name, kind] of kinds) {
+    for (const name of variableNames) {
+      const { kind } = variableDefinitions[name]
       if (kind === "secret") variables[name] = secrets.has(name) ? secret(name) : undefined
       else variables[name] = yield* kind === "list" ? loadList(name) : loadText(name)
     }

@@ -12,7 +12,8 @@ import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type { ConfigValue } from "./ConfigValue.ts"
 import { isLoopback, orAllowPlaintext, type PlaintextConnection } from "./Plaintext.ts"
-import type { Fault, Variable } from "./RawConfig.ts"
+import type { Fault } from "./RawConfig.ts"
+import type { Variable } from "./Variables.ts"
 
 type SignalName = "traces" | "metrics"
 

@@ -10,7 +10,8 @@ import * as Effect from "effect/Effect"
 import { closestName, distanceOf } from "../domain/ClosestName.ts"
 import { isPlugin } from "../plugin/Plugin.ts"
 import { variablesOf } from "../plugin/PluginConfiguration.ts"
-import { type Fault, isSecretVariable, type RawConfig, variableNames } from "./RawConfig.ts"
+import type { Fault, RawConfig } from "./RawConfig.ts"
+import { isSecretVariable, variableNames } from "./Variables.ts"
 
 /** Maximum edit distance from a known name at which a name is treated as misspelled. */
 const nearby = 2

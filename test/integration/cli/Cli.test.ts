@@ -56,6 +56,12 @@ describe("usage", () => {
     )
   })
 
+  it("the help of `start` names the environment variables", async () => {
+    const { stdout } = await runCommand(["start", "--help"])
+    assert.match(stdout, /^ {2}ROLLCALL_API_KEY +key of the API; a secret$/m)
+    assert.notInclude((await runCommand(["status", "--help"])).stdout, "ROLLCALL_API_KEY ")
+  })
+
   it("--version is the package's", async () => {
     const { code, stdout } = await run(["--version"])
     assert.strictEqual(code, 0)

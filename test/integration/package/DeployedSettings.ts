@@ -6,7 +6,8 @@ import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { assert } from "vitest"
 import * as Config from "../../../src/config/Config.ts"
-import { isSecretVariable, loadEnvironment, variableNames } from "../../../src/config/RawConfig.ts"
+import { loadEnvironment } from "../../../src/config/RawConfig.ts"
+import { isSecretVariable, variableNames } from "../../../src/config/Variables.ts"
 
 export const root = fileURLToPath(new URL("../../..", import.meta.url))
 

@@ -14,6 +14,7 @@ import {
   telemetryLayer
 } from "../app/Composition.ts"
 import { Capture } from "../capture/schedule/Capture.ts"
+import { listed } from "../capture/schedule/ModelDiscovery.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
 import { defaultFile, type Fault, loadRawConfig } from "../config/RawConfig.ts"
@@ -21,7 +22,7 @@ import { findUnknownIntegrations } from "../config/UnknownIntegrations.ts"
 import { findUnknownRedactions } from "../config/UnknownRedactions.ts"
 import { findUnknownVariables } from "../config/UnknownVariables.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
-import { isStreamModel, type StreamKey } from "../domain/Model.ts"
+import { isStreamModel, type StreamKey, streamName } from "../domain/Model.ts"
 import * as Server from "../http/Server.ts"
 import { version } from "../http/Version.ts"
 import { CurrentProxies } from "../network/Proxies.ts"
@@ -102,7 +103,9 @@ const runOnce = Effect.fnUntraced(function*(plan: ResolvedConfig) {
   const plugins = yield* PluginAdmin.PluginAdmin
   yield* logStarted(plan, null)
   const before = yield* plugins.view
-  const problems = (yield* capture.once).map(({ integration, model, problem }) => `${integration}/${model}: ${problem}`)
+  // a wrong key fails every stream with the same message
+  const failures = Map.groupBy(yield* capture.once, ({ problem }) => problem)
+  const problems = Array.from(failures, ([problem, streams]) => `${listed(streams.map(streamName))}: ${problem}`)
   const { newest } = yield* store.logRange
   const relay = yield* Effect.serviceOption(Relay)
   if (Option.isSome(relay)) {

@@ -179,7 +179,10 @@ const make = Effect.fnUntraced(function*(options: CaptureOptions) {
   const assign = Effect.fnUntraced(function*(assigned: AssignedStreams.Assigned) {
     const before = [...workers.values()].filter(({ key }) => assigned.has(key.integration))
     yield* Effect.forEach(before, remove, { concurrency: "unbounded", discard: true })
-    for (const state of yield* streams.save(assigned)) failureLog.remember(state)
+    for (const state of yield* streams.save(assigned)) {
+      const [settings] = assigned.get(state.integration) ?? []
+      if (settings !== undefined) failureLog.remember(state, settings.account)
+    }
     yield* Effect.forEach([...assigned.values()].flat(), add, { discard: true })
   })
 

@@ -22,10 +22,31 @@ describe("FailureLog", () => {
     return Effect.gen(function*() {
       const log = FailureLog.make()
       // each stream fails twice
-      for (const key of [...keys, ...keys]) yield* log.failed({ ...key, blocked: null, failing })
+      for (const key of [...keys, ...keys]) yield* log.failed({ ...key, blocked: null, failing }, "default")
       assert.deepStrictEqual([...lines], [["run failed", integrations]])
       for (const key of keys) yield* log.recovered(key)
       assert.deepStrictEqual([...lines], [["run failed", integrations], ["stream recovered", integrations]])
+    }).pipe(Effect.provide(Logger.layer([logger])))
+  })
+
+  it.effect("a key that the API refuses is one warning for the whole account, and so is its end", () => {
+    const lines: Array<unknown> = []
+    const logger = Logger.make<unknown, void>(({ fiber, message }) => {
+      lines.push([String(message), fiber.getRef(References.CurrentLogAnnotations)])
+    })
+    return Effect.gen(function*() {
+      const log = FailureLog.make()
+      const blocked = { reason: "key", code: "X", message: "the key is wrong (check the key)", since: 0 } as const
+      const [first, ...others] = keys
+      for (const key of keys) yield* log.failed({ ...key, blocked, failing: null }, "eu")
+      yield* log.failed({ ...first!, blocked, failing: null }, "us")
+      const detailsOf = (account: string) => ({ account, request: "GET /ats/applications", why: blocked.message })
+      assert.deepStrictEqual(lines.splice(0), [
+        ["account blocked: key", detailsOf("eu")],
+        ["account blocked: key", detailsOf("us")]
+      ])
+      for (const key of others) yield* log.recovered(key)
+      assert.deepStrictEqual(lines, [["account recovered", { account: "eu" }]])
     }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
@@ -37,8 +58,14 @@ describe("FailureLog", () => {
     return Effect.gen(function*() {
       const log = FailureLog.make()
       const key = { integration: "lever:1", blocked: null } as const
-      yield* log.failed({ ...key, model: "ats.tag", failing: { ...failing, logUrl: "https://logs.example.com/1" } })
-      yield* log.failed({ ...key, model: "ats.offer", failing: { ...failing, logUrl: "https://logs.example.com/2" } })
+      yield* log.failed(
+        { ...key, model: "ats.tag", failing: { ...failing, logUrl: "https://logs.example.com/1" } },
+        "default"
+      )
+      yield* log.failed(
+        { ...key, model: "ats.offer", failing: { ...failing, logUrl: "https://logs.example.com/2" } },
+        "default"
+      )
       assert.deepStrictEqual(lines, [{
         integration: "lever:1",
         model: "ats.tag",
@@ -56,13 +83,13 @@ describe("FailureLog", () => {
       const log = FailureLog.make()
       const [first, second, third] = keys
       const failed = (key: typeof first) => ({ ...key!, blocked: null, failing })
-      log.remember(failed(first))
-      yield* log.failed(failed(second))
-      yield* log.failed(failed(third))
+      log.remember(failed(first), "default")
+      yield* log.failed(failed(second), "default")
+      yield* log.failed(failed(third), "default")
       assert.deepStrictEqual(lines, ["run failed"])
       log.drop(second!)
       log.drop(third!)
-      yield* log.failed(failed(second))
+      yield* log.failed(failed(second), "default")
       assert.deepStrictEqual(lines, ["run failed", "run failed"])
       log.drop(second!)
       yield* log.recovered(first!)

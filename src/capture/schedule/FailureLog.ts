@@ -1,7 +1,7 @@
 /**
  * Logs why streams cannot be read, and when they can be read again. If an integration is broken, all its
  * streams fail for the same cause: only the first one logs the cause as a warning, and only the last one logs that it has recovered.
- * The others log at the level `debug`.
+ * The others log at the level `debug`. The same holds for all integrations of an account whose key the API refuses.
  *
  * Gotchas
  * - A process that starts while streams fail, or that takes their shard, logs the cause at their next failure: its log would otherwise not
@@ -16,25 +16,37 @@ type Failing = Pick<StreamState, "integration" | "model" | "blocked" | "failing"
 
 export interface FailureLog {
   /** Remembers the failure of a stream that this process begins to read, if there is one. */
-  readonly remember: (stream: Failing) => void
+  readonly remember: (stream: Failing, account: string) => void
   /** Whether this process has logged the failure of the stream. */
   readonly isLogged: (key: StreamKey) => boolean
   /** `stream`: after the failure. */
-  readonly failed: (stream: Failing) => Effect.Effect<void>
+  readonly failed: (stream: Failing, account: string) => Effect.Effect<void>
   readonly recovered: (key: StreamKey) => Effect.Effect<void>
   /** Drops the failure of a stream that is no longer read. */
   readonly drop: (key: StreamKey) => void
 }
 
+interface Failure {
+  readonly message: string
+  readonly why: string
+  readonly logUrl?: string | undefined
+  /** The account, if the API refuses its key; else null. */
+  readonly account: string | null
+}
+
 /** A blocked stream whose probe failed for a reason that does not block a stream is failing too. */
-const describe = (
-  { blocked, failing }: Failing
-): { readonly message: string; readonly why: string; readonly logUrl?: string | undefined } | null =>
-  failing !== null
-    ? { message: "run failed", why: failing.message, logUrl: failing.logUrl }
-    : blocked === null
-    ? null
-    : { message: `stream blocked: ${blocked.reason}`, why: blocked.message, logUrl: blocked.logUrl }
+const describe = ({ blocked, failing }: Failing, account: string): Failure | null => {
+  if (failing !== null) return { message: "run failed", why: failing.message, logUrl: failing.logUrl, account: null }
+  if (blocked === null) return null
+  const { logUrl, message: why, reason } = blocked
+  return reason === "key"
+    ? { message: "account blocked: key", why, logUrl, account }
+    : { message: `stream blocked: ${reason}`, why, logUrl, account: null }
+}
+
+/** Adds the account to log lines, or the stream if that is null. */
+const annotatePlace = (account: string | null, key: StreamKey) =>
+  account === null ? annotate(key) : Effect.annotateLogs({ account })
 
 /** The request of the stream's list, such as `GET /ats/tags`. */
 const requestOf = ({ model }: Failing): { readonly request?: string } =>
@@ -42,15 +54,15 @@ const requestOf = ({ model }: Failing): { readonly request?: string } =>
 
 export const make = (): FailureLog => {
   /** The integration and the cause of each failing stream, by stream. */
-  const failures = new Map<string, { readonly cause: string; readonly isLogged: boolean }>()
+  const failures = new Map<string, Pick<Failure, "account"> & { readonly cause: string; readonly isLogged: boolean }>()
   /**
    * How many streams fail for each cause, and for how many of them this process has logged it. During an outage all streams fail: a search
    * among them for each of them would take minutes.
    */
   const causes = new Map<string, { streams: number; logged: number }>()
 
-  /** Drops the failure of a stream; returns its cause. */
-  const forget = (key: StreamKey): string | undefined => {
+  /** Drops the failure of a stream, and returns it. */
+  const forget = (key: StreamKey) => {
     const known = failures.get(streamName(key))
     if (known === undefined) return undefined
     failures.delete(streamName(key))
@@ -58,38 +70,42 @@ export const make = (): FailureLog => {
     count.streams--
     if (known.isLogged) count.logged--
     if (count.streams === 0) causes.delete(known.cause)
-    return known.cause
+    return known
   }
-  const note = (stream: Failing, isLogged: boolean) => {
+  const note = (stream: Failing, account: string, isLogged: boolean) => {
     forget(stream)
-    const found = describe(stream)
+    const found = describe(stream, account)
     if (found === null) return null
-    const cause = JSON.stringify([stream.integration, found.message, found.why])
+    const cause = JSON.stringify([found.account ?? stream.integration, found.message, found.why])
     const count = causes.get(cause) ?? { streams: 0, logged: 0 }
     const isShared = count.logged > 0
     count.streams++
     if (isLogged) count.logged++
     causes.set(cause, count)
-    failures.set(streamName(stream), { cause, isLogged })
+    failures.set(streamName(stream), { cause, account: found.account, isLogged })
     return { ...found, isShared }
   }
 
   return {
-    remember: (stream) => void note(stream, false),
+    remember: (stream, account) => void note(stream, account, false),
     isLogged: (key) => failures.get(streamName(key))?.isLogged === true,
-    failed: (stream) =>
+    failed: (stream, account) =>
       Effect.suspend(() => {
-        const failure = note(stream, true)
+        const failure = note(stream, account, true)
         if (failure === null) return Effect.void
         const { isShared, logUrl, message, why } = failure
+        const place = annotatePlace(isShared ? null : failure.account, stream)
         const details = { ...requestOf(stream), why, ...(logUrl === undefined ? {} : { logUrl }) }
-        return annotate(stream, details)(isShared ? Effect.logDebug(message) : Effect.logWarning(message))
+        return (isShared ? Effect.logDebug(message) : Effect.logWarning(message)).pipe(
+          Effect.annotateLogs(details),
+          place
+        )
       }),
     recovered: (key) =>
       Effect.suspend(() => {
-        const cause = forget(key)
-        const isShared = cause !== undefined && causes.has(cause)
-        return annotate(key)(isShared ? Effect.logDebug("stream recovered") : Effect.logInfo("stream recovered"))
+        const { account = null, cause } = forget(key) ?? {}
+        if (cause !== undefined && causes.has(cause)) return annotate(key)(Effect.logDebug("stream recovered"))
+        return annotatePlace(account, key)(Effect.logInfo(account === null ? "stream recovered" : "account recovered"))
       }),
     drop: (key) => void forget(key)
   }

@@ -113,11 +113,16 @@ interface Unavailable {
   readonly category: Category
   readonly why: string
   readonly refused: boolean
+  /** The API refuses the account's key. The streams of the account log that, in one line for all of them. */
+  readonly isKeyWrong: boolean
 }
+
+const isWrongKey = (error: SourceError | Invalid): boolean =>
+  error._tag === "SourceError" && error.reason._tag === "Unauthorized"
 
 /** A wrong key does not count, because it can be replaced while the process runs. */
 const isRefusal = (error: SourceError | Invalid): boolean =>
-  error._tag === "SourceError" && !error.reason.retryable && error.reason._tag !== "Unauthorized"
+  error._tag === "SourceError" && !error.reason.retryable && !isWrongKey(error)
 
 interface CatalogRequest {
   readonly account: string
@@ -139,11 +144,21 @@ const fetchCatalog = Effect.fnUntraced(function*({ account, onFailure, timeout, 
       priority: "poll"
     }).pipe(
       Effect.map(({ tools }) => tools),
-      Effect.mapError((error) => ({ category, why: error.message, refused: isRefusal(error) })),
+      Effect.mapError((error) => ({
+        category,
+        why: error.message,
+        refused: isRefusal(error),
+        isKeyWrong: isWrongKey(error)
+      })),
       Effect.timeoutOrElse({
         duration: timeout,
         orElse: () =>
-          Effect.fail({ category, why: `no complete response within ${Duration.format(timeout)}`, refused: false })
+          Effect.fail({
+            category,
+            why: `no complete response within ${Duration.format(timeout)}`,
+            refused: false,
+            isKeyWrong: false
+          })
       }),
       Effect.catch((unavailable) => {
         if (unavailable.refused) refused.push(category)
@@ -164,10 +179,11 @@ const refusalHint =
   "the API refuses it, so waiting does not help: allow the list of the tools of this category in the account's scope configuration, or " +
   "list the models of its integrations in place of `auto`. Rollcall requests it about once an hour"
 
-const logUnavailable = (account: string) => ({ category, refused, why }: Unavailable) =>
-  Effect.logWarning("tool catalog not available; every model of the category is read").pipe(
-    Effect.annotateLogs({ account, category, why, hint: refused ? refusalHint : retryHint })
-  )
+const logUnavailable = (account: string) => ({ category, isKeyWrong, refused, why }: Unavailable) =>
+  Effect.logWithLevel(isKeyWrong ? "Debug" : "Warn")("tool catalog not available; every model of the category is read")
+    .pipe(
+      Effect.annotateLogs({ account, category, why, hint: refused ? refusalHint : retryHint })
+    )
 
 const maxListed = 10
 

@@ -134,7 +134,7 @@ export const recordFailure = Effect.fnUntraced(function*(
   yield* Metrics.runEnded(worker.key, "run", after.blocked?.reason ?? "failed")
   const newlyBlocked = after.blocked !== null && before.blocked?.reason !== after.blocked.reason
   const isNew = newlyBlocked || (before.failing === null && after.failing !== null)
-  if (isNew || !worker.failureLog.isLogged(worker.key)) yield* worker.failureLog.failed(after)
+  if (isNew || !worker.failureLog.isLogged(worker.key)) yield* worker.failureLog.failed(after, worker.settings.account)
 })
 
 /** Polls, confirms absent records and refreshes stale ones. */

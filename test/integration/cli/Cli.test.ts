@@ -238,17 +238,21 @@ describe("start", () => {
       assert.notInclude(stderr, "cl1ent-s3cret")
     }))
 
-  it("--once exits 1 and names the stream if the key is refused, and never prints the key", () =>
+  it("--once exits 1 if the key is refused, with one warning, names the streams in one error, and never prints the key", () =>
     inDirectory(async (directory, _, serve) => {
       const { environment } = await sandboxed(serve, directory)
       const { code, stderr } = await runCommand(["start", "--once"], {
         ...environment,
-        ROLLCALL_API_KEY: "wr0ng-key",
-        ROLLCALL_MODELS: "ats.tag"
+        ROLLCALL_API_KEY: "wr0ng-key"
       })
       assert.strictEqual(code, 1)
-      assert.include(stderr, "/ats.tag: ")
-      assert.include(stderr, "ROLLCALL_API_KEY")
+      const [warning, error, ...more] = lines(stderr).flatMap((line) =>
+        line.includes("status 401") ? [JSON.parse(line)] : []
+      )
+      assert.deepInclude(warning, { level: "warn", message: "account blocked: key", account: "default" })
+      assert.match(warning.why, /status 401 .*ROLLCALL_API_KEY/)
+      assert.match(error.message, /\/ats\.tag, .*and 2 more: status 401/)
+      assert.deepStrictEqual(more, [])
       assert.notInclude(stderr, "wr0ng-key")
     }))
 })

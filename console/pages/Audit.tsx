@@ -1,7 +1,7 @@
 /** The audit log: who ran which command and who read records, and the open sessions. */
 import type { SessionView } from "../../src/http/sessions/SessionApi.ts"
 import { remove } from "../Client.ts"
-import { number, plural } from "../Format.ts"
+import { plural } from "../Format.ts"
 import { At, Empty, Section, Title } from "../parts/Basics.tsx"
 import { Command } from "../parts/Command.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"
@@ -25,7 +25,6 @@ interface Reads {
   readonly target: string
   readonly actor: string
   readonly address: string
-  readonly requests: number
 }
 
 interface List<A> {
@@ -62,8 +61,7 @@ const readColumns: ReadonlyArray<Column<Reads>> = [
   { title: "Route", kind: "name", cell: ({ route }) => route },
   { title: "Stream", cell: ({ target }) => target },
   { title: "Actor", cell: ({ actor }) => actor },
-  { title: "Address", cell: ({ address }) => address },
-  { title: "Requests", kind: "number", cell: ({ requests }) => number(requests) }
+  { title: "Address", cell: ({ address }) => address }
 ]
 
 const ReadEntries = () => {

@@ -134,9 +134,8 @@ const middleware = (access: Reachability, limits: Limits) => {
     Effect.gen(function*() {
       const counted = yield* RequestCounts.make
       const checked = yield* AccessControl.make(access)
-      const noted = yield* ReadAudit.noteRequests
       return <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-        counted(SecurityHeaders.add(access)(withProblems(checked(RequestCounts.noteRight(noted(limited(handler)))))))
+        counted(SecurityHeaders.add(access)(withProblems(checked(RequestCounts.noteRight(limited(handler))))))
     }),
     { global: true }
   )

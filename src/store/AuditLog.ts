@@ -1,4 +1,4 @@
-/** The audit log: the commands of operators, and summaries of requests that read records. */
+/** The audit log: the commands of operators, and who read records in which hour. */
 import type { Operation } from "./StoreError.ts"
 
 /** One command of an operator, for the audit log. */
@@ -12,11 +12,11 @@ export interface OperatorAction {
   readonly detail: string
 }
 
-/** Requests of one caller within one hour, for the audit log. Contains no id of a record. */
-export interface ReadSummary {
+/** That a caller read records in an hour, for the audit log. Contains no id of a record. */
+export interface AuditedRead {
   /** Start of the hour; our clock, in ms. */
   readonly period: number
-  /** The route that shows records, such as `/v1/events`; `*`: all requests of the caller. */
+  /** The route that shows records, such as `/v1/events`. */
   readonly route: string
   /** `<integration>/<model>`. A part is `*` if the request names none or several. */
   readonly target: string
@@ -24,9 +24,8 @@ export interface ReadSummary {
   readonly actor: string
   /** The address of the connection; `several` if there are too many to list. */
   readonly address: string
+  /** The first such read that a process noted; our clock, in ms. */
   readonly firstAt: number
-  readonly lastAt: number
-  readonly requests: number
 }
 
 /** An action in the audit log. */
@@ -42,16 +41,13 @@ export interface AuditLog {
   readonly recordAction: (action: OperatorAction) => Operation<void>
   /** Operators' actions, the newest first; `before`: only those with a smaller id. */
   readonly auditLog: (limit: number, before?: number) => Operation<ReadonlyArray<AuditEntry>>
-  /**
-   * Adds requests to the audit log. `requests` is added to the summary of the same hour, route, target, actor and address, if there
-   * is one. Any process may call this.
-   */
-  readonly recordReads: (reads: ReadonlyArray<ReadSummary>) => Operation<void>
-  /** Summaries of requests, the newest first; `before`: only those with a smaller id. */
+  /** Adds a read to the audit log, unless it has one of the same hour, route, target, actor and address. Any process may call this. */
+  readonly recordRead: (read: AuditedRead) => Operation<void>
+  /** Reads of records, the newest first; `before`: only those with a smaller id. */
   readonly auditedReads: (
     limit: number,
     before?: number
-  ) => Operation<ReadonlyArray<ReadSummary & { readonly id: number }>>
-  /** Deletes summaries of requests whose hour started before `before` (our clock, in ms). */
+  ) => Operation<ReadonlyArray<AuditedRead & { readonly id: number }>>
+  /** Deletes reads whose hour started before `before` (our clock, in ms). */
   readonly pruneReads: (before: number) => Operation<void>
 }

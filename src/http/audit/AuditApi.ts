@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { StoreUnavailable } from "../Problem.ts"
 import { Limit, page, PositiveInt } from "../Schemas.ts"
 
-/** These ids may exceed 32 bits, because each change of an entry uses up an id. */
+/** These ids may exceed 32 bits, because earlier versions used up an id with each change of an entry. */
 const EntryId = Schema.FiniteFromString.check(
   Schema.isInt(),
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
@@ -41,9 +41,9 @@ const AuditEntryView = Schema.Struct({
 
 const AuditedReadsView = Schema.Struct({
   id: Schema.Int,
-  hour: Schema.String.annotate({ description: "The start of the hour whose requests are counted" }),
+  hour: Schema.String.annotate({ description: "The start of the hour" }),
   route: Schema.String.annotate({
-    description: "`*`: all requests with this token or session, including those that show no records"
+    description: "`*` in entries of earlier versions: all requests of the caller, including those that show no records"
   }),
   target: Schema.String.annotate({
     description: "`<integration>/<model>`, as the request names it; `*` if it names none or several"
@@ -52,9 +52,7 @@ const AuditedReadsView = Schema.Struct({
   address: Schema.String.annotate({
     description: "The address of the connection; behind a proxy, that of the proxy; `several` if there are too many"
   }),
-  first_at: Schema.String,
-  last_at: Schema.String,
-  requests: Schema.Int
+  first_at: Schema.String
 }).annotate({
   identifier: "AuditedReads",
   examples: [{
@@ -64,9 +62,7 @@ const AuditedReadsView = Schema.Struct({
     target: "greenhouse:acme/ats.application",
     actor: "read token",
     address: "192.0.2.7",
-    first_at: "2026-03-01T12:00:03.000Z",
-    last_at: "2026-03-01T12:59:58.000Z",
-    requests: 719
+    first_at: "2026-03-01T12:00:03.000Z"
   }]
 })
 
@@ -82,7 +78,7 @@ export const audit = HttpApiGroup.make("audit").add(
     error: StoreUnavailable
   }).annotate(
     OpenApi.Description,
-    "Lists who read records, newest first, and who used a token or a session: one entry for the requests of an hour " +
-      "to one route, by one kind of caller, from one address. Entries are kept for 90 days."
+    "Lists who read records, newest first: one entry for the requests of an hour to one route, by one kind of caller, " +
+      "from one address. Entries are kept for 90 days."
   )
 )

@@ -24,11 +24,10 @@ export const layer = HttpApiBuilder.group(
         Effect.gen(function*() {
           const { auditedReads } = yield* Store
           const entries = yield* auditedReads(limit, after)
-          const views = entries.map(({ firstAt, lastAt, period, ...entry }) => ({
+          const views = entries.map(({ firstAt, period, ...entry }) => ({
             ...entry,
             hour: formatTime(period),
-            first_at: formatTime(firstAt),
-            last_at: formatTime(lastAt)
+            first_at: formatTime(firstAt)
           }))
           return pageOf(views, limit)
         }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))

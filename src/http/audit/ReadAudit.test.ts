@@ -24,8 +24,7 @@ const noted = Effect.fnUntraced(function*(
 ) {
   const notes: Array<readonly [string, Named]> = []
   const log = ReadLog.of({
-    noteRead: (route, named) => Effect.sync(() => void notes.push([route, named])),
-    noteRequest: Effect.void
+    noteRead: (route, named) => Effect.sync(() => void notes.push([route, named]))
   })
   const endpoint = endpoints.find((one) => one.path === path)!
   const answered = yield* Effect.gen(function*() {

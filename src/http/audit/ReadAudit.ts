@@ -15,7 +15,6 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { CurrentActor } from "../../store/Actor.ts"
-import { CurrentCaller } from "../access/Caller.ts"
 import { hourOf, type Named, ReadLog } from "./ReadLog.ts"
 
 /** Whether responses of an endpoint contain content or ids of records. */
@@ -76,15 +75,4 @@ export const layer: Layer.Layer<ReadAudit, never, ReadLog> = Layer.effect(
         })
         : handler
   )
-)
-
-/** The middleware that notes requests with a token or a session. It needs the caller. */
-export const noteRequests = Effect.map(
-  ReadLog,
-  ({ noteRequest }) => <E, R>(handler: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
-    Effect.flatMap(
-      CurrentCaller,
-      (caller) =>
-        caller === null || caller.authenticatedBy === "no token" ? handler : Effect.andThen(noteRequest, handler)
-    )
 )

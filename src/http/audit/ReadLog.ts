@@ -1,12 +1,11 @@
 /**
- * Records in the audit log who used the operating API to read records, with totals per hour.
+ * Records in the audit log who used the operating API to read records: one entry per hour, route, stream, kind of caller and address.
  *
  * Invariants
- * 1. The first read of an hour is in the store before its response is sent. If the store does not save the entry in time, the entry is
- *    logged by the process, and saved later. So a crash loses at most the numbers of requests
+ * 1. The entry of a read is in the store before the response is sent. If the store does not take it in time, it is in the log of the
+ *    process
  * 2. Only the first read of an hour waits, and never longer than `patience`
- * 3. Entries in memory and in the store are bounded: beyond `maxEntries` an hour, the entries of a route and an actor are combined into
- *    one   (I9)
+ * 3. The entries of an hour are bounded: beyond `maxEntries`, those of a route and an actor are combined into one   (I9)
  * 4. An entry has no id of a record and no text of a request: only integrations of the store and known models are named   (I11)
  *
  * Gotchas
@@ -15,22 +14,19 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
-import * as Semaphore from "effect/Semaphore"
+import * as Option from "effect/Option"
 import { modelNames } from "../../domain/Model.ts"
-import { type Actor, CurrentActor } from "../../store/Actor.ts"
-import type { ReadSummary } from "../../store/AuditLog.ts"
+import { CurrentActor } from "../../store/Actor.ts"
+import type { AuditedRead } from "../../store/AuditLog.ts"
 import { Store } from "../../store/Store.ts"
 
 /** How long the first read of an hour waits for its entry. */
 const patience = Duration.seconds(1)
-/** How long numbers of requests stay in memory before they are written. */
-const writeInterval = Duration.minutes(1)
 /** Minimum time between two reads of the integrations because a request names an unknown one. */
 const refreshInterval = Duration.toNanosUnsafe("10 seconds")
 const hourMillis = 3_600_000
@@ -42,19 +38,6 @@ export interface Named {
   readonly model?: string | undefined
 }
 
-interface Entry {
-  /** The entry without the number of its requests. */
-  readonly read: Omit<ReadSummary, "lastAt" | "requests"> & { lastAt: number }
-  /** Requests that are not in the store yet. */
-  unwritten: number
-  isWritten: boolean
-  /** Done when reads no longer wait for this entry. */
-  readonly settled: Deferred.Deferred<void>
-}
-
-/** True if all requests of an entry are in the store. `isWritten` is false until the first write has succeeded. */
-const isInStore = ({ isWritten, unwritten }: Entry): boolean => isWritten && unwritten === 0
-
 /** The start of the hour of a time, in ms. */
 export const hourOf = (millis: number): number => millis - millis % hourMillis
 
@@ -63,83 +46,12 @@ const models: ReadonlySet<string | undefined> = new Set<string>(modelNames)
 export class ReadLog extends Context.Service<ReadLog, {
   /** Notes a response that shows records, and returns when it may be sent. */
   readonly noteRead: (route: string, named: Named) => Effect.Effect<void>
-  /** Notes a request with a token or a session, and returns at once. */
-  readonly noteRequest: Effect.Effect<void>
 }>()("rollcall/http/ReadLog") {
   static readonly layer: Layer.Layer<ReadLog, never, Store> = Layer.effect(
     ReadLog,
     Effect.gen(function*() {
       const store = yield* Store
       const scope = yield* Effect.scope
-      const writing = yield* Semaphore.make(1)
-      const entries = new Map<string, Entry>()
-
-      /** Runs the effect, and returns when it has ended, or after `patience`. The effect continues then. */
-      const patiently = <E>(effect: Effect.Effect<unknown, E>) =>
-        Effect.forkIn(effect, scope).pipe(
-          Effect.flatMap((fiber) => Effect.timeoutOption(Fiber.await(fiber), patience)),
-          Effect.asVoid
-        )
-
-      // ---- writing
-
-      /** Drops the entries of other hours that are completely in the store. */
-      const dropWritten = (current: number): void => {
-        for (const [key, entry] of entries) {
-          if (entry.read.period !== current && isInStore(entry)) entries.delete(key)
-        }
-      }
-
-      const write = Effect.gen(function*() {
-        const current = hourOf(yield* Clock.currentTimeMillis)
-        const taken = [...entries.values()].filter(({ unwritten }) => unwritten > 0)
-          .map((entry) => ({ entry, row: { ...entry.read, requests: entry.unwritten } }))
-        for (const { entry } of taken) entry.unwritten = 0
-        const rows = taken.map(({ row }) => row)
-        yield* Effect.onExit(rows.length === 0 ? Effect.void : store.recordReads(rows), (exit) =>
-          Effect.sync(() => {
-            for (const { entry, row } of taken) {
-              if (Exit.isSuccess(exit)) entry.isWritten = true
-              else entry.unwritten += row.requests
-            }
-            dropWritten(current)
-          }))
-      }).pipe(Effect.ignore, writing.withPermit)
-
-      let isScheduled = false
-
-      /** Writes the entries after `writeInterval`, and again until no requests are left. */
-      const writeLater: Effect.Effect<void> = Effect.suspend(() => {
-        if (isScheduled) return Effect.void
-        isScheduled = true
-        return Effect.delay(Effect.andThen(Effect.sync(() => isScheduled = false), write), writeInterval).pipe(
-          Effect.andThen(
-            Effect.suspend(() =>
-              [...entries.values()].some(({ unwritten }) => unwritten > 0) ? writeLater : Effect.void
-            )
-          ),
-          Effect.interruptible,
-          Effect.forkIn(scope),
-          Effect.asVoid
-        )
-      }).pipe(Effect.uninterruptible)
-
-      /** Writes a new entry, or logs it if that takes too long. */
-      const settle = (entry: Entry) =>
-        Effect.gen(function*() {
-          yield* patiently(write)
-          if (!entry.isWritten) {
-            const { actor, address, route, target } = entry.read
-            yield* writeLater
-            yield* Effect.logWarning(
-              "reads are not in the audit log yet; the entry is written once the store is available"
-            )
-              .pipe(Effect.annotateLogs({ route, target, actor, address }))
-          }
-          yield* Deferred.succeed(entry.settled, undefined)
-        })
-
-      // ---- names
 
       const integrations = new Set<string>()
       /** Nanoseconds of the monotonic clock. */
@@ -166,53 +78,40 @@ export class ReadLog extends Context.Service<ReadLog, {
         return known === "*" && kind === "*" ? "*" : `${known}/${kind}`
       })
 
-      // ---- noting
+      let hour = 0
+      /** The writes of the entries of this hour. A key includes the hour, because a write may be added after the hour has ended. */
+      const entries = new Map<string, Fiber.Fiber<void>>()
 
-      const keyOf = ({ actor, address, route, target }: Pick<ReadSummary, "route" | "target" | "actor" | "address">) =>
-        JSON.stringify([route, target, actor, address])
-
-      const note = Effect.fnUntraced(function*(route: string, target: string, { actor, address }: Actor) {
-        const now = yield* Clock.currentTimeMillis
-        const period = hourOf(now)
-        const exact = { route, target, actor, address: address ?? "unknown" }
-        const exactKey = `${period} ${keyOf(exact)}`
-        if (entries.size >= maxEntries && !entries.has(exactKey)) dropWritten(period)
-        const isExact = entries.has(exactKey) || entries.size < maxEntries
-        const place = isExact ? exact : { ...exact, target: "*", address: "several" }
-        // without the hour: while the store is unavailable, there is one such entry for all hours, so the number of entries is bounded
-        const key = isExact ? exactKey : keyOf(place)
-        const found = entries.get(key)
-        if (found !== undefined && (found.read.period === period || !isInStore(found))) {
-          found.read.lastAt = now
-          found.unwritten += 1
-          yield* writeLater
-          return found
-        }
-        const settled = yield* Deferred.make<void>()
-        const entry: Entry = {
-          read: { ...place, period, firstAt: now, lastAt: now },
-          unwritten: 1,
-          isWritten: false,
-          settled
-        }
-        const settling = Effect.forkIn(Effect.interruptible(settle(entry)), scope)
-        // an interrupted request must not leave an entry for which other requests wait
-        yield* Effect.uninterruptible(Effect.suspend(() => {
-          entries.set(key, entry)
-          return settling
-        }))
-        return entry
+      /** Writes an entry; logs it if the store refuses it, or does not take it in time. */
+      const write = Effect.fnUntraced(function*(read: AuditedRead) {
+        const writing = yield* Effect.forkIn(store.recordRead(read), scope)
+        const exit = yield* Effect.timeoutOption(Fiber.await(writing), patience)
+        if (Option.exists(exit, Exit.isSuccess)) return
+        const { actor, address, route, target } = read
+        yield* Effect.annotateLogs(
+          Effect.logWarning(
+            "the store did not take an entry of the audit log in time: keep this line with the audit log"
+          ),
+          { route, target, actor, address }
+        )
       })
-
-      // the numbers of the last minute, when the server stops
-      yield* Effect.addFinalizer(() => Effect.timeoutOption(write, patience))
 
       return ReadLog.of({
         noteRead: Effect.fnUntraced(function*(route, named) {
-          const entry = yield* note(route, yield* targetOf(named), yield* CurrentActor)
-          yield* Deferred.await(entry.settled)
-        }),
-        noteRequest: Effect.flatMap(CurrentActor, (actor) => Effect.asVoid(note("*", "*", actor)))
+          const target = yield* targetOf(named)
+          const { actor, address } = yield* CurrentActor
+          const now = yield* Clock.currentTimeMillis
+          const period = hourOf(now)
+          if (period !== hour) entries.clear()
+          hour = period
+          const exact = { period, route, target, actor, address: address ?? "unknown" }
+          const isExact = entries.size < maxEntries || entries.has(JSON.stringify(exact))
+          const place = isExact ? exact : { ...exact, target: "*", address: "several" }
+          const key = JSON.stringify(place)
+          const writing = entries.get(key) ?? (yield* Effect.forkIn(write({ ...place, firstAt: now }), scope))
+          entries.set(key, writing)
+          yield* Fiber.await(writing)
+        })
       })
     })
   )

@@ -124,7 +124,7 @@ const make = Effect.gen(function*() {
     }, sql.withTransaction),
     recordAction: audit.record,
     auditLog: audit.list,
-    recordReads: audit.recordReads,
+    recordRead: audit.recordRead,
     auditedReads: audit.reads,
     pruneReads: audit.pruneReads,
     recordSample: samples.record,

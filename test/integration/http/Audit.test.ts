@@ -59,8 +59,8 @@ describe("the reads in the audit log", () => {
   const reads = Effect.map(
     send("GET", "/v1/audit/reads", bearer),
     ({ body }) =>
-      body.items.map(({ actor, address, requests, route, target }: Record<string, string>) =>
-        [route, target, actor, address, requests].join(" · ")
+      body.items.map(({ actor, address, route, target }: Record<string, string>) =>
+        [route, target, actor, address].join(" · ")
       )
   )
 
@@ -85,18 +85,15 @@ describe("the reads in the audit log", () => {
       )
       const listed = yield* reads
       assert.sameMembers(listed, [
-        "* · * · read token · 127.0.0.1 · 5",
-        "* · * · operate token (cli) · 127.0.0.1 · 1",
-        "* · * · operate token · 127.0.0.1 · 1",
-        "/v1/events · greenhouse:acme/* · read token · 127.0.0.1 · 2",
-        "/v1/events · * · read token · 127.0.0.1 · 1",
-        "/v1/records · greenhouse:acme/ats.tag · operate token (cli) · 127.0.0.1 · 1",
-        "/v1/forget/plan · * · operate token · 127.0.0.1 · 1"
+        "/v1/events · greenhouse:acme/* · read token · 127.0.0.1",
+        "/v1/events · * · read token · 127.0.0.1",
+        "/v1/records · greenhouse:acme/ats.tag · operate token (cli) · 127.0.0.1",
+        "/v1/forget/plan · * · operate token · 127.0.0.1"
       ])
       const { body, text } = yield* send("GET", "/v1/audit/reads?limit=3", bearer)
       assert.notInclude(text, "person")
       const rest = yield* send("GET", `/v1/audit/reads?limit=9&after=${body.next}`, bearer)
-      assert.lengthOf([...body.items, ...rest.body.items], 7)
+      assert.lengthOf([...body.items, ...rest.body.items], 4)
     }).pipe(using({ token, readToken: "a-read-token-of-32-characters-ok" })))
 
   it.live("show reads on a machine without a token, and neither probes nor other requests there", () =>
@@ -104,7 +101,7 @@ describe("the reads in the audit log", () => {
       yield* send("GET", "/health/ready")
       yield* send("GET", "/v1/streams")
       yield* send("GET", "/v1/events")
-      assert.deepStrictEqual(yield* reads, ["/v1/events · * · no token · 127.0.0.1 · 1"])
+      assert.deepStrictEqual(yield* reads, ["/v1/events · * · no token · 127.0.0.1"])
     }).pipe(using()))
 
   it.live("show a reader of the event stream", () =>
@@ -114,7 +111,7 @@ describe("the reads in the audit log", () => {
       const headers = { ...bearer, accept: "text/event-stream" }
       const response = yield* Effect.promise(() => fetch(`${url}/v1/events`, { headers, signal: stop.signal }))
       yield* Effect.promise(() => response.body!.getReader().read())
-      assert.include(yield* reads, "/v1/events · * · operate token · 127.0.0.1 · 1")
+      assert.include(yield* reads, "/v1/events · * · operate token · 127.0.0.1")
       stop.abort()
     }).pipe(using({ token })))
 })

@@ -1,6 +1,7 @@
 /** The columns of the tables' rows, and how many rows a statement handles. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
+import type { SqlClient } from "effect/sql/SqlClient"
 import type { LogEntry, NewEvent } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
 import type { Hold, ListedHold } from "../Holds.ts"
@@ -44,6 +45,15 @@ const parseState = <A>(
 export interface IntegrationRow {
   readonly id: string
   readonly state: string
+}
+
+/**
+ * In a query on integrations: the account of an active integration; empty if the integration is not active. An index has the same text,
+ * and computes it from the JSON, because processes of earlier versions save integrations too.
+ */
+export const activeAccount = (sql: SqlClient) => {
+  const state = sql.onDialectOrElse({ pg: () => "state::jsonb", orElse: () => "state" })
+  return sql.literal(`(CASE ${state} ->> 'state' WHEN 'active' THEN ${state} ->> 'account' ELSE '' END)`)
 }
 
 export const toIntegration = ({ id, state }: IntegrationRow): Effect.Effect<IntegrationState, StoreError> =>

@@ -26,6 +26,7 @@ import { undoLaterMigrations } from "../../../test/support/store/LaterMigrations
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { deliveryScopeOf, shardOf } from "../../domain/Shard.ts"
 import { Deliveries } from "../Deliveries.ts"
+import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import { newestKnown } from "../sql/Migrations.ts"
 import * as SqlStore from "../sql/SqlStore.ts"
 import { Store, type StoreError } from "../Store.ts"
@@ -507,6 +508,31 @@ it.effect("no decided hold is read to list the holds that wait, and no other int
       for (const { detail } of rows) assert.notMatch(detail, /^SCAN (?!h USING INDEX holds_undecided)/, query)
     }
   }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+
+it.effect("a step of the dispatcher reads the ticks and their deliveries in order, up to the first that needs the log", () =>
+  Effect.gen(function*() {
+    const store = yield* Store
+    const deliveries = yield* Deliveries
+    const sql = yield* SqlClient.SqlClient
+    const owner = yield* store.takeOwnership("dispatch")
+    yield* deliveries.registerHandlers(owner, [])
+    const queries: Array<readonly [string, ReadonlyArray<unknown>]> = []
+    yield* deliveries.dispatch(owner, { deliveries: [], handlers: [1], position: 0 }).pipe(
+      Effect.provideService(Statement.CurrentTransformer, (statement) => {
+        queries.push(statement.compile())
+        return Effect.succeed(statement)
+      })
+    )
+    const plan = yield* Effect.forEach(
+      queries.filter(([query]) => /SELECT|UPDATE/.test(query)),
+      ([query, params]) => sql.unsafe<{ detail: string }>(`EXPLAIN QUERY PLAN ${query}`, params)
+    )
+    const details = plan.flat().map(({ detail }) => detail)
+    for (const detail of details) assert.notMatch(detail, /^SCAN (t|ticks|d|deliveries|integrations)\b|ORDER BY/)
+    for (const index of ["ticks_on", "deliveries_spans", "integrations_account"]) {
+      assert.isTrue(details.some((detail) => detail.includes(index)), `${index} in ${details.join("\n")}`)
+    }
+  }).pipe(Effect.provide(Layer.provideMerge(SqlDeliveries.ports, Sqlite.client({ file: ":memory:" })))))
 
 it.effect("an erased stream leaves no row in any table except empty ones in the log (X19)", () =>
   Effect.gen(function*() {

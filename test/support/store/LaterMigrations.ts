@@ -28,7 +28,10 @@ export const undoLaterMigrations: ReadonlyArray<string> = [
   "ALTER TABLE forgotten DROP COLUMN progress",
   "ALTER TABLE log_counter DROP COLUMN removals",
   "ALTER TABLE streams DROP COLUMN live_records",
-  "ALTER TABLE readers DROP COLUMN needed_at"
+  "ALTER TABLE readers DROP COLUMN needed_at",
+  "DROP INDEX ticks_on",
+  "DROP INDEX deliveries_spans",
+  "DROP INDEX integrations_account"
 ]
 
 /** The number of a migration that no version has. */

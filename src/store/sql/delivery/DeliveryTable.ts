@@ -15,7 +15,7 @@ import type { Owner } from "../../Ownership.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
-import { inBatches, type Integer, rowsPerStatement } from "../Rows.ts"
+import { activeAccount, inBatches, type Integer, rowsPerStatement } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
 import { toStoreError, withRetry, withRetryAfterRollback } from "../SqlRetry.ts"
 import * as BatchTable from "./BatchTable.ts"
@@ -45,8 +45,7 @@ export const make = (
     ([row]) => Number(row?.position ?? 0)
   )
 
-  // a pattern on the JSON text is safe, because quotes inside a value are escaped
-  const removed = sql.literal(`SELECT id FROM integrations WHERE state NOT LIKE '%"state":"active"%'`)
+  const removed = sql`SELECT id FROM integrations WHERE ${activeAccount(sql)} = ''`
 
   // ---- dispatching
 
@@ -55,21 +54,29 @@ export const make = (
    * handler, the end of each last tick's span, the start of each unsettled tick's span, and the registration of each handler
    * that has no tick yet   (L8). The log is not kept for ticks that wait without limit: those of a removed integration, those of an
    * integration where the configuration turned the plugin off, and those that wait until the API accepts requests (they have a `failure`).
+   * Each step of the dispatcher does this, so for each handler it reads an index in the order of the positions, up to the first match.
+   * PostgreSQL would join with all rows of the other table if the conditions were `NOT EXISTS`.
    */
   const noteReader = sql`
     INSERT INTO readers (name, position) SELECT ${deliveryReader}, coalesce(
       (SELECT min(position) FROM (
         SELECT position FROM handlers WHERE active = 1 AND scheduled = 0
-        UNION ALL SELECT t.position FROM ticks t JOIN handlers h ON h.key = t.handler
-          WHERE h.active = 1 AND h.scheduled = 1 AND t.state = 'on' AND t.integration NOT IN (${removed})
-            AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.handler = t.handler
-              AND d.ordering_key = t.integration AND d.state <> 'dead' AND d.failure IS NOT NULL)
+        UNION ALL SELECT (
+            SELECT t.position FROM ticks t
+            WHERE t.handler = handlers.key AND t.state = 'on' AND t.integration NOT IN (${removed})
+              AND (SELECT 1 FROM deliveries d WHERE d.handler = t.handler AND d.ordering_key = t.integration
+                AND d.state <> 'dead' AND d.failure IS NOT NULL LIMIT 1) IS NULL
+            ORDER BY t.position LIMIT 1
+          ) FROM handlers WHERE active = 1 AND scheduled = 1
         UNION ALL SELECT position FROM handlers WHERE active = 1 AND scheduled = 1
-          AND NOT EXISTS (SELECT 1 FROM ticks t WHERE t.handler = handlers.key)
-        UNION ALL SELECT from_position FROM deliveries WHERE state <> 'dead' AND failure IS NULL
-          AND handler IN (SELECT key FROM handlers WHERE active = 1 AND scheduled = 1)
-          AND integration NOT IN (${removed}) AND NOT EXISTS (SELECT 1 FROM ticks t
-            WHERE t.handler = deliveries.handler AND t.integration = deliveries.integration AND t.state = 'off')
+          AND (SELECT 1 FROM ticks t WHERE t.handler = handlers.key LIMIT 1) IS NULL
+        UNION ALL SELECT (
+            SELECT d.from_position FROM deliveries d
+            WHERE d.handler = handlers.key AND d.from_position IS NOT NULL AND d.state <> 'dead' AND d.failure IS NULL
+              AND d.integration NOT IN (${removed}) AND (SELECT 1 FROM ticks t
+                WHERE t.handler = d.handler AND t.integration = d.integration AND t.state = 'off' LIMIT 1) IS NULL
+            ORDER BY d.from_position LIMIT 1
+          ) FROM handlers WHERE active = 1 AND scheduled = 1
       ) AS needed),
       (SELECT position FROM log_counter)
     ) WHERE TRUE

@@ -97,6 +97,12 @@ export class Store extends Context.Service<
     readonly integrations: Operation<ReadonlyArray<IntegrationState>>
     /** The integration with this id; null if there is none. */
     readonly integration: (id: string) => Operation<IntegrationState | null>
+    /** The number of saves of integrations that this process knows of: on PostgreSQL those of other processes within a second. Read from memory. */
+    readonly integrationSaves: Effect.Effect<number>
+    /** The integrations that are not active, and the active ones in other accounts than these. All accounts if absent. */
+    readonly unavailableIntegrations: (
+      accounts?: ReadonlySet<string>
+    ) => Operation<ReadonlyArray<IntegrationState>>
     /** Saves an integration, together with the operator's action if there was one. */
     readonly saveIntegration: (
       owner: Owner,

@@ -7,6 +7,7 @@ import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
 import { CurrentActor } from "../../src/store/Actor.ts"
 import type { Owner } from "../../src/store/Ownership.ts"
+import type { IntegrationState } from "../../src/store/State.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import {
   all,
@@ -55,6 +56,40 @@ export const storeSuite = (name: string, layer: Layer.Layer<Store, StoreError>) 
           ])
           assert.deepStrictEqual(yield* store.auditLog(1), second && [second])
           assert.deepStrictEqual(yield* store.auditLog(10, second?.id), first && [first])
+        })
+      )
+
+      test(
+        "that are not active, or are in other accounts, are found among the others",
+        Effect.gen(function*() {
+          const { owner, store } = yield* begin
+          const save = (id: string, details: Partial<IntegrationState>) =>
+            store.saveIntegration(owner, integrationOf(id, details), null)
+          const found = (...accounts: ReadonlyArray<ReadonlySet<string>>) =>
+            Effect.map(store.unavailableIntegrations(...accounts), (all) => all.map(({ id, state }) => [id, state]))
+          yield* save("a:1", { account: "eu" })
+          yield* save('b:"state":"active"', { account: "eu", state: "removed" })
+          yield* save("c:1", { account: "us" })
+          yield* save("d:1", { account: "us", state: "erased" })
+          yield* save("e:1", { account: "ap" })
+          yield* save("f:1", { account: "us", state: "erasing" })
+          const inactive = [['b:"state":"active"', "removed"], ["d:1", "erased"], ["f:1", "erasing"]]
+          assert.deepStrictEqual(yield* found(), inactive)
+          assert.deepStrictEqual(yield* found(new Set(["eu", "us", "ap", "xx"])), inactive)
+          assert.deepStrictEqual(
+            yield* found(new Set(["eu"])),
+            [...inactive, ["c:1", "active"], ["e:1", "active"]].toSorted()
+          )
+          assert.lengthOf(yield* found(new Set()), 6)
+          const saves = yield* store.integrationSaves
+          yield* save("d:1", { account: "us" })
+          yield* save("a:1", { account: "us", state: "removed" })
+          assert.deepStrictEqual(yield* found(new Set(["eu", "us", "ap"])), [
+            ["a:1", "removed"],
+            ['b:"state":"active"', "removed"],
+            ["f:1", "erasing"]
+          ])
+          assert.isAbove(yield* store.integrationSaves, saves)
         })
       )
 

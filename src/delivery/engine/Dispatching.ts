@@ -69,6 +69,8 @@ export const begin = Effect.fnUntraced(function*(
   const dispatcher = Dispatcher.make(services, eventCache, owner, readingLog, ticked)
   const ticks = Ticks.make(subscriptions, yield* Clock.currentTimeMillis)
   let pruneAt = 0
+  /** When the next tick was due, and how many saves of integrations were known, when the ticks were last planned. */
+  let planned = { nextAt: -1, saves: -1 }
 
   const prune = Effect.fnUntraced(function*(now: number) {
     if (now < pruneAt && pruneAt - now <= pruneEvery) return
@@ -83,9 +85,12 @@ export const begin = Effect.fnUntraced(function*(
 
   const makeTicks = Effect.fnUntraced(function*(now: number) {
     if (!ticks.isUsed) return
+    const current = { nextAt: ticks.nextScheduledAt(now), saves: yield* store.integrationSaves }
+    if (current.nextAt === planned.nextAt && current.saves === planned.saves && !ticks.hasDeferred()) return
     const integrations = (yield* store.integrations).filter(({ state }) => state === "active").map(({ id }) => id)
     const schedule = ticks.planDue(integrations, now)
     if (schedule !== null) ticks.markCreated(schedule, yield* deliveries.dispatchTicks(owner, schedule), now)
+    planned = current
   })
 
   return {

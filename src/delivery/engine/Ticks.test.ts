@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import * as Statement from "effect/sql/Statement"
 import * as TestClock from "effect/testing/TestClock"
 import { acme, make, type Rig } from "../../../test/support/delivery/Rig.ts"
 import * as Plugin from "../../plugin/Plugin.ts"
@@ -135,6 +136,49 @@ describe("a tick", () => {
       yield* TestClock.adjust("12 hours")
       yield* until(3)
       assert.deepStrictEqual(runs.slice(1).map(({ day, hired }) => [day, hired]).toSorted(), [[2, ["a1"]], [2, ["n1"]]])
+    }))
+
+  it.effect("a tick does not span the time in which the plugin was off in an integration that was added between two ticks", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      const fed = Plugin.make("fed").on("ats.application.hired", {}, () => Effect.void)
+      const { delivery, stop } = yield* rig.start([daily(rig, only(acme)).plugin, fed])
+      yield* rig.quiet(delivery)
+      yield* TestClock.adjust("1 hour")
+      yield* rig.integration(added, "active")
+      yield* rig.hire("n1", added)
+      yield* rig.quiet(delivery)
+      yield* stop
+      const { plugin, runs, until } = daily(rig, only(acme, added))
+      yield* rig.start([plugin, fed])
+      yield* rig.hire("n2", added)
+      yield* TestClock.adjust("2 days")
+      yield* until(4)
+      assert.deepStrictEqual(runs.flatMap(({ hired }) => hired), ["n2"])
+    }))
+
+  it.effect("all integrations are read when a tick is due, and not at each step", () =>
+    Effect.gen(function*() {
+      const rig = yield* make
+      let whole = 0
+      const { plugin, until } = daily(rig, only(acme))
+      const fed = Plugin.make("fed").on("ats.application.hired", {}, () => Effect.void)
+      const { delivery } = yield* rig.start([plugin, fed]).pipe(
+        Effect.provideService(Statement.CurrentTransformer, (statement) => {
+          const [query] = statement.compile()
+          if (query.includes("FROM integrations") && !query.includes("WHERE")) whole++
+          return Effect.succeed(statement)
+        })
+      )
+      yield* rig.hire("a1")
+      yield* rig.quiet(delivery)
+      const atStart = whole
+      assert.isAbove(atStart, 0)
+      for (const id of ["a2", "a3", "a4"]) yield* Effect.andThen(rig.hire(id), rig.quiet(delivery))
+      assert.strictEqual(whole, atStart)
+      yield* TestClock.adjust("1 day")
+      yield* until(1)
+      assert.strictEqual(whole, atStart + 1)
     }))
 
   it.effect("a tick does not span the time in which the plugin was off in the configuration", () =>

@@ -26,6 +26,11 @@ export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: numb
   let hasDeferred = false
   /** The active integrations of the last schedule that the store has recorded; null if none yet. */
   let known: string | null = null
+  const nextScheduledAt = (now: number): number =>
+    Math.min(...scheduled.map((subscription) => {
+      const interval = intervalOf(subscription)
+      return (Math.floor(now / interval) + 1) * interval
+    }))
 
   return {
     isUsed: scheduled.length > 0,
@@ -66,15 +71,11 @@ export const make = (subscriptions: ReadonlyArray<Subscription>, startedAt: numb
     },
     /** Whether a due tick waits until the previous one is settled. */
     hasDeferred: () => hasDeferred,
+    /** The next time at which any handler has a tick. */
+    nextScheduledAt,
     /** When the next tick of any handler is due, or a deferred one is looked at again: another process may settle the tick before it. */
     nextDueAt: (now: number): number =>
-      Math.min(
-        hasDeferred ? now + deferredRecheckMillis : Infinity,
-        ...scheduled.map((subscription) => {
-          const interval = intervalOf(subscription)
-          return (Math.floor(now / interval) + 1) * interval
-        })
-      )
+      Math.min(hasDeferred ? now + deferredRecheckMillis : Infinity, nextScheduledAt(now))
   }
 }
 

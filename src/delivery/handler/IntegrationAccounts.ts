@@ -31,11 +31,11 @@ export const make = (store: Store["Service"], accounts?: ReadonlySet<string>): I
           ? Effect.succeed(known.account)
           : Effect.fail(ErrorMapping.integrationRemoved(integration))
     ),
-  unavailable: Effect.map(store.integrations, (all) => {
-    const removed = all.filter(({ account, state }) =>
-      state === "removed" || state === "erasing" || (state === "active" && accounts?.has(account) === false)
+  unavailable: Effect.map(store.unavailableIntegrations(accounts), (found) => {
+    const { erased = [], removed = [] } = Object.groupBy(
+      found,
+      ({ state }) => state === "erased" ? "erased" : "removed"
     )
-    const erased = all.filter(({ state }) => state === "erased")
     return { removed: new Set(removed.map(({ id }) => id)), erased: new Set(erased.map(({ id }) => id)) }
   })
 })

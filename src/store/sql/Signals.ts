@@ -16,8 +16,10 @@ import type { StoreError } from "../Store.ts"
 import * as Notifier from "./Notifier.ts"
 import { withRetry } from "./SqlRetry.ts"
 
-/** `decision`: an operator decided on a hold. `command`: an operator changed deliveries or switches. */
-type Name = "decision" | "command"
+/**
+ * `decision`: an operator decided on a hold. `command`: an operator changed deliveries or switches. `integration`: an integration was saved.
+ */
+type Name = "decision" | "command" | "integration"
 type Notifiers = Readonly<Record<Name, Notifier.Notifier>>
 
 const checkInterval = "1 second"
@@ -73,7 +75,7 @@ const shared = Effect.fnUntraced(
 export const make: Effect.Effect<Signals["Service"], StoreError, SqlClient.SqlClient | Scope.Scope> = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => {
-    const notifiers = { decision: Notifier.make(), command: Notifier.make() }
+    const notifiers = { decision: Notifier.make(), command: Notifier.make(), integration: Notifier.make() }
     return sql.onDialectOrElse({
       pg: () => shared(sql, notifiers),
       orElse: () => Effect.succeed(local(sql, notifiers))

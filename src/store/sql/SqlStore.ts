@@ -24,7 +24,7 @@ import * as HistoryTable from "./HistoryTable.ts"
 import { checkVersion, migrate } from "./Migrations.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import * as PublicationTable from "./PublicationTable.ts"
-import { type Integer, type IntegrationRow, toIntegration } from "./Rows.ts"
+import { activeAccount, type Integer, type IntegrationRow, toIntegration } from "./Rows.ts"
 import * as SessionTable from "./SessionTable.ts"
 import * as Signals from "./Signals.ts"
 import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
@@ -48,6 +48,13 @@ const make = Effect.gen(function*() {
   const publications = PublicationTable.make(sql)
   const { fence } = Fencing.make(sql)
   const time = DatabaseTime.make(sql)
+  /** The accounts of active integrations. Jumps from one to the next in the index, because there are few. */
+  const accountsInUse = sql<{ account: string }>`
+    WITH RECURSIVE used (account) AS (
+      SELECT '' UNION ALL
+      SELECT (SELECT min(${activeAccount(sql)}) FROM integrations WHERE ${activeAccount(sql)} > used.account) FROM used
+      WHERE used.account IS NOT NULL
+    ) SELECT account FROM used WHERE account > ''`
   const { awaitDecision, ...holds } = HoldTable.make(sql, signals)
 
   /** Operations that retry their own transactions, or that need no transaction. */
@@ -71,6 +78,7 @@ const make = Effect.gen(function*() {
     ...StreamTable.make(sql, log, cipher, { fence }),
     ...Fencing.makeTakeover(sql, self, () => knownGeneration, EncryptionTable.registerKey(sql, cipher)),
     awaitDecision,
+    integrationSaves: signals.after("integration", -1),
     // deleted content is already overwritten with zeros in the pages of the file, but older copies of the pages are in the `-wal` file
     reclaim: sql.onDialectOrElse({
       pg: () => Effect.succeed(true),
@@ -115,12 +123,21 @@ const make = Effect.gen(function*() {
         sql<IntegrationRow>`SELECT id, state FROM integrations WHERE id = ${id}`,
         ([row]) => row === undefined ? Effect.succeed(null) : toIntegration(row)
       ),
+    // two statements, because the databases would read all integrations to join them with the accounts
+    unavailableIntegrations: Effect.fnUntraced(function*(accounts) {
+      const used = accounts === undefined ? [] : yield* accountsInUse
+      const others = used.flatMap(({ account }) => accounts?.has(account) === true ? [] : [account])
+      const rows = yield* sql<IntegrationRow>`
+        SELECT id, state FROM integrations WHERE ${activeAccount(sql)} IN ${sql.in(["", ...others])} ORDER BY id`
+      return yield* Effect.forEach(rows, toIntegration)
+    }),
     saveIntegration: Effect.fnUntraced(function*(owner, integration, action) {
       yield* fence(owner)
       yield* sql`
         INSERT INTO integrations ${sql.insert({ id: integration.id, state: JSON.stringify(integration) })}
         ON CONFLICT (id) DO UPDATE SET state = excluded.state`
       if (action !== null) yield* audit.record(action)
+      yield* signals.raise("integration")
     }, sql.withTransaction),
     recordAction: audit.record,
     auditLog: audit.list,

@@ -39,7 +39,7 @@ import { removals } from "./migrations/0024_removals.ts"
 import { liveRecords } from "./migrations/0025_live_records.ts"
 import { processKeys } from "./migrations/0026_process_keys.ts"
 import { neededReaders } from "./migrations/0027_needed_readers.ts"
-import { stepIndexes } from "./migrations/0031_step_indexes.ts"
+import { stepIndexes } from "./migrations/0028_step_indexes.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
@@ -72,7 +72,7 @@ export const migrations = {
   "0025_live_records": liveRecords,
   "0026_process_keys": processKeys,
   "0027_needed_readers": neededReaders,
-  "0031_step_indexes": stepIndexes
+  "0028_step_indexes": stepIndexes
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -2,6 +2,8 @@
 import * as Effect from "effect/Effect"
 import type * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpRouter from "effect/http/HttpRouter"
+import { ParsedSearchParams } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import type * as Schema from "effect/Schema"
 import * as SchemaAST from "effect/SchemaAST"
@@ -17,7 +19,7 @@ export class RequestValidation
 {}
 
 const unknownProperty = "unknown property"
-/** Longest name that is quoted in full, because the name of an unknown property may be a value in the wrong place. */
+/** Longest name or value that is compared, and longest name that is quoted in full, because it may be a value in the wrong place. */
 const longestName = 40
 
 const formatIssues = SchemaIssue.makeFormatterStandardSchemaV1({
@@ -55,6 +57,45 @@ const hintOf = (faults: ReturnType<typeof issuesOf>, endpoint: Pick<HttpApiEndpo
     : `did you mean \`${closestName(String(unknown), known)}\`? The properties are ${known.join(", ")}`
 }
 
+/** The values that a parameter can have; none if they cannot be listed. */
+const valuesOf = (ast: SchemaAST.AST): ReadonlyArray<string> =>
+  SchemaAST.isUnion(ast)
+    ? ast.types.flatMap(valuesOf)
+    : SchemaAST.isArrays(ast)
+    ? ast.rest.flatMap(valuesOf)
+    : SchemaAST.isLiteral(ast)
+    ? [String(ast.literal)]
+    : []
+
+/** The closest value to the first unknown one of a parameter; null if its values cannot be listed. */
+const valueHintOf = (
+  name: string | number | undefined,
+  schema: { readonly ast: SchemaAST.AST } | undefined,
+  given: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+): string | null => {
+  const property = schema !== undefined && SchemaAST.isObjects(schema.ast)
+    ? schema.ast.propertySignatures.find((one) => one.name === name)
+    : undefined
+  if (property === undefined) return null
+  const known = valuesOf(property.type)
+  const texts = [given[String(property.name)] ?? []].flat().flatMap((text) => text.split(","))
+  const unknown = texts.find((text) => text !== "" && text.length <= longestName && !known.includes(text))
+  return unknown === undefined || known.length === 0
+    ? null
+    : `did you mean \`${closestName(unknown, known)}\` for ${String(property.name)}?`
+}
+
+/** The hint for a wrong value in the query or the path. */
+const parameterHint = Effect.fnUntraced(function*(
+  kind: string,
+  faults: ReturnType<typeof issuesOf>,
+  { params, query }: Pick<HttpApiEndpoint.Top, "params" | "query">
+) {
+  const name = faults[0]?.keys[0]
+  if (kind === "Query") return valueHintOf(name, query, yield* ParsedSearchParams)
+  return kind === "Params" ? valueHintOf(name, params, (yield* HttpRouter.RouteContext).params) : null
+})
+
 export const layer = HttpApiMiddleware.layerSchemaErrorTransform(
   RequestValidation,
   ({ cause, kind }, { endpoint }) => {
@@ -72,12 +113,13 @@ export const layer = HttpApiMiddleware.layerSchemaErrorTransform(
         )
       )
     }
-    return Effect.fail(
-      new RequestMalformed({
-        detail,
-        hint: hintOf(faults, endpoint) ?? `correct the request; GET /docs describes ${method} ${path}`,
-        errors: faults.map(({ keys, message }) => ({ path: [part, ...keys], message }))
-      })
-    )
+    return Effect.flatMap(parameterHint(kind, faults, endpoint), (hint) =>
+      Effect.fail(
+        new RequestMalformed({
+          detail,
+          hint: hint ?? hintOf(faults, endpoint) ?? `correct the request; GET /docs describes ${method} ${path}`,
+          errors: faults.map(({ keys, message }) => ({ path: [part, ...keys], message }))
+        })
+      ))
   }
 )

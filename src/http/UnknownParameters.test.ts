@@ -19,6 +19,13 @@ describe("the parameters of a query", () => {
     assert.match(findUnknownParameters([], ["x"])?.hint ?? "", /no parameters/)
   })
 
+  it("that name the record are refused with the parameter of the endpoint that takes its id", () => {
+    for (const name of ["record", "record_id"]) {
+      assert.match(findUnknownParameters(["before", "id"], [name])?.hint ?? "", /^did you mean `id`\?/)
+    }
+    assert.match(findUnknownParameters(["before", "limit"], ["record"])?.hint ?? "", /^did you mean `before`\?/)
+  })
+
   it("are quoted only in part and not compared if their names are long, and listed only in part if they are many", () => {
     const long = "k".repeat(10_000)
     const problem = findUnknownParameters(known, [long])

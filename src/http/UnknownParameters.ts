@@ -32,6 +32,15 @@ export const queryParametersOf = ({ query }: Pick<HttpApiEndpoint.Top, "query">)
     ? query.ast.propertySignatures.map(({ name }) => String(name))
     : []
 
+/** Names that clients expect, because events and the documentation use the word, with the parameter that they mean. */
+const otherNames: ReadonlyMap<string, string> = new Map([["record", "id"], ["record_id", "id"]])
+
+/** The parameter that was probably meant. */
+const meantBy = (name: string, known: ReadonlyArray<string>): string => {
+  const other = otherNames.get(name)
+  return other !== undefined && known.includes(other) ? other : closestName(name, known)
+}
+
 const quoted = (name: string): string =>
   JSON.stringify(name.length > longestName ? `${name.slice(0, longestName)}…` : name)
 
@@ -43,7 +52,7 @@ export const findUnknownParameters = (
   const [first, ...others] = names.filter((name) => !known.includes(name))
   if (first === undefined) return null
   const closest = known.length > 0 && first.length <= longestName
-    ? `did you mean \`${closestName(first, known)}\`? `
+    ? `did you mean \`${meantBy(first, known)}\`? `
     : ""
   const more = others.length === 0 ? "" : ` and ${others.length} more`
   return new RequestMalformed({

@@ -540,9 +540,29 @@ describe("the overview", () => {
       })
       const command = problemOf(yield* post("/v1/streams/greenhouse:acme/ats.tag/dance"))
       assert.match(command.detail, /^in the path, command: Expected "pause" \| /)
-      assert.include(command.hint, "POST /v1/streams/:integration/:model/:command")
+      assert.match(command.hint, /^did you mean `\w+` for command\?$/)
       const filter = problemOf(yield* post("/v1/deadletters/plan", { ids: ["a"] }))
       assert.deepStrictEqual([filter.detail, filter.paths], ["in the body, ids.0: Expected number", ["payload.ids.0"]])
+    }).pipe(using()))
+
+  it.live("an unknown value in the query or the path is refused with the closest known one, and is not quoted", () =>
+    Effect.gen(function*() {
+      const hints = {
+        "/v1/changes?model=ats.candidat": "did you mean `ats.candidate` for model?",
+        "/v1/changes?kind=create": "did you mean `created` for kind?",
+        "/v1/events?kind=created,delete&limit=1": "did you mean `deleted` for kind?",
+        "/v1/events?model=ats.tag&model=ats.offers": "did you mean `ats.offer` for model?",
+        "/v1/holds?state=opne": "did you mean `open` for state?",
+        "/v1/streams/greenhouse:acme/ats.tags/detail": "did you mean `ats.tag` for model?",
+        "/v1/changes?kind=": "correct the request; GET /docs describes GET /v1/changes"
+      }
+      for (const [path, hint] of Object.entries(hints)) {
+        const { body, status } = yield* ask(path)
+        assert.deepStrictEqual([status, body.hint], [400, hint], path)
+      }
+      const { body } = yield* ask(`/v1/changes?kind=${"k".repeat(1_000)}`)
+      assert.notInclude(JSON.stringify(body), "kkk")
+      assert.match(body.hint, /^correct the request/)
     }).pipe(using()))
 
   it.live("an unknown property of a body is refused, because a misspelled filter would select everything (I11)", () =>

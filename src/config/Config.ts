@@ -149,9 +149,9 @@ export interface PluginUse {
 
 const faultOf = ({ integration, message, plugin }: IncompleteConfiguration): Fault => ({
   where: `plugin ${plugin} in ${integration}`,
-  message: message.replace(/^SchemaError\(([\s\S]*)\)$/, "$1").replace(/\s+/g, " "),
+  message,
   hint:
-    "Set the variable with that name, or with _FILE after it to the path of a file, or add the value to `values` in the " +
+    "Set each named variable, or the same name with _FILE after it to the path of a file, or add the value to `values` in the " +
     "plugin's `with({ … })`"
 })
 

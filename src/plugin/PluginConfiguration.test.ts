@@ -107,9 +107,67 @@ describe("a plugin's configuration", () => {
         "plugin greeter in greenhouse:acme",
         "plugin greeter in lever:acme"
       ])
-      assert.include(faults[0]?.message, `["GREETING"]`)
+      assert.strictEqual(faults[0]?.message, "GREETING is not set")
       assert.include(faults[0]?.hint, "with({ … })")
     }).pipe(given({ TOKEN: "hush-hush", TEAM_SIZE: "3" })))
+
+  it.effect("all missing values are named at once, whatever their types, and no optional one", () =>
+    Effect.gen(function*() {
+      const every = Plugin.make("every", {
+        config: EffectConfig.all({
+          text: EffectConfig.NonEmptyString("TEXT"),
+          port: EffectConfig.Port("PORT"),
+          optional: EffectConfig.option(EffectConfig.String("OPTIONAL")),
+          given: EffectConfig.String("GIVEN"),
+          url: EffectConfig.URL("URL"),
+          group: EffectConfig.nested(
+            EffectConfig.all({ wait: EffectConfig.Duration("WAIT"), size: EffectConfig.ByteSize("SIZE") }),
+            "GROUP"
+          ),
+          mode: EffectConfig.Literals(["fast", "slow"], "MODE").pipe(
+            EffectConfig.flatMap((mode) =>
+              mode === "fast" ? EffectConfig.String("FAST_ONLY") : EffectConfig.succeed(mode)
+            )
+          ),
+          other: EffectConfig.String("FIRST_NAME").pipe(EffectConfig.orElse(() => EffectConfig.String("SECOND_NAME"))),
+          defaulted: EffectConfig.Int("DEFAULTED").pipe(EffectConfig.withDefault(1)),
+          date: EffectConfig.Date("DATE"),
+          level: EffectConfig.LogLevel("LEVEL"),
+          flag: EffectConfig.Boolean("FLAG"),
+          secret: EffectConfig.Redacted("SECRET").pipe(EffectConfig.map(() => {
+            throw new Error("a function that accepts no sample")
+          }))
+        })
+      }).on("ats.tag.created", {}, () => Effect.void)
+      const { message } = yield* Effect.flip(configurationOf(every, "lever:acme"))
+      const names = [
+        "TEXT",
+        "PORT",
+        "URL",
+        "GROUP_WAIT",
+        "GROUP_SIZE",
+        "MODE",
+        "SECOND_NAME",
+        "DATE",
+        "LEVEL",
+        "FLAG",
+        "SECRET"
+      ]
+      assert.strictEqual(message, names.map((name) => `${name} is not set`).join("; "))
+    }).pipe(given({ GIVEN: "x" })))
+
+  it.effect("a missing value hides neither one in a file that cannot be read, nor an invalid one", () =>
+    Effect.gen(function*() {
+      const { message } = yield* Effect.flip(configurationOf(plugin, "lever:acme"))
+      assert.strictEqual(
+        message,
+        "GREETING is not set; TEAM_SIZE is not set; TOKEN_FILE names a file that is empty or cannot be read"
+      )
+      const invalid = yield* configurationOf(plugin.with({ values: { TEAM: { SIZE: "many" } } }), "lever:acme").pipe(
+        Effect.flip
+      )
+      assert.match(invalid.message, /^Expected .* number at \["TEAM"\]\["SIZE"\]$/)
+    }).pipe(given({ TOKEN_FILE: "/missing" })))
 
   describe("that names a file", () => {
     const directory = Effect.acquireRelease(

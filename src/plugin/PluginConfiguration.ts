@@ -11,6 +11,7 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { readFile } from "node:fs/promises"
+import { missingValues } from "./MissingValues.ts"
 import type { Plugin } from "./Plugin.ts"
 
 /** A plugin's configuration is missing a value or has an invalid one. The message names the setting, never its value   (I11). */
@@ -81,6 +82,9 @@ const providerFor = (
 
 const configOf = <C>({ definition }: Plugin<C>): Config.Config<C> => definition.config ?? Config.succeed({} as C)
 
+const textOf = ({ message }: Config.ConfigError): string =>
+  message.replace(/^SchemaError\(([\s\S]*)\)$/, "$1").replace(/\s+/g, " ")
+
 /** The configuration that a plugin's handlers receive in an integration. */
 export const configurationOf = <C>(
   plugin: Plugin<C>,
@@ -91,15 +95,24 @@ export const configurationOf = <C>(
     const unconfigured = (...messages: ReadonlyArray<string>) =>
       new IncompleteConfiguration({ plugin: plugin.name, integration, message: messages.join("; ") })
     // a variable that the plugin itself looks up contains the value `FILE` of a group, not the path of a file
-    const unreadable = () =>
-      [...lookups.unreadable].filter((name) => !lookups.wanted.has(name)).map((name) =>
-        `${name} names a file that is empty or cannot be read`
-      )
+    const unreadable = () => [...lookups.unreadable].filter((name) => !lookups.wanted.has(name))
+    const unconfiguredWith = (files: ReadonlyArray<string>, ...messages: ReadonlyArray<string>) =>
+      unconfigured(...messages, ...files.map((name) => `${name} names a file that is empty or cannot be read`))
+    const explain = (provider: ConfigProvider.ConfigProvider, error: Config.ConfigError) => {
+      const files = unreadable()
+      return Effect.map(missingValues(configOf(plugin), provider, error), (paths) => {
+        const unset = paths.map(variableOf).filter((name) => !files.includes(`${name}_FILE`))
+        return paths.length === 0
+          ? unconfiguredWith(files, textOf(error))
+          : unconfiguredWith(files, ...unset.map((name) => `${name} is not set`))
+      })
+    }
     return providerFor(plugin, integration, lookups).pipe(
-      Effect.flatMap((provider) => configOf(plugin).parse(provider)),
-      Effect.mapError(({ message }) => unconfigured(message, ...unreadable())),
+      Effect.flatMap((provider) =>
+        Effect.catch(configOf(plugin).parse(provider), (error) => Effect.flip(explain(provider, error)))
+      ),
       // an optional value whose file is missing must not be treated as not set
-      Effect.filterOrFail(() => unreadable().length === 0, () => unconfigured(...unreadable())),
+      Effect.filterOrFail(() => unreadable().length === 0, () => unconfiguredWith(unreadable())),
       // the thrown error is left out of the message: it may contain a configuration value
       Effect.catchDefect(() => Effect.fail(unconfigured("a function in the plugin's configuration threw an error")))
     )

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { estimateWatermark, parseInstant, parseTime } from "./Watermark.ts"
+import { estimateWatermark, latestServerTime, parseInstant, parseTime } from "./Watermark.ts"
 
 const noon = Date.parse("2026-03-01T12:00:00Z")
 const answer = (serverTime: number | null, requestedAt = noon, duration = 200) => ({
@@ -9,6 +9,17 @@ const answer = (serverTime: number | null, requestedAt = noon, duration = 200) =
 })
 
 describe("Watermark", () => {
+  it("dates from a cache on a slow clock do not make a time that has come a later one, and one in a wrong zone stays later (B2, B4)", () => {
+    let clockOffsets: ReadonlyArray<number> = []
+    // our clock is five minutes slow, and every `Date` is minutes old
+    for (const age of [290_000, 280_000, 285_000, 270_000, 295_000]) {
+      clockOffsets = estimateWatermark(clockOffsets, answer(noon - age, noon - 300_000)).clockOffsets
+    }
+    const latest = latestServerTime(clockOffsets, answer(noon - 290_000, noon - 300_000))
+    assert.isAtLeast(latest, noon)
+    assert.isAtMost(latest, noon + 1_799_000)
+  })
+
   it("a client clock that is two minutes off never moves the watermark past the server's clock (W4)", () => {
     for (const skew of [-120_000, 120_000]) {
       const first = estimateWatermark([], answer(noon, noon + skew))

@@ -51,7 +51,7 @@ export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
 /** `clockOffsets`: recent samples of server clock − our clock, in ms. */
 export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): WatermarkEstimate => {
   const known = knownOffset(clockOffsets)
-  const duration = Math.ceil(sample.duration)
+  const duration = Math.ceil(sample.duration) + maxLateness
   const byOurClock = sample.requestedAt + (known ?? 0) - resolution - duration
   if (sample.serverTime === null) return { watermark: byOurClock, clockOffsets, isSkewed: false }
   const byServerClock = sample.serverTime - resolution - duration
@@ -65,13 +65,19 @@ export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: C
 }
 
 /**
- * Server time (ms) at which the response was complete. The estimate errs on the late side, as the watermark errs on the early side: a time
- * in the response that is later had not come yet. `clockOffsets`: as returned by `estimateWatermark`.
+ * A `Date` from a cache is minutes old. If every response has such a date, the known offset is wrong by as much. Local times that were sent
+ * as UTC are wrong by more than this.
+ */
+const maxLateness = 600_000
+
+/**
+ * Server time (ms) at which the response was complete. The estimate errs on the late side by up to `maxLateness`, as the watermark errs on
+ * the early side: a time in the response that is later had not come yet. `clockOffsets`: as returned by `estimateWatermark`.
  */
 export const latestServerTime = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): number => {
   const byOurClock = sample.requestedAt + (knownOffset(clockOffsets) ?? 0)
   const byServerClock = sample.serverTime === null ? -Infinity : sample.serverTime + resolution
-  return Math.max(byOurClock, byServerClock) + Math.ceil(sample.duration)
+  return Math.max(byOurClock, byServerClock) + Math.ceil(sample.duration) + maxLateness
 }
 
 /**

@@ -4,7 +4,7 @@
  * Gotchas
  * - The worlds run in processes of their own, without the test runner's transformations; `npm run simulate -- --seed <n>`
  *   replays a single one. A world costs about 0.2 s of processor time: two thousand
- *   take about three minutes on two free cores. Most mutants are caught within fifty worlds, two need about two hundred.
+ *   take about three minutes on two free cores. Most mutants are caught within fifty worlds, a few need some hundred.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { mutants } from "./mutants/Mutants.ts"
@@ -30,7 +30,7 @@ describe("Simulation, at length", () => {
       let caught = 0
       await runWorlds({
         from: 1,
-        worlds: 500,
+        worlds: 2_000,
         mutant: name,
         enough: () => caught > 0,
         onVerdict: ({ violations }) => {
@@ -38,6 +38,6 @@ describe("Simulation, at length", () => {
         }
       })
       assert.isAbove(caught, 0)
-    }, 10 * minute)
+    }, 20 * minute)
   }
 })

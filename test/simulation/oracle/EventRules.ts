@@ -15,6 +15,8 @@ import { expectedTransitions } from "./Transitions.ts"
 const day = 86_400_000
 /** The start of the backfill is estimated from two clocks and one `Date`, which may be wrong by half a minute without detection. */
 const clockTolerance = 60_000
+/** A time that is at most this far in the future counts as past, because `Date` may come from a cache. */
+const soonMillis = 660_000
 
 /** Checks an event and records its content as published. */
 export const checkEvent = (stream: ObservedStream, event: NewEvent, now: number, reportAll: ReportViolation): void => {
@@ -120,15 +122,19 @@ const checkAgeAndTransitions = (
   const transitions = JSON.parse(event.transitions).map(({ name }: { name: string }) => name)
   if (event.kind === "created" && !event.restored && after !== null) {
     const started = since ?? 0
-    const past = (name: string): number | null => {
-      const time = typeof after[name] === "string" ? Date.parse(after[name]) : Infinity
-      return time <= now ? time : null
+    const bornBy = (latest: number): number | null => {
+      const times = [after["remote_created_at"], after["changed_at"]].map((text) =>
+        typeof text === "string" ? Date.parse(text) : Infinity
+      )
+      return times.find((time) => time <= latest) ?? null
     }
-    const born = past("remote_created_at") ?? past("changed_at")
-    if (born === null && backfilledAt === null && event.origin !== "backfill") {
+    const born = bornBy(now)
+    // the service cannot tell a time that comes within minutes from a past one
+    const soon = bornBy(now + soonMillis)
+    if (soon === null && backfilledAt === null && event.origin !== "backfill") {
       report("B1", "a record without a past time, which the backfill found, was published as new")
     }
-    if (born !== null && born < started - day && event.origin !== "backfill") {
+    if (soon !== null && soon < started - day && event.origin !== "backfill") {
       report("B1", "an old record was published as new")
     }
     if (born !== null && born > started + clockTolerance && event.origin === "backfill") {

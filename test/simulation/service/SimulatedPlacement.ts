@@ -144,7 +144,8 @@ export class SimulatedPlacement {
   #start(name: string, member: Member): void {
     this.#moving.delete(name)
     const run = member.registered.get(name)
-    if (run === undefined || !this.#members.includes(member)) return this.#rebalanceAfter(noticeTime)
+    const isMember = this.#members.includes(member) && member.takesPart
+    if (run === undefined || !isMember) return this.#rebalanceAfter(noticeTime)
     this.#homes.set(name, member)
     const { process } = member
     member.running.set(name, Effect.runFork(process.within(process.whileAlive(run)), { scheduler: this.#time }))

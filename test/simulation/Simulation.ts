@@ -54,7 +54,7 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 const minute = 60_000
 const hour = 60 * minute
 /** Time in which a process that lacks a key hands its work over, in ms. */
-const handoverTime = 30_000
+const handoverTime = 60_000
 /** Longer than the time-out of any handler, in ms. */
 const longestAttempt = 900_000
 /** The store is slow only after this number of intervals, so that the faults of a world meet a backfill like that of any other world. */

@@ -97,7 +97,9 @@ export class SimulatedPlacement {
 
   /** Whether the process runs a singleton. */
   works(process: Process): boolean {
-    return this.#members.some((member) => member.process === process && member.running.size > 0)
+    return this.#members.some((member) =>
+      member.process === process && [...member.running.values()].some((fiber) => fiber.pollUnsafe() === undefined)
+    )
   }
 
   /** Moves about half of the singletons if there are two processes. */

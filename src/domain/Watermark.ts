@@ -51,7 +51,7 @@ export const knownOffset = (offsets: ReadonlyArray<number>): number | null => {
 /** `clockOffsets`: recent samples of server clock − our clock, in ms. */
 export const estimateWatermark = (clockOffsets: ReadonlyArray<number>, sample: ClockSample): WatermarkEstimate => {
   const known = knownOffset(clockOffsets)
-  const duration = Math.ceil(sample.duration) + maxLateness
+  const duration = Math.ceil(sample.duration)
   const byOurClock = sample.requestedAt + (known ?? 0) - resolution - duration
   if (sample.serverTime === null) return { watermark: byOurClock, clockOffsets, isSkewed: false }
   const byServerClock = sample.serverTime - resolution - duration

@@ -54,7 +54,7 @@ export const start = Date.parse("2026-03-01T12:00:00Z")
 const minute = 60_000
 const hour = 60 * minute
 /** Time in which a process that lacks a key hands its work over, in ms. */
-const handoverTime = 60_000
+const handoverTime = 30_000
 /** Longer than the time-out of any handler, in ms. */
 const longestAttempt = 900_000
 /** The store is slow only after this number of intervals, so that the faults of a world meet a backfill like that of any other world. */
@@ -123,7 +123,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
         trace(`process ${process.number}  retires the keys ${retired.join(", ")}`)
         const others = processes.filter((other) => other !== process && !other.dead && other.isListed)
         oracle.keysRetired(retired, others.map(({ keyed }) => keyed?.keys[0] ?? null))
-        oracle.keysSeen(simulatedStore.keyIds)
+        checkKeys()
         keys.remove(retired)
         for (const other of processes) other.keysChanged()
       }
@@ -337,7 +337,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
     current = launch()
   }
 
-  /** When a process that lacks a key was first seen to lack one, in ms. */
+  /** Since when each process has lacked a key, in ms; a key may be retired and registered again between two steps. */
   const lacking = new Map<Process, number>()
   const checkKeys = () => {
     if (keys === null || simulatedPlacement === null) return
@@ -348,6 +348,8 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       const hasAll = [...ids.registered].every((id) => process.keyed?.keys.includes(id))
       if (process.dead || hasAll) lacking.delete(process)
       else if (since !== null) {
+        // a transaction that claims nothing may have registered the key
+        if (!lacking.has(process)) process.keysChanged()
         const noticed = Math.max(since, lacking.get(process) ?? time.now)
         lacking.set(process, noticed)
         if (time.now - noticed > handoverTime) oracle.keysLacked(process.number, simulatedPlacement.works(process))

@@ -400,7 +400,7 @@ export const simulate = (plan: Plan, onTrace?: (line: string) => void): Verdict 
       case "storeAway":
         return current.injectFailure("away", step.count)
       case "storeUnsure":
-        return current.injectFailure("unsure", step.count)
+        return step.value < 0.5 ? current.injectFailure("unsure", step.count) : current.loseNextClaim()
       case "sinkAway":
         return simulatedSink.injectFailure("away", step.count)
       case "sinkUnsure":

@@ -227,6 +227,7 @@ export class Process {
   #commits = 0
   #failures: Array<{ readonly at: number; readonly failure: InjectedFailure }> = []
   #appended = Deferred.makeUnsafe<void>()
+  #losesClaim = false
   #keysChanged = Deferred.makeUnsafe<void>()
   capture: Capture.Capture["Service"] | null = null
   forgetting: Forgetting.Forgetting["Service"] | null = null
@@ -401,6 +402,11 @@ export class Process {
   /** Injects a failure into the commit of the `count`th transaction from now on. */
   injectFailure(failure: InjectedFailure, count: number): void {
     this.#failures.push({ at: this.#commits + 1 + count, failure })
+  }
+
+  /** The response of the next transaction that claims deliveries is lost: few of all commits claim any. */
+  loseNextClaim(): void {
+    this.#losesClaim = true
   }
 
   /** Runs an effect while the process lives; afterwards it never returns. */
@@ -584,8 +590,12 @@ export class Process {
       dispatch: (...args) => withFailures(deliveries.dispatch(...args)),
       settleAndClaim: (owners, outcomes, requests) =>
         withFailures(
-          Effect.tap(deliveries.settleAndClaim(owners, outcomes, requests), (result) =>
-            Effect.sync(() => observer.settledAndClaimed(owners, outcomes, result)))
+          Effect.tap(deliveries.settleAndClaim(owners, outcomes, requests), (result) => {
+            observer.settledAndClaimed(owners, outcomes, result)
+            if (!this.#losesClaim || result.claimed.length === 0) return Effect.void
+            this.#losesClaim = false
+            return Effect.fail(storeUnavailable)
+          })
         ),
       begin: (fence, intent) =>
         withFailures(Effect.tap(deliveries.begin(fence, intent), ({ _tag }) =>

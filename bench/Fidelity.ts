@@ -2,13 +2,10 @@
  * Compares Rollcall with common ways of polling: each reads the same worlds through the same faulty API of the simulation, alone, and
  * the same judge scores them.
  *
- * `node bench/Fidelity.ts [worlds] [from seed] [--report]`, default 200 worlds from a random seed, which is printed;
- * `--report` writes the section "Comparison with other pollers" of docs/fidelity.md.
+ * `node bench/Fidelity.ts [worlds] [from seed]`, default 200 worlds from a random seed, which is printed.
  */
 import * as Argument from "effect/cli/Argument"
-import { switchFlag } from "../src/cli/Flags.ts"
 import { planOf } from "../test/simulation/plan/PlanGenerator.ts"
-import { writeSection } from "../test/simulation/runner/ReportPage.ts"
 import { randomFirstSeed } from "../test/simulation/runner/WorkerPool.ts"
 import * as CommandLine from "../test/support/CommandLine.ts"
 import { ideal, polling, rollcall, runWorld } from "./fidelity/Contenders.ts"
@@ -16,7 +13,7 @@ import { emptyScore, judge, type Score } from "./fidelity/Judge.ts"
 import { pollers } from "./fidelity/Pollers.ts"
 import { table } from "./Table.ts"
 
-const { from, report, worlds } = await CommandLine.read({
+const { from, worlds } = await CommandLine.read({
   command: "node bench/Fidelity.ts",
   about: "Compares Rollcall with common ways of polling in simulated worlds.",
   options: {
@@ -27,8 +24,7 @@ const { from, report, worlds } = await CommandLine.read({
     from: CommandLine.wholeArgument("first-seed").pipe(
       Argument.withDescription("seed of the first world (default: random)"),
       Argument.withDefault(randomFirstSeed())
-    ),
-    report: switchFlag("report", 'write the section "Comparison with other pollers" of docs/fidelity.md')
+    )
   }
 })
 console.error(`${worlds} worlds from seed ${from}`)
@@ -71,26 +67,3 @@ const reasons = `Of Rollcall's ${ours.lost} lost changes: ${of(ours.lossCounts)}
 Of its ${ours.missedDeletes} missed deletes, ${ours.missedDeletesInEmptyLists} are in lists that are empty.`
 const seconds = ((Date.now() - startedAt) / 1000).toFixed(0)
 console.log(`${worlds} worlds from seed ${from}, ${seconds} s\n\n${result}\n\n${reasons}`)
-
-const explanation =
-  `All of them read through a client that retries transient errors, no process is killed, and the ideal reader \
-reads everything once per interval. *Lost*: a state that lasted an interval and was never reported. *Wrong at \
-the end*: the reported state differs after two of the world's days without faults. *Ghost*: a reported state \
-that the record did not have since the previous report. A delay is measured from the moment a change becomes \
-visible. An operator approves Rollcall's holds once per sweep interval. Records absent from a list that became \
-empty stay pending, because a broken API also returns an empty list.
-
-${reasons} *Held*, *pending*: the state was read and waited, for an operator's decision, or for the end of its \
-run, a confirm or a refetch, until another state replaced it: a change that was read is never dropped, but only \
-the newest state is reported. *Hidden by a fault*: the state was never in a page that counts, while requests for \
-its list failed or returned wrong data. *For a sweep*: the change was not announced to polls, or came later than \
-their overlap. *Mixed*: correct except for properties that keep their previous values, as Rollcall does while a \
-scope change is held; such a mixture may look like an older state. *Older copy*: the API returned an older state \
-again, and nothing distinguishes it from the record having gone back.`
-if (report) {
-  writeSection(
-    "docs/fidelity.md",
-    "Comparison with other pollers",
-    `\`node bench/Fidelity.ts ${worlds} ${from} --report\`, ${seconds} s.\n\n${result}\n\n${explanation}`
-  )
-}

@@ -10,7 +10,6 @@ import * as CommandLine from "../support/CommandLine.ts"
 import { mutants } from "./mutants/Mutants.ts"
 import { describe } from "./plan/Plan.ts"
 import { planOf } from "./plan/PlanGenerator.ts"
-import { writeSection } from "./runner/ReportPage.ts"
 import { shrink, signatureOf } from "./runner/Shrink.ts"
 import { Statistics } from "./runner/Statistics.ts"
 import { minutes } from "./runner/Trace.ts"
@@ -34,7 +33,6 @@ const values = await CommandLine.read({
       "without this defense"
     ),
     trace: switchFlag("trace", "with --seed: every response and every commit of the shrunk plan"),
-    report: switchFlag("report", 'write the section "Worlds" of docs/fidelity.md, or "Fleets" with --fleets'),
     json: switchFlag("json", "print the result as JSON")
   }
 })
@@ -101,9 +99,6 @@ const survey = async (): Promise<number> => {
     }
   })
   if (!quiet) process.stdout.write("\r\x1b[K")
-  if (values.report) {
-    writeSection("docs/fidelity.md", values.fleets ? "Fleets" : "Worlds", statistics.markdown(from, values.fleets))
-  }
   if (values.json) console.log(JSON.stringify({ from, ...statistics.summary() }))
   else {
     console.log(statistics.table())

@@ -6,7 +6,6 @@ import { availableParallelism } from "node:os"
 import { switchFlag, withFallback } from "../../src/cli/Flags.ts"
 import * as CommandLine from "../support/CommandLine.ts"
 import { checkMutants, mutants } from "./mutants/Mutants.ts"
-import { readRows, writeSection } from "./runner/ReportPage.ts"
 import { runWorlds } from "./runner/WorkerPool.ts"
 
 const values = await CommandLine.read({
@@ -22,10 +21,6 @@ const values = await CommandLine.read({
       "only these mutants"
     ),
     processes: withFallback(CommandLine.whole("processes"), "processes that run worlds", availableParallelism()),
-    report: switchFlag(
-      "report",
-      'write the section "Mutants" of docs/fidelity.md; with --only, the rows of the other mutants stay'
-    ),
     json: switchFlag("json", "print the results as JSON, one line for each mutant")
   }
 })
@@ -33,8 +28,6 @@ const values = await CommandLine.read({
 checkMutants()
 const { from, only, processes, until = Number.POSITIVE_INFINITY } = values
 let missed = 0
-const page = "docs/fidelity.md"
-const rows = new Map(only === undefined ? [] : readRows(page, "Mutants"))
 for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant.name) ?? true)) {
   let worlds = 0
   let caught = 0
@@ -56,7 +49,6 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
   })
   if (caught === 0) missed++
   const by = [...invariants].sort()
-  rows.set(name, `| ${name} | ${without} | ${caught} of ${worlds} | ${by.join(" ")} |`)
   if (values.json) console.log(JSON.stringify({ mutant: name, without, worlds, caught, first, by }))
   else {
     console.log(
@@ -65,12 +57,5 @@ for (const { name, without } of mutants.filter((mutant) => only?.includes(mutant
       } worlds, by ${by.join(" ") || "nothing"}${first === null ? "" : `, first in ${first}`}`
     )
   }
-}
-if (values.report) {
-  const limit = values.until === undefined ? "" : ` --until ${until}`
-  const command = `\`npm run mutants -- --worlds ${values.worlds} --from ${from}${limit} --report\``
-  const ordered = mutants.flatMap(({ name }) => rows.get(name) ?? [])
-  const table = ["| mutant | removed defense | caught in worlds | by |", "| --- | --- | --- | --- |", ...ordered]
-  writeSection(page, "Mutants", `${command}\n\n${table.join("\n")}`)
 }
 process.exitCode = missed === 0 ? 0 : 1

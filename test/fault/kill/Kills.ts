@@ -7,7 +7,6 @@ import * as Effect from "effect/Effect"
 import { availableParallelism, loadavg } from "node:os"
 import { table } from "../../../bench/Table.ts"
 import { switchFlag, withFallback } from "../../../src/cli/Flags.ts"
-import { writeSection } from "../../simulation/runner/ReportPage.ts"
 import * as CommandLine from "../../support/CommandLine.ts"
 import * as Home from "./Home.ts"
 import * as Lives from "./Lives.ts"
@@ -24,7 +23,6 @@ const flags = await CommandLine.read({
       "determines the moments and the world (default: random)"
     ),
     everyStep: switchFlag("every-step", "kill before and after every durable step of short runs instead"),
-    report: switchFlag("report", "write a section of docs/fidelity.md"),
     json: switchFlag("json", "print the result as JSON")
   }
 })
@@ -128,9 +126,6 @@ say(`seed ${flags.everyStep ? Home.seed : seed}`)
 const isEnough = () => Date.now() - startedAt > flags.minutes * 60_000
 const elapsed = () => `after ${Math.round((Date.now() - startedAt) / 1000)} s`
 
-const write = (heading: string, command: string, what: string) =>
-  writeSection("docs/fidelity.md", heading, `\`npm run kills -- ${command} --report\`, ${elapsed()}.\n\n${what}`)
-
 const atRandom = Effect.gen(function*() {
   const report = reportOf(
     yield* Lives.run({
@@ -147,7 +142,6 @@ const atRandom = Effect.gen(function*() {
     })
   )
   console.log(flags.json ? JSON.stringify(report, null, 2) : text(report))
-  if (flags.report) write("Kills", `--count ${kills} --seed ${seed}`, text(report))
   return report.ok
 })
 
@@ -173,7 +167,6 @@ const atEveryStep = Effect.gen(function*() {
     ])
   )
   console.log(flags.json ? JSON.stringify(rows, null, 2) : shown)
-  if (flags.report) write("Kills at every step", "--every-step", `${shown}\n\nseed ${Home.seed}`)
   return rows.every(({ violations }) => violations === 0)
 })
 

@@ -54,35 +54,6 @@ export class Statistics {
     }
   }
 
-  /** The section for docs/fidelity.md. */
-  markdown(from: number, fleets: boolean): string {
-    const { failed, perWorld, seconds, worlds } = this.summary()
-    const kinds = (names: ReadonlyArray<string>) => names.map((kind) => `${kind} ${this.#kinds[kind] ?? 0}`).join(", ")
-    return [
-      `\`npm run simulate -- --worlds ${worlds}${
-        fleets ? " --fleets" : ""
-      } --from ${from} --report\`: **${worlds} worlds, ${failed} with a violation**, ${seconds.toFixed(0)} s (${
-        (worlds / seconds).toFixed(1)
-      } a second).`,
-      "",
-      "| per world | least | median | most |",
-      "| --- | --- | --- | --- |",
-      ...Object.entries(perWorld).map(([name, { least, median, most }]) =>
-        `| ${name} | ${least} | ${median} | ${most} |`
-      ),
-      "",
-      `Mutations: ${kinds(mutations)}.`,
-      "",
-      `Requests with a fault of the API: ${kinds(faults)}.`,
-      "",
-      `Troubles of the service: ${kinds(troubles)}.`,
-      "",
-      `Troubles of fleets: ${kinds(fleetTroubles)}.`,
-      "",
-      `Commands about one record: ${kinds(commands)}.`
-    ].join("\n")
-  }
-
   table(): string {
     const { failed, perWorld, seconds, worlds } = this.summary()
     const lines = [

@@ -127,8 +127,7 @@ const audit = clientCommand("audit", {
   flags: { stream },
   request: (client, { stream }, { json }) =>
     Effect.gen(function*() {
-      // only for the time left: a process of an earlier version has no history of runs
-      const { items } = yield* Effect.orElseSucceed(client.streamDetail.runs({ params: stream }), () => ({ items: [] }))
+      const { items } = yield* client.streamDetail.runs({ params: stream })
       const sweep = items.find(({ kind, outcome }) =>
         kind !== "poll" && (outcome === "complete" || outcome === "repeated")
       )

@@ -31,8 +31,8 @@ export interface AuditedRead {
 /** An action in the audit log. */
 export interface AuditEntry extends OperatorAction {
   readonly id: number
-  /** See `Actor.ts`; null in entries of earlier versions. */
-  readonly actor: string | null
+  /** See `Actor.ts`. */
+  readonly actor: string
   readonly address: string | null
 }
 

@@ -47,7 +47,7 @@ export interface UnresolvedStep {
   readonly step: string
   /** Null if the step is not a write. */
   readonly write: WriteName | null
-  /** Target of the write; null for other steps, and for writes that an earlier version of Rollcall started. */
+  /** Target of the write; null for other steps. */
   readonly target: { readonly integration: string; readonly params: Readonly<Record<string, string>> } | null
   readonly begunAt: number
   /** The delivery whose attempt started the step. It may be settled already. */

@@ -11,9 +11,9 @@ export interface Inspection {
   readonly locked: boolean
   /** Null if there is no store. */
   readonly log: StoredLog | null
-  /** Null if the store is not in PostgreSQL, or if a process of this version has not opened it yet. */
+  /** Null if the store is not in PostgreSQL. */
   readonly fleet: FleetInspection | null
-  /** Configured handlers whose circuit is open; empty if a process of this version has not opened the store yet. */
+  /** Configured handlers whose circuit is open. */
   readonly openCircuits: ReadonlyArray<HandlerName>
   /** Ids of the keys that a process must have to open the store. */
   readonly keys: ReadonlyArray<string>
@@ -39,8 +39,6 @@ export const logQuery = `
     coalesce((SELECT position FROM readers WHERE name = '${publishingStart}'), 0) AS start
   FROM meta m CROSS JOIN log_counter c`
 
-/** The migration without which `keysQuery` fails. */
-export const withKeys = 5
 /** SQL for the `keys` of a store. */
 export const keysQuery = "SELECT id FROM encryption_keys ORDER BY id"
 
@@ -50,8 +48,6 @@ export const chainQuery = (position: number): string => `
     (SELECT e.chain FROM events e WHERE e.position = ${position} AND e.position > c.pruned) END AS chain
   FROM log_counter c`
 
-/** The migration without which `openCircuitsQuery` fails. */
-export const withCircuits = 19
 /** SQL for the `openCircuits` of a store. */
 export const openCircuitsQuery = `
   SELECT h.plugin, h.handler FROM handler_circuits c JOIN handlers h ON h.key = c.handler

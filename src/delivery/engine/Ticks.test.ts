@@ -152,8 +152,7 @@ describe("a tick", () => {
       const { plugin, runs, until } = daily(rig, only(acme, added))
       yield* rig.start([plugin, fed])
       yield* rig.hire("n2", added)
-      yield* TestClock.adjust("2 days")
-      yield* until(4)
+      for (const runs of [2, 4]) yield* Effect.andThen(TestClock.adjust("1 day"), until(runs))
       assert.deepStrictEqual(runs.flatMap(({ hired }) => hired), ["n2"])
     }))
 

@@ -6,7 +6,7 @@ import * as Schema from "effect/Schema"
 import { StoreUnavailable } from "../Problem.ts"
 import { Limit, page, PositiveInt } from "../Schemas.ts"
 
-/** These ids may exceed 32 bits, because earlier versions used up an id with each change of an entry. */
+/** These ids may exceed 32 bits: PostgreSQL uses up an id even if the entry exists already. */
 const EntryId = Schema.FiniteFromString.check(
   Schema.isInt(),
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
@@ -18,10 +18,10 @@ const AuditEntryView = Schema.Struct({
   command: Schema.String,
   target: Schema.String.annotate({ description: "The stream, hold, plugin … that the command was applied to" }),
   detail: Schema.String,
-  actor: Schema.NullOr(Schema.String).annotate({
+  actor: Schema.String.annotate({
     description:
       "`operate token`, `session` or `no token`; with ` (cli)` if the client calls itself the rollcall command; " +
-      "`process` without a request; null in entries of earlier versions"
+      "`process` without a request"
   }),
   address: Schema.NullOr(Schema.String).annotate({
     description: "The address of the connection; behind a proxy, that of the proxy"
@@ -42,9 +42,7 @@ const AuditEntryView = Schema.Struct({
 const AuditedReadsView = Schema.Struct({
   id: Schema.Int,
   hour: Schema.String.annotate({ description: "The start of the hour" }),
-  route: Schema.String.annotate({
-    description: "`*` in entries of earlier versions: all requests of the caller, including those that show no records"
-  }),
+  route: Schema.String,
   target: Schema.String.annotate({
     description: "`<integration>/<model>`, as the request names it; `*` if it names none or several"
   }),

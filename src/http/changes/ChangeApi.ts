@@ -63,8 +63,8 @@ export const ChangePath = Schema.Struct({
       published_at: Schema.String
     })).annotate({
       description:
-        "Where the event is; null if it is not published yet, or if its place is unknown: an earlier version published it, the broker did " +
-        "not return an offset, or it was published longer ago than the retention of the log"
+        "Where the event is; null if it is not published yet, or if its place is unknown: the broker did not return an offset, or it " +
+        "was published longer ago than the retention of the log"
     })
   })).annotate({ description: "null without Kafka" }),
   deliveries: Schema.Array(Schema.Struct({

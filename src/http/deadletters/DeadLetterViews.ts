@@ -72,7 +72,7 @@ export const OutcomeView = Schema.Struct({
   /** Name of the write; null for a step that is not a write to the unified API. */
   write: Schema.NullOr(Schema.String),
   method: Schema.NullOr(Schema.String),
-  /** Path of the request, with its ids; null for a step, and for a write that an earlier version of Rollcall started. */
+  /** Path of the request, with its ids; null for a step. */
   path: Schema.NullOr(Schema.String),
   integration: Schema.NullOr(Schema.String),
   sent_at: Instant,

@@ -38,7 +38,7 @@ const CheckpointRecord = Schema.fromJsonString(
     generation: Schema.Int,
     position: Schema.Int,
     chain: Schema.String,
-    /** Where the events of the batch are. A process of an earlier version leaves it out. */
+    /** Where the events of the batch are; left out if unknown or too long. */
     published: Schema.optionalKey(Schema.Struct({
       at: Schema.Int,
       places: Schema.Array(Schema.Struct({

@@ -3,16 +3,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { HandlerName } from "../Delivery.ts"
-import {
-  chainQuery,
-  type Inspection,
-  keysQuery,
-  logQuery,
-  openCircuitsQuery,
-  type StoredLog,
-  withCircuits,
-  withKeys
-} from "../Inspection.ts"
+import { chainQuery, type Inspection, keysQuery, logQuery, openCircuitsQuery, type StoredLog } from "../Inspection.ts"
 import type { FleetInspection } from "../Processes.ts"
 import * as DatabaseTime from "../sql/DatabaseTime.ts"
 import { Observed } from "../sql/Health.ts"
@@ -23,9 +14,6 @@ import type { StoreError } from "../Store.ts"
 import { connectionsPerProcess, type Options, readOnlyClient } from "./Postgres.ts"
 import { checkDatabase } from "./PostgresDatabase.ts"
 
-/** The migration that completed the list of processes. */
-const withProblems = 13
-
 const newestMigration = (sql: SqlClient.SqlClient) =>
   Effect.map(sql<{ id: number }>`SELECT max(migration_id) AS id FROM ${sql(table)}`, ([newest]) => newest?.id ?? 0)
 
@@ -35,9 +23,7 @@ const readLog = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   return log ?? null
 })
 
-/** The processes, if the store has the list of them. */
 const readFleet = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
-  if ((yield* newestMigration(sql)) < withProblems) return null
   const processes = yield* ProcessTable.make(sql, "", null).list
   const before = yield* Clock.currentTimeMillis
   const [row] = yield* sql<{ now: number; available: number }>`
@@ -53,14 +39,8 @@ const readFleet = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
   return fleet
 })
 
-const readOpenCircuits = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
-  return (yield* newestMigration(sql)) < withCircuits ? [] : yield* sql.unsafe<HandlerName>(openCircuitsQuery)
-})
-
-const readKeys = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
-  const rows = (yield* newestMigration(sql)) < withKeys ? [] : yield* sql.unsafe<{ id: string }>(keysQuery)
-  return rows.map(({ id }) => id)
-})
+const readKeys = (sql: SqlClient.SqlClient) =>
+  Effect.map(sql.unsafe<{ id: string }>(keysQuery), (rows) => rows.map(({ id }) => id))
 
 /** Runs `use` in one read-only transaction. */
 const withReadOnly = <A, E>(options: Options, use: (sql: SqlClient.SqlClient) => Effect.Effect<A, E>) =>
@@ -80,7 +60,7 @@ export const inspect = (options: Options): Effect.Effect<Inspection, StoreError>
         locked: false,
         log: storeExists ? yield* readLog(sql) : null,
         fleet: storeExists ? yield* readFleet(sql) : null,
-        openCircuits: storeExists ? yield* readOpenCircuits(sql) : [],
+        openCircuits: storeExists ? yield* sql.unsafe<HandlerName>(openCircuitsQuery) : [],
         keys: storeExists ? yield* readKeys(sql) : []
       }
     }))

@@ -38,10 +38,9 @@ export const make = (sql: SqlClient) => {
           WHERE ${olderThan(before)} ORDER BY key DESC LIMIT ${limit}`,
         (rows) => rows.map((row) => ({ ...row, id: Number(row.id), at: Number(row.at) }))
       ),
-    /** The columns `last_at` and `requests` are those of earlier versions, which counted requests. */
     recordRead: (read: AuditedRead) =>
       sql`
-        INSERT INTO audit_reads ${sql.insert({ ...reads.toRow(read), last_at: read.firstAt, requests: 1 })}
+        INSERT INTO audit_reads ${sql.insert(reads.toRow(read))}
         ON CONFLICT (period, route, target, actor, address) DO NOTHING`,
     /** Newest first; `before`: only entries with a smaller id. */
     reads: (limit: number, before?: number) =>

@@ -6,7 +6,7 @@
  *   against deliberate changes of the log.
  * - There are two sums because a row's content is also read without the row: as `before` of the next row, and as the record's
  *   current content.
- * - A row without a sum was emptied, or an earlier version wrote it. It is not checked.
+ * - A row without a sum was emptied. It is not checked.
  */
 import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"

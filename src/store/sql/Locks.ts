@@ -14,8 +14,7 @@
  *   changes: the database then ends one of the transactions, and it is retried.
  * - Shared locks of a row pass a transaction that waits to change the row, so overlapping transactions of an owner could make a takeover
  *   wait without end. An advisory lock is granted in the order of the requests. It is for this order only: the lock of the row is what
- *   fences, because earlier versions take no advisory lock, and because a statement reads a locked row in its newest version, even if it
- *   has waited since it began.
+ *   fences, because a statement reads a locked row in its newest version, even if it has waited since it began.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"

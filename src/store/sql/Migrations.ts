@@ -14,65 +14,11 @@ import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
 import { incompatible, StoreError, Unavailable } from "../Store.ts"
 import { initial } from "./migrations/0001_initial.ts"
-import { auditActor } from "./migrations/0002_audit_actor.ts"
-import { forgotten } from "./migrations/0003_forgotten.ts"
-import { redactions } from "./migrations/0004_redactions.ts"
-import { encryptionKeys } from "./migrations/0005_encryption_keys.ts"
-import { canceledHolds } from "./migrations/0006_canceled_holds.ts"
-import { shards } from "./migrations/0007_shards.ts"
-import { auditReads } from "./migrations/0008_audit_reads.ts"
-import { processes } from "./migrations/0010_processes.ts"
-import { signals } from "./migrations/0011_signals.ts"
-import { sessions } from "./migrations/0012_sessions.ts"
-import { processProblems } from "./migrations/0013_process_problems.ts"
-import { deliveryShards } from "./migrations/0014_delivery_shards.ts"
-import { calls } from "./migrations/0015_calls.ts"
-import { requestLeases } from "./migrations/0016_request_leases.ts"
-import { requiredSchema } from "./migrations/0017_required_schema.ts"
-import { history } from "./migrations/0018_history.ts"
-import { handlerCircuits } from "./migrations/0019_handler_circuits.ts"
-import { eventTraces } from "./migrations/0020_event_traces.ts"
-import { publications } from "./migrations/0021_publications.ts"
-import { runs } from "./migrations/0022_runs.ts"
-import { forgettingProgress } from "./migrations/0023_forgetting_progress.ts"
-import { removals } from "./migrations/0024_removals.ts"
-import { liveRecords } from "./migrations/0025_live_records.ts"
-import { processKeys } from "./migrations/0026_process_keys.ts"
-import { neededReaders } from "./migrations/0027_needed_readers.ts"
-import { stepIndexes } from "./migrations/0028_step_indexes.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 
 /** In order. Never edit a released migration: a change of the schema is a new entry. */
 export const migrations = {
-  "0001_initial": initial,
-  "0002_audit_actor": auditActor,
-  "0003_forgotten": forgotten,
-  "0004_redactions": redactions,
-  "0005_encryption_keys": encryptionKeys,
-  "0006_canceled_holds": canceledHolds,
-  "0007_shards": shards,
-  "0008_audit_reads": auditReads,
-  // again, because 0007 fences a process of an earlier version that may have stored the old spelling after 0006
-  "0009_canceled_holds_again": canceledHolds,
-  "0010_processes": processes,
-  "0011_signals": signals,
-  "0012_sessions": sessions,
-  "0013_process_problems": processProblems,
-  "0014_delivery_shards": deliveryShards,
-  "0015_calls": calls,
-  "0016_request_leases": requestLeases,
-  "0017_required_schema": requiredSchema,
-  "0018_history": history,
-  "0019_handler_circuits": handlerCircuits,
-  "0020_event_traces": eventTraces,
-  "0021_publications": publications,
-  "0022_runs": runs,
-  "0023_forgetting_progress": forgettingProgress,
-  "0024_removals": removals,
-  "0025_live_records": liveRecords,
-  "0026_process_keys": processKeys,
-  "0027_needed_readers": neededReaders,
-  "0028_step_indexes": stepIndexes
+  "0001_initial": initial
 }
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"

@@ -48,8 +48,7 @@ export interface IntegrationRow {
 }
 
 /**
- * In a query on integrations: the account of an active integration; empty if the integration is not active. An index has the same text,
- * and computes it from the JSON, because processes of earlier versions save integrations too.
+ * In a query on integrations: the account of an active integration; empty if the integration is not active. An index has the same text.
  */
 export const activeAccount = (sql: SqlClient) => {
   const state = sql.onDialectOrElse({ pg: () => "state::jsonb", orElse: () => "state" })

@@ -2,8 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
-import * as References from "effect/References"
 import { TestClock } from "effect/testing"
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -97,28 +95,4 @@ describe("the files of a SQLite store", () => {
         assert.strictEqual(addressesIn(path), 0)
       }).pipe(Effect.provide(Sqlite.layer({ file: path })))
     }))
-
-  it.effect("are rewritten once, if they contain data that an earlier version deleted", () => {
-    const lines: Array<unknown> = []
-    const logger = Logger.make(({ message }) => void lines.push(message))
-    return Effect.gen(function*() {
-      const path = yield* file
-      yield* Effect.asVoid(Effect.provide(filled, Sqlite.layer({ file: path })))
-      const earlier = new DatabaseSync(path)
-      earlier.exec("PRAGMA secure_delete = OFF; DELETE FROM quarantine; DELETE FROM pending; PRAGMA user_version = 0")
-      earlier.close()
-      assert.isAbove(addressesIn(path, "pq"), 0)
-      const open = Effect.scoped(Layer.build(Sqlite.waitingLayer({ file: path, ownThread: true })))
-      yield* open
-      assert.strictEqual(addressesIn(path, "pq"), 0)
-      assert.isAbove(addressesIn(path, "b"), 0)
-      yield* open
-      assert.deepStrictEqual(lines, [["rewriting the store once, without the data that earlier versions deleted"], [
-        "store rewritten"
-      ]])
-    }).pipe(
-      Effect.provide(Logger.layer([logger])),
-      Effect.provideService(References.MinimumLogLevel, "Info")
-    )
-  })
 })

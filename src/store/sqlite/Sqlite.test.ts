@@ -12,19 +12,8 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import {
-  changeOf,
-  created,
-  headOf,
-  ids,
-  pendingOf,
-  skills,
-  stateOf,
-  tags
-} from "../../../test/conformance/StoreSamples.ts"
-import { undoLaterMigrations } from "../../../test/support/store/LaterMigrations.ts"
+import { changeOf, created, headOf, ids, pendingOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
-import { deliveryScopeOf, shardOf } from "../../domain/Shard.ts"
 import { Deliveries } from "../Deliveries.ts"
 import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import { newestKnown } from "../sql/Migrations.ts"
@@ -80,97 +69,6 @@ describe("a copy of a migrated store in memory", () => {
       assert.deepStrictEqual(yield* other`SELECT name FROM readers`, [])
     }))
 })
-
-/** Makes a store one of an earlier version. Later migrations run again, so what only they create must be gone. */
-const backTo = (migration: number) =>
-  [...undoLaterMigrations, `DELETE FROM migrations WHERE migration_id > ${migration}`].join("; ")
-
-it.effect("a store that was migrated before there were encryption keys is opened, even if it has their table", () =>
-  Effect.gen(function*() {
-    const file = join(yield* directory, "rollcall.db")
-    yield* opening(file)
-    for (const change of ["DROP TABLE encryption_keys", "SELECT 1"]) {
-      const database = new DatabaseSync(file)
-      database.exec(`${change}; ${backTo(4)}`)
-      database.close()
-      yield* opening(file)
-    }
-  }))
-
-it.effect("a hold that an earlier version stored as cancelled is canceled", () =>
-  Effect.gen(function*() {
-    const file = join(yield* directory, "rollcall.db")
-    yield* opening(file)
-    const database = new DatabaseSync(file)
-    database.exec(`
-      INSERT INTO holds (stream, kind, state, reason, paths, opened_at, released)
-        VALUES (1, 'deletes', 'cancelled', '', '[]', 0, 0), (1, 'deletes', 'open', '', '[]', 0, 0);
-      ${backTo(5)}`)
-    database.close()
-    yield* opening(file)
-    const migrated = new DatabaseSync(file)
-    const states = migrated.prepare("SELECT state FROM holds ORDER BY id").all().map(({ state }) => state)
-    migrated.close()
-    assert.deepStrictEqual(states, ["canceled", "open"])
-  }))
-
-it.effect("the migration counts the live records that are in the store", () =>
-  Effect.gen(function*() {
-    const file = join(yield* directory, "rollcall.db")
-    const inStore = <A, E>(body: (store: Store["Service"]) => Effect.Effect<A, E>) =>
-      Effect.provide(Effect.flatMap(Store, body), Sqlite.layer({ file }))
-    yield* inStore((store) =>
-      Effect.gen(function*() {
-        yield* store.ensureStreams([stateOf(tags), stateOf(skills)])
-        const owner = yield* store.takeOwnership("capture")
-        yield* store.transact(owner, tags, (tx) => tx.write([created("a"), created("b")]))
-      })
-    )
-    const database = new DatabaseSync(file)
-    database.exec(backTo(7))
-    database.close()
-    const live = yield* inStore((store) => store.counts)
-    assert.deepStrictEqual(live.map(({ live }) => live), [2, 0])
-  }))
-
-it.effect("a process of an earlier version, which owns all streams at once, is fenced by the migration (X9)", () =>
-  Effect.gen(function*() {
-    const file = join(yield* directory, "rollcall.db")
-    yield* opening(file)
-    const database = new DatabaseSync(file)
-    database.exec(`INSERT INTO ownership (scope, epoch) VALUES ('capture', 5); ${backTo(6)}`)
-    database.close()
-    const write = Effect.flatMap(Store, (store) => store.saveReaderPosition({ scope: "capture", epoch: 5 }, "relay", 1))
-    const error = yield* Effect.flip(Effect.provide(write, Sqlite.layer({ file })))
-    assert.strictEqual(error.reason._tag, "Fenced")
-  }))
-
-it.effect("deliveries that an earlier version stored are in the shard of their integration, and that version is fenced (X9)", () =>
-  Effect.gen(function*() {
-    const file = join(yield* directory, "rollcall.db")
-    yield* opening(file)
-    const database = new DatabaseSync(file)
-    const columns = "handler, integration, ordering_key, state, due_at, created_at, attempts, claims"
-    database.exec(`
-      INSERT INTO ownership (scope, epoch) VALUES ('delivery', 5);
-      INSERT INTO handlers (plugin, handler, skips_dead, scheduled, active, position) VALUES ('p', 'h', 0, 0, 1, 0);
-      ${backTo(7)};
-      INSERT INTO deliveries (${columns}) VALUES (1, 'greenhouse:acme', 'a', 'due', 0, 0, 0, 0), (1, 'lever:beta', 'b', 'due', 0, 0, 0, 0)`)
-    database.close()
-    yield* Effect.gen(function*() {
-      const store = yield* Store
-      const deliveries = yield* Deliveries
-      assert.strictEqual(
-        (yield* Effect.flip(deliveries.registerHandlers({ scope: "delivery", epoch: 5 }, []))).reason._tag,
-        "Fenced"
-      )
-      const owner = yield* store.takeOwnership(deliveryScopeOf(shardOf("lever:beta")))
-      const { claimed } = yield* deliveries.settleAndClaim([owner], [], [
-        { handler: 1, most: 9, size: null, excludedIntegrations: [], maxLead: 1e12 }
-      ])
-      assert.deepStrictEqual(claimed.map(({ integration }) => integration), ["lever:beta"])
-    }).pipe(Effect.provide(Sqlite.layer({ file })))
-  }))
 
 it.effect("a store to which a newer version only added something is opened and inspected", () =>
   Effect.gen(function*() {

@@ -29,7 +29,6 @@ import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
 import type { StoreInUse } from "../StoreError.ts"
 import * as ReplacedFile from "./ReplacedFile.ts"
-import { rewriteOnce } from "./Rewrite.ts"
 import { begin, type Session, type StatementResult } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { foreign, toOpenError, toSqlError } from "./SqliteFault.ts"
@@ -76,7 +75,6 @@ export const prepareFile = Effect.fnUntraced(function*({ run }: Pick<Session, "r
     if (found?.["mark"] !== 0 || found["tables"] !== 0) return yield* Effect.fail(foreign(file))
     yield* run(`PRAGMA page_size = ${pageBytes}`, [])
     yield* run(`PRAGMA application_id = ${applicationId}`, [])
-    yield* run("PRAGMA user_version = 1", [])
   }
   yield* run("PRAGMA journal_mode = WAL", [])
   yield* run("PRAGMA synchronous = FULL", [])
@@ -191,7 +189,7 @@ export const waitingLayer = (options: Options): Layer.Layer<SqlDeliveries.Ports,
       Layer.effectDiscard(
         Effect.flatMap(
           SqlClient.SqlClient,
-          (sql) => Effect.andThen(waitForWriteLock(sql, options.file), rewriteOnce(sql, options.file))
+          (sql) => waitForWriteLock(sql, options.file)
         )
       )
     ),

@@ -14,16 +14,7 @@ import { dirname } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { pathToFileURL } from "node:url"
 import type { HandlerName } from "../Delivery.ts"
-import {
-  chainQuery,
-  type Inspection,
-  keysQuery,
-  logQuery,
-  openCircuitsQuery,
-  type StoredLog,
-  withCircuits,
-  withKeys
-} from "../Inspection.ts"
+import { chainQuery, type Inspection, keysQuery, logQuery, openCircuitsQuery, type StoredLog } from "../Inspection.ts"
 import { checkRequired, newestKnown, requiredSchemaQuery, table } from "../sql/Migrations.ts"
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
@@ -93,7 +84,7 @@ const readStore = (path: string) => {
     const isEmpty = valueOf(reader, "SELECT count(*) FROM sqlite_master") === 0
     if (valueOf(reader, "PRAGMA application_id") !== applicationId && !isEmpty) throw foreign(file)
     const newest = isEmpty ? 0 : Number(valueOf(reader, `SELECT max(migration_id) FROM ${table}`))
-    const found = newest < withCircuits ? [] : reader.prepare(openCircuitsQuery).all()
+    const found = isEmpty ? [] : reader.prepare(openCircuitsQuery).all()
     return {
       exists: !isEmpty,
       required: newest > newestKnown ? Number(valueOf(reader, requiredSchemaQuery)) : 0,
@@ -103,7 +94,7 @@ const readStore = (path: string) => {
         plugin: String(row["plugin"]),
         handler: String(row["handler"])
       })),
-      keys: newest < withKeys ? [] : reader.prepare(keysQuery).all().map((row) => String(row["id"]))
+      keys: isEmpty ? [] : reader.prepare(keysQuery).all().map((row) => String(row["id"]))
     }
   })
 }

@@ -17,7 +17,7 @@ import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { Store } from "../../../src/store/Store.ts"
 import type { RecordWrite } from "../../../src/store/StreamTx.ts"
 import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
-import { later, migrateFurther, undoLaterMigrations } from "../../support/store/LaterMigrations.ts"
+import { later, migrateFurther } from "../../support/store/LaterMigrations.ts"
 import { cuttable } from "./Cut.ts"
 import * as Server from "./Server.ts"
 
@@ -371,31 +371,6 @@ describe.skipIf(missing !== null)(`the store in PostgreSQL${missing === null ? "
         assert.notInclude(everything(error), "s3cret")
       }))
   })
-
-  it.live("is migrated while a process of an earlier version writes: its last transaction counts, and then it is fenced (X9)", () =>
-    Effect.gen(function*() {
-      const url = yield* database
-      const { sql, store } = yield* open(url)
-      yield* store.ensureStreams([stateOf(tags)])
-      yield* sql`INSERT INTO holds (stream, kind, state, reason, paths, opened_at, released)
-        SELECT key, 'deletes', 'open', '', '[]', 0, 0 FROM streams`
-      yield* sql`INSERT INTO ownership (scope, epoch) VALUES ('capture', 5)`
-      for (const statement of undoLaterMigrations) yield* sql.unsafe(statement)
-      yield* sql`DELETE FROM migrations WHERE migration_id > 5`
-      const inside = yield* Deferred.make<void>()
-      const cancel = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function*() {
-        yield* sql`SELECT epoch FROM ownership WHERE scope = 'capture' FOR SHARE`
-        yield* sql`UPDATE holds SET state = 'cancelled'`
-        yield* Deferred.succeed(inside, undefined)
-        yield* Effect.sleep("500 millis")
-      })))
-      yield* Deferred.await(inside)
-      yield* open(url)
-      yield* Fiber.join(cancel)
-      assert.deepStrictEqual(yield* sql`SELECT state FROM holds`, [{ state: "canceled" }])
-      const older = store.transact({ scope: "capture", epoch: 5 }, tags, () => Effect.void)
-      assert.strictEqual(reasonOf(yield* Effect.exit(older)), "Fenced")
-    }))
 
   it.live("migrated by a newer version that stops earlier ones, it accepts nothing more from them: no commit, no takeover, no start (X9)", () =>
     Effect.gen(function*() {

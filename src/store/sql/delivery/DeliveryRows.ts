@@ -1,6 +1,4 @@
 /** Converts between the row of a delivery and the port's value. */
-import * as Effect from "effect/Effect"
-import type { SqlClient } from "effect/sql/SqlClient"
 import { shardOf } from "../../../domain/Shard.ts"
 import type { Delivery, Failure, NewDelivery, Subject } from "../../Delivery.ts"
 import type { Claimed } from "../../DeliveryClaims.ts"
@@ -89,12 +87,3 @@ export const fromDelivery = (
     died_at: dead?.at ?? null
   }
 }
-
-/** Inside a transaction: adds the shard to the rows that a version of Rollcall without shards has stored. */
-export const assignShards = Effect.fnUntraced(function*(sql: SqlClient) {
-  const found = yield* sql<{ integration: string }>`SELECT DISTINCT integration FROM deliveries WHERE shard IS NULL`
-  for (const { integration } of found) {
-    yield* sql`
-      UPDATE deliveries SET shard = ${shardOf(integration)} WHERE shard IS NULL AND integration = ${integration}`
-  }
-})

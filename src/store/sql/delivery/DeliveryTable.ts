@@ -21,7 +21,6 @@ import { toStoreError, withRetry, withRetryAfterRollback } from "../SqlRetry.ts"
 import * as BatchTable from "./BatchTable.ts"
 import * as CircuitTable from "./CircuitTable.ts"
 import * as ClaimTable from "./ClaimTable.ts"
-import { assignShards } from "./DeliveryRows.ts"
 import type { OrderingKey } from "./OrderedDeliveries.ts"
 import * as OrderedDeliveries from "./OrderedDeliveries.ts"
 import * as Settlement from "./Settlement.ts"
@@ -121,8 +120,6 @@ export const make = (
         UPDATE ticks SET position = ${end}, state = 'absent'
         WHERE state = 'off' AND handler IN (SELECT key FROM handlers WHERE scheduled = 0)`
       yield* noteReader
-      // a process of an earlier version may have replayed events during the upgrade
-      yield* assignShards(sql)
       yield* circuitTable.bringForward
       const parked = yield* sql<
         OrderingKey

@@ -8,7 +8,6 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { type EndedRun, keptRuns } from "../../Run.ts"
-import type { StreamState } from "../../State.ts"
 
 /** A step of an open transaction. */
 export const record = (sql: SqlClient, stream: number) => (run: EndedRun) =>
@@ -19,13 +18,7 @@ export const record = (sql: SqlClient, stream: number) => (run: EndedRun) =>
 /** Newest first. `condition` selects the stream. */
 export const list = (sql: SqlClient, condition: Fragment) =>
   Effect.map(
-    sql<{ run: string; state: string }>`
-      SELECT r.run, s.state FROM streams s JOIN runs r ON r.stream = s.key WHERE ${condition}`,
-    (rows): ReadonlyArray<EndedRun> => {
-      const { recordedRuns: newest = 0 }: Pick<StreamState, "recordedRuns"> = JSON.parse(rows[0]?.state ?? "{}")
-      // SQLite may give a new stream the key of a stream that was erased while a process of an earlier version ran
-      return rows.map(({ run }): EndedRun => JSON.parse(run))
-        .filter(({ number }) => number <= newest && number > newest - keptRuns)
-        .toSorted((one, other) => other.number - one.number)
-    }
+    sql<{ run: string }>`SELECT r.run FROM streams s JOIN runs r ON r.stream = s.key WHERE ${condition}`,
+    (rows): ReadonlyArray<EndedRun> =>
+      rows.map(({ run }): EndedRun => JSON.parse(run)).toSorted((one, other) => other.number - one.number)
   )

@@ -11,6 +11,16 @@
  * 4. A write that waits for a request slot, even between two tries, has no intent. A process that dies or stops during the wait has not
  *    sent the write   (L4)
  * 5. While the outcome of a write that must not be repeated is unknown, no write with different content is sent in its place   (L5)
+ *
+ * Details
+ * Whether a write is sent again is decided in these steps:
+ * - `perform` asks the journal, which knows writes that have a result, that may not start, or whose outcome is unknown
+ * - `source/UnifiedApi.ts` waits for a request slot, and `source/SendAttempt.ts` commits the intent (`before`) and sends the request
+ * - `source/Failures.ts` classifies a failure. If it proves that the API did nothing (`hasNoEffect`), the intent is withdrawn and the client
+ *   may try again. Otherwise the client tries again only if the write's `resendPolicy` (`api/Writes.ts`) is `safe`, and the failure that
+ *   remains is `OutcomeUnknown`
+ * - The next attempt finds the intent without a result: `resolveUnknown` repeats the write, looks for its effect or leaves it to an operator,
+ *   as `onUnknownOf` (`WriteIntent.ts`) says
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

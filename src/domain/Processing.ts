@@ -22,8 +22,7 @@ import {
   missingRules,
   redact,
   type RedactionRules,
-  rulesBelow,
-  unknownRules
+  rulesBelow
 } from "./Redaction.ts"
 
 /**
@@ -130,16 +129,14 @@ export const make = (model: Model, options: ProcessingOptions): Processing => {
   const before = appliedBefore(model, source)
   const applied = combine(before, appliedRules(remoteData === "drop", options.redact))
   const rules = { remoteData, redact: applied.redact }
-  // The version of `apply`: 2 without redaction rules, 3 with some. Raise the version whose results change. The key `normaliser` keeps
-  // its old spelling, so that stored fingerprints stay equal.
-  const normalizerVersion = Object.keys(applied.redact).length === 0 ? 2 : 3
-  const identity = JSON.stringify({ normaliser: normalizerVersion, ...rules, ...entry })
+  // raise `normalizer` with a change after which `apply` returns other results
+  const identity = JSON.stringify({ normalizer: 1, ...rules, ...entry })
   const fingerprint = hash("sha256", identity, "base64url").slice(0, 12)
   const secret = key === "" ? "" : createHmac("sha256", key).update("text hash").digest("base64url")
   const reapply: Processing["reapply"] = (content, before, target = applied) => {
     const missing = missingRules(before, target)
     const kept = target.dropsRemoteData && !before.dropsRemoteData ? clearRemoteData(content, shape) : content
-    return redact(kept, missing, key, before.id === unknownRules)
+    return redact(kept, missing, key)
   }
   return {
     model,

@@ -44,9 +44,6 @@ export const appliedRules = (dropsRemoteData: boolean, rules: RedactionRules): A
   return { id, dropsRemoteData, redact }
 }
 
-/** The id of the rules in rows that an earlier version of Rollcall wrote, which did not store its rules. */
-export const unknownRules = ""
-
 /** The rules below the property `name`, with pointers that start at the value of that property. */
 export const rulesBelow = (rules: RedactionRules, name: string): RedactionRules =>
   Object.fromEntries(
@@ -82,14 +79,9 @@ export const concerns = (rules: RedactionRules, path: ReadonlyArray<string>): bo
 type Replace = (value: JsonValue) => JsonValue | undefined
 
 const hashed = "redacted:"
-const hashPattern = /^redacted:[\w-]{43}$/
 
 const keyedHash = (key: string): Replace => (value) =>
   value === null ? null : hashed + createHmac("sha256", key).update(canonical(value, undefined)).digest("base64url")
-
-/** For content whose rules are unknown: keeps a value that looks hashed, because hashing it again would give another value. */
-const unlessHashed = (replace: Replace): Replace => (value) =>
-  typeof value === "string" && hashPattern.test(value) ? value : replace(value)
 
 /** Undefined if the value must be removed, because its structure does not match the path. */
 const redactValue = (value: JsonValue, path: ReadonlyArray<string>, replace: Replace): JsonValue | undefined => {
@@ -109,13 +101,9 @@ const redactProperty = (record: JsonObject, [name, ...rest]: ReadonlyArray<strin
   return redacted === undefined ? others : { ...record, [name]: redacted }
 }
 
-/** Applies the rules to a record. `isUnknown`: it is unknown which rules were applied to the record before. */
-export const redact = (record: JsonObject, rules: RedactionRules, key: string, isUnknown = false): JsonObject =>
+/** Applies the rules to a record. */
+export const redact = (record: JsonObject, rules: RedactionRules, key: string): JsonObject =>
   Object.entries(rules).reduce((content, [pointer, how]) => {
-    const replace: Replace = how === "drop"
-      ? () => undefined
-      : isUnknown
-      ? unlessHashed(keyedHash(key))
-      : keyedHash(key)
+    const replace: Replace = how === "drop" ? () => undefined : keyedHash(key)
     return redactProperty(content, segments(pointer), replace)
   }, record)

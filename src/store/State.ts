@@ -107,11 +107,8 @@ export interface StreamState extends StreamKey {
   readonly guardHistory?: ReadonlyArray<HourlyCounts>
   /** The processing rules by which the hashes of the stream's heads were made, newest last. The redaction key is not stored. */
   readonly processings?: ReadonlyArray<ProcessingRules & Pick<Processing, "fingerprint">>
-  /**
-   * All rules that were applied to stored content of the stream. Absent if an earlier version of Rollcall stored the content, so that the
-   * rules are unknown.
-   */
-  readonly redactions?: ReadonlyArray<AppliedRules>
+  /** All rules that were applied to stored content of the stream. */
+  readonly redactions: ReadonlyArray<AppliedRules>
   /** Id of the key with which all content of the stream is encrypted; absent or null if some may be unencrypted or have another key. */
   readonly encryptedWith?: string | null
   /** Progress of redacting and encrypting content that was stored earlier; absent if there is nothing to do. */

@@ -36,7 +36,7 @@ import type { OlderGenerationRecord, RecordWrite } from "../../store/StreamTx.ts
 import * as Redactor from "../redaction/Redactor.ts"
 import { type Ownership, takeStreams } from "../Stream.ts"
 import { newEvent, parseContent } from "./RecordWrite.ts"
-import { currentContent, redactionsOf, rulesOf, withRedaction } from "./StoredContent.ts"
+import { currentContent, rulesOf, withRedaction } from "./StoredContent.ts"
 
 /** The effects of an adoption, as counts. */
 export interface Plan {
@@ -108,7 +108,7 @@ const publishableContent = (
 
 /** The state with the rules of all content that is published again. */
 const withRedactions = (state: StreamState, { applied }: Processing): StreamState =>
-  redactionsOf(state).map((before) => combine(before, applied)).reduce(withRedaction<StreamState>, state)
+  state.redactions.map((before) => combine(before, applied)).reduce(withRedaction<StreamState>, state)
 
 interface Republishing {
   readonly stream: StreamState

@@ -6,34 +6,24 @@
  */
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Processing } from "../../domain/Processing.ts"
-import { type AppliedRules, unknownRules } from "../../domain/Redaction.ts"
+import { type AppliedRules, appliedRules } from "../../domain/Redaction.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { StoredContent } from "../../store/StreamRecords.ts"
 import { parseContent } from "./RecordWrite.ts"
 
-type Rules = Pick<StreamState, "redactions" | "processings">
+type Rules = Pick<StreamState, "redactions">
 
-/** The assumption for content that an earlier version stored: only values that look redacted are redacted. */
-const unknownOf = ({ processings = [] }: Rules): AppliedRules => ({
-  id: unknownRules,
-  dropsRemoteData: processings.every(({ remoteData }) => remoteData === "drop"),
-  redact: {}
-})
+const none = appliedRules(false, {})
 
-/** All rules that were applied to stored content of the stream. */
-export const redactionsOf = (stream: Rules): ReadonlyArray<AppliedRules> => stream.redactions ?? [unknownOf(stream)]
-
-/** The rules with this id; null if not known. */
-export const rulesOf = (stream: Rules, id: string | null): AppliedRules =>
-  redactionsOf(stream).find((rules) => rules.id === (id ?? unknownRules)) ?? unknownOf(stream)
+/** The rules with this id. If the stream does not know them, no rule counts as applied, so that all current rules are. */
+export const rulesOf = ({ redactions }: Rules, id: string | null): AppliedRules =>
+  redactions.find((rules) => rules.id === id) ?? none
 
 /** Notes in the state that content is stored under these rules from now on. */
-export const withRedaction = <S extends Rules>(stream: S, applied: AppliedRules): S => {
-  const known = redactionsOf(stream)
-  return known.some(({ id }) => id === applied.id) && stream.redactions !== undefined
+export const withRedaction = <S extends Rules>(stream: S, applied: AppliedRules): S =>
+  stream.redactions.some(({ id }) => id === applied.id)
     ? stream
-    : { ...stream, redactions: [...known.filter(({ id }) => id !== applied.id), applied] }
-}
+    : { ...stream, redactions: [...stream.redactions, applied] }
 
 export const currentContent = (
   processing: Processing,
@@ -41,7 +31,6 @@ export const currentContent = (
   stored: StoredContent | null | undefined
 ): JsonObject | null => {
   const content = parseContent(stored?.content)
-  const redaction = stored?.redaction ?? unknownRules
-  if (content === null || redaction === processing.applied.id) return content
-  return processing.reapply(content, rulesOf(stream, redaction))
+  if (content === null || stored?.redaction === processing.applied.id) return content
+  return processing.reapply(content, rulesOf(stream, stored?.redaction ?? null))
 }

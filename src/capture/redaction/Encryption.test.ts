@@ -198,8 +198,8 @@ describe("encryption of the store", () => {
         [second, first],
         Effect.gen(function*() {
           const sql = yield* SqlClient
-          const other = { id: "other", version: "1", host: "h", pid: 1, encryption_key: first.id, started_at: start }
-          yield* sql`INSERT INTO processes ${sql.insert({ ...other, seen_at: start + 10 * 60_000 })}`
+          const other = { id: "other", version: "1", host: "h", pid: 1, problems: "[]", encryption_key: first.id }
+          yield* sql`INSERT INTO processes ${sql.insert({ ...other, started_at: start, seen_at: start + 10 * 60_000 })}`
           yield* passing(10)
           assert.lengthOf(yield* registered, 2)
           yield* sql`DELETE FROM processes WHERE id = 'other'`

@@ -161,24 +161,6 @@ describe("content that was stored before a rule was added", () => {
       assert.strictEqual((yield* rig.events).length, 390)
     })))
 
-  it.effect("of an earlier version, whose rules are not known, is redacted too, and hashes of that version are kept", () =>
-    scenario(
-      Effect.fnUntraced(function*(rig) {
-        yield* fill(rig, 3)
-        const hashed = JSON.parse((yield* rig.events).at(-1)!.after!).title
-        const sql = yield* SqlClient
-        for (const table of ["events", "pending", "quarantine"]) yield* sql`UPDATE ${sql(table)} SET redaction = NULL`
-        yield* (yield* Store).transact(rig.stream.owner, rig.stream.key, (tx) => {
-          const { redactions: _, ...state } = tx.state
-          return tx.saveState(state)
-        })
-        yield* redact(rig, hiding)
-        assert.isNull(yield* find("secret"))
-        assert.strictEqual(JSON.parse((yield* rig.events).at(-1)!.after!).title, hashed)
-      }),
-      { processing: by({ "/title": "hash" }) }
-    ))
-
   it.effect("loses transitions whose path is redacted, and keeps the others", () =>
     scenario(Effect.fnUntraced(function*(rig) {
       yield* rig.put({ id: "a", outcome: "PENDING", current_stage_id: "1" })

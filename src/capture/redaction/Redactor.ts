@@ -26,7 +26,7 @@ import type { Owner } from "../../store/Ownership.ts"
 import type { RedactionProgress, StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import type { LogContent, RewrittenContent, StreamTx } from "../../store/StreamTx.ts"
-import { redactionsOf, withRedaction } from "../commit/StoredContent.ts"
+import { withRedaction } from "../commit/StoredContent.ts"
 import * as Metrics from "../Metrics.ts"
 import { annotate, type Ownership, unlessErased } from "../Stream.ts"
 import { redactLogRow, redactPending, redactQuarantined } from "./Redacting.ts"
@@ -46,7 +46,7 @@ export type ProcessingOf = (stream: StreamKey) => Processing | null
 const hasOtherKey = ({ encryptedWith = null }: StreamState, { key }: Target): boolean => encryptedWith !== key
 
 const isOutdated = (state: StreamState, target: Target): boolean =>
-  hasOtherKey(state, target) || redactionsOf(state).some((rules) => !satisfies(rules, target.processing.applied))
+  hasOtherKey(state, target) || state.redactions.some((rules) => !satisfies(rules, target.processing.applied))
 
 /** True if this process, or one with the same rules and the same key, started to rewrite the stream. */
 const isStarted = ({ redacting }: StreamState, { key, processing: { applied } }: Target): boolean =>
@@ -60,7 +60,7 @@ const started = (
 ): StreamState & { redacting: RedactionProgress } => {
   const { key, processing: { applied } } = target
   return {
-    ...redactionsOf(state).map((rules) => combine(rules, applied)).reduce(
+    ...state.redactions.map((rules) => combine(rules, applied)).reduce(
       withRedaction<StreamState>,
       withRedaction(state, applied)
     ),
@@ -78,7 +78,7 @@ const finished = (state: StreamState, { key, processing: { applied } }: Target):
     ? state
     : {
       ...rest,
-      redactions: redactionsOf(state).filter((rules) => satisfies(rules, applied)),
+      redactions: state.redactions.filter((rules) => satisfies(rules, applied)),
       ...key === null ? {} : { encryptedWith: key }
     }
 }

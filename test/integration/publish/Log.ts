@@ -28,6 +28,7 @@ const stream: StreamState = {
   sweep: null,
   lastPoll: null,
   lastSweep: null,
+  redactions: [],
   failing: null
 }
 

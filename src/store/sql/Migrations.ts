@@ -23,7 +23,7 @@ export const migrations = {
 export const newestKnown = Math.max(...Object.keys(migrations).map((name) => Number.parseInt(name, 10)))
 export const table = "migrations"
 
-/** The schema that a program must know. A store whose schema this program knows may lack the column. */
+/** The schema that a program must know. */
 export const requiredSchemaQuery = "SELECT required_schema FROM meta"
 
 /** `required`: the result of `requiredSchemaQuery`. */

@@ -4,6 +4,7 @@
 import * as Effect from "effect/Effect"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
+import { appliedRules } from "../../../src/domain/Redaction.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
 import type { Head } from "../../../src/store/StreamRecords.ts"
@@ -28,7 +29,7 @@ const stream: StreamState = {
   sweep: null,
   lastPoll: null,
   lastSweep: null,
-  redactions: [],
+  redactions: [appliedRules(false, {})],
   failing: null
 }
 

@@ -96,7 +96,7 @@ export const records = Effect.gen(function*() {
     released integer NOT NULL,
     release text
   )`
-  // queried at the end of every run; approved and cancelled holds are in no index
+  // queried at the end of every run; approved and canceled holds are in no index
   yield* sql`CREATE INDEX holds_undecided ON holds (stream, id) WHERE state IN ('open', 'rejected', 'approving')`
   yield* sql`CREATE TABLE record_references (
     referenced_record bigint NOT NULL,

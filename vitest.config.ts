@@ -3,8 +3,8 @@ import { defineConfig } from "vitest/config"
 import { LongestFirst } from "./test/LongestFirst.ts"
 
 /**
- * The tests in four projects. `unit` needs no services. `integration` uses real databases, brokers, sockets and processes. `special` does
- * too, for subjects that few changes concern. `long` takes many minutes: simulated worlds, mutants, kills, fuzzing.
+ * The tests in four projects. `unit` needs no services. `integration` uses real databases, brokers, sockets and processes. `long` does too,
+ * for subjects that few changes concern or that take minutes. `worlds` simulates, in a process for each core.
  */
 const shared = {
   // test files share their worker: no test depends on the global state of another
@@ -32,18 +32,8 @@ const slowUnits = [
   "src/source/SharedBudget.property.test.ts"
 ]
 
-/** Each takes long, and concerns one subject, such as the logins of Kafka: `npm run test:long` runs them, and `npm test` does not. */
-const special = [
-  "test/conformance/SqliteThreadStore.test.ts",
-  "test/fault/kill/{DiskFull,SlowDisk}.test.ts",
-  "test/integration/bench/*.test.ts",
-  "test/integration/console/{History,Incidents}.test.ts",
-  "test/integration/fleet/Keys.test.ts",
-  "test/integration/package/*.test.ts",
-  "test/integration/publish/{Ipv6,KafkaSecurity,Refusals,Registry}.test.ts",
-  "test/integration/source/TwoClients.test.ts",
-  "test/integration/telemetry/{Collector,Traces}.test.ts"
-]
+/** Runs processes of its own, one for each core. */
+const worlds = ["test/simulation/Simulation.long.test.ts"]
 
 export default defineConfig({
   test: {
@@ -63,11 +53,10 @@ export default defineConfig({
           ...shared,
           name: "integration",
           include: ["test/{conformance,fault,integration,simulation}/**/*.test.ts", ...slowUnits],
-          exclude: ["**/*.long.test.ts", ...special],
+          exclude: ["**/*.long.test.ts"],
           globalSetup: services
         }
       },
-      { test: { ...shared, name: "special", include: special, exclude: ["**/*.long.test.ts"], globalSetup: services } },
       {
         test: {
           ...shared,
@@ -80,11 +69,13 @@ export default defineConfig({
             "src/delivery/engine/{Fleet,Restarts}.property.test.ts",
             "src/{domain/Canonical,publish/Adoption,source/SharedBudget}.property.test.ts"
           ],
+          exclude: worlds,
           env: { ...shared.env, PROPERTY_RUNS: "10" },
           testTimeout: 1_200_000,
           globalSetup: services
         }
-      }
+      },
+      { test: { ...shared, name: "worlds", include: worlds } }
     ]
   }
 })

@@ -1,4 +1,4 @@
-/** The rules of the command lines of programs that developers start. `test/integration/bench/CommandLines.test.ts` starts the programs. */
+/** The rules of the command lines of programs that developers start. `test/integration/bench/CommandLines.long.test.ts` starts the programs. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"

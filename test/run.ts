@@ -4,8 +4,8 @@
  * - `npm run test:fast`: types, lint, format, unit and property tests; no services.
  * - `npm test`: the same, slower unit tests, and the integration tests, on real databases, brokers, sockets and processes. Arguments go to
  *   the test runner: `npm test -- src/capture`.
- * - `npm run test:long`: the integration tests of special subjects; two thousand simulated worlds, mutants, kills, ten thousand events,
- *   fuzzing.
+ * - `npm run test:long`: the integration tests of special subjects; kills, ten thousand events, fuzzing; then two thousand simulated
+ *   worlds, and mutants.
  *
  * The last line says `N passed, N failed, N skipped`, each check counted as one test.
  *
@@ -31,7 +31,7 @@ interface Outcome {
 const sizes = {
   fast: { checked: true, runs: [["--project=unit", "--maxWorkers=2"]] },
   standard: { checked: true, runs: [["--project=unit", "--project=integration", "--maxWorkers=5"]] },
-  long: { checked: false, runs: [["--project=special", "--maxWorkers=4"], ["--project=long", "--maxWorkers=1"]] }
+  long: { checked: false, runs: [["--project=long", "--maxWorkers=4"], ["--project=worlds"]] }
 }
 
 const root = fileURLToPath(new URL("..", import.meta.url))

@@ -16,6 +16,8 @@ export interface Mutant {
   /** The removed defense, as a sentence that no longer holds. */
   readonly without: string
   readonly patches: ReadonlyArray<Patch>
+  /** For a mutant that few worlds notice: one that did. The long tests begin their search there, so an outdated number costs only time. */
+  readonly noticedIn?: number
 }
 
 const mutant = (

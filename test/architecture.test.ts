@@ -137,6 +137,11 @@ const layers: ReadonlyArray<Layer> = [
   }
 ]
 
+/** In these folders, one file joins what the subfolders export, and they import it: the API's definition, the client, the driver's sends. */
+const assembled: ReadonlySet<string> = new Set(["cli", "http", "publish/kafka"])
+/** Folders whose subfolders still import each other in both directions. */
+const unlayered: ReadonlySet<string> = new Set(["delivery", "http"])
+
 const longest = 600
 const vague = /^(utils?|helpers?|common|shared|misc|managers?|types)$/i
 /** Their barrels double the time to start; import the module that is meant. */
@@ -199,7 +204,7 @@ const strayClients = (sources: Sources): ReadonlyArray<string> =>
   )
 
 /** Each cycle once, as the path that closes it. */
-const cycles = (sources: Sources): ReadonlyArray<string> => {
+const cyclesIn = (imports: ReadonlyMap<string, Iterable<string>>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const done = new Set<string>()
   const visit = (path: string, trail: ReadonlyArray<string>): void => {
@@ -208,14 +213,41 @@ const cycles = (sources: Sources): ReadonlyArray<string> => {
       return
     }
     if (done.has(path)) return
-    for (const specifier of importsOf(sources.get(path) ?? "").filter(isRelative)) {
-      visit(target(path, specifier), [...trail, path])
-    }
+    for (const other of imports.get(path) ?? []) visit(other, [...trail, path])
     done.add(path)
   }
-  for (const path of sources.keys()) visit(path, [])
+  for (const path of imports.keys()) visit(path, [])
   return found
 }
+
+const targetsOf = ([path, text]: readonly [string, string]): ReadonlyArray<string> =>
+  importsOf(text).filter(isRelative).map((specifier) => target(path, specifier))
+
+const cycles = (sources: Sources): ReadonlyArray<string> =>
+  cyclesIn(new Map([...sources].map((source) => [source[0], targetsOf(source)])))
+
+const foldersAbove = (path: string): ReadonlyArray<string> =>
+  path.includes("/") ? [dirname(path), ...foldersAbove(dirname(path))] : []
+
+/** The parts of each folder are its subfolders and its own files. Of an `assembled` folder, only the subfolders are. */
+const folderCycles = (sources: Sources): ReadonlyArray<string> =>
+  [...new Set([...sources.keys()].flatMap(foldersAbove))].filter((folder) => !unlayered.has(folder)).flatMap(
+    (folder) => {
+      const parts = new Map<string, Set<string>>()
+      const partOf = (path: string): string | undefined => {
+        const [part, ...inner] = path.startsWith(`${folder}/`) ? path.slice(folder.length + 1).split("/") : []
+        return inner.length === 0 && assembled.has(folder) ? undefined : part
+      }
+      for (const source of sources) {
+        const part = partOf(source[0])
+        if (part === undefined) continue
+        const others = parts.get(part) ?? new Set()
+        for (const other of targetsOf(source).map(partOf)) if (other !== undefined && other !== part) others.add(other)
+        parts.set(part, others)
+      }
+      return cyclesIn(parts).map((cycle) => `${folder}: ${cycle}`)
+    }
+  )
 
 /** The bundled plugins import only the public modules that every plugin can import. */
 const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>
@@ -274,6 +306,7 @@ describe("architecture", () => {
   holds("no barrel is imported", barrelImports)
   holds("only the layer network makes HTTP clients", strayClients)
   holds("no imports form a cycle", cycles)
+  holds("the subfolders of a folder import each other one way", folderCycles)
   holds(`no file is longer than ${longest} lines`, tooLong)
   holds("no name is vague", vagueNames)
   holds("what only some commands and configurations need is not loaded by every start", eager)
@@ -337,6 +370,20 @@ describe("the architecture rules", () => {
       "api/C.ts": 'import "./B.ts"'
     },
     "api/B.ts → api/C.ts → api/B.ts"
+  )
+  catches(
+    "see folders that import each other, although their files form no cycle",
+    folderCycles,
+    {
+      "api/a/A.ts": 'import "../b/B.ts"',
+      "api/b/B.ts": "",
+      "api/b/C.ts": 'import "../C.ts"\nimport "./B.ts"',
+      "api/C.ts": 'import "./a/A.ts"',
+      "cli/A.ts": 'import "./a/B.ts"',
+      "cli/a/A.ts": 'import "../A.ts"',
+      "cli/a/B.ts": ""
+    },
+    "api: a → b → C.ts → a"
   )
   catches(
     "see a plugin that imports what is ours, or another plugin's",

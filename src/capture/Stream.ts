@@ -11,7 +11,7 @@ import type { Run } from "../store/Run.ts"
 import { Store, type StoreError } from "../store/Store.ts"
 import type { StreamTx } from "../store/StreamTx.ts"
 import type * as Tracing from "../telemetry/Tracing.ts"
-import type { RunAborted, StreamSettings } from "./schedule/StreamLifecycle.ts"
+import type { RunAborted, StreamSettings } from "./StreamLifecycle.ts"
 
 export type RunError = SourceError | RunAborted | StoreError
 

@@ -9,7 +9,7 @@ import * as Command from "effect/cli/Command"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { kafkaOptions, loadKafka, processingByStream, storeInspector, storeLayer } from "../app/Composition.ts"
-import type { Plan } from "../capture/commit/StoreAdoption.ts"
+import type { Plan } from "../capture/rewrite/StoreAdoption.ts"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { CurrentProxies } from "../network/Proxies.ts"
@@ -38,7 +38,7 @@ const planText = (store: string, plan: Plan, published: SinkCheckpoint | null): 
 
 const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes }) =>
   Effect.gen(function*() {
-    const StoreAdoption = yield* Effect.promise(() => import("../capture/commit/StoreAdoption.ts"))
+    const StoreAdoption = yield* Effect.promise(() => import("../capture/rewrite/StoreAdoption.ts"))
     const settings = yield* Effect.fromResult(Config.check(yield* loadRawConfig(config)))
     const { kafka, store } = settings
     const { log } = yield* Effect.flatMap(storeInspector(store), ({ inspect }) => inspect)

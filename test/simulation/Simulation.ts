@@ -8,7 +8,7 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as StoreAdoption from "../../src/capture/commit/StoreAdoption.ts"
+import * as StoreAdoption from "../../src/capture/rewrite/StoreAdoption.ts"
 import { replay } from "../../src/delivery/admin/Replay.ts"
 import { batchWindowOf } from "../../src/delivery/engine/Subscription.ts"
 import { formatPosition } from "../../src/domain/ChangeEvent.ts"

@@ -12,7 +12,7 @@ import { Forgetting, ForgettingRefused } from "../forget/Forgetting.ts"
 import { Capture, UnknownStream } from "../schedule/Capture.ts"
 import { IntegrationRefused, Integrations } from "../schedule/Integrations.ts"
 import { CommandRefused } from "../schedule/StreamCommands.ts"
-import { RunAborted } from "../schedule/StreamLifecycle.ts"
+import { RunAborted } from "../StreamLifecycle.ts"
 import * as Commands from "./Commands.ts"
 import * as Methods from "./Methods.ts"
 

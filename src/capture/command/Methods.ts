@@ -13,7 +13,7 @@ import type { AuditReport } from "../read/Audit.ts"
 import { UnknownStream } from "../schedule/Capture.ts"
 import { IntegrationRefused, type IntegrationSettings } from "../schedule/Integrations.ts"
 import { CommandRefused, type StreamCommand, streamCommands } from "../schedule/StreamCommands.ts"
-import { RunAborted } from "../schedule/StreamLifecycle.ts"
+import { RunAborted } from "../StreamLifecycle.ts"
 
 // ---- values -------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ import { type RowCounts, zeroRowCounts } from "../../store/Run.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { Quarantined } from "../../store/StreamRecords.ts"
 import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
-import type { PageContext } from "./PageContext.ts"
+import type { PageContext } from "../record/PageContext.ts"
 import { type ClassifiedRow, classifyCopies, rehash, type Stored } from "./RowClassification.ts"
 import { outcomeOf } from "./RowOutcome.ts"
 

@@ -17,9 +17,9 @@ import type { Processing } from "../../domain/Processing.ts"
 import { parseTime } from "../../domain/Watermark.ts"
 import type { Head, Pending } from "../../store/StreamRecords.ts"
 import type { StreamTx } from "../../store/StreamTx.ts"
+import type { PageContext } from "../record/PageContext.ts"
+import { currentContent } from "../record/StoredContent.ts"
 import { isSweepOnly } from "../Stream.ts"
-import type { PageContext } from "./PageContext.ts"
-import { currentContent } from "./StoredContent.ts"
 
 /** The stored rows of this page's records. */
 export interface Stored {

@@ -17,10 +17,10 @@ import type { RowCounts } from "../../store/Run.ts"
 import type { Pending, PendingStatus, StoredContent } from "../../store/StreamRecords.ts"
 import type { RecordWrite } from "../../store/StreamTx.ts"
 import { applyMasks, maskingHolds, pendingStatusFor } from "../guard/FieldMask.ts"
-import type { PageContext } from "./PageContext.ts"
-import { buildRecordWrite, type NewContent, type RecordChange } from "./RecordWrite.ts"
+import type { PageContext } from "../record/PageContext.ts"
+import { buildRecordWrite, type NewContent, type RecordChange } from "../record/RecordWrite.ts"
+import { currentContent } from "../record/StoredContent.ts"
 import type { ClassifiedRow, Stored } from "./RowClassification.ts"
-import { currentContent } from "./StoredContent.ts"
 
 /** The result for one record: how it is counted, and what is written for it. */
 interface Outcome {

@@ -10,8 +10,8 @@ import { derivedRegistry } from "../../domain/Model.ts"
 import { embeddedRow, type Observation, observe } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import type { RecordWrite } from "../../store/StreamTx.ts"
-import type { PageContext } from "../commit/PageContext.ts"
-import { parseContent } from "../commit/RecordWrite.ts"
+import type { PageContext } from "../record/PageContext.ts"
+import { parseContent } from "../record/RecordWrite.ts"
 
 export const candidateModel = "ats.candidate"
 const { property } = derivedRegistry[candidateModel]

@@ -26,9 +26,9 @@ import { parseTime } from "../../domain/Watermark.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { Head } from "../../store/StreamRecords.ts"
 import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
-import type { PageContext } from "../commit/PageContext.ts"
-import { buildRecordWrite, type RecordChange } from "../commit/RecordWrite.ts"
-import { currentContent } from "../commit/StoredContent.ts"
+import type { PageContext } from "../record/PageContext.ts"
+import { buildRecordWrite, type RecordChange } from "../record/RecordWrite.ts"
+import { currentContent } from "../record/StoredContent.ts"
 import {
   type ApplicationChange,
   candidateModel,

@@ -18,7 +18,7 @@ import type { LogEntry } from "../../domain/ChangeEvent.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { Deliveries } from "../../store/Deliveries.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
-import * as StoreAdoption from "../commit/StoreAdoption.ts"
+import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
 import { Capture } from "../schedule/Capture.ts"
 import { layer } from "./Forgetting.ts"
 

@@ -4,7 +4,7 @@ import { embeddingModels, type ForgettableRecord, type Forgotten, idAsJson, repe
 import { type StreamKey, streamName } from "../../domain/Model.ts"
 import type { FoundRow } from "../../store/ForgottenRecords.ts"
 import type { Store } from "../../store/Store.ts"
-import { parseContent } from "../commit/RecordWrite.ts"
+import { parseContent } from "../record/RecordWrite.ts"
 
 /** How many ids or rows a plan or a message lists. */
 export const maxListedIds = 100

@@ -16,9 +16,9 @@ import type { ReleaseMode } from "../../store/Holds.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { Head, Pending } from "../../store/StreamRecords.ts"
 import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
-import type { PageContext } from "../commit/PageContext.ts"
-import { buildRecordWrite, type NewContent, type RecordChange } from "../commit/RecordWrite.ts"
-import { currentContent } from "../commit/StoredContent.ts"
+import type { PageContext } from "../record/PageContext.ts"
+import { buildRecordWrite, type NewContent, type RecordChange } from "../record/RecordWrite.ts"
+import { currentContent } from "../record/StoredContent.ts"
 
 /** A pending row with the published state of its record. */
 export interface StagedChange {

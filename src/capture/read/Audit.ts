@@ -25,9 +25,10 @@ import type { StreamState } from "../../store/State.ts"
 import { Store } from "../../store/Store.ts"
 import type { Head, PendingStatus, StoredContent } from "../../store/StreamRecords.ts"
 import type { StreamTx } from "../../store/StreamTx.ts"
-import { currentContent } from "../commit/StoredContent.ts"
+import { currentContent } from "../record/StoredContent.ts"
 import { forEachPart, type RunError, type Stream, transact } from "../Stream.ts"
-import { countPage, newRun, readPages } from "./Pages.ts"
+import { newRun } from "../StreamLifecycle.ts"
+import { countPage, readPages } from "./Pages.ts"
 import { maxRefetchIds } from "./Refetch.ts"
 
 export interface Difference {

@@ -17,34 +17,18 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type { Page, Priority, Source } from "../../source/Source.ts"
 import { finishOnInterrupt } from "../../store/Recovery.ts"
-import { addRowCounts, type Run, zeroRowCounts } from "../../store/Run.ts"
-import type { StreamState } from "../../store/State.ts"
+import { addRowCounts, type Run } from "../../store/Run.ts"
 import type { Store } from "../../store/Store.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
 import type { PageCounts } from "../commit/PageCommit.ts"
 import { addPublished } from "../commit/RunHistory.ts"
-import { RunAborted } from "../schedule/StreamLifecycle.ts"
 import { requestPage, type RunError, spanAttributes, type Stream } from "../Stream.ts"
+import { RunAborted } from "../StreamLifecycle.ts"
 
 const maxPagesWithoutNewRows = 100
 
 /** How long an interrupted run waits at most for the commit of its page: a shard must move within two seconds. */
 const longestCommit = Duration.seconds(1)
-
-export const newRun = (
-  state: StreamState,
-  kind: Run["kind"],
-  details: Pick<Run, "updatedAfter" | "startedAt" | "backfill">
-): Run => ({
-  id: state.lastRunId + 1,
-  kind,
-  cursor: null,
-  phase: "pages",
-  pages: 0,
-  watermark: null,
-  rowCounts: zeroRowCounts,
-  ...details
-})
 
 /** Adds a committed page to the counts of the run. */
 export const countPage = (run: Run, { missedByPolls, published, rowCounts }: Omit<PageCounts, "alreadyRead">): Run => ({

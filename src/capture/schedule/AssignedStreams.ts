@@ -8,8 +8,8 @@ import type { Store } from "../../store/Store.ts"
 import { type Ended, replaceRun } from "../commit/RunHistory.ts"
 import { notBackfilled } from "../derived/CandidateBackfill.ts"
 import type { Ownership } from "../Stream.ts"
+import { initialState, type StreamSettings } from "../StreamLifecycle.ts"
 import { openSweep } from "./StreamCommands.ts"
-import { initialState, type StreamSettings } from "./StreamLifecycle.ts"
 
 /** The streams that are read, by integration. */
 export type Assigned = ReadonlyMap<string, ReadonlyArray<StreamSettings>>

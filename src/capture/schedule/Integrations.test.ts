@@ -21,7 +21,7 @@ import { Source } from "../../source/Source.ts"
 import { relayReader } from "../../store/EventLog.ts"
 import type { Hold } from "../../store/Holds.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import * as StoreAdoption from "../commit/StoreAdoption.ts"
+import * as StoreAdoption from "../rewrite/StoreAdoption.ts"
 import { Capture, layer as captureLayer } from "./Capture.ts"
 import {
   type IntegrationRefused,

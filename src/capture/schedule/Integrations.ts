@@ -27,11 +27,11 @@ import type { OperatorAction } from "../../store/AuditLog.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { IntegrationState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
+import type { StreamSettings } from "../StreamLifecycle.ts"
 import { Capture } from "./Capture.ts"
 import * as DiscoveredModels from "./DiscoveredModels.ts"
 import * as IntegrationErasure from "./IntegrationErasure.ts"
 import { type Discovered, listed, missingCategories } from "./ModelDiscovery.ts"
-import type { StreamSettings } from "./StreamLifecycle.ts"
 
 /** Settings of one integration, from the configuration or from an operator. */
 export interface IntegrationSettings extends Pick<IntegrationState, "id" | "account" | "models" | "backfill"> {

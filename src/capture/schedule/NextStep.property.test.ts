@@ -3,9 +3,8 @@ import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
 import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
-import { newRun } from "../read/Pages.ts"
+import { initialState, newRun, type StreamSettings } from "../StreamLifecycle.ts"
 import { nextStep } from "./NextStep.ts"
-import { initialState, type StreamSettings } from "./StreamLifecycle.ts"
 
 const interval = Duration.minutes(1)
 const sweepInterval = Duration.hours(6)

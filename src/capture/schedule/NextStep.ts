@@ -16,7 +16,7 @@ import type { Run } from "../../store/Run.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { RefreshOutcome } from "../read/Refresh.ts"
 import { isSweepOnly, type Stream } from "../Stream.ts"
-import { backoffDelay } from "./StreamLifecycle.ts"
+import { backoffDelay } from "../StreamLifecycle.ts"
 
 /** All times are by our clock, in ms. */
 export type NextStep =

@@ -18,9 +18,9 @@ import { estimateWatermark, updateReportedTo } from "../../domain/Watermark.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 import { replaceRun } from "../commit/RunHistory.ts"
-import { newRun } from "../read/Pages.ts"
 import { resetPasses } from "../read/SweepPasses.ts"
 import { annotate, isSweepOnly, type Stream, transact } from "../Stream.ts"
+import { newRun } from "../StreamLifecycle.ts"
 
 export const streamCommands = ["pause", "resume", "poll", "sweep", "backfill"] as const
 export type StreamCommand =

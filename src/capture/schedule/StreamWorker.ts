@@ -26,10 +26,10 @@ import { poll } from "../read/Poll.ts"
 import { refresh } from "../read/Refresh.ts"
 import { restartSweep, sweep } from "../read/Sweep.ts"
 import { isSweepOnly, type RunError, type Stream, transact } from "../Stream.ts"
+import { afterFailure, backoffUntil } from "../StreamLifecycle.ts"
 import type { Backpressure } from "./Backpressure.ts"
 import type { FailureLog } from "./FailureLog.ts"
 import { nextStep, retryAt, type StepInput } from "./NextStep.ts"
-import { afterFailure, backoffUntil } from "./StreamLifecycle.ts"
 
 /** A stream with the state of its loop in memory. State that must survive a restart is in the store. */
 export interface StreamWorker extends Stream, StepInput {

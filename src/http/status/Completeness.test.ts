@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Duration from "effect/Duration"
-import { initialState } from "../../capture/schedule/StreamLifecycle.ts"
+import { initialState } from "../../capture/StreamLifecycle.ts"
 import type { StreamState } from "../../store/State.ts"
 import { completenessText } from "./Completeness.ts"
 

@@ -8,7 +8,7 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { isReadable } from "../../capture/schedule/StreamLifecycle.ts"
+import { isReadable } from "../../capture/StreamLifecycle.ts"
 import { formatPosition } from "../../domain/ChangeEvent.ts"
 import { type StreamKey, streamModels, streamName } from "../../domain/Model.ts"
 import { completeTo, formatTime, knownOffset } from "../../domain/Watermark.ts"

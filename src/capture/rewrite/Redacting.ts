@@ -24,8 +24,8 @@ import { type Transition, transitionPath } from "../../domain/Transition.ts"
 import type { StreamState } from "../../store/State.ts"
 import type { Pending, QuarantinedRow, StoredContent } from "../../store/StreamRecords.ts"
 import type { LogContent, RewrittenContent } from "../../store/StreamTx.ts"
-import { parseContent } from "../commit/RecordWrite.ts"
-import { rulesOf } from "../commit/StoredContent.ts"
+import { parseContent } from "../record/RecordWrite.ts"
+import { rulesOf } from "../record/StoredContent.ts"
 
 /** The rules that are missing in a row, and all rules that the row has afterwards; null if no rule is missing. */
 const missingIn = ({ applied }: Processing, stream: StreamState, redaction: string | null) => {

@@ -6,9 +6,9 @@ import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
 import { applicationChangesOf } from "../derived/ApplicationChanges.ts"
 import { deriveCandidates } from "../derived/Candidates.ts"
 import type { DetectedEvent } from "../Metrics.ts"
+import type { PageContext } from "../record/PageContext.ts"
+import { withRedaction } from "../record/StoredContent.ts"
 import { attributeWrites } from "./Attribution.ts"
-import type { PageContext } from "./PageContext.ts"
-import { withRedaction } from "./StoredContent.ts"
 
 /** Leaves out the contents, so that the events of a large wave fit into memory (I9). */
 const detectedEventsIn = ({ model }: StreamKey, writes: ReadonlyArray<RecordWrite>): ReadonlyArray<DetectedEvent> =>

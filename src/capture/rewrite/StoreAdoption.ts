@@ -33,10 +33,10 @@ import type { StreamState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import type { Head, StoredContent } from "../../store/StreamRecords.ts"
 import type { OlderGenerationRecord, RecordWrite } from "../../store/StreamTx.ts"
-import * as Redactor from "../redaction/Redactor.ts"
+import { newEvent, parseContent } from "../record/RecordWrite.ts"
+import { currentContent, rulesOf, withRedaction } from "../record/StoredContent.ts"
 import { type Ownership, takeStreams } from "../Stream.ts"
-import { newEvent, parseContent } from "./RecordWrite.ts"
-import { currentContent, rulesOf, withRedaction } from "./StoredContent.ts"
+import * as Redactor from "./Redactor.ts"
 
 /** The effects of an adoption, as counts. */
 export interface Plan {

@@ -14,7 +14,7 @@ import { candidateIdIn, type OpenExpectation, recordIdIn } from "../../domain/Ex
 import { derivedFrom, type Model } from "../../domain/Model.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
-import { parseContent } from "./RecordWrite.ts"
+import { parseContent } from "../record/RecordWrite.ts"
 
 const recordEventsIn = ({ events }: RecordWrite): ReadonlyArray<RecordEvent> =>
   events.map(({ after, changes, id, kind }) => ({ id, kind, changes: JSON.parse(changes), after: parseContent(after) }))

@@ -18,11 +18,11 @@ import type { StreamModel } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
-import * as StoreAdoption from "../commit/StoreAdoption.ts"
 import { sweep } from "../read/Sweep.ts"
 import { Capture } from "../schedule/Capture.ts"
 import { takeStreams } from "../Stream.ts"
 import { redactInBackground, redactStored } from "./Redactor.ts"
+import * as StoreAdoption from "./StoreAdoption.ts"
 
 const by = (redact: Processing.ProcessingRules["redact"], model: StreamModel = "ats.application") =>
   Processing.make(model, { remoteData: "drop", redact, key: "k" })

@@ -7,11 +7,11 @@
  */
 import * as Duration from "effect/Duration"
 import * as Schema from "effect/Schema"
-import { isStreamModel, type Model, type StreamKey, type StreamModel } from "../../domain/Model.ts"
-import type { Processing } from "../../domain/Processing.ts"
-import type { SourceError } from "../../source/Source.ts"
-import type { BlockReason, StreamState } from "../../store/State.ts"
-import { withRedaction } from "../commit/StoredContent.ts"
+import { isStreamModel, type Model, type StreamKey, type StreamModel } from "../domain/Model.ts"
+import type { Processing } from "../domain/Processing.ts"
+import type { SourceError } from "../source/Source.ts"
+import { type Run, zeroRowCounts } from "../store/Run.ts"
+import type { BlockReason, StreamState } from "../store/State.ts"
 
 /** The run cannot continue. Its committed pages are kept; the watermark does not move. */
 export class RunAborted extends Schema.TaggedError<RunAborted>()("RunAborted", {
@@ -67,19 +67,20 @@ export const initialState = <M extends Model>(
   silentBackfill: settings.backfill === "fill"
 })
 
-const maxProcessings = 8
-
-/**
- * Adds `processing` to those that the state lists, at most `maxProcessings`. With them, hashes and content that were made with an earlier
- * processing can still be compared (V1).
- */
-export const withProcessing = (stream: StreamState, { applied, fingerprint, rules }: Processing): StreamState => {
-  const state = withRedaction(stream, applied)
-  const { processings = [] } = state
-  if (processings.at(-1)?.fingerprint === fingerprint) return state
-  const others = processings.filter((known) => known.fingerprint !== fingerprint)
-  return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-maxProcessings) }
-}
+export const newRun = (
+  state: StreamState,
+  kind: Run["kind"],
+  details: Pick<Run, "updatedAfter" | "startedAt" | "backfill">
+): Run => ({
+  id: state.lastRunId + 1,
+  kind,
+  cursor: null,
+  phase: "pages",
+  pages: 0,
+  watermark: null,
+  rowCounts: zeroRowCounts,
+  ...details
+})
 
 /** Time until a blocked stream is probed; null for the poll interval. */
 const probeAfter: Record<BlockReason, Duration.Duration | null> = {

@@ -25,6 +25,20 @@ export const withRedaction = <S extends Rules>(stream: S, applied: AppliedRules)
     ? stream
     : { ...stream, redactions: [...stream.redactions, applied] }
 
+const maxProcessings = 8
+
+/**
+ * Adds `processing` to those that the state lists, at most `maxProcessings`. With them, hashes and content that were made with an earlier
+ * processing can still be compared (V1).
+ */
+export const withProcessing = (stream: StreamState, { applied, fingerprint, rules }: Processing): StreamState => {
+  const state = withRedaction(stream, applied)
+  const { processings = [] } = state
+  if (processings.at(-1)?.fingerprint === fingerprint) return state
+  const others = processings.filter((known) => known.fingerprint !== fingerprint)
+  return { ...state, processings: [...others, { fingerprint, ...rules }].slice(-maxProcessings) }
+}
+
 export const currentContent = (
   processing: Processing,
   stream: Rules,

@@ -1,12 +1,13 @@
 /**
- * Decides whether a handler receives a published event, and builds the event that it receives. Pure, and used by both the
- * service and the test kit, so the two cannot differ.
+ * Turns rows of the log into published events, decides whether a handler receives an event, and builds the event that it receives. Pure.
+ * The service and the test kit both use it, so they cannot differ.
  *
  * Invariants
  * 1. A plugin receives a change that was caused entirely by its own writes only with `echo: "deliver"`
  */
 import * as Struct from "effect/Struct"
 import { isObject, type JsonObject, type JsonValue } from "../domain/Canonical.ts"
+import { formatPosition, type LogEntry, type LogIdentity } from "../domain/ChangeEvent.ts"
 import { segments } from "../domain/Diff.ts"
 import { isOwnChangeOnly } from "../domain/Echo.ts"
 import type { Model } from "../domain/Model.ts"
@@ -21,6 +22,54 @@ export interface PublishedEvent extends Envelope<Model> {
   readonly transitions: ReadonlyArray<Transition>
   /** The span that appended the event; null if its trace is not recorded. Not for handlers. */
   readonly traceparent: string | null
+}
+
+/** Rollcall has written these texts itself, so they are valid JSON. */
+const parseLazily = <A>(text: string): () => A => {
+  let known: { readonly value: A } | undefined
+  return () => (known ??= { value: JSON.parse(text) }).value
+}
+
+/** The contents are parsed once, on first access. */
+export const toPublishedEvent = (identity: LogIdentity, entry: LogEntry): PublishedEvent => {
+  const { integration, kind, generation, model, origin, reason, remoteId, restored, version } = entry
+  const before = parseLazily<PublishedEvent["before"]>(entry.before ?? "null")
+  const after = parseLazily<PublishedEvent["after"]>(entry.after ?? "null")
+  const cause = parseLazily<PublishedEvent["cause"]>(entry.cause ?? "null")
+  const changes = parseLazily<PublishedEvent["changes"]>(entry.changes)
+  const transitions = parseLazily<PublishedEvent["transitions"]>(entry.transitions)
+  return {
+    id: entry.eventId,
+    model,
+    integration,
+    recordId: entry.id,
+    remoteId,
+    generation,
+    version,
+    kind,
+    origin,
+    reason,
+    restored,
+    changedAt: entry.changedAt,
+    detectedAt: new Date(entry.detectedAt),
+    position: formatPosition(identity, entry.position),
+    traceparent: entry.traceparent,
+    get before() {
+      return before()
+    },
+    get after() {
+      return after()
+    },
+    get changes() {
+      return changes()
+    },
+    get transitions() {
+      return transitions()
+    },
+    get cause() {
+      return cause()
+    }
+  }
 }
 
 /** The top-level properties that changed. */

@@ -12,7 +12,6 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import { outcomeOf } from "../delivery/engine/Retry.ts"
-import { matchEvent, type Subscription } from "../delivery/engine/Subscription.ts"
 import { failureOf, retryAfterOf, TimedOut } from "../delivery/handler/AttemptFailure.ts"
 import { timeoutOf } from "../delivery/handler/Job.ts"
 import {
@@ -21,6 +20,7 @@ import {
   plannedDeliveriesOf,
   type PlannedDelivery
 } from "../delivery/handler/PlannedDelivery.ts"
+import { matchEvent, type Subscription } from "../delivery/handler/Subscription.ts"
 import { toDuration } from "../domain/DurationText.ts"
 import type { AnyEvent } from "../plugin/Event.ts"
 import { type HandlerError, isHandlerError, Transient } from "../plugin/Failure.ts"

@@ -13,12 +13,12 @@ import * as Schema from "effect/Schema"
 import type { EmployeeForm } from "../api/Forms.ts"
 import type { ReadName, readSchemas } from "../api/Reads.ts"
 import type { WriteBody, WriteName } from "../api/Writes.ts"
-import { toPublishedEvent } from "../delivery/engine/EventCache.ts"
 import type { MatchedEvent } from "../delivery/handler/PlannedDelivery.ts"
 import type { JsonObject, JsonValue } from "../domain/Canonical.ts"
 import type { LogEntry, LogIdentity } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
 import type { AnyEvent } from "../plugin/Event.ts"
+import { toPublishedEvent } from "../plugin/EventMatching.ts"
 import {
   Blocked,
   BlockReason,

@@ -3,7 +3,7 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type * as Result from "effect/Result"
 import { configurationOf, type IncompleteConfiguration } from "../../plugin/PluginConfiguration.ts"
-import type { Subscription } from "./Subscription.ts"
+import type { Subscription } from "../handler/Subscription.ts"
 
 export const make = () => {
   /** The configurations by plugin and integration. */

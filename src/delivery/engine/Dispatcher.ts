@@ -18,8 +18,8 @@ import type { NewDelivery } from "../../store/Delivery.ts"
 import type { Owner } from "../../store/Ownership.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 import { loopFailure } from "../handler/AttemptFailure.ts"
+import { matchEvent, maxCauseDepth, type Subscription } from "../handler/Subscription.ts"
 import type { EventCache } from "./EventCache.ts"
-import { matchEvent, maxCauseDepth, type Subscription } from "./Subscription.ts"
 
 /** Rows of the log per step. */
 const rows = 500

@@ -10,9 +10,9 @@ import type { Plugin } from "../../plugin/Plugin.ts"
 import type { Deliveries, HandlerState } from "../../store/Deliveries.ts"
 import type { Owner } from "../../store/Ownership.ts"
 import type { Store } from "../../store/Store.ts"
+import { batchWindowOf, type Subscription } from "../handler/Subscription.ts"
 import * as Dispatcher from "./Dispatcher.ts"
 import type { EventCache } from "./EventCache.ts"
-import { batchWindowOf, type Subscription } from "./Subscription.ts"
 import * as Ticks from "./Ticks.ts"
 
 const pruneEvery = Duration.toMillis(Duration.hours(1))

@@ -1,65 +1,18 @@
 /**
- * Turns rows of the log into events. The contents of an event are parsed once, on first access.
+ * Keeps the newest events of the log in memory, because the worker soon needs those that the dispatcher has just read.
  *
  * Gotchas
  * - Handlers share the parsed contents and must not change them.
  * - A delete stays in the log when its record is forgotten, but without the content before it. So it is not kept in memory.
- * - The worker soon needs the rows that the dispatcher has just read, so the newest rows stay in memory   (I9: bounded).
+ * - The number of events in memory is bounded   (I9).
  */
 import * as Effect from "effect/Effect"
-import { formatPosition, type LogEntry, type LogIdentity } from "../../domain/ChangeEvent.ts"
-import type { PublishedEvent } from "../../plugin/EventMatching.ts"
+import type { LogEntry, LogIdentity } from "../../domain/ChangeEvent.ts"
+import { type PublishedEvent, toPublishedEvent } from "../../plugin/EventMatching.ts"
 import type { Deliveries } from "../../store/Deliveries.ts"
 import type { StoreError } from "../../store/Store.ts"
 
 const capacity = 2_000
-
-/** Rollcall has written these texts itself, so they are valid JSON. */
-const parseLazily = <A>(text: string): () => A => {
-  let known: { readonly value: A } | undefined
-  return () => (known ??= { value: JSON.parse(text) }).value
-}
-
-export const toPublishedEvent = (identity: LogIdentity, entry: LogEntry): PublishedEvent => {
-  const { integration, kind, generation, model, origin, reason, remoteId, restored, version } = entry
-  const before = parseLazily<PublishedEvent["before"]>(entry.before ?? "null")
-  const after = parseLazily<PublishedEvent["after"]>(entry.after ?? "null")
-  const cause = parseLazily<PublishedEvent["cause"]>(entry.cause ?? "null")
-  const changes = parseLazily<PublishedEvent["changes"]>(entry.changes)
-  const transitions = parseLazily<PublishedEvent["transitions"]>(entry.transitions)
-  return {
-    id: entry.eventId,
-    model,
-    integration,
-    recordId: entry.id,
-    remoteId,
-    generation,
-    version,
-    kind,
-    origin,
-    reason,
-    restored,
-    changedAt: entry.changedAt,
-    detectedAt: new Date(entry.detectedAt),
-    position: formatPosition(identity, entry.position),
-    traceparent: entry.traceparent,
-    get before() {
-      return before()
-    },
-    get after() {
-      return after()
-    },
-    get changes() {
-      return changes()
-    },
-    get transitions() {
-      return transitions()
-    },
-    get cause() {
-      return cause()
-    }
-  }
-}
 
 export const make = (identity: LogIdentity, deliveries: Deliveries["Service"]) => {
   const known = new Map<number, PublishedEvent>()

@@ -1,9 +1,9 @@
 /** The claimed deliveries of one handler, queued or running. */
 import * as Metric from "effect/Metric"
 import type * as Job from "../handler/Job.ts"
+import type { Subscription } from "../handler/Subscription.ts"
 import * as CircuitBreaker from "./CircuitBreaker.ts"
 import type { OwnedShard } from "./DeliveryShards.ts"
-import type { Subscription } from "./Subscription.ts"
 
 const defaultConcurrency = 4
 

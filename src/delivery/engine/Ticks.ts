@@ -8,7 +8,7 @@ import * as Duration from "effect/Duration"
 import { toDuration } from "../../domain/DurationText.ts"
 import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 import type { Tick, TickSchedule } from "../../store/Deliveries.ts"
-import type { Subscription } from "./Subscription.ts"
+import type { Subscription } from "../handler/Subscription.ts"
 
 const intervalOf = ({ handler: { activation } }: Subscription): number =>
   activation._tag === "Tick" ? Duration.toMillis(toDuration(activation.every)) : Infinity

@@ -19,6 +19,7 @@ import type { Claimed, ClaimRequest, RunningDelivery } from "../../store/Deliver
 import type { Owner } from "../../store/Ownership.ts"
 import type { StoreError } from "../../store/Store.ts"
 import type { UnavailableIntegrations } from "../handler/IntegrationAccounts.ts"
+import type { Subscription } from "../handler/Subscription.ts"
 import * as AttemptRunner from "./AttemptRunner.ts"
 import * as BlockedIntegrations from "./BlockedIntegrations.ts"
 import * as Circuits from "./Circuits.ts"
@@ -31,7 +32,6 @@ import type { OwnedOutcome } from "./EndedJobs.ts"
 import type { EventCache } from "./EventCache.ts"
 import * as HandlerQueue from "./HandlerQueue.ts"
 import type { OwnedJob } from "./HandlerQueue.ts"
-import type { Subscription } from "./Subscription.ts"
 import type { Watchdog } from "./Watchdog.ts"
 
 /** The next claim: a request for each handler that can take more deliveries. */

@@ -16,9 +16,9 @@ import type { Model } from "../../domain/Model.ts"
 import { type HandlerError, Transient } from "../../plugin/Failure.ts"
 import type { AttemptJournal, FencingToken } from "../../store/AttemptJournal.ts"
 import type { SentRequest } from "../../store/Delivery.ts"
-import type { Subscription } from "../engine/Subscription.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import * as HandlerTimer from "./HandlerTimer.ts"
+import type { Subscription } from "./Subscription.ts"
 
 /** The deduplication keys and the name prefix that a new step gets. */
 export interface StepContext {

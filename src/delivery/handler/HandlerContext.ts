@@ -20,7 +20,7 @@ import {
   type Writes
 } from "../../plugin/Capabilities.ts"
 import type { EventOf, RecordOf, Trigger } from "../../plugin/Event.ts"
-import { eventFor, unfiltered } from "../../plugin/EventMatching.ts"
+import { eventFor, toPublishedEvent, unfiltered } from "../../plugin/EventMatching.ts"
 import { type HandlerError, Permanent, RateLimited } from "../../plugin/Failure.ts"
 import {
   type Invalid,
@@ -31,7 +31,6 @@ import {
   type SourceError
 } from "../../source/Source.ts"
 import type { Store } from "../../store/Store.ts"
-import { toPublishedEvent } from "../engine/EventCache.ts"
 import { type Attempt, CurrentStep } from "./Attempt.ts"
 import * as ErrorMapping from "./ErrorMapping.ts"
 import * as StepJournal from "./StepJournal.ts"

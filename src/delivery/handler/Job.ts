@@ -13,10 +13,10 @@ import { dedupKeysOf, keysWithoutBatch } from "../../store/Delivery.ts"
 import type { Claimed } from "../../store/DeliveryClaims.ts"
 import type { Owner } from "../../store/Ownership.ts"
 import * as Tracing from "../../telemetry/Tracing.ts"
-import type { Subscription } from "../engine/Subscription.ts"
 import * as Attempt from "./Attempt.ts"
 import { TimedOut } from "./AttemptFailure.ts"
 import * as HandlerContext from "./HandlerContext.ts"
+import type { Subscription } from "./Subscription.ts"
 
 export interface Job {
   readonly members: readonly [Claimed, ...ReadonlyArray<Claimed>]

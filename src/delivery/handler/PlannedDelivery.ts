@@ -3,8 +3,8 @@ import * as Arr from "effect/Array"
 import { type LogEntry, partitionKey } from "../../domain/ChangeEvent.ts"
 import type { PublishedEvent } from "../../plugin/EventMatching.ts"
 import type { Claimed } from "../../store/DeliveryClaims.ts"
-import type { Subscription } from "../engine/Subscription.ts"
 import type { Job } from "./Job.ts"
+import type { Subscription } from "./Subscription.ts"
 
 /** An event that the handler accepts. */
 export interface MatchedEvent {

@@ -68,8 +68,8 @@ export interface KafkaClient {
 }
 
 /** After this time without a response the broker is considered unavailable; shorter than a transaction may stay open. */
-const operationTimeout = "30 seconds"
-const operationTimeoutMillis = Duration.toMillis(operationTimeout)
+export const operationTimeout = Duration.seconds(30)
+const noResponse = `no response within ${Duration.toSeconds(operationTimeout)} seconds`
 const transactionTimeout = 45_000
 const disconnectTimeout = "3 seconds"
 
@@ -78,7 +78,7 @@ const callKafka = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, Si
 const callWithTimeout = <A>(doing: string, run: () => Promise<A>): Effect.Effect<A, SinkError> =>
   Effect.timeoutOrElse(callKafka(doing, run), {
     duration: operationTimeout,
-    orElse: () => Effect.fail(unreachable(`${doing}: no response within ${operationTimeout}`, new Error("timeout")))
+    orElse: () => Effect.fail(unreachable(`${doing}: ${noResponse}`, new Error("timeout")))
   })
 
 /** Retries, with a new client each time, while a broker that just started is not ready. */
@@ -204,10 +204,7 @@ export const make = Effect.fnUntraced(function*(connection: KafkaConnection): Ef
       const consumeAll = (consumer: kafkajs.Consumer) =>
         callKafka(doing, () =>
           new Promise<void>((resolve, reject) => {
-            const silence = setTimeout(
-              () => reject(new Error(`no response within ${operationTimeout}`)),
-              operationTimeoutMillis
-            )
+            const silence = setTimeout(() => reject(new Error(noResponse)), Duration.toMillis(operationTimeout))
             const end = (settle: () => void) => {
               clearTimeout(silence)
               settle()

@@ -146,6 +146,10 @@ export const isConnectionClosed = ({ cause }: Unreachable): boolean =>
 export const isBatchTooLarge = ({ cause }: Unreachable): boolean =>
   chainOf(cause).some((fault) => sizeErrors.has(typeOf(fault)))
 
+/** The cluster has too few brokers for the copies of a topic, or one of its brokers takes no copies at the moment. */
+export const isReplicationRefused = (error: unknown): boolean =>
+  chainOf(error).some((fault) => typeOf(fault) === "INVALID_REPLICATION_FACTOR")
+
 /** The broker is reachable but still starting. */
 export const isBrokerStarting = ({ reason }: SinkError): boolean =>
   reason._tag === "Unreachable" && chainOf(reason.cause).some((fault) => startupErrors.has(typeOf(fault)))

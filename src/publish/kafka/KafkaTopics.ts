@@ -7,8 +7,9 @@
  */
 import * as Effect from "effect/Effect"
 import kafkajs from "kafkajs"
-import { refused, type SinkError } from "../Sink.ts"
+import { refused, SinkError, Unreachable } from "../Sink.ts"
 import type { KafkaClient } from "./KafkaClient.ts"
+import { isReplicationRefused } from "./KafkaErrors.ts"
 
 export interface KafkaTopic {
   readonly name: string
@@ -48,7 +49,7 @@ const notCompacted = (name: string) =>
     `set cleanup.policy=compact on ${name}, or delete the topic so that Rollcall creates it.`
   )
 
-const describeConfigs = (client: KafkaClient, names: ReadonlyArray<string>) =>
+const describeConfigs = (client: Pick<KafkaClient, "admin">, names: ReadonlyArray<string>) =>
   client.admin("reading the topics' configuration", async (admin) => {
     const { resources } = await admin.describeConfigs({
       includeSynonyms: false,
@@ -70,36 +71,49 @@ const describeConfigs = (client: KafkaClient, names: ReadonlyArray<string>) =>
       ))
   )
 
+/** There are enough brokers for the copies of a topic, but one of them stops or starts: it is listed, and takes no copies. */
+const brokerChanging = (doing: string, cause: unknown) =>
+  new SinkError({
+    reason: new Unreachable({
+      message: `${doing}: a broker does not take copies of new topics`,
+      cause,
+      advice: "The broker is stopping or starting."
+    })
+  })
+
 /** Creates these topics, or only checks whether the broker would create them. Returns the topics. */
 const create = Effect.fnUntraced(function*(
-  client: KafkaClient,
+  client: Pick<KafkaClient, "admin">,
   topics: ReadonlyArray<KafkaTopic>,
   { validateOnly }: { readonly validateOnly: boolean }
 ) {
-  const doing = validateOnly ? "checking" : "creating"
-  return yield* client.admin(`${doing} topics ${topics.map((topic) => topic.name).join(", ")}`, async (admin) => {
+  const doing = `${validateOnly ? "checking" : "creating"} topics ${topics.map((topic) => topic.name).join(", ")}`
+  return yield* client.admin(doing, async (admin) => {
     const existing = new Set(await admin.listTopics())
     const missing = topics.filter((topic) => !existing.has(topic.name))
     if (missing.length === 0) return missing
-    const usualReplicas = Math.min(3, (await admin.describeCluster()).brokers.length)
+    const brokers = (await admin.describeCluster()).brokers.length
+    const usualReplicas = Math.min(3, brokers)
+    const replicasOf = (topic: KafkaTopic) => topic.replicationFactor ?? usualReplicas
     await admin.createTopics({
       validateOnly,
       waitForLeaders: !validateOnly,
-      topics: missing.map((topic) => {
-        const replicas = topic.replicationFactor ?? usualReplicas
-        return {
-          topic: topic.name,
-          numPartitions: topic.partitions,
-          replicationFactor: replicas,
-          configEntries: configEntriesOf(topic, replicas)
-        }
-      })
+      topics: missing.map((topic) => ({
+        topic: topic.name,
+        numPartitions: topic.partitions,
+        replicationFactor: replicasOf(topic),
+        configEntries: configEntriesOf(topic, replicasOf(topic))
+      }))
+    }).catch((error) => {
+      throw isReplicationRefused(error) && missing.every((topic) => replicasOf(topic) <= brokers)
+        ? brokerChanging(doing, error)
+        : error
     })
     return missing
   })
 })
 
-const sizesOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
+const sizesOf = (client: Pick<KafkaClient, "admin">, names: ReadonlyArray<string>) =>
   client.admin("counting the topics' partitions", async (admin) => {
     const { topics } = await admin.fetchTopicMetadata({ topics: [...names] })
     return new Map(topics.map(({ name, partitions }) => [name, {
@@ -109,7 +123,7 @@ const sizesOf = (client: KafkaClient, names: ReadonlyArray<string>) =>
   })
 
 /** Which of these topics exist; one request for all topics. */
-export const listExisting = (client: KafkaClient, names: ReadonlyArray<string>) =>
+export const listExisting = (client: Pick<KafkaClient, "admin">, names: ReadonlyArray<string>) =>
   names.length === 0
     ? Effect.succeed<ReadonlySet<string>>(new Set())
     : client.admin("listing topics", async (admin) => {
@@ -118,21 +132,26 @@ export const listExisting = (client: KafkaClient, names: ReadonlyArray<string>) 
     })
 
 /** For each existing topic: the offset after the last committed message of each partition. Three requests per topic. */
-export const endOffsetsOf = Effect.fnUntraced(function*(client: KafkaClient, names: ReadonlyArray<string>) {
-  const existing = yield* listExisting(client, names)
-  if (existing.size === 0) return new Map<string, ReadonlyArray<number>>()
-  const ends = yield* client.admin(
-    "reading the topics' end offsets",
-    (admin) =>
-      Promise.all(Array.from(existing, async (name): Promise<readonly [string, ReadonlyArray<number>]> => {
-        const offsets = await admin.fetchTopicOffsets(name)
-        return [name, offsets.toSorted((one, other) => one.partition - other.partition).map(({ high }) => Number(high))]
-      }))
-  )
-  return new Map(ends)
-})
+export const endOffsetsOf = Effect.fnUntraced(
+  function*(client: Pick<KafkaClient, "admin">, names: ReadonlyArray<string>) {
+    const existing = yield* listExisting(client, names)
+    if (existing.size === 0) return new Map<string, ReadonlyArray<number>>()
+    const ends = yield* client.admin(
+      "reading the topics' end offsets",
+      (admin) =>
+        Promise.all(Array.from(existing, async (name): Promise<readonly [string, ReadonlyArray<number>]> => {
+          const offsets = await admin.fetchTopicOffsets(name)
+          return [
+            name,
+            offsets.toSorted((one, other) => one.partition - other.partition).map(({ high }) => Number(high))
+          ]
+        }))
+    )
+    return new Map(ends)
+  }
+)
 
-const topicInfoOf = Effect.fnUntraced(function*(client: KafkaClient, topics: ReadonlyArray<KafkaTopic>) {
+const topicInfoOf = Effect.fnUntraced(function*(client: Pick<KafkaClient, "admin">, topics: ReadonlyArray<KafkaTopic>) {
   const names = topics.map((topic) => topic.name)
   const described = yield* describeConfigs(client, names)
   for (const { name, keeps } of topics) {
@@ -150,7 +169,7 @@ const topicInfoOf = Effect.fnUntraced(function*(client: KafkaClient, topics: Rea
 
 /** Creates nothing: returns the topics that `ensureTopics` would create, if the broker allows it, and the existing ones. */
 export const inspectTopics = Effect.fn("KafkaTopics.inspect")(function*(
-  client: KafkaClient,
+  client: Pick<KafkaClient, "admin">,
   topics: ReadonlyArray<KafkaTopic>
 ): Effect.fn.Return<
   { readonly missing: ReadonlyArray<string>; readonly present: ReadonlyMap<string, TopicInfo> },
@@ -163,7 +182,7 @@ export const inspectTopics = Effect.fn("KafkaTopics.inspect")(function*(
 })
 
 export const ensureTopics = Effect.fn("KafkaTopics.ensure")(function*(
-  client: KafkaClient,
+  client: Pick<KafkaClient, "admin">,
   topics: ReadonlyArray<KafkaTopic>
 ): Effect.fn.Return<ReadonlyMap<string, TopicInfo>, SinkError> {
   if (topics.length === 0) return new Map()

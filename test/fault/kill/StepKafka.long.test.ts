@@ -1,10 +1,13 @@
 /** Kills, frozen processes and a stopped broker around the sink's commit; kcat reads the topics back. */
 import { assert, describe, layer } from "@effect/vitest"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
 import { writeFile } from "node:fs/promises"
 import { dirname, join } from "node:path"
 import { type DriverName, drivers } from "../../../src/publish/kafka/driver/Driver.ts"
+import { operationTimeout } from "../../../src/publish/kafka/KafkaClient.ts"
+import { longestBackoff } from "../../../src/store/Recovery.ts"
 import * as Broker from "../../integration/kafka/Broker.ts"
 import * as Kcat from "../../integration/kafka/Kcat.ts"
 import type { Doom } from "./Doom.ts"
@@ -12,7 +15,7 @@ import type { Event } from "./Follower.ts"
 import * as Home from "./Home.ts"
 import { contentsOf, judge, quiet } from "./Lives.ts"
 import { keyOf } from "./Oracle.ts"
-import { until } from "./Patience.ts"
+import { patience, until } from "./Patience.ts"
 import { ask, launch, type Service, streams } from "./Service.ts"
 
 const missing = Broker.missing ?? Kcat.missing
@@ -34,6 +37,12 @@ type Home = Effect.Success<ReturnType<typeof home>>
 const positionIn = (metrics: string) => Number(/^rollcall_relay_position (\S+)$/m.exec(metrics)?.[1] ?? 0)
 const numberOf = (position: string) => Number(position.split("-")[2])
 
+/** A call may have lost its connection, so it must time out; then the relay waits for its next try; and this try takes time. */
+const recovery = {
+  limit: [operationTimeout, longestBackoff, patience].reduce(Duration.sum),
+  every: Duration.millis(50)
+}
+
 /** Checks that the log contains the whole world, and the sink the whole log, each event once. */
 const assertConsistent = Effect.fnUntraced(function*({ brokers, sandbox, topic }: Home, service: Service) {
   const url = yield* service.url
@@ -44,7 +53,7 @@ const assertConsistent = Effect.fnUntraced(function*({ brokers, sandbox, topic }
   assert.deepStrictEqual(oracle.breaches, [])
   assert.deepStrictEqual(differences, [])
   const position = Effect.map(ask(url, "/metrics"), positionIn)
-  yield* until("the relay to reach the end of the log", position, (position) => position >= events.length)
+  yield* until("the relay to reach the end of the log", position, (position) => position >= events.length, recovery)
   for (const model of Home.models) {
     const messages = yield* Kcat.read(brokers, `${topic}.${model}`)
     const position = (message: Kcat.Message) => numberOf(message.headers["ce_position"] ?? "")
@@ -173,7 +182,7 @@ for (const driver of drivers) {
               assert.isTrue(views.every(({ blocked, failing }) => blocked === null && failing === null))
               assert.strictEqual(yield* service.end("SIGTERM"), 0)
             }).pipe(Effect.provide(Broker.separate())),
-          180_000
+          300_000
         )
       })
     }

@@ -14,7 +14,7 @@ export const schema = Command.make("schema", {
   json: jsonFlag.pipe(Flag.withDescription("Print the document, which is JSON, on one line"))
 }, ({ config, json }) =>
   Effect.gen(function*() {
-    const { asyncApiOf } = yield* Effect.promise(() => import("../publish/AsyncApi.ts"))
+    const { asyncApiOf } = yield* Effect.promise(() => import("../publish/kafka/AsyncApi.ts"))
     const kafka = yield* Effect.fromResult(Config.checkKafka(yield* loadRawConfig(config)))
     const { format, state, topic } = kafka ??
       { format: "cloudevents", state: false, topic: "rollcall.{model}" } as const

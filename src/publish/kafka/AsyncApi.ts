@@ -1,17 +1,65 @@
 /**
  * The AsyncAPI document of the published topics: each topic's key, headers and values, as `rollcall schema` prints it.
  *
+ * Invariants
+ * 1. In one schema no two titles are equal: a title is the title of the schema around it and the name of the property
+ *
  * Gotchas
+ * - Code generators call the type of a nested schema by its title, and number the types that have none. So every nested schema has a title.
  * - AsyncAPI's own schemas are JSON Schema draft 7. Ours use only keywords that both drafts have, because some generators do not find the
  *   name of a schema whose `schemaFormat` is another one.
  */
-import type { Model } from "../domain/Model.ts"
-import { envelopeSchemaOf } from "./kafka/Debezium.ts"
-import type { Format } from "./kafka/KafkaMessage.ts"
-import { progressTopicOf } from "./kafka/TopicNames.ts"
-import { type JsonSchema, recordSchemaOf } from "./RecordSchema.ts"
-import { eventDataSchemaOf, progressDataSchema } from "./SchemaDocuments.ts"
-import { titled } from "./SchemaTitles.ts"
+import type { Model } from "../../domain/Model.ts"
+import { type JsonSchema, recordSchemaOf } from "../RecordSchema.ts"
+import { eventDataSchemaOf, progressDataSchema } from "../SchemaDocuments.ts"
+import { envelopeSchemaOf } from "./Debezium.ts"
+import type { Format } from "./KafkaMessage.ts"
+import { progressTopicOf } from "./TopicNames.ts"
+
+// ---- titles -----------------------------------------------------------------------------------------------------------
+
+/** `email_addresses` becomes `EmailAddresses`. */
+const pascal = (name: string): string =>
+  name.split(/[^A-Za-z0-9]+/).map((word) => word.slice(0, 1).toUpperCase() + word.slice(1)).join("")
+
+/** Whether generators make a type of the schema. They use the types of the language for all others. */
+const isNamed = ({ anyOf, enum: values, type }: JsonSchema): boolean =>
+  type === "object" || type === "array" || values !== undefined || anyOf?.some(isNamed) === true
+
+/** The choices of a union: the title belongs to the one choice with a type of its own, such as the object in "an object, a text or null". */
+const choicesOf = (choices: ReadonlyArray<JsonSchema>, title: string): ReadonlyArray<JsonSchema> => {
+  const named = choices.filter(isNamed)
+  return choices.map((choice) => {
+    if (!isNamed(choice)) return choice
+    return titled(choice, named.length === 1 ? title : `${title}${named.indexOf(choice) + 1}`)
+  })
+}
+
+/** `ApplicationCandidate` for a property with a type of its own, `Application remote_id` for any other. */
+const propertyTitle = (property: JsonSchema, owner: string, name: string): string =>
+  isNamed(property) ? owner + pascal(name) : `${owner} ${name}`
+
+/** The schema with this title, unless it has one, and with titles inside. A reference is left as it is. */
+const titled = (schema: JsonSchema, title: string): JsonSchema => {
+  if (schema["$ref"] !== undefined) return schema
+  const own = schema.title ?? title
+  const { anyOf, items, properties } = schema
+  return {
+    ...schema,
+    title: anyOf !== undefined && isNamed(schema) ? `${own}Union` : own,
+    ...anyOf !== undefined && { anyOf: choicesOf(anyOf, own) },
+    ...items !== undefined && { items: titled(items, `${own}Item`) },
+    ...properties !== undefined && {
+      properties: Object.fromEntries(
+        Object.entries(properties).map((
+          [name, property]
+        ) => [name, titled(property, propertyTitle(property, own, name))])
+      )
+    }
+  }
+}
+
+// ---- the document -----------------------------------------------------------------------------------------------------
 
 export interface AsyncApiOptions {
   readonly version: string

@@ -1,13 +1,13 @@
 import addFormats from "ajv-formats"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { assert, describe, it } from "vitest"
-import { entry } from "../../test/integration/publish/Entries.ts"
-import { modelNames } from "../domain/Model.ts"
+import { entry } from "../../../test/integration/publish/Entries.ts"
+import { modelNames } from "../../domain/Model.ts"
+import type { JsonSchema } from "../RecordSchema.ts"
+import { progressDataSchema } from "../SchemaDocuments.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
-import { toRecord } from "./kafka/HeaderTemplate.ts"
-import { makeEncoder, progressMessage, stateRemoval } from "./kafka/KafkaMessage.ts"
-import type { JsonSchema } from "./RecordSchema.ts"
-import { progressDataSchema } from "./SchemaDocuments.ts"
+import { toRecord } from "./HeaderTemplate.ts"
+import { makeEncoder, progressMessage, stateRemoval } from "./KafkaMessage.ts"
 
 const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })
 

@@ -16,22 +16,33 @@ interface Layer {
   readonly files: RegExp
   /** Layers it may import besides itself. */
   readonly imports: ReadonlyArray<string> | "all"
+  /** Layers from which it may import types, and nothing that exists while the program runs. */
+  readonly types?: ReadonlyArray<string>
   /** Packages it may import besides `effect`. */
   readonly packages: RegExp
 }
 
 const none = /^$/
 const crypto = /^node:crypto$/
-const ports = ["port"]
+const ports = ["port", "state", "service"]
 
 const layers: ReadonlyArray<Layer> = [
   {
     name: "port",
     files:
-      /^(source\/(MonotonicClock|Source|SourceError|RequestBudget)|fleet\/(Calls|Placement)|store\/(Actor|AuditLog|EventLog|ForgottenRecords|History|Holds|Ownership|Run|Store|StoreError|StoreFault|State|StreamRecords|StreamTx|Streams|DeadLetters|Deliveries|Delivery|DeliveryClaims|Processes|RequestLeases|StoredSessions|CallQueue|AttemptJournal|Recovery)|publish\/Sink|telemetry\/(MetricExport|Tracing))\.ts$/,
-    imports: ["domain", "api"],
+      /^(source\/(MonotonicClock|Source|SourceError|RequestBudget)|fleet\/(Calls|Placement)|publish\/Sink|telemetry\/(MetricExport|Tracing))\.ts$/,
+    imports: ["state", "domain", "api"],
     packages: none
   },
+  // small services of the store: the service and its implementation are in one file
+  {
+    name: "service",
+    files: /^store\/(CallQueue|Processes|RequestLeases|StoredSessions)\.ts$/,
+    imports: ["state", "store", "domain"],
+    packages: crypto
+  },
+  // what the other layers see of the store: its services, values and errors. The type of a service is that of its implementation
+  { name: "state", files: /^store\/\w+\.ts$/, imports: ["domain", "api"], types: ["store", "service"], packages: none },
   // re2js: foreign patterns are matched in linear time
   { name: "api", files: /^api\//, imports: [], packages: /^re2js$/ },
   { name: "domain", files: /^domain\//, imports: ["api"], packages: crypto },
@@ -45,13 +56,13 @@ const layers: ReadonlyArray<Layer> = [
   {
     name: "source",
     files: /^source\//,
-    imports: ["port", "network", "domain", "api"],
+    imports: [...ports, "network", "domain", "api"],
     packages: /^(@effect\/platform-node\/NodeStream|node:(buffer|crypto|util|zlib))$/
   },
   {
     name: "store",
     files: /^store\//,
-    imports: ["port", "domain", "api"],
+    imports: [...ports, "domain", "api"],
     packages: /^(@effect\/sql-pg|node:(crypto|fs|path|sqlite|tls|url|worker_threads|zlib)$)/
   },
   { name: "fleet", files: /^fleet\//, imports: [...ports, "domain"], packages: none },
@@ -163,6 +174,9 @@ const importsOf = (text: string): ReadonlyArray<string> =>
   [...text.matchAll(/(?:^(?:import|export)\b[^"';]*?\bfrom\s*|^import\s*|\bimport\(\s*)"([^"]+)"/gm)]
     .map((match) => match[1] ?? "")
 
+/** Without the imports that exist only while types are checked. */
+const withoutTypes = (text: string): string => text.replaceAll(/^(import|export) type\b[^;"]*?\bfrom\s*"[^"]+"/gm, "")
+
 const isRelative = (specifier: string): boolean => specifier.startsWith(".")
 const target = (path: string, specifier: string): string => normalize(join(dirname(path), specifier))
 const layerOf = (path: string): Layer | undefined => layers.find((layer) => layer.files.test(path))
@@ -176,9 +190,12 @@ const wrongImports = (sources: Sources): ReadonlyArray<string> =>
     const layer = layerOf(path)
     if (layer === undefined || layer.imports === "all") return []
     const allowed = new Set([layer.name, ...layer.imports])
+    const asTypes = new Set(layer.types)
+    const used = importsOf(withoutTypes(text))
     return importsOf(text).filter(isRelative).flatMap((specifier) => {
       const other = layerOf(target(path, specifier))?.name ?? "nothing known"
-      return allowed.has(other) ? [] : [`${path} (${layer.name}) imports ${specifier} (${other})`]
+      const isAllowed = allowed.has(other) || (asTypes.has(other) && !used.includes(specifier))
+      return isAllowed ? [] : [`${path} (${layer.name}) imports ${specifier} (${other})`]
     })
   })
 
@@ -200,6 +217,17 @@ const strayClients = (sources: Sources): ReadonlyArray<string> =>
   [...sources].flatMap(([path, text]) =>
     path.startsWith("network/") ? [] : importsOf(text)
       .filter((name) => /\/(NodeHttpClient|FetchHttpClient|Undici)$|^undici$/.test(name))
+      .map((name) => `${path} imports ${name}`)
+  )
+
+/** `ClusterPlacement` gives the client to the cluster of Effect. */
+const knowsSql = /^(store\/|fleet\/ClusterPlacement\.ts$)/
+
+/** Other layers use the services of the store, never its SQL client. */
+const straySql = (sources: Sources): ReadonlyArray<string> =>
+  [...sources].flatMap(([path, text]) =>
+    knowsSql.test(path) ? [] : importsOf(text)
+      .filter((name) => name.startsWith("effect/sql/"))
       .map((name) => `${path} imports ${name}`)
   )
 
@@ -279,8 +307,7 @@ const eager = (sources: Sources): ReadonlyArray<string> => {
   const load = (path: string): void => {
     if (loaded.has(path)) return
     loaded.add(path)
-    const text = (sources.get(path) ?? "").replaceAll(/^(import|export) type\b[^;]*?\bfrom\s*"[^"]+"/gm, "")
-      .replaceAll(/\bimport\("[^"]+"\)/g, "")
+    const text = withoutTypes(sources.get(path) ?? "").replaceAll(/\bimport\("[^"]+"\)/g, "")
     for (const specifier of importsOf(text).filter(isRelative)) load(target(path, specifier))
   }
   load("main.ts")
@@ -305,6 +332,7 @@ describe("architecture", () => {
   holds("only the layer that is meant for it imports a package", wrongPackages)
   holds("no barrel is imported", barrelImports)
   holds("only the layer network makes HTTP clients", strayClients)
+  holds("only the store uses the SQL client", straySql)
   holds("no imports form a cycle", cycles)
   holds("the subfolders of a folder import each other one way", folderCycles)
   holds(`no file is longer than ${longest} lines`, tooLong)
@@ -326,16 +354,25 @@ describe("the architecture rules", () => {
     "see an import against the direction",
     wrongImports,
     { "domain/Model.ts": 'import type {\n  Store\n} from "../store/Store.ts"\n' },
-    "domain/Model.ts (domain) imports ../store/Store.ts (port)"
+    "domain/Model.ts (domain) imports ../store/Store.ts (state)"
   )
   catches(
     "see an adapter named outside the composition root",
     wrongImports,
     {
-      "capture/read/Poll.ts": 'const a = await import("../../store/Sqlite.ts")',
-      "main.ts": 'import "./store/Sqlite.ts"'
+      "capture/read/Poll.ts": 'const a = await import("../../store/sqlite/Sqlite.ts")',
+      "main.ts": 'import "./store/sqlite/Sqlite.ts"'
     },
-    "capture/read/Poll.ts (capture) imports ../../store/Sqlite.ts (store)"
+    "capture/read/Poll.ts (capture) imports ../../store/sqlite/Sqlite.ts (store)"
+  )
+  catches(
+    "see more than a type imported from the implementation of a service",
+    wrongImports,
+    {
+      "store/Store.ts": 'import type * as SqlStore from "./sql/SqlStore.ts"',
+      "store/Deliveries.ts": 'import { layer } from "./sql/SqlStore.ts"'
+    },
+    "store/Deliveries.ts (state) imports ./sql/SqlStore.ts (store)"
   )
   catches(
     "see a driver outside its adapter",
@@ -360,6 +397,15 @@ describe("the architecture rules", () => {
       "network/B.ts": 'import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"'
     },
     "cli/A.ts imports @effect/platform-node/NodeHttpClient"
+  )
+  catches(
+    "see the SQL client outside the store",
+    straySql,
+    {
+      "store/Processes.ts": 'import { SqlClient } from "effect/sql/SqlClient"',
+      "http/A.ts": 'import { SqlClient } from "effect/sql/SqlClient"'
+    },
+    "http/A.ts imports effect/sql/SqlClient"
   )
   catches(
     "see a cycle",

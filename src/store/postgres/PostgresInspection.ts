@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { HandlerName } from "../Delivery.ts"
 import { chainQuery, type Inspection, keysQuery, logQuery, openCircuitsQuery, type StoredLog } from "../Inspection.ts"
-import type { FleetInspection } from "../Processes.ts"
+import * as Processes from "../Processes.ts"
 import * as DatabaseTime from "../sql/DatabaseTime.ts"
 import { Observed } from "../sql/Health.ts"
 import { checkVersion, newestKnown, table } from "../sql/Migrations.ts"
-import * as ProcessTable from "../sql/ProcessTable.ts"
+
 import { withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError } from "../Store.ts"
 import { connectionsPerProcess, type Options, readOnlyClient } from "./Postgres.ts"
@@ -24,14 +24,14 @@ const readLog = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
 })
 
 const readFleet = Effect.fnUntraced(function*(sql: SqlClient.SqlClient) {
-  const processes = yield* ProcessTable.make(sql, "", null).list
+  const processes = yield* Processes.make(sql, "", null).list
   const before = yield* Clock.currentTimeMillis
   const [row] = yield* sql<{ now: number; available: number }>`
     SELECT ${yield* DatabaseTime.make(sql)} AS now,
       current_setting('max_connections')::integer - current_setting('superuser_reserved_connections')::integer
         - coalesce(current_setting('reserved_connections', true), '0')::integer AS available`
   const after = yield* Clock.currentTimeMillis
-  const fleet: FleetInspection = {
+  const fleet: Processes.FleetInspection = {
     processes,
     clockOffset: (before + after) / 2 - Number(row?.now),
     connections: { available: Number(row?.available), perProcess: connectionsPerProcess }

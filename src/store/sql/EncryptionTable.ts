@@ -13,9 +13,9 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
+import { isAlive } from "../Processes.ts"
 import { missingKeys, type StoreError } from "../Store.ts"
 import * as ContentCipher from "./ContentCipher.ts"
-import { isAlive } from "./ProcessTable.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
 

@@ -8,7 +8,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { StoreError, Unavailable } from "../Store.ts"
+import { type Operation, StoreError, Unavailable } from "../StoreError.ts"
 import { type FaultKind, faultOf } from "../StoreFault.ts"
 
 /** Ten attempts within about five seconds: that outlasts a transaction of another process, which takes milliseconds. */
@@ -66,6 +66,36 @@ const wasRolledBack = (error: unknown): boolean => {
 export const withRetryAfterRollback = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   effect.pipe(Effect.retry({ while: wasRolledBack, schedule: backoff }), toStoreError(operation))
 
+const convertAll = (convert: typeof withRetry, operations: object): object =>
+  Object.fromEntries(
+    Object.entries<unknown>({ ...operations }).map(([name, operation]) => [
+      name,
+      Effect.isEffect(operation)
+        ? convert(name)(operation)
+        : typeof operation === "function"
+        ? (...args: ReadonlyArray<unknown>) => convert(name)(operation(...args))
+        : operation
+    ])
+  )
+
+type Work = Effect.Effect<unknown, SqlError | StoreError>
+
+/** Rows without a type are dropped: the operation returns nothing. */
+type Result<A> = A extends ReadonlyArray<infer Row> ? string extends keyof Row ? void : A : A
+
+type Converted<S> = {
+  readonly [K in keyof S]: S[K] extends (...args: infer P) => Effect.Effect<infer A, SqlError | StoreError>
+    ? (...args: P) => Operation<Result<A>>
+    : S[K] extends Effect.Effect<infer A, SqlError | StoreError> ? Operation<Result<A>>
+    : never
+}
+
+/** Applies `toStoreError` or `withRetry` to every operation of a table, under its own name. */
+export const convertEach = <S extends { readonly [K in keyof S]: Work | ((...args: Array<never>) => Work) }>(
+  convert: typeof withRetry,
+  operations: S
+): Converted<S> => convertAll(convert, operations) as Converted<S>
+
 /** The operations of a port as the tables implement them: they may fail with the database's error, and void ones may return rows. */
 export type Raw<S> = {
   readonly [K in keyof S]: S[K] extends Effect.Effect<infer A, StoreError> ? RawResult<A>
@@ -74,15 +104,6 @@ export type Raw<S> = {
 }
 type RawResult<A> = Effect.Effect<[A] extends [void] ? unknown : A, SqlError | StoreError>
 
-/** Applies `toStoreError` or `withRetry` to every operation, under its own name. */
-export const convertEach = <S extends object>(convert: typeof withRetry, operations: Raw<S>): S =>
-  Object.fromEntries(
-    Object.entries<unknown>(operations).map(([name, operation]) => [
-      name,
-      Effect.isEffect(operation)
-        ? convert(name)(operation)
-        : typeof operation === "function"
-        ? (...args: ReadonlyArray<unknown>) => convert(name)(operation(...args))
-        : operation
-    ])
-  ) as S
+/** Like `convertEach`, for operations whose types a port gives. */
+export const convertAs = <S extends object>(convert: typeof withRetry, operations: Raw<S>): S =>
+  convertAll(convert, operations) as S

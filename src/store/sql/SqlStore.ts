@@ -12,7 +12,7 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { publishingStart } from "../EventLog.ts"
 import { Processes } from "../Processes.ts"
 import { Store, type StoreError } from "../Store.ts"
-import type { StoredSessions } from "../StoredSessions.ts"
+import { StoredSessions } from "../StoredSessions.ts"
 import * as AuditTable from "./AuditTable.ts"
 import * as DatabaseTime from "./DatabaseTime.ts"
 import * as EncryptionTable from "./EncryptionTable.ts"
@@ -22,12 +22,10 @@ import * as ForgottenTable from "./ForgottenTable.ts"
 import { Health } from "./Health.ts"
 import * as HistoryTable from "./HistoryTable.ts"
 import { checkVersion, migrate } from "./Migrations.ts"
-import * as ProcessTable from "./ProcessTable.ts"
 import * as PublicationTable from "./PublicationTable.ts"
 import { activeAccount, type Integer, type IntegrationRow, toIntegration } from "./Rows.ts"
-import * as SessionTable from "./SessionTable.ts"
 import * as Signals from "./Signals.ts"
-import { AllowLongStatement, convertEach, toStoreError, withRetry } from "./SqlRetry.ts"
+import { AllowLongStatement, convertAs, toStoreError, withRetry } from "./SqlRetry.ts"
 import * as ExpectationTable from "./stream/ExpectationTable.ts"
 import * as HoldTable from "./stream/HoldTable.ts"
 import * as RecordTable from "./stream/RecordTable.ts"
@@ -95,7 +93,7 @@ const make = Effect.gen(function*() {
   }
 
   /** Operations that are one statement or one transaction, which `withRetry` retries as a whole. */
-  const singleTransactions = convertEach<Omit<Store["Service"], keyof typeof selfRetrying>>(withRetry, {
+  const singleTransactions = convertAs<Omit<Store["Service"], keyof typeof selfRetrying>>(withRetry, {
     ...RecordTable.make(sql, cipher),
     ...holds,
     ...ForgottenTable.make(sql, cipher, { fence }),
@@ -200,4 +198,4 @@ export const layer: Layer.Layer<
   Store | Signals.Signals | Processes | StoredSessions,
   StoreError,
   SqlClient.SqlClient | Health
-> = Layer.provideMerge(Layer.effectContext(make), Layer.merge(ProcessTable.layer, SessionTable.layer))
+> = Layer.provideMerge(Layer.effectContext(make), Layer.merge(Processes.layer, StoredSessions.layer))

@@ -27,7 +27,6 @@ import { RequestLeases } from "../../../src/store/RequestLeases.ts"
 import { EncryptionKeys, prefix } from "../../../src/store/sql/ContentCipher.ts"
 import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
 import * as Health from "../../../src/store/sql/Health.ts"
-import * as RequestLeaseTable from "../../../src/store/sql/RequestLeaseTable.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
@@ -80,7 +79,7 @@ export class SimulatedStore {
     const self = Processes.of({ ...Context.get(this.#services, Processes), self: process })
     const client = Context.pick(SqlClient.SqlClient)(this.#services)
     const layer = Layer.provide(
-      Layer.fresh(RequestLeaseTable.layer),
+      Layer.fresh(RequestLeases.layer),
       Layer.succeedContext(Context.add(client, Processes, self))
     )
     return Context.get(this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)!, RequestLeases)

@@ -17,7 +17,6 @@ import * as RequestScheduler from "../../../src/source/RequestScheduler.ts"
 import * as SharedBudget from "../../../src/source/SharedBudget.ts"
 import { Processes } from "../../../src/store/Processes.ts"
 import { RequestLeases } from "../../../src/store/RequestLeases.ts"
-import * as RequestLeaseTable from "../../../src/store/sql/RequestLeaseTable.ts"
 import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { StoreError, Unavailable } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../store/MemoryStore.ts"
@@ -102,7 +101,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
     const clock = clockOf(base, () => skew, () => origin, gate.await)
     const processes = { ...Context.get(database, Processes), self: name }
     const scope = yield* Scope.make()
-    const table = yield* Layer.buildWithScope(Layer.fresh(RequestLeaseTable.layer), scope).pipe(
+    const table = yield* Layer.buildWithScope(Layer.fresh(RequestLeases.layer), scope).pipe(
       Effect.provide(Context.add(Context.pick(SqlClient)(database), Processes, Processes.of(processes)))
     )
     const overNetwork = RequestLeases.of({

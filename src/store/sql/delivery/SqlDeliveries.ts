@@ -5,20 +5,18 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import type { CallQueue } from "../../CallQueue.ts"
+import { CallQueue } from "../../CallQueue.ts"
 import { Deliveries } from "../../Deliveries.ts"
 import type { Processes } from "../../Processes.ts"
-import type { RequestLeases } from "../../RequestLeases.ts"
+import { RequestLeases } from "../../RequestLeases.ts"
 import type { Store, StoreError } from "../../Store.ts"
 import type { StoredSessions } from "../../StoredSessions.ts"
-import * as CallTable from "../CallTable.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
 import * as EncryptionTable from "../EncryptionTable.ts"
 import * as EventTable from "../EventTable.ts"
 import * as Fencing from "../Fencing.ts"
 import type { Health } from "../Health.ts"
-import * as RequestLeaseTable from "../RequestLeaseTable.ts"
 import { Signals } from "../Signals.ts"
 import { withRetry } from "../SqlRetry.ts"
 import * as SqlStore from "../SqlStore.ts"
@@ -84,6 +82,6 @@ export type Ports = Store | Deliveries | Processes | RequestLeases | StoredSessi
 
 /** All ports over one database. The store creates all tables first. */
 export const ports: Layer.Layer<Ports, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
-  Layer.mergeAll(layer, CallTable.layer, RequestLeaseTable.layer),
+  Layer.mergeAll(layer, CallQueue.layer, RequestLeases.layer),
   SqlStore.layer
 )

@@ -21,7 +21,7 @@ import type * as Fencing from "../Fencing.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, rowsPerStatement, type StreamRow, toState, toStates } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import { convertEach, toStoreError, withRetry } from "../SqlRetry.ts"
+import { convertAs, toStoreError, withRetry } from "../SqlRetry.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as RunTable from "./RunTable.ts"
 import * as StreamTransaction from "./StreamTransaction.ts"
@@ -130,7 +130,7 @@ export const make = (
   )
 
   return {
-    ...convertEach<Omit<Streams, "transact" | "replaceQuietState" | "eraseStream">>(withRetry, {
+    ...convertAs<Omit<Streams, "transact" | "replaceQuietState" | "eraseStream">>(withRetry, {
       ensureStreams: (streams) =>
         inBatches(streams, (some) =>
           sql`INSERT INTO streams ${

@@ -23,7 +23,7 @@ import type { EventTable } from "../EventTable.ts"
 import { forgottenIn } from "../ForgottenTable.ts"
 import { heads, inBatches, pendings, quarantined } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import { convertEach, toStoreError } from "../SqlRetry.ts"
+import { convertAs, toStoreError } from "../SqlRetry.ts"
 import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
@@ -84,7 +84,7 @@ export const make = (
     isLive.clear()
     if (change !== 0) yield* sql`UPDATE streams SET live_records = live_records + ${change} WHERE key = ${stream}`
   })
-  return convertEach<StreamTx>(toStoreError, {
+  return convertAs<StreamTx>(toStoreError, {
     state,
     heads: readHeads,
     pending: (ids) =>

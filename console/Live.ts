@@ -1,6 +1,6 @@
 /** The state that the server sends as it changes, whether the page shows it, and how old it is. */
 import { computed, signal } from "@preact/signals"
-import type { OverviewView } from "../src/http/overview/OverviewApi.ts"
+import type { OverviewView } from "../src/http/contract/OverviewApi.ts"
 import { follow, get, RequestError } from "./Client.ts"
 
 export const overview = signal<OverviewView | null>(null)

@@ -1,5 +1,5 @@
 /** The audit log: who ran which command and who read records, and the open sessions. */
-import type { SessionView } from "../../src/http/sessions/SessionApi.ts"
+import type { SessionView } from "../../src/http/contract/SessionApi.ts"
 import { remove } from "../Client.ts"
 import { plural } from "../Format.ts"
 import { At, Empty, Section, Title } from "../parts/Basics.tsx"

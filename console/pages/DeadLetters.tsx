@@ -1,7 +1,7 @@
 /** Deliveries that were given up: find them, send them again, discard them, or report what happened to a write. */
 import { useState } from "preact/hooks"
-import type { PlanView, RedriveView } from "../../src/http/deadletters/DeadLetterApi.ts"
-import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../src/http/deadletters/DeadLetterViews.ts"
+import type { PlanView, RedriveView } from "../../src/http/contract/DeadLetterApi.ts"
+import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../src/http/contract/DeadLetterViews.ts"
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
 import { At, Badge, Empty, Fact, Facts, Failure, Loading, Section, Since, Title } from "../parts/Basics.tsx"

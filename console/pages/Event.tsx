@@ -1,7 +1,7 @@
 /** One change: its path from the run that found it to the writes that it led to, and its values once they are revealed. */
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
-import type { ChangeContent, ChangePath } from "../../src/http/changes/ChangeApi.ts"
+import type { ChangeContent, ChangePath } from "../../src/http/contract/ChangeApi.ts"
 import { get, RequestError } from "../Client.ts"
 import { plural } from "../Format.ts"
 import { At, Badge, Fact, Facts, Failure, Scroll, Section, Title } from "../parts/Basics.tsx"

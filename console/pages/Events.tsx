@@ -1,6 +1,6 @@
 /** Search in the event log, newest first. */
 import { useEffect, useRef, useState } from "preact/hooks"
-import type { ChangeView } from "../../src/http/changes/ChangeApi.ts"
+import type { ChangeView } from "../../src/http/contract/ChangeApi.ts"
 import { get, RequestError } from "../Client.ts"
 import { plural, time } from "../Format.ts"
 import { Badge, Empty, Failure, Since, Title, type Tone } from "../parts/Basics.tsx"

@@ -1,6 +1,6 @@
 /** Holds of the guard: the changes that wait for a decision, and the decision. */
 import { useState } from "preact/hooks"
-import type { HoldPage as HoldRecords, HoldPlanView, HoldView } from "../../src/http/holds/HoldApi.ts"
+import type { HoldPage as HoldRecords, HoldPlanView, HoldView } from "../../src/http/contract/HoldApi.ts"
 import { get, post, RequestError } from "../Client.ts"
 import { number, plural } from "../Format.ts"
 import { At, Badge, Empty, Fact, Facts, Failure, Loading, Section, Since, Title, type Tone } from "../parts/Basics.tsx"

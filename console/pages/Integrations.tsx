@@ -1,6 +1,6 @@
 /** The integrations, and one of them with its streams. */
-import type { IntegrationView } from "../../src/http/Api.ts"
-import type { StreamRow } from "../../src/http/overview/OverviewApi.ts"
+import type { IntegrationView } from "../../src/http/contract/Api.ts"
+import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
 import { Badge, Empty, Fact, Facts, Section, Title } from "../parts/Basics.tsx"

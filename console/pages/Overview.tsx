@@ -1,5 +1,5 @@
 /** The problems, since when, and for which customers; below them the path of a change and the freshness of the last hours. */
-import type { Matter, OverviewView, Step } from "../../src/http/overview/OverviewApi.ts"
+import type { Matter, OverviewView, Step } from "../../src/http/contract/OverviewApi.ts"
 import { duration, number, plural, rate } from "../Format.ts"
 import { connection, overview } from "../Live.ts"
 import { Badge, Loading, Section, Since, Title } from "../parts/Basics.tsx"

@@ -1,6 +1,6 @@
 /** Plugins: their handlers, backlog and failures, and their switches. */
 import type { PluginView } from "../../src/delivery/admin/PluginAdmin.ts"
-import type { PluginList } from "../../src/http/plugins/PluginApi.ts"
+import type { PluginList } from "../../src/http/contract/PluginApi.ts"
 import { post } from "../Client.ts"
 import { number, plural } from "../Format.ts"
 import { Badge, Empty, Section, Since, Title, type Tone } from "../parts/Basics.tsx"

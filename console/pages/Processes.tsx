@@ -1,5 +1,5 @@
 /** The processes that share the store, and the work of each. */
-import type { FleetView, ProcessView } from "../../src/http/fleet/FleetApi.ts"
+import type { FleetView, ProcessView } from "../../src/http/contract/FleetApi.ts"
 import { duration, number } from "../Format.ts"
 import { At, Badge, Title } from "../parts/Basics.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"

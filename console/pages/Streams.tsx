@@ -1,5 +1,5 @@
 /** All streams: search, filter and sort. The server does that, so that thousands of streams cost the browser nothing. */
-import type { StreamRow } from "../../src/http/overview/OverviewApi.ts"
+import type { StreamRow } from "../../src/http/contract/OverviewApi.ts"
 import { duration, number, plural } from "../Format.ts"
 import { Badge, Empty, Since, Title, type Tone } from "../parts/Basics.tsx"
 import { Loaded, useResource } from "../parts/Resource.tsx"

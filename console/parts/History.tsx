@@ -1,6 +1,6 @@
 /** Plots of the last hours, from the history in the store. */
 import { useEffect, useState } from "preact/hooks"
-import type { SampleView } from "../../src/http/overview/OverviewApi.ts"
+import type { SampleView } from "../../src/http/contract/OverviewApi.ts"
 import { get } from "../Client.ts"
 import { duration, number, rate } from "../Format.ts"
 import { clock, isPaused } from "../Live.ts"

@@ -9,7 +9,7 @@ import {
   sizeOf,
   sumOf
 } from "../../src/domain/DeliveryProgress.ts"
-import type { RedriveView } from "../../src/http/deadletters/DeadLetterApi.ts"
+import type { RedriveView } from "../../src/http/contract/DeadLetterApi.ts"
 import { post } from "../Client.ts"
 import { duration, number, plural } from "../Format.ts"
 import { clock, isPaused, serverNow } from "../Live.ts"

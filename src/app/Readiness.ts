@@ -4,7 +4,7 @@ import { describePause } from "../capture/schedule/Backpressure.ts"
 import type { KeyWatch } from "../fleet/KeyWatch.ts"
 import type { PlacementEngine } from "../fleet/Placement.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
-import { rowsOf } from "../http/overview/StreamRows.ts"
+import { rowsOf } from "../http/matters/StreamRows.ts"
 import type { StoreOverview } from "../http/status/StoreOverview.ts"
 import type { ProcessProblem } from "../store/Processes.ts"
 

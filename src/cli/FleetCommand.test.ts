@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { ProcessView } from "../http/fleet/FleetApi.ts"
+import type { ProcessView } from "../http/contract/FleetApi.ts"
 import { fleetText } from "./FleetCommand.ts"
 
 const process: ProcessView = {

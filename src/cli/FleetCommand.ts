@@ -1,5 +1,5 @@
 /** `rollcall fleet`: the processes that share the store. */
-import type { FleetView, ProcessView } from "../http/fleet/FleetApi.ts"
+import type { FleetView, ProcessView } from "../http/contract/FleetApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./ClientCommand.ts"
 import { formatMinute, formatPlural, table } from "./terminal/Tables.ts"

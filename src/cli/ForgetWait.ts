@@ -1,7 +1,7 @@
 /** Waits until a record is forgotten, and shows how far its removal is. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { ForgottenView } from "../http/forget/ForgetApi.ts"
+import type { ForgottenView } from "../http/contract/ForgetApi.ts"
 import type { CommandError } from "./Process.ts"
 import { formatPlural, formatSeconds, progressLine } from "./terminal/Tables.ts"
 import { waitFor, type WaitOptions } from "./Waiting.ts"

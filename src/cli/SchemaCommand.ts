@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { modelNames } from "../domain/Model.ts"
-import { version } from "../http/Version.ts"
+import { version } from "../http/contract/Version.ts"
 import { config, json as jsonFlag } from "./Flags.ts"
 import { print, withTerminalErrors } from "./Process.ts"
 

@@ -9,7 +9,7 @@
  */
 import * as Effect from "effect/Effect"
 import { isStreamModel, registry } from "../domain/Model.ts"
-import type { CommandView, StreamView } from "../http/streams/StreamApi.ts"
+import type { CommandView, StreamView } from "../http/contract/StreamApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
 import { CommandError } from "./Process.ts"
 import { progressText } from "./terminal/Tables.ts"

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { consolePaths } from "../../src/http/console/ConsolePaths.ts"
+import { consolePaths } from "../../src/http/request/ConsolePaths.ts"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 const read = (path: string) => readFileSync(join(root, path), "utf8")

@@ -1,9 +1,9 @@
 /** The terminal output for plugins, dry runs and dead letters. Pure. */
 import type { PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import type { DeliveryProgress } from "../../domain/DeliveryProgress.ts"
-import type { PlanView } from "../../http/deadletters/DeadLetterApi.ts"
-import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../http/deadletters/DeadLetterViews.ts"
-import type { PluginList, ReplayView } from "../../http/plugins/PluginApi.ts"
+import type { PlanView } from "../../http/contract/DeadLetterApi.ts"
+import type { DeadLetterDetailView, DeadLetterView, OutcomeView } from "../../http/contract/DeadLetterViews.ts"
+import type { PluginList, ReplayView } from "../../http/contract/PluginApi.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./Tables.ts"
 

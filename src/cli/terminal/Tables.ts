@@ -1,8 +1,8 @@
 /** Tables, progress and numbers in the terminal output of commands. Pure: returns text, with colors if standard output shows them. */
-import type { IntegrationView } from "../../http/Api.ts"
-import type { HoldView } from "../../http/holds/HoldApi.ts"
+import type { IntegrationView } from "../../http/contract/Api.ts"
+import type { HoldView } from "../../http/contract/HoldApi.ts"
+import type { StreamView } from "../../http/contract/StreamApi.ts"
 import { freshnessOf, modelsOf, pendingOf, type StreamGroup, sumOf } from "../../http/status/StreamGroups.ts"
-import type { StreamView } from "../../http/streams/StreamApi.ts"
 import { oneLine, paint } from "../../telemetry/TerminalText.ts"
 
 /** `12,345` */

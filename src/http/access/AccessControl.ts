@@ -20,8 +20,6 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Metric from "effect/Metric"
 import * as Stream from "effect/Stream"
 import { type Actor, CurrentActor } from "../../store/Actor.ts"
-import * as BoundedLog from "../limits/BoundedLog.ts"
-import { loginFor } from "../pages/LoginPage.ts"
 import {
   HostNotAllowed,
   OperateTokenRequired,
@@ -30,11 +28,18 @@ import {
   TokenRequired,
   TooManyWrongTokens,
   UnsupportedMediaType
-} from "../Problem.ts"
-import { forms } from "../RouteNotFound.ts"
-import { toStoreUnavailable } from "../StoreUnavailable.ts"
-import { addressOf, type Caller, CurrentCaller } from "./Caller.ts"
-import { isForeign, isFromUnnamedPage, type OwnOrigin, ownOriginOf, type Reachability } from "./RequestOrigin.ts"
+} from "../contract/Problem.ts"
+import * as BoundedLog from "../limits/BoundedLog.ts"
+import { addressOf, type Caller, CurrentCaller } from "../request/Caller.ts"
+import { toStoreUnavailable } from "../request/FailureResponses.ts"
+import {
+  isForeign,
+  isFromUnnamedPage,
+  type OwnOrigin,
+  ownOriginOf,
+  type Reachability
+} from "../request/RequestOrigin.ts"
+import { forms } from "../request/RouteNotFound.ts"
 import { cookieFor, Sessions } from "./Sessions.ts"
 import { bearerOf, Tokens } from "./Tokens.ts"
 import { WrongTokens } from "./WrongTokens.ts"
@@ -92,6 +97,17 @@ const refuseForeign = (request: HttpServerRequest, own: OwnOrigin | null) => {
   if (request.method === "POST" && isCommand(request) && !isTyped(request)) return notJson
   return null
 }
+
+export const redirectTo = (location: string) => HttpServerResponse.empty({ status: 303, headers: { location } })
+
+/** The path to open after signing in. A path of another server, such as `//attacker.example`, becomes `/`. */
+export const localPath = (path: string | undefined): string =>
+  path !== undefined && /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && !path.includes("\\") && !path.startsWith("/log")
+    ? path
+    : "/"
+
+/** Redirects a browser without a session to the login page. */
+const loginFor = (url: string) => redirectTo(`/login?to=${encodeURIComponent(localPath(url))}`)
 
 /** These paths answer everyone: probes, and users who have no session yet. */
 const isPublic = ({ method, url }: HttpServerRequest): boolean =>

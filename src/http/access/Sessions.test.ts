@@ -13,7 +13,7 @@ import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { misconfigured, Store } from "../../store/Store.ts"
 import { StoredSessions } from "../../store/StoredSessions.ts"
-import type { Scope } from "./Caller.ts"
+import type { Scope } from "../request/Caller.ts"
 import { cookieFor, Sessions } from "./Sessions.ts"
 import { type Grant, Tokens } from "./Tokens.ts"
 

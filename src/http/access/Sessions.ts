@@ -30,8 +30,8 @@ import type { OperatorAction } from "../../store/AuditLog.ts"
 import { StoreError, Unavailable } from "../../store/Store.ts"
 import { maxSessions, type SessionSelection, type StoredSession, StoredSessions } from "../../store/StoredSessions.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
-import type { Caller } from "./Caller.ts"
-import type { OwnOrigin } from "./RequestOrigin.ts"
+import type { Caller } from "../request/Caller.ts"
+import type { OwnOrigin } from "../request/RequestOrigin.ts"
 import { type Grant, Tokens } from "./Tokens.ts"
 
 /** How long a session is valid without another check after the store has confirmed it, in ms. */
@@ -199,3 +199,15 @@ export class Sessions extends Context.Service<Sessions, {
     })
   )
 }
+
+/** Ends sessions on request of an operator, and records that in the audit log; returns how many sessions ended. */
+export const endSessions = Effect.fnUntraced(function*(target: string, which: SessionSelection) {
+  const { endSelected } = yield* Sessions
+  const at = yield* Clock.currentTimeMillis
+  const count = yield* endSelected(
+    which,
+    (count) => ({ at, command: "sessions.end", target, detail: `${count} ended` })
+  )
+  if (count > 0) yield* Effect.annotateLogs(Effect.logInfo("sessions ended"), { target, count })
+  return count
+})

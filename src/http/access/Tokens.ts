@@ -12,8 +12,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { createHash, createHmac, timingSafeEqual } from "node:crypto"
-import { keepCurrent } from "../ReplacedFiles.ts"
-import type { Caller, Scope } from "./Caller.ts"
+import { keepCurrent } from "../files/ReplacedFiles.ts"
+import type { Caller, Scope } from "../request/Caller.ts"
 
 /** The tokens of one right: the current one and, while clients change to it, the previous one. */
 export interface TokenSource {

@@ -9,7 +9,8 @@ import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import { readFileSync } from "node:fs"
-import { Api } from "../Api.ts"
+import { Api } from "../contract/Api.ts"
+import * as Tag from "../contract/ReadAudit.ts"
 import * as ReadAudit from "./ReadAudit.ts"
 import { type Named, ReadLog } from "./ReadLog.ts"
 
@@ -28,7 +29,7 @@ const noted = Effect.fnUntraced(function*(
   })
   const endpoint = endpoints.find((one) => one.path === path)!
   const answered = yield* Effect.gen(function*() {
-    const middleware = yield* ReadAudit.ReadAudit
+    const middleware = yield* Tag.ReadAudit
     return yield* (middleware as Function)(Effect.succeed(response), {
       endpoint
     }) as Effect.Effect<HttpServerResponse.HttpServerResponse>
@@ -50,7 +51,7 @@ const noted = Effect.fnUntraced(function*(
 
 describe("the audit of reads", () => {
   it("covers the routes that the guide lists", () => {
-    const shown = endpoints.filter(({ annotations }) => Context.get(annotations, ReadAudit.ShowsRecords))
+    const shown = endpoints.filter(({ annotations }) => Context.get(annotations, Tag.ShowsRecords))
       .map(({ method, path }) => `\`${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}\``)
     const guide = readFileSync(new URL("../../../docs/operating.md", import.meta.url), "utf8")
     const [, list = ""] = /^Routes that show records: (.*?)\.$/ms.exec(guide) ?? []

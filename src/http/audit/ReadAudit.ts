@@ -7,7 +7,6 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpBody from "effect/http/HttpBody"
 import * as HttpRouter from "effect/http/HttpRouter"
 import { ParsedSearchParams } from "effect/http/HttpServerRequest"
@@ -15,12 +14,8 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import { CurrentActor } from "../../store/Actor.ts"
+import { ReadAudit, ShowsRecords } from "../contract/ReadAudit.ts"
 import { hourOf, type Named, ReadLog } from "./ReadLog.ts"
-
-/** Whether responses of an endpoint contain content or ids of records. */
-export const ShowsRecords = Context.Reference<boolean>("rollcall/http/ShowsRecords", { defaultValue: () => false })
-
-export class ReadAudit extends HttpApiMiddleware.Service<ReadAudit>()("rollcall/http/ReadAudit") {}
 
 /** The value of a parameter; undefined if it is given several times or not at all. */
 const only = (values: string | ReadonlyArray<string> = []): string | undefined => {

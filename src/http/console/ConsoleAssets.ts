@@ -7,7 +7,7 @@ import { existsSync } from "node:fs"
 import { readFile } from "node:fs/promises"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
-import { assetNames } from "./ConsolePaths.ts"
+import { assetNames } from "../request/ConsolePaths.ts"
 type AssetName = (typeof assetNames)[number]
 
 const types: Readonly<Record<AssetName, string>> = {

@@ -10,10 +10,10 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
-import { CurrentCaller } from "../access/Caller.ts"
-import { version } from "../Version.ts"
+import { version } from "../contract/Version.ts"
+import { CurrentCaller } from "../request/Caller.ts"
+import { assetNames, consolePaths } from "../request/ConsolePaths.ts"
 import { loadAssets } from "./ConsoleAssets.ts"
-import { assetNames, consolePaths } from "./ConsolePaths.ts"
 
 const policy = [
   "default-src 'none'",

@@ -16,7 +16,7 @@ import { genesis, type LogEntry, type LogPlace, parsePosition } from "../../doma
 import { entryOf, modelNames } from "../../domain/Model.ts"
 import type { LogFilter } from "../../store/EventLog.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import { PositionGone, PositionMalformed } from "../Problem.ts"
+import { PositionGone, PositionMalformed } from "../contract/Problem.ts"
 import * as ResponsePage from "./ResponsePage.ts"
 
 /** The position from which a reader resumes; its chain is checked against this log. */

@@ -20,13 +20,13 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Result from "effect/Result"
 import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
-import { CurrentCaller } from "../access/Caller.ts"
-import { Api } from "../Api.ts"
-import * as Share from "../fleet/Share.ts"
-import { NotReady, type ReadinessCheck } from "../Problem.ts"
+import { Api } from "../contract/Api.ts"
+import { NotReady, type ReadinessCheck } from "../contract/Problem.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
+import { CurrentCaller } from "../request/Caller.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
+import * as Share from "../status/Share.ts"
 import { outageText, type StoreOverview } from "../status/StoreOverview.ts"
-import type { StreamView } from "../streams/StreamApi.ts"
 
 /** A part of the process that `/health/ready` lists: it may make the process unready, or only add a remark. */
 export interface Dependency {

@@ -15,7 +15,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { keepCurrent, load, type TlsFiles } from "../tls/TlsFiles.ts"
+import { keepCurrent, load, type TlsFiles } from "../files/TlsFiles.ts"
 import * as BoundedLog from "./BoundedLog.ts"
 import type { Limits } from "./Limits.ts"
 import * as UnreadableRequests from "./UnreadableRequests.ts"

@@ -11,8 +11,8 @@ import * as Exit from "effect/Exit"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Metric from "effect/Metric"
-import { addressOf, CurrentCaller, type Scope } from "../access/Caller.ts"
-import { routeOf } from "../RouteNotFound.ts"
+import { addressOf, CurrentCaller, type Scope } from "../request/Caller.ts"
+import { routeOf } from "../request/RouteNotFound.ts"
 import * as BoundedLog from "./BoundedLog.ts"
 
 const requests = Metric.counter("rollcall_http_requests_total", {

@@ -14,9 +14,9 @@ import { HttpServerError } from "effect/http/HttpServerError"
 import { HttpServerRequest } from "effect/http/HttpServerRequest"
 import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import { CurrentCaller } from "../access/Caller.ts"
-import { PayloadTooLarge, TooManyReaders } from "../Problem.ts"
-import { wantsEvents } from "../ServerSentEvents.ts"
+import { PayloadTooLarge, TooManyReaders } from "../contract/Problem.ts"
+import { CurrentCaller } from "../request/Caller.ts"
+import { wantsEvents } from "../request/ServerSentEvents.ts"
 import { type Limits, retryAfter } from "./Limits.ts"
 
 /** Whether reading the body failed because of its size. */

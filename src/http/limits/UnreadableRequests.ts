@@ -12,8 +12,8 @@ import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import type * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { maxHeaderSize, type Server, STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
-import * as SecurityHeaders from "../pages/SecurityHeaders.ts"
-import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, RequestUnreadable } from "../Problem.ts"
+import { HeadersTooLarge, PayloadTooLarge, RequestTimeout, RequestUnreadable } from "../contract/Problem.ts"
+import * as SecurityHeaders from "../request/SecurityHeaders.ts"
 
 /** The problem for an error code of Node.js; null if the client gets no response. */
 const problemOf = (code: string): HttpServerRespondable.Respondable | null => {

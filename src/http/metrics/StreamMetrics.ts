@@ -11,11 +11,11 @@
 import * as Effect from "effect/Effect"
 import type { Model } from "../../domain/Model.ts"
 import { blockReasonNames } from "../../store/State.ts"
-import { streamStates } from "../overview/OverviewApi.ts"
-import { defaultIntervals, type Intervals, rowOf, sweepLatenessOf, targetOf } from "../overview/StreamRows.ts"
+import { streamStates } from "../contract/OverviewApi.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
+import { defaultIntervals, type Intervals, rowOf, sweepLatenessOf, targetOf } from "../matters/StreamRows.ts"
 import { streamsAtATime } from "../status/InParts.ts"
 import type { StoreOverview } from "../status/StoreOverview.ts"
-import type { StreamView } from "../streams/StreamApi.ts"
 import { type Exposition, gauge } from "./Exposition.ts"
 
 const streams = gauge("rollcall_streams", {

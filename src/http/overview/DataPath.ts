@@ -1,10 +1,10 @@
 /** The path of a change, from the source to the handlers: for each step its rate, what waits there, and since when. */
-import type { PluginList } from "../plugins/PluginApi.ts"
-import { formatTimeOrNull } from "../Schemas.ts"
-import type { StreamView } from "../streams/StreamApi.ts"
-import { earliest } from "./MatterFields.ts"
-import { relayPatience } from "./Matters.ts"
-import type { Step, StreamRow } from "./OverviewApi.ts"
+import type { Step, StreamRow } from "../contract/OverviewApi.ts"
+import type { PluginList } from "../contract/PluginApi.ts"
+import { formatTimeOrNull } from "../contract/Schemas.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
+import { earliest } from "../matters/MatterFields.ts"
+import { relayPatience } from "../matters/Matters.ts"
 
 /** Positions in the log at one moment; our clock, in ms. */
 export interface Positions {

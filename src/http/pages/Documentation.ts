@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import { Api } from "../Api.ts"
+import { Api } from "../contract/Api.ts"
 import { hashOf } from "./Page.ts"
 
 const policyFor = (html: string): string => {

@@ -14,26 +14,15 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as UrlParams from "effect/http/UrlParams"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
-import { addressOf, CurrentCaller } from "../access/Caller.ts"
-import { type OwnOrigin, ownOriginOf, type Reachability } from "../access/RequestOrigin.ts"
-import { cookieFor, Sessions } from "../access/Sessions.ts"
+import { localPath, redirectTo } from "../access/AccessControl.ts"
+import { cookieFor, endSessions, Sessions } from "../access/Sessions.ts"
 import { Tokens } from "../access/Tokens.ts"
 import { WrongTokens } from "../access/WrongTokens.ts"
-import { StoreUnavailable } from "../Problem.ts"
-import { endSessions } from "../sessions/EndSessions.ts"
-import { toStoreUnavailable } from "../StoreUnavailable.ts"
+import { StoreUnavailable } from "../contract/Problem.ts"
+import { addressOf, CurrentCaller } from "../request/Caller.ts"
+import { toStoreUnavailable } from "../request/FailureResponses.ts"
+import { type OwnOrigin, ownOriginOf, type Reachability } from "../request/RequestOrigin.ts"
 import { escape, render } from "./Page.ts"
-
-const redirectTo = (location: string) => HttpServerResponse.empty({ status: 303, headers: { location } })
-
-/** The path to open after signing in. A path of another server, such as `//attacker.example`, becomes `/`. */
-export const localPath = (path: string | undefined): string =>
-  path !== undefined && /^\/(?![/\\])[\x21-\x7e]*$/.test(path) && !path.includes("\\") && !path.startsWith("/log")
-    ? path
-    : "/"
-
-/** Redirects a browser without a session to the login page. */
-export const loginFor = (url: string) => redirectTo(`/login?to=${encodeURIComponent(localPath(url))}`)
 
 interface Form {
   readonly to: string

@@ -8,7 +8,7 @@ import { TestClock } from "effect/testing"
 import { withTurns } from "../../../test/support/Turns.ts"
 import { StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
-import type { StreamView } from "../streams/StreamApi.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
 import { makeCachedRead, makeCachedReads, warmUp, withCurrentFreshness } from "./OverviewCache.ts"
 
 const failure = new StoreError({

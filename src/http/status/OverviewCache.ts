@@ -21,14 +21,13 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
-import type { PluginAdmin as PluginControl } from "../../delivery/admin/PluginAdmin.ts"
+import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
 import { type FleetProcess, Processes } from "../../store/Processes.ts"
 import { Store, StoreError, Unavailable } from "../../store/Store.ts"
 import { StoreFault } from "../../store/StoreFault.ts"
 import type { StreamQuery } from "../../store/Streams.ts"
-import type { PluginList } from "../plugins/PluginApi.ts"
-import * as PluginHandlers from "../plugins/PluginHandlers.ts"
-import type { StreamView } from "../streams/StreamApi.ts"
+import type { PluginList } from "../contract/PluginApi.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
 import { mapInParts } from "./InParts.ts"
 import { pageOfOverview, type StoreOverview, storeOverview, type StreamPage, streamPage } from "./StoreOverview.ts"
 
@@ -136,6 +135,18 @@ const aged = <A>(read: CachedRead<A>, change: (value: A, millis: number) => Effe
     return { ...cached, value: yield* change(cached.value, Math.max(0, now - cached.at)) }
   })
 
+/** Every plugin, as `GET /v1/plugins` lists them. */
+export const pluginList = Effect.gen(function*() {
+  const { plugins, reason, state, writesStopped } = yield* Effect.flatMap(PluginAdmin, ({ view }) => view)
+  const list: PluginList = {
+    items: plugins,
+    next: null,
+    writes: writesStopped ? "stopped" : "on",
+    delivering: { state, reason: reason && `${reason.message}; ${reason.hint}` }
+  }
+  return list
+})
+
 export class OverviewCache extends Context.Service<OverviewCache, {
   readonly overview: CachedRead<StoreOverview>
   /** A page of streams without the rest of the overview, which would read all streams. */
@@ -143,7 +154,7 @@ export class OverviewCache extends Context.Service<OverviewCache, {
   readonly plugins: CachedRead<PluginList>
   readonly processes: CachedRead<ReadonlyArray<FleetProcess>>
 }>()("rollcall/http/OverviewCache") {
-  static readonly layer: Layer.Layer<OverviewCache, never, Store | Processes | PluginControl> = Layer.effect(
+  static readonly layer: Layer.Layer<OverviewCache, never, Store | Processes | PluginAdmin> = Layer.effect(
     OverviewCache,
     Effect.gen(function*() {
       const { part, whole } = yield* makeCachedReads<StoreOverview, Store>(storeOverview)
@@ -159,7 +170,7 @@ export class OverviewCache extends Context.Service<OverviewCache, {
             part<StreamPage>(streamPage(query), (last) => pageOfOverview(last, query)),
             ({ items, next }, millis) => Effect.map(withCurrentFreshness(items, millis), (items) => ({ items, next }))
           ),
-        plugins: yield* warmUp(yield* makeCachedRead(PluginHandlers.list)),
+        plugins: yield* warmUp(yield* makeCachedRead(pluginList)),
         processes: yield* makeCachedRead(Effect.flatMap(Processes, ({ list }) => list))
       })
     })

@@ -2,7 +2,7 @@
  * Groups streams by the reason why they are not read, and describes the reason. If an integration is broken, all its streams fail, and
  * people see one line instead of one per model.
  */
-import type { StreamView } from "../streams/StreamApi.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
 
 export interface StreamGroup {
   readonly integration: string

@@ -6,7 +6,7 @@
  * - Which records existed when is read from the world itself, not from the timestamps that the API shows.
  */
 import { streamModels } from "../../../src/domain/Model.ts"
-import type { StreamView } from "../../../src/http/streams/StreamApi.ts"
+import type { StreamView } from "../../../src/http/contract/StreamApi.ts"
 import type * as Sandbox from "../../../src/sandbox/Sandbox.ts"
 import type { Event } from "./Follower.ts"
 import { keyOf } from "./Oracle.ts"

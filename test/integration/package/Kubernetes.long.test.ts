@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Api } from "../../../src/http/Api.ts"
+import { Api } from "../../../src/http/contract/Api.ts"
 import { installedPackages } from "../../support/services/PythonPackages.ts"
 import { acceptedSettings, argumentsOf, imageVariables, root } from "./DeployedSettings.ts"
 

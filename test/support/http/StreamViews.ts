@@ -1,5 +1,5 @@
 /** The view of a stream that is live and has no faults, for tests of code that shows streams. */
-import type { StreamView } from "../../../src/http/streams/StreamApi.ts"
+import type { StreamView } from "../../../src/http/contract/StreamApi.ts"
 
 export const streamView = (
   integration: string,

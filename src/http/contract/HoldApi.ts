@@ -1,0 +1,115 @@
+/** The contract of the operating API for holds: changes that wait for an operator's decision, and the decision. */
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { Conflict, NotFound, StoreUnavailable } from "./Problem.ts"
+import { ShowsRecords } from "./ReadAudit.ts"
+import { Instant, Limit, Model, page, PositiveInt } from "./Schemas.ts"
+
+const HoldState = Schema.Literals(["open", "rejected", "approving", "approved", "canceled"])
+
+export const HoldView = Schema.Struct({
+  id: Schema.Int,
+  stream: Schema.String,
+  integration: Schema.String,
+  model: Model,
+  kind: Schema.Literals(["deletes", "restores", "scope"]),
+  state: HoldState,
+  /** Why the changes are held, as text. */
+  reason: Schema.String,
+  /** Scope holds only: JSON Pointers that keep their published values; `*` means every item of an array. */
+  paths: Schema.Array(Schema.String),
+  opened_at: Schema.String,
+  /** When an operator last decided; if none did, when the hold was canceled. */
+  decided_at: Instant,
+  /** Records that are held now. */
+  records: Schema.Int,
+  /** Records that were released since the hold was approved. */
+  released: Schema.Int,
+  /** Why an approved hold is not released yet, and when it will be, as text; null if nothing delays it. */
+  waiting_reason: Schema.NullOr(Schema.String)
+}).annotate({ identifier: "Hold" })
+export type HoldView = typeof HoldView.Type
+
+/** One held record, without content. */
+const HeldRecord = Schema.Struct({
+  id: Schema.String,
+  status: Schema.Literals(["held", "rejected"]),
+  /** Why the record is deleted; null if its change is not a delete. */
+  reason: Schema.NullOr(Schema.String),
+  changed_at: Instant,
+  detected_at: Schema.String
+})
+
+/** A hold and a page of its records. */
+export const HoldPage = Schema.Struct({
+  hold: HoldView,
+  records: Schema.Array(HeldRecord),
+  next: Schema.NullOr(Schema.String)
+}).annotate({ identifier: "HoldDetail" })
+
+export type HoldPage = typeof HoldPage.Type
+
+export const HoldPlanView = Schema.Struct({
+  plan: Schema.String.annotate({ description: "Identifies exactly these records with their current content" }),
+  hold: HoldView
+}).annotate({ identifier: "HoldPlan" })
+export type HoldPlanView = typeof HoldPlanView.Type
+
+const holdId = { id: PositiveInt }
+
+export const holds = HttpApiGroup.make("holds").add(
+  HttpApiEndpoint.get("list", "/v1/holds", {
+    query: {
+      state: Schema.optionalKey(HoldState),
+      after: Schema.optionalKey(PositiveInt),
+      limit: Schema.optionalKey(Limit)
+    },
+    success: page(HoldView),
+    error: StoreUnavailable
+  }).annotate(
+    OpenApi.Description,
+    "Lists the holds of the guard, newest first. Without `state`: those that are neither approved nor canceled."
+  ),
+  HttpApiEndpoint.get("show", "/v1/holds/:id", {
+    params: holdId,
+    query: { after: Schema.optionalKey(Schema.String), limit: Schema.optionalKey(Limit) },
+    success: HoldPage,
+    error: [NotFound, StoreUnavailable]
+  }).annotate(ShowsRecords, true),
+  HttpApiEndpoint.get("plan", "/v1/holds/:id/plan", {
+    params: holdId,
+    success: HoldPlanView,
+    error: [NotFound, Conflict, StoreUnavailable]
+  }).annotate(
+    OpenApi.Description,
+    "Counts the records of a hold, and returns a `plan` that identifies these records and their content. An approval " +
+      "requires the `plan`. Changes nothing. 409 if there is nothing to approve."
+  ),
+  HttpApiEndpoint.post("approve", "/v1/holds/:id/approve", {
+    params: holdId,
+    query: {
+      plan: Schema.String.annotate({ description: "The `plan` that `GET /v1/holds/{id}/plan` returned" }),
+      origin: Schema.optionalKey(Schema.Literal("backfill")),
+      silent: Schema.optionalKey(Schema.Literals(["true", "false"]))
+    },
+    success: HoldView,
+    error: [NotFound, Conflict, StoreUnavailable]
+  }).annotate(
+    OpenApi.Description,
+    "Publishes the held changes; with `origin=backfill`, as backfill events. 409 if the records of the hold or their " +
+      "content have changed since the `plan`. `silent=true` (scope holds only) accepts the new content without publishing events. The response comes at once, and the hold is `approving` " +
+      "until all its changes are published. This also works for a paused or blocked stream. If the stream is no " +
+      "longer read, the changes are published once it is read again, and `waiting_reason` says so."
+  ),
+  HttpApiEndpoint.post("reject", "/v1/holds/:id/reject", {
+    params: holdId,
+    success: HoldView,
+    error: [NotFound, Conflict, StoreUnavailable]
+  }).annotate(
+    OpenApi.Description,
+    "Rejects the hold; its changes stay unpublished. The records stay listed as rejected and cause no new hold " +
+      "until their content changes again."
+  )
+)

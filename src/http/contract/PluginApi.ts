@@ -1,0 +1,172 @@
+/** The contract of the operating API for plugins: their state, their switches, and replays. */
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { DryRunDelivery, PluginView } from "../../delivery/admin/PluginAdmin.ts"
+import { Conflict, NotFound, ReplayMalformed, StoreUnavailable } from "./Problem.ts"
+import { ShowsRecords } from "./ReadAudit.ts"
+import { IdRanges, Model } from "./Schemas.ts"
+
+export const PluginList = Schema.Struct({
+  items: Schema.Array(PluginView),
+  next: Schema.Null,
+  /** `stopped`: no plugin may write to the API; deliveries that need to write wait. */
+  writes: Schema.Literals(["on", "stopped"]),
+  delivering: Schema.Struct({
+    state: Schema.Literals(["standby", "starting", "running", "waiting", "stopped"]),
+    reason: Schema.NullOr(Schema.String)
+  })
+}).annotate({ identifier: "PluginPage" })
+export type PluginList = typeof PluginList.Type
+
+export const UnconfirmedList = Schema.Struct({
+  items: Schema.Array(Schema.Struct({
+    integration: Schema.String,
+    model: Model,
+    /** The record in which the effect should appear, or a candidate or job for all of its records. */
+    record: Schema.String,
+    write: Schema.String,
+    plugin: Schema.String,
+    delivery: Schema.String,
+    depth: Schema.Int,
+    reported_at: Schema.String
+  })),
+  next: Schema.Null
+}).annotate({ identifier: "UnconfirmedWritePage" })
+export type UnconfirmedList = typeof UnconfirmedList.Type
+
+const ReplayRequest = Schema.Struct({
+  handler: Schema.String,
+  from: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "Position of the first event, or a time (default: the oldest retained event)"
+    })
+  ),
+  to: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "Position of the last event, or the time before which events are replayed (default: now)"
+    })
+  ),
+  integration: Schema.optionalKey(Schema.String),
+  dryRun: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Write nothing, and return the writes that would be sent" })
+  ),
+  fresh: Schema.optionalKey(
+    Schema.Boolean.annotate({ description: "Use a new journal, so that steps that are already done are done again" })
+  ),
+  limit: Schema.optionalKey(
+    Schema.Finite.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 })).annotate({
+      description: "Dry runs only: maximum number of deliveries to try (default: 100)"
+    })
+  )
+}).annotate({
+  examples: [{
+    handler: "ats.application.hired",
+    from: "2026-03-01T00:00:00Z",
+    integration: "greenhouse:acme",
+    dryRun: true
+  }]
+})
+
+export const ReplayView = Schema.Struct({
+  dry_run: Schema.Boolean,
+  plugin: Schema.String,
+  handler: Schema.String,
+  /** Number of deliveries that were made or, in a dry run, would be made. */
+  deliveries: Schema.Int,
+  ranges: IdRanges.annotate({
+    description: "Ids of the deliveries that were made; `POST /v1/deadletters/progress` shows how far they are"
+  }),
+  from: Schema.String,
+  to: Schema.String,
+  /** Dry runs only. */
+  results: Schema.Array(Schema.Struct({ ...DryRunDelivery.fields, position: Schema.String })),
+  /** Number of deliveries that a dry run left out because of its limit. */
+  omitted: Schema.Int
+}).annotate({
+  identifier: "Replay",
+  examples: [{
+    dry_run: true,
+    plugin: "stage-tags",
+    handler: "ats.application.stage_changed",
+    deliveries: 1,
+    ranges: [],
+    from: "k3v9-1-10400",
+    to: "k3v9-1-10482",
+    results: [{
+      integration: "greenhouse:acme",
+      position: "k3v9-1-10455",
+      records: ["ats.application/8Xi6iZrwusZqJmDGXs49GBmJ"],
+      requests: [{
+        what: "addTag",
+        integration: "greenhouse:acme",
+        params: { candidate_id: "26vafvWSRmbhNcxJYqjCzuJg" },
+        body: { name: "Interview" }
+      }],
+      failure: null
+    }],
+    omitted: 0
+  }]
+})
+export type ReplayView = typeof ReplayView.Type
+
+const plugin = { plugin: Schema.String }
+const switchEndpoint = { params: plugin, query: { integration: Schema.optionalKey(Schema.String) } } as const
+
+export const plugins = HttpApiGroup.make("plugins").add(
+  HttpApiEndpoint.get("list", "/v1/plugins", { success: PluginList, error: StoreUnavailable }).annotate(
+    OpenApi.Description,
+    "Lists every plugin: its handlers with their position, waiting deliveries and dead letters, and the " +
+      "integrations in which it is on."
+  ),
+  HttpApiEndpoint.get("show", "/v1/plugins/:plugin", {
+    params: plugin,
+    success: PluginView,
+    error: [NotFound, StoreUnavailable]
+  }),
+  HttpApiEndpoint.post("on", "/v1/plugins/:plugin/on", {
+    ...switchEndpoint,
+    success: PluginView,
+    error: [NotFound, Conflict, StoreUnavailable]
+  }),
+  HttpApiEndpoint.post("off", "/v1/plugins/:plugin/off", {
+    ...switchEndpoint,
+    success: PluginView,
+    error: [NotFound, Conflict, StoreUnavailable]
+  }).annotate(
+    OpenApi.Description,
+    "Switches the plugin off everywhere or in one integration. Running deliveries are finished; all others wait in " +
+      "order, and none is lost."
+  ),
+  HttpApiEndpoint.post("stop", "/v1/plugins/writes/stop", { success: PluginList, error: [NotFound, StoreUnavailable] })
+    .annotate(
+      OpenApi.Description,
+      "Stops the writes of all plugins to the API. Deliveries that need to write wait; requests of handlers to " +
+        "other servers continue."
+    ),
+  HttpApiEndpoint.get("unconfirmed", "/v1/plugins/writes/unconfirmed", {
+    success: UnconfirmedList,
+    error: StoreUnavailable
+  }).annotate(ShowsRecords, true)
+    .annotate(
+      OpenApi.Description,
+      "Lists the newest hundred writes of the last week whose effect should appear in a model that Rollcall reads, " +
+        "but was not found by two complete sweeps."
+    ),
+  HttpApiEndpoint.post("resume", "/v1/plugins/writes/resume", {
+    success: PluginList,
+    error: [NotFound, StoreUnavailable]
+  }),
+  HttpApiEndpoint.post("replay", "/v1/plugins/:plugin/replay", {
+    params: plugin,
+    payload: ReplayRequest,
+    success: ReplayView,
+    error: [ReplayMalformed, NotFound, Conflict, StoreUnavailable]
+  }).annotate(ShowsRecords, true).annotate(
+    OpenApi.Description,
+    "Delivers a range of the event log to one handler again, behind waiting deliveries of the same records. Unless " +
+      "`fresh` is true, the journal of the first delivery is used, so completed steps are not repeated. With " +
+      "`dryRun` the handler runs at once without writing, and the response lists the writes that it would have sent."
+  )
+)

@@ -1,0 +1,71 @@
+/** Schemas that several responses and queries of the operating API share. */
+import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
+import * as SchemaGetter from "effect/SchemaGetter"
+import { modelNames } from "../../domain/Model.ts"
+import { formatTime, parseInstant } from "../../domain/Watermark.ts"
+
+export const Model = Schema.Literals(modelNames)
+export const Limit = Schema.FiniteFromString.check(Schema.isInt(), Schema.isBetween({ minimum: 1, maximum: 1000 }))
+export const Kind = Schema.Literals(["created", "updated", "deleted"])
+
+/**
+ * The values of a query parameter, separated by commas or in repeated parameters; at least one. Repeated values are removed, because
+ * the length of an SQL statement is limited.
+ */
+export const oneOrMore = <S extends Schema.Codec<string, string>>(item: S) =>
+  Schema.Union([Schema.String, Schema.Array(Schema.String)]).pipe(
+    Schema.decodeTo(Schema.Array(item).check(Schema.isMinLength(1)), {
+      decode: SchemaGetter.transform((
+        given: string | ReadonlyArray<string>
+      ) => [...new Set([given].flat().flatMap((text) => text === "" ? [] : text.split(",")))]),
+      encode: SchemaGetter.transform((items: ReadonlyArray<string>) => items.join(","))
+    })
+  )
+
+/** A time in a request, as ms. */
+export const Time = Schema.String.check(
+  Schema.makeFilter((text: string) => parseInstant(text) !== null, {
+    expected: "a time such as 2026-03-01T12:00:00Z (in a URL, a + is written %2B)"
+  })
+).pipe(
+  Schema.decodeTo(Schema.Finite, {
+    decode: SchemaGetter.transform((text: string) => parseInstant(text) ?? Number.NaN),
+    encode: SchemaGetter.transform(formatTime)
+  })
+)
+
+/** An id that the store assigns. */
+export const PositiveInt = Schema.FiniteFromString.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 })
+)
+export const Instant = Schema.NullOr(Schema.String).annotate({ description: "RFC 3339, UTC" })
+export const DurationText = Schema.String.annotate({ description: "A number and a unit, such as `10 minutes`" })
+
+/** A page of a list; the OpenAPI document calls it like its items. */
+export const page = <S extends Schema.Top>(item: S) =>
+  Schema.Struct({ items: Schema.Array(item), next: Schema.NullOr(Schema.String) }).annotate({
+    identifier: `${SchemaAST.resolveIdentifier(item.ast)}Page`
+  })
+
+export const formatTimeOrNull = (millis: number | null | undefined): string | null =>
+  millis === null || millis === undefined ? null : formatTime(millis)
+
+/** A page of rows with ids; `next` is the last id if more rows may follow. */
+export const pageOf = <A extends { readonly id: number }>(items: ReadonlyArray<A>, limit: number) => ({
+  items,
+  next: items.length < limit ? null : String(items.at(-1)?.id)
+})
+
+/** Ids of deliveries, each once. */
+export const IdRanges = Schema.Array(
+  Schema.Struct({ first: Schema.Int, last: Schema.Int }).check(
+    Schema.makeFilter(({ first, last }) => first <= last || "`last` must not be before `first`")
+  )
+).check(
+  Schema.makeFilter((ranges) =>
+    ranges.every(({ first }, index) => index === 0 || first > ranges[index - 1]!.last) ||
+    "the ranges must ascend and not overlap"
+  )
+)

@@ -1,0 +1,56 @@
+/** The contract of the operating API for one stream in detail: its state as a sentence and its request budget; and its runs. */
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as OpenApi from "effect/http-api/OpenApi"
+import * as Schema from "effect/Schema"
+import { streamStates } from "./OverviewApi.ts"
+import { NotFound, StoreUnavailable } from "./Problem.ts"
+import { StreamRuns } from "./RunApi.ts"
+import { Model } from "./Schemas.ts"
+import { StreamView } from "./StreamApi.ts"
+
+const BudgetView = Schema.Struct({
+  account: Schema.String,
+  limit: Schema.NullOr(Schema.Int).annotate({ description: "How many requests may be in flight at once" }),
+  taken: Schema.NullOr(Schema.Int).annotate({
+    description: "Slots of requests that are in flight; in a fleet, the slots that its processes have leased for them"
+  }),
+  wanted: Schema.NullOr(Schema.Int).annotate({
+    description: "Slots that could be used for the requests that are in flight or wait"
+  }),
+  processes: Schema.NullOr(Schema.Int).annotate({
+    description: "How many processes of a fleet have slots or want some; null if one process has the whole budget"
+  }),
+  paused_seconds: Schema.Finite,
+  text: Schema.String
+}).annotate({
+  description:
+    "The requests of all processes to the account of the stream, the same whichever process answers. The numbers are null if " +
+    "the account is not in the configuration of that process"
+})
+
+export const StreamDetailView = Schema.Struct({
+  stream: StreamView,
+  state: Schema.Literals(streamStates),
+  sentence: Schema.String,
+  target_seconds: Schema.Finite.annotate({ description: "The stream is late if its freshness exceeds this" }),
+  budget: BudgetView
+}).annotate({ identifier: "StreamDetail" })
+export type StreamDetailView = typeof StreamDetailView.Type
+
+export const streamDetail = HttpApiGroup.make("streamDetail").add(
+  HttpApiEndpoint.get("detail", "/v1/streams/:integration/:model/detail", {
+    params: { integration: Schema.String, model: Model },
+    success: StreamDetailView,
+    error: [NotFound, StoreUnavailable]
+  }).annotate(OpenApi.Description, "One stream with its state as a sentence and its request budget."),
+  HttpApiEndpoint.get("runs", "/v1/streams/:integration/:model/runs", {
+    params: { integration: Schema.String, model: Model },
+    success: StreamRuns,
+    error: [NotFound, StoreUnavailable]
+  }).annotate(
+    OpenApi.Description,
+    "The history of a stream's runs: the newest 50, without the polls that found nothing new, which are counted. A poll that the end of " +
+      "its process interrupted is not listed."
+  )
+)

@@ -1,0 +1,95 @@
+/** Handlers for plugins: their state, switches and replays. Refusals become problem responses. */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { PluginAdmin, type PluginRequestError, unknownPlugin } from "../../delivery/admin/PluginAdmin.ts"
+import { formatPosition } from "../../domain/ChangeEvent.ts"
+import { formatTime } from "../../domain/Watermark.ts"
+import type { Switch } from "../../store/Deliveries.ts"
+import { Store } from "../../store/Store.ts"
+import { Api } from "../contract/Api.ts"
+import type { UnconfirmedList } from "../contract/PluginApi.ts"
+import { type Conflict, type NotFound, ReplayMalformed, toNotFound, toNotFoundOrConflict } from "../contract/Problem.ts"
+import { toStoreUnavailable } from "../request/FailureResponses.ts"
+import { pluginList } from "../status/OverviewCache.ts"
+
+const defaultDryRunLimit = 100
+const maxUnconfirmed = 100
+
+const find = Effect.fnUntraced(function*(plugin: string) {
+  const { items } = yield* pluginList
+  return items.find((view) => view.plugin === plugin) ??
+    (yield* unknownPlugin(plugin, items.map(({ plugin }) => plugin)))
+})
+
+const toReplayProblem = (refusal: PluginRequestError): Effect.Effect<never, NotFound | Conflict | ReplayMalformed> =>
+  refusal.reason === "malformed"
+    ? Effect.fail(new ReplayMalformed({ detail: refusal.message, hint: refusal.hint }))
+    : toNotFoundOrConflict(refusal)
+
+const setSwitch = (which: Switch, on: boolean) => Effect.flatMap(PluginAdmin, ({ setSwitch }) => setSwitch(which, on))
+
+const switchPlugin = (plugin: string, integration: string | undefined, on: boolean) =>
+  setSwitch({ _tag: "Plugin", plugin, integration: integration ?? null }, on).pipe(
+    Effect.andThen(find(plugin)),
+    Effect.catchTags({ PluginRequestError: toNotFoundOrConflict, StoreError: toStoreUnavailable })
+  )
+
+const switchWrites = (on: boolean) =>
+  setSwitch({ _tag: "Writes" }, on).pipe(
+    Effect.andThen(pluginList),
+    Effect.catchTags({
+      PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
+      StoreError: toStoreUnavailable
+    })
+  )
+
+/** L2: writes whose effect was never seen. */
+const unconfirmed = Effect.gen(function*() {
+  const store = yield* Store
+  const found = yield* store.unconfirmedWrites(maxUnconfirmed)
+  const items = found.map(({ key, name, reportedAt, ...write }) => ({
+    ...write,
+    record: key,
+    write: name,
+    reported_at: formatTime(reportedAt)
+  }))
+  const list: UnconfirmedList = { items, next: null }
+  return list
+})
+
+export const layer = HttpApiBuilder.group(Api, "plugins", (handlers) =>
+  handlers
+    .handle("list", () => Effect.catchTag(pluginList, "StoreError", toStoreUnavailable))
+    .handle("show", ({ params }) =>
+      Effect.catchTags(find(params.plugin), {
+        PluginRequestError: (refusal) => Effect.fail(toNotFound(refusal)),
+        StoreError: toStoreUnavailable
+      }))
+    .handle("on", ({ params, query }) => switchPlugin(params.plugin, query.integration, true))
+    .handle("off", ({ params, query }) => switchPlugin(params.plugin, query.integration, false))
+    .handle("stop", () => switchWrites(false))
+    .handle("unconfirmed", () => Effect.catchTag(unconfirmed, "StoreError", toStoreUnavailable))
+    .handle("resume", () => switchWrites(true))
+    .handle(
+      "replay",
+      ({ params, payload: { dryRun = false, fresh = false, limit = defaultDryRunLimit, ...range } }) =>
+        Effect.gen(function*() {
+          const plugins = yield* PluginAdmin
+          const { identity } = yield* Store
+          const request = { ...params, ...range, fresh }
+          const { from, to, deliveries, ranges, ...outcome } = dryRun
+            ? { ...(yield* plugins.dryRun({ ...request, limit })), ranges: [] }
+            : { ...(yield* plugins.replay(request)), results: [], omitted: 0 }
+          return {
+            dry_run: dryRun,
+            plugin: params.plugin,
+            handler: range.handler,
+            deliveries,
+            ranges,
+            from: formatPosition(identity, from),
+            to: formatPosition(identity, to),
+            results: outcome.results.map((one) => ({ ...one, position: formatPosition(identity, one.position) })),
+            omitted: outcome.omitted
+          }
+        }).pipe(Effect.catchTags({ PluginRequestError: toReplayProblem, StoreError: toStoreUnavailable }))
+    ))

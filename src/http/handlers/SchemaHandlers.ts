@@ -1,0 +1,28 @@
+/** The handlers of the published schemas. */
+import * as Effect from "effect/Effect"
+import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import { publishedSchemas } from "../../publish/SchemaDocuments.ts"
+import { Api } from "../contract/Api.ts"
+import { NotFound } from "../contract/Problem.ts"
+
+export const layer = HttpApiBuilder.group(Api, "schemas", (handlers) =>
+  handlers
+    .handle("schemas", () =>
+      Effect.succeed({
+        items: publishedSchemas.map(({ id, name, version }) => ({
+          name,
+          version,
+          id,
+          path: `/schemas/${name}/${version}`
+        })),
+        next: null
+      }))
+    .handle("schema", ({ params: { name, version } }) => {
+      const known = publishedSchemas.find((schema) => schema.name === name)
+      if (known !== undefined && version <= known.version) return Effect.succeed(known.document())
+      return new NotFound({
+        detail: known === undefined
+          ? "no schema has this name: GET /schemas lists all of them"
+          : `this process knows this schema only up to version ${known.version}: a newer version of Rollcall published the data`
+      })
+    }))

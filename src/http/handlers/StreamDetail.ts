@@ -1,0 +1,103 @@
+/** One stream in detail: its state as a sentence and its request budget. */
+import * as Duration from "effect/Duration"
+import type { BudgetUsage } from "../../source/RequestBudget.ts"
+import type { StreamState } from "../../store/State.ts"
+import type { StreamRow } from "../contract/OverviewApi.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
+import type { StreamDetailView } from "../contract/StreamDetailApi.ts"
+import { type Intervals, rowOf } from "../matters/StreamRows.ts"
+
+const count = (number: number, noun: string, several = `${noun}s`): string =>
+  `${number} ${number === 1 ? noun : several}`
+const minuteOf = (time: string | null): string =>
+  time === null ? "an unknown time" : `${time.slice(0, 16).replace("T", " ")} UTC`
+const asText = (seconds: number): string => Duration.format(Duration.seconds(Math.max(1, Math.round(seconds))))
+
+const closed = (message: string): string => /[.)!?]$/.test(message) ? message : `${message}.`
+
+/** The page of the API's log, as the end of a sentence about a failure. */
+const logOf = ({ log_url: url }: { readonly log_url?: string }): string =>
+  url === undefined ? "" : ` The API's log of the request: ${url}`
+
+const nextProbe: Readonly<Record<string, string>> = {
+  key: "Rollcall tries again every 5 minutes; check the key of the account.",
+  permission: "Rollcall tries again every 15 minutes; enable the model in the scope configuration of the account.",
+  unsupported: "Rollcall tries again daily; the integration does not have this model, so there may be nothing to do.",
+  not_ready: "The API is still setting the integration up; Rollcall tries again at each poll.",
+  inactive: "Rollcall tries again by itself; check the connection with the provider of the API.",
+  unreadable: "Rollcall tries again every 15 minutes; report it to the provider of the API. No change is lost."
+}
+
+const sentenceOf = (stream: StreamView, { state, target_seconds }: StreamRow): string => {
+  const { blocked, failing, freshness_seconds: freshness, progress } = stream
+  if (blocked !== null) {
+    return `Blocked (${blocked.reason}) since ${minuteOf(blocked.since)}: ${closed(blocked.message)} ${
+      nextProbe[blocked.reason] ?? ""
+    }`.trim() + logOf(blocked)
+  }
+  if (state === "paused") return "Paused by an operator: it is not read until it is resumed."
+  if (failing !== null) {
+    return `Failing since ${minuteOf(failing.since)}, ${count(failing.count, "time")} in a row: ${
+      closed(failing.message)
+    } Rollcall tries again by itself.${logOf(failing)}`
+  }
+  if (stream.phase === "starting") return "Waiting for the first response of the API."
+  if (stream.phase === "backfilling") {
+    return `Backfilling: ${count(progress?.records ?? 0, "record")} read so far, ${
+      Math.round(progress?.records_per_second ?? 0)
+    } per second.`
+  }
+  if (freshness === null) return "It is read without errors."
+  return state === "late"
+    ? `Late: it is ${asText(freshness)} behind, and its target is ${asText(target_seconds)}. It is read without errors.`
+    : `Up to date: it is ${asText(freshness)} behind, within its target of ${asText(target_seconds)}.`
+}
+
+const requestsOf = ({ limit, processes, taken, wanted }: BudgetUsage): string => {
+  if (processes === null) {
+    const waiting = wanted - taken
+    return `${count(taken, "request")} in flight of at most ${limit}, and ${
+      waiting === 0 ? "none waits" : `${waiting} wait`
+    }.`
+  }
+  return processes === 0
+    ? `No process of the fleet sends requests now; together they may have ${limit} in flight.`
+    : `${count(processes, "process", "processes")} of the fleet ${processes === 1 ? "has" : "have"} ${
+      count(taken, "slot")
+    } of ${limit} for requests, and could use ${wanted}.`
+}
+
+const budgetView = (account: string, usage: BudgetUsage | null): StreamDetailView["budget"] => {
+  if (usage === null) {
+    const text = "This process does not know the account, so it cannot show the requests."
+    return { account, limit: null, taken: null, wanted: null, processes: null, paused_seconds: 0, text }
+  }
+  const { limit, pauseLeft, processes, taken, wanted } = usage
+  const paused = Duration.toSeconds(pauseLeft)
+  const requests = requestsOf(usage)
+  return {
+    account,
+    limit,
+    taken,
+    wanted,
+    processes,
+    paused_seconds: paused,
+    text: paused > 0 ? `${requests} The API requested a pause: no request is sent for ${asText(paused)}.` : requests
+  }
+}
+
+export const detailOf = (
+  stream: StreamView,
+  { account }: StreamState,
+  intervals: Intervals,
+  usage: BudgetUsage | null
+): StreamDetailView => {
+  const row = rowOf(stream, intervals)
+  return {
+    stream,
+    state: row.state,
+    sentence: [sentenceOf(stream, row), row.late_sweep].filter((part) => part !== null).join(" "),
+    target_seconds: row.target_seconds,
+    budget: budgetView(account, usage)
+  }
+}

@@ -148,10 +148,8 @@ const layers: ReadonlyArray<Layer> = [
   }
 ]
 
-/** In these folders, one file joins what the subfolders export, and they import it: the API's definition, the client, the driver's sends. */
-const assembled: ReadonlySet<string> = new Set(["cli", "http", "publish/kafka"])
-/** Folders whose subfolders still import each other in both directions. */
-const unlayered: ReadonlySet<string> = new Set(["delivery", "http"])
+/** The order of these folders leaves out their own files, which join what the subfolders export, or which the subfolders use. */
+const assembled: ReadonlySet<string> = new Set(["cli", "http", "publish/kafka", "store"])
 
 const longest = 600
 const vague = /^(utils?|helpers?|common|shared|misc|managers?|types)$/i
@@ -259,23 +257,21 @@ const foldersAbove = (path: string): ReadonlyArray<string> =>
 
 /** The parts of each folder are its subfolders and its own files. Of an `assembled` folder, only the subfolders are. */
 const folderCycles = (sources: Sources): ReadonlyArray<string> =>
-  [...new Set([...sources.keys()].flatMap(foldersAbove))].filter((folder) => !unlayered.has(folder)).flatMap(
-    (folder) => {
-      const parts = new Map<string, Set<string>>()
-      const partOf = (path: string): string | undefined => {
-        const [part, ...inner] = path.startsWith(`${folder}/`) ? path.slice(folder.length + 1).split("/") : []
-        return inner.length === 0 && assembled.has(folder) ? undefined : part
-      }
-      for (const source of sources) {
-        const part = partOf(source[0])
-        if (part === undefined) continue
-        const others = parts.get(part) ?? new Set()
-        for (const other of targetsOf(source).map(partOf)) if (other !== undefined && other !== part) others.add(other)
-        parts.set(part, others)
-      }
-      return cyclesIn(parts).map((cycle) => `${folder}: ${cycle}`)
+  [...new Set([...sources.keys()].flatMap(foldersAbove))].flatMap((folder) => {
+    const parts = new Map<string, Set<string>>()
+    const partOf = (path: string): string | undefined => {
+      const [part, ...inner] = path.startsWith(`${folder}/`) ? path.slice(folder.length + 1).split("/") : []
+      return inner.length === 0 && assembled.has(folder) ? undefined : part
     }
-  )
+    for (const source of sources) {
+      const part = partOf(source[0])
+      if (part === undefined) continue
+      const others = parts.get(part) ?? new Set()
+      for (const other of targetsOf(source).map(partOf)) if (other !== undefined && other !== part) others.add(other)
+      parts.set(part, others)
+    }
+    return cyclesIn(parts).map((cycle) => `${folder}: ${cycle}`)
+  })
 
 /** The bundled plugins import only the public modules that every plugin can import. */
 const wrongPluginImports = (plugins: Sources): ReadonlyArray<string> =>

@@ -59,6 +59,17 @@ describe("documentation", () => {
     assert.deepStrictEqual(missing, [])
   })
 
+  it("lists no failure case without a test", () => {
+    const cases = readFileSync(join(root, "docs/failure-cases.md"), "utf8").matchAll(/^\| ([A-Z]\d+) \|/gm)
+    const tests = ["src", "test", "plugins"].flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+        .filter((path) => path.endsWith(".test.ts") || (folder === "test" && path.endsWith(".ts")))
+        .map((path) => readFileSync(join(root, folder, path), "utf8"))
+    )
+    const named = new Set(tests.flatMap((text) => text.match(/\b[A-Z]\d+\b/g) ?? []))
+    assert.deepStrictEqual([...cases].flatMap(([, id = ""]) => named.has(id) ? [] : [id]), [])
+  })
+
   it("links only to headings that exist", () => {
     const missing = pages.flatMap((page) =>
       headingsIn(page).filter(({ anchor, target }) => !anchorsIn(target).has(anchor))

@@ -21,7 +21,7 @@ import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Retention from "../../src/publish/Retention.ts"
 import { SeededRandom } from "../../src/sandbox/world/SeededRandom.ts"
-import * as SqlStore from "../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import * as Sqlite from "../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../src/store/Store.ts"
 import type { MutationKind, WorldSettings } from "../../test/simulation/plan/Plan.ts"
@@ -88,7 +88,7 @@ const scope = Effect.runSync(Scope.make())
 const folder = mkdtempSync(join(tmpdir(), "rollcall-year-"))
 const file = join(folder, "rollcall.db")
 const opened = time.run(
-  Layer.buildWithScope(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file })), scope),
+  Layer.buildWithScope(Layer.provideMerge(Ports.layer, Sqlite.client({ file })), scope),
   Infinity
 )
 if (opened === undefined) throw new Error("the store did not open")

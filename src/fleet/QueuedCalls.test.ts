@@ -14,10 +14,10 @@ import * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import * as MemoryStore from "../../test/support/store/MemoryStore.ts"
-import { CurrentActor } from "../store/Actor.ts"
 import { CallQueue } from "../store/CallQueue.ts"
-import * as SqlDeliveries from "../store/sql/delivery/SqlDeliveries.ts"
+import { CurrentActor } from "../store/Operators.ts"
 import { Health } from "../store/sql/Health.ts"
+import * as Ports from "../store/sql/Ports.ts"
 import { Damaged, Store, StoreError, Unavailable } from "../store/Store.ts"
 import { StoreFault } from "../store/StoreFault.ts"
 import { CallError, Calls, type Handler, handler, method } from "./Calls.ts"
@@ -50,7 +50,7 @@ const setup = Effect.gen(function*() {
   const process = Effect.gen(function*() {
     const own = yield* Scope.fork(yield* Effect.scope)
     const context = yield* Layer.buildWithScope(
-      Layer.fresh(Layer.provide(SqlDeliveries.ports, Layer.succeedContext(client))),
+      Layer.fresh(Layer.provide(Ports.layer, Layer.succeedContext(client))),
       own
     )
     let connection: Connection = "answers"

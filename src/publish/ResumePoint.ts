@@ -9,7 +9,7 @@ import * as Schema from "effect/Schema"
 import { genesis } from "../domain/ChangeEvent.ts"
 import { streamName } from "../domain/Model.ts"
 import { type LogRange, publishingStart, relayReader } from "../store/EventLog.ts"
-import type { Owner } from "../store/Ownership.ts"
+import type { Owner } from "../store/State.ts"
 import type { Store } from "../store/Store.ts"
 import { type Checkpoint, findPublishedElsewhere, type RecordKey, type Sink, type SinkCheckpoint } from "./Sink.ts"
 

@@ -11,8 +11,8 @@ import type { WriteName } from "../api/Writes.ts"
 import type { Json } from "../domain/ChangeEvent.ts"
 import type { Expectation } from "../domain/Expectation.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
-import type { Owner } from "./Ownership.ts"
-import type { StoreError } from "./Store.ts"
+import type { Owner } from "./State.ts"
+import type { StoreError } from "./StoreError.ts"
 
 /** Identifies the attempt that performs an operation. */
 export interface FencingToken {

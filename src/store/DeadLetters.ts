@@ -8,8 +8,8 @@ import type * as Effect from "effect/Effect"
 import type { WriteName } from "../api/Writes.ts"
 import type { Json, LogEntry } from "../domain/ChangeEvent.ts"
 import type { Model } from "../domain/Model.ts"
-import type { OperatorAction } from "./AuditLog.ts"
 import type { Delivery, FailedAttempt, Failure, HandlerName } from "./Delivery.ts"
+import type { OperatorAction } from "./Operators.ts"
 import type { StoreError } from "./StoreError.ts"
 
 export interface DeadLetter extends Omit<Delivery, "handler">, HandlerName {

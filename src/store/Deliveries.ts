@@ -22,11 +22,11 @@ import type { DeliveryProgress, IdRange } from "../domain/DeliveryProgress.ts"
 import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { StreamKey } from "../domain/Model.ts"
 import type { AttemptJournal } from "./AttemptJournal.ts"
-import type { OperatorAction } from "./AuditLog.ts"
 import type { DeadLetterDetail, DeadLetters } from "./DeadLetters.ts"
 import type { FailedAttempt, HandlerName, NewDelivery } from "./Delivery.ts"
 import type { DeliveryClaims } from "./DeliveryClaims.ts"
-import type { Owner } from "./Ownership.ts"
+import type { OperatorAction } from "./Operators.ts"
+import type { Owner } from "./State.ts"
 import type { StoreError } from "./StoreError.ts"
 
 // ---- handlers and ticks -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import type * as Effect from "effect/Effect"
 import type { LogEntry } from "../domain/ChangeEvent.ts"
 import type { HandlerCircuit } from "../domain/HandlerCircuit.ts"
 import type { Delivery, FailedAttempt, Subject } from "./Delivery.ts"
-import type { Owner } from "./Ownership.ts"
+import type { Owner } from "./State.ts"
 import type { StoreError } from "./StoreError.ts"
 
 /** A delivery that this process may attempt until a later claim exists. */

@@ -9,7 +9,7 @@ import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { placeOf } from "../domain/ErrorPlace.ts"
-import type { Outage, StoreError } from "./Store.ts"
+import type { Outage, StoreError } from "./StoreError.ts"
 
 /** The status of a worker. `standby`: another process does the work. `waiting`: it resumes automatically. `stopped`: an operator must act. */
 export interface Condition {

@@ -3,6 +3,7 @@ import type { HourlyCounts } from "../domain/Guard.ts"
 import type { Model, StreamKey } from "../domain/Model.ts"
 import type { Processing, ProcessingRules } from "../domain/Processing.ts"
 import type { AppliedRules } from "../domain/Redaction.ts"
+import type { PendingStatus } from "./Records.ts"
 import type { EndedRun, IdlePolls, Run } from "./Run.ts"
 
 // ---- integrations -------------------------------------------------------------------------------------------------
@@ -141,4 +142,32 @@ export interface RedactionProgress {
   readonly startedAt: number
   /** How many rows were rewritten. */
   readonly rewritten: number
+}
+
+// ---- lists of streams ---------------------------------------------------------------------------------------------
+
+/** Selects streams: each given property must match with any of its values. */
+export interface StreamQuery {
+  readonly integrations?: ReadonlyArray<string> | undefined
+  readonly models?: ReadonlyArray<string> | undefined
+  /** Streams after this one, in the order of integration and model. */
+  readonly after?: { readonly integration: string; readonly model: string } | undefined
+  readonly limit: number
+}
+
+/** How many rows of a stream the store has. */
+export interface StreamCounts {
+  readonly live: number
+  readonly quarantined: number
+  /** Records that wait for a re-read. */
+  readonly stale: number
+  readonly pending: Readonly<Partial<Record<PendingStatus, number>>>
+}
+
+// ---- owners ---------------------------------------------------------------------------------------------------------
+
+/** The process that may write for a shard, or for the relay: the newest one that took it over (I10). */
+export interface Owner {
+  readonly scope: string
+  readonly epoch: number
 }

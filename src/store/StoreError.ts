@@ -89,9 +89,16 @@ export class StoreInUse extends Schema.TaggedError<StoreInUse>()("StoreInUse", {
   }
 }
 
+/** Why the store cannot be used; `since` is our clock, in ms. */
+export interface Outage {
+  readonly message: string
+  readonly hint: string
+  readonly since: number
+}
+
 export const missingKeys = (keys: ReadonlyArray<string>) => new StoreError({ reason: new MissingKey({ keys }) })
 export const misconfigured = (message: string) => new StoreError({ reason: new Misconfigured({ message }) })
 export const incompatible = (message: string) => new StoreError({ reason: new Incompatible({ message }) })
 
-/** An operation of a port of the store. */
+/** An operation of the store. */
 export type Operation<A> = Effect.Effect<A, StoreError>

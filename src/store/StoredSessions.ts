@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import type { OperatorAction } from "./AuditLog.ts"
+import type { OperatorAction } from "./Operators.ts"
 import * as AuditTable from "./sql/AuditTable.ts"
 import * as DatabaseTime from "./sql/DatabaseTime.ts"
 import { convertEach, withRetry } from "./sql/SqlRetry.ts"
@@ -108,7 +108,7 @@ const make = (sql: SqlClient) => {
       const rows = yield* sql<StoredSession>`DELETE FROM sessions WHERE ${selected(which)} RETURNING ${columns(now)}`
       const live = rows.filter(({ left }) => left > 0)
       const action = toAction(live)
-      if (action !== null) yield* audit.record(action)
+      if (action !== null) yield* audit.recordAction(action)
       return live
     }, sql.withTransaction)
   })

@@ -9,8 +9,8 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { randomUUID } from "node:crypto"
 import { CallQueue, type NewCall } from "../../src/store/CallQueue.ts"
 import { prefix } from "../../src/store/sql/ContentCipher.ts"
-import * as SqlDeliveries from "../../src/store/sql/delivery/SqlDeliveries.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { encrypted } from "./StoreSuites.ts"
 
@@ -32,7 +32,7 @@ const callOf = (details: Partial<NewCall> = {}): NewCall => ({
 
 export const callSuite = (name: string, place: Place) =>
   describe(`the calls between processes in a store (${name})`, () => {
-    const open = Effect.fnUntraced(function*(ports: Layer.Layer<SqlDeliveries.Ports | SqlClient, StoreError>) {
+    const open = Effect.fnUntraced(function*(ports: Layer.Layer<Ports.Ports | SqlClient, StoreError>) {
       const context = yield* Layer.build(Layer.fresh(ports))
       const sql = Context.get(context, SqlClient)
       return {
@@ -54,7 +54,7 @@ export const callSuite = (name: string, place: Place) =>
     ) =>
       it.live(title, () =>
         Effect.gen(function*() {
-          const ports = Layer.provide(Layer.provideMerge(SqlDeliveries.ports, yield* place), keys)
+          const ports = Layer.provide(Layer.provideMerge(Ports.layer, yield* place), keys)
           const [owner, other] = [yield* open(ports), yield* open(ports)]
           yield* owner.store.takeOwnership(scope)
           yield* body(owner, other)
@@ -183,7 +183,7 @@ export const callSuite = (name: string, place: Place) =>
 
     it.live("wait for an owner with their key if the present one lacks it", () =>
       Effect.gen(function*() {
-        const ports = Layer.provideMerge(SqlDeliveries.ports, yield* place)
+        const ports = Layer.provideMerge(Ports.layer, yield* place)
         const owner = yield* open(ports)
         yield* owner.store.takeOwnership(scope)
         const other = yield* open(Layer.provide(ports, encrypted))

@@ -8,7 +8,7 @@ import type { FencingToken, StepKey } from "../../src/store/AttemptJournal.ts"
 import { type ConfiguredHandler, Deliveries, deliveryReader } from "../../src/store/Deliveries.ts"
 import type { FailedAttempt, Failure, NewDelivery } from "../../src/store/Delivery.ts"
 import type { Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
-import type { Owner } from "../../src/store/Ownership.ts"
+import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { begin, changeOf, created, eventOf, ids, reasonOf, tags } from "./StoreSamples.ts"
 

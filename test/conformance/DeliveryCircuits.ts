@@ -6,7 +6,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { deliveryScopeOf, shardOf } from "../../src/domain/Shard.ts"
 import type { Deliveries } from "../../src/store/Deliveries.ts"
 import type { AttemptOutcome, Claimed, ClaimRequest } from "../../src/store/DeliveryClaims.ts"
-import type { Owner } from "../../src/store/Ownership.ts"
+import type { Owner } from "../../src/store/State.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
 import { failedAttempt, placesOf, setup } from "./Deliveries.ts"
 

@@ -10,8 +10,8 @@ import { type EncryptionKey, parseKey } from "../../src/domain/EncryptionKey.ts"
 import { Deliveries } from "../../src/store/Deliveries.ts"
 import { Processes } from "../../src/store/Processes.ts"
 import { EncryptionKeys } from "../../src/store/sql/ContentCipher.ts"
-import * as SqlDeliveries from "../../src/store/sql/delivery/SqlDeliveries.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { all, created, stateOf, tags } from "./StoreSamples.ts"
 
@@ -27,7 +27,7 @@ export const keySuite = (name: string, place: Place) =>
     /** Opens the store with these keys, the current one first, as one more process. */
     const opening = Effect.map(place, (client) =>
       Effect.fnUntraced(function*(...keys: ReadonlyArray<EncryptionKey>) {
-        const ports = SqlDeliveries.ports.pipe(
+        const ports = Ports.layer.pipe(
           Layer.provideMerge(client),
           Layer.provide(Layer.succeed(EncryptionKeys)(keys))
         )

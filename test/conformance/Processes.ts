@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import * as Struct from "effect/Struct"
 import { Processes } from "../../src/store/Processes.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
-import * as SqlStore from "../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 
 /** A database: each build of the layer acts as one more process that opens it. */
@@ -28,7 +28,7 @@ export const processSuite = (name: string, place: Place) =>
       Effect.flatMap(place, (client) => Effect.flatMap(Effect.zip(open(client), open(client)), (both) => body(...both)))
 
     const open = Effect.fnUntraced(function*(client: Layer.Layer<SqlClient | Health, StoreError>) {
-      const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(SqlStore.layer, client)))
+      const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(Ports.layer, client)))
       const sql = Context.get(context, SqlClient)
       return {
         store: Context.get(context, Store),

@@ -10,7 +10,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { CurrentTransformer } from "effect/sql/Statement"
 import { type LeaseClaim, RequestLeases } from "../../src/store/RequestLeases.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
-import * as SqlStore from "../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import type { StoreError } from "../../src/store/Store.ts"
 
 /** A database: each build of the layer acts as one more process that opens it. */
@@ -41,7 +41,7 @@ const counted = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 export const requestLeaseSuite = (name: string, place: Place) =>
   describe(`the leases of request slots (${name})`, () => {
     const open = Effect.fnUntraced(function*(client: Layer.Layer<SqlClient | Health, StoreError>) {
-      const layer = RequestLeases.layer.pipe(Layer.provideMerge(SqlStore.layer), Layer.provideMerge(client))
+      const layer = RequestLeases.layer.pipe(Layer.provideMerge(Ports.layer), Layer.provideMerge(client))
       const context = yield* Layer.build(Layer.fresh(layer))
       const sql = Context.get(context, SqlClient)
       const { claim, leasesOf } = Context.get(context, RequestLeases)

@@ -5,9 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
-import { CurrentActor } from "../../src/store/Actor.ts"
-import type { Owner } from "../../src/store/Ownership.ts"
-import type { IntegrationState } from "../../src/store/State.ts"
+import { CurrentActor } from "../../src/store/Operators.ts"
+import type { IntegrationState, Owner } from "../../src/store/State.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import {
   all,

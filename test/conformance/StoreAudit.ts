@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Struct from "effect/Struct"
-import type { AuditedRead } from "../../src/store/AuditLog.ts"
+import type { AuditedRead } from "../../src/store/Operators.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { begin } from "./StoreSamples.ts"
 

@@ -6,8 +6,8 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Deliveries } from "../../src/store/Deliveries.ts"
-import * as SqlDeliveries from "../../src/store/sql/delivery/SqlDeliveries.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import { type Store, StoreError } from "../../src/store/Store.ts"
 import { all, begin, reasonOf, tags } from "./StoreSamples.ts"
 
@@ -30,7 +30,7 @@ export const damageSuite = (
 ) =>
   describe(`damage of a store (${name})`, () => {
     const fresh = Layer.unwrap(
-      Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(SqlDeliveries.ports, client)))
+      Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(Ports.layer, client)))
     )
     const test = (title: string, body: Effect.Effect<void, unknown, Store | Deliveries | SqlClient | Scope.Scope>) =>
       it.effect(title, () => Effect.provide(body, fresh))

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { keysOf } from "../../src/domain/Echo.ts"
 import { createdIds, expectationsOf } from "../../src/domain/Expectation.ts"
 import type { Health } from "../../src/store/sql/Health.ts"
-import * as SqlStore from "../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import * as ExpectationTable from "../../src/store/sql/stream/ExpectationTable.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { stateOf, Stop } from "./StoreSamples.ts"
@@ -32,7 +32,7 @@ export const expectationSuite = (
   place: Effect.Effect<Layer.Layer<SqlClient | Health, StoreError>, never, Scope.Scope>
 ) =>
   describe(`expectations of a store (${name})`, () => {
-    const opened = Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(SqlStore.layer, client)))
+    const opened = Effect.map(place, (client) => Layer.fresh(Layer.provideMerge(Ports.layer, client)))
     const fresh = Layer.unwrap(opened)
 
     it.effect("are committed with the transaction that writes them, or not at all", () =>

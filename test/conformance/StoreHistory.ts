@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { historyInterval, type HistorySample, historySlots } from "../../src/store/History.ts"
+import { historyInterval, type HistorySample, historySlots } from "../../src/store/Operators.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { begin } from "./StoreSamples.ts"
 

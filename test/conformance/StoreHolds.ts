@@ -3,9 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Layer from "effect/Layer"
-import type { Hold } from "../../src/store/Holds.ts"
+import type { Hold, Pending } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import type { Pending } from "../../src/store/StreamRecords.ts"
 import { begin, headOf, ids, pendingOf, skills, stateOf, tags } from "./StoreSamples.ts"
 
 const opening: Omit<Hold, "id"> = {

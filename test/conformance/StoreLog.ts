@@ -8,9 +8,8 @@ import { TestClock } from "effect/testing"
 import * as Tracer from "effect/Tracer"
 import { chainOf, genesis, type LogEntry } from "../../src/domain/ChangeEvent.ts"
 import type { LogQuery } from "../../src/store/EventLog.ts"
+import type { Head, RecordWrite } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import type { Head } from "../../src/store/StreamRecords.ts"
-import type { RecordWrite } from "../../src/store/StreamTx.ts"
 import * as Tracing from "../../src/telemetry/Tracing.ts"
 import {
   all,

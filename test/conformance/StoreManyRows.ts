@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type { StreamKey } from "../../src/domain/Model.ts"
+import type { RecordWrite } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import type { RecordWrite } from "../../src/store/StreamTx.ts"
 import { begin, changeOf, created, headOf, ids, pendingOf, skills, tags } from "./StoreSamples.ts"
 
 const byId = (a: { readonly id: string }, b: { readonly id: string }): number => a.id < b.id ? -1 : 1

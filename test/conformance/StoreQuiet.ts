@@ -2,8 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Store, type StoreError } from "../../src/store/Store.ts"
-import type { StreamTx } from "../../src/store/StreamTx.ts"
+import { Store, type StoreError, type StreamTx } from "../../src/store/Store.ts"
 import { begin, pendingOf, skills, stateOf, tags } from "./StoreSamples.ts"
 
 const stored = Effect.flatMap(Store, (store) => Effect.map(store.stream(tags), (state) => state!))

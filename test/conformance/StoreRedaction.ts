@@ -2,9 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import type { LogContent, Quarantined } from "../../src/store/Records.ts"
 import type { Store, StoreError } from "../../src/store/Store.ts"
-import type { Quarantined } from "../../src/store/StreamRecords.ts"
-import type { LogContent } from "../../src/store/StreamTx.ts"
 import { all, begin, changeOf, created, pendingOf, skills, tags } from "./StoreSamples.ts"
 
 const unreadable = (hash: string, at: number): Quarantined => ({

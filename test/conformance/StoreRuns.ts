@@ -3,8 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { type EndedRun, keptRuns } from "../../src/store/Run.ts"
-import { Store, type StoreError } from "../../src/store/Store.ts"
-import type { StreamTx } from "../../src/store/StreamTx.ts"
+import { Store, type StoreError, type StreamTx } from "../../src/store/Store.ts"
 import { begin, skills, Stop, tags } from "./StoreSamples.ts"
 
 const runOf = (number: number, details: Partial<EndedRun> = {}): EndedRun => ({

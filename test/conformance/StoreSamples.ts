@@ -6,10 +6,9 @@ import { LockTimeoutError, SqlError } from "effect/sql/SqlError"
 import { initialState } from "../../src/capture/StreamLifecycle.ts"
 import type { Kind, NewEvent } from "../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../src/domain/Model.ts"
+import type { Head, Pending, RecordWrite } from "../../src/store/Records.ts"
 import type { IntegrationState, StreamState } from "../../src/store/State.ts"
-import { Store, StoreError, Unavailable } from "../../src/store/Store.ts"
-import type { Head, Pending } from "../../src/store/StreamRecords.ts"
-import type { RecordWrite, StreamTx } from "../../src/store/StreamTx.ts"
+import { Store, StoreError, type StreamTx, Unavailable } from "../../src/store/Store.ts"
 
 export const tags: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }
 export const skills: StreamKey = { integration: "workday:acme", model: "hris.skill" }

@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import type { Health } from "../../src/store/sql/Health.ts"
-import * as SqlStore from "../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../src/store/sql/Ports.ts"
 import { Store, type StoreError } from "../../src/store/Store.ts"
 import { StoredSessions } from "../../src/store/StoredSessions.ts"
 
@@ -27,7 +27,7 @@ export const sessionSuite = (
   describe(`the sessions of a store (${name})`, () => {
     type Opened = Effect.Success<ReturnType<typeof open>>
     const open = Effect.fnUntraced(function*(client: Layer.Layer<SqlClient | Health, StoreError>) {
-      const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(SqlStore.layer, client)))
+      const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(Ports.layer, client)))
       const sql = Context.get(context, SqlClient)
       return {
         store: Context.get(context, Store),

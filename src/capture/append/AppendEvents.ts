@@ -1,8 +1,8 @@
 /** Appends the events of published records to the event log, with their causes and with the changes of derived candidates. */
 import * as Effect from "effect/Effect"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { StoreError } from "../../store/Store.ts"
-import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
+import type { RecordWrite } from "../../store/Records.ts"
+import type { StoreError, StreamTx } from "../../store/Store.ts"
 import { applicationChangesOf } from "../derived/ApplicationChanges.ts"
 import { deriveCandidates } from "../derived/Candidates.ts"
 import type { DetectedEvent } from "../Metrics.ts"

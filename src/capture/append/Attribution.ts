@@ -12,8 +12,8 @@ import * as Effect from "effect/Effect"
 import { attributeEvent, canShowWrites, isFulfilled, keysOf, type RecordEvent } from "../../domain/Echo.ts"
 import { candidateIdIn, type OpenExpectation, recordIdIn } from "../../domain/Expectation.ts"
 import { derivedFrom, type Model } from "../../domain/Model.ts"
-import type { StoreError } from "../../store/Store.ts"
-import type { RecordWrite, StreamTx } from "../../store/StreamTx.ts"
+import type { RecordWrite } from "../../store/Records.ts"
+import type { StoreError, StreamTx } from "../../store/Store.ts"
 import { parseContent } from "../record/RecordWrite.ts"
 
 const recordEventsIn = ({ events }: RecordWrite): ReadonlyArray<RecordEvent> =>

@@ -9,7 +9,7 @@ import type { Origin } from "../../domain/ChangeEvent.ts"
 import { derivedRegistry } from "../../domain/Model.ts"
 import { embeddedRow, type Observation, observe } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
-import type { RecordWrite } from "../../store/StreamTx.ts"
+import type { RecordWrite } from "../../store/Records.ts"
 import type { PageContext } from "../record/PageContext.ts"
 import { parseContent } from "../record/RecordWrite.ts"
 

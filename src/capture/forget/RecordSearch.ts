@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import { embeddingModels, type ForgettableRecord, type Forgotten, idAsJson, repeats } from "../../domain/Forgotten.ts"
 import { type StreamKey, streamName } from "../../domain/Model.ts"
-import type { FoundRow } from "../../store/ForgottenRecords.ts"
+import type { FoundRow } from "../../store/Operators.ts"
 import type { Store } from "../../store/Store.ts"
 import { parseContent } from "../record/RecordWrite.ts"
 

@@ -6,8 +6,7 @@
  */
 import type { JsonObject } from "../../domain/Canonical.ts"
 import { keepPublished } from "../../domain/ScopeChange.ts"
-import type { Hold } from "../../store/Holds.ts"
-import type { PendingStatus } from "../../store/StreamRecords.ts"
+import type { Hold, PendingStatus } from "../../store/Records.ts"
 
 /** The scope holds that mask paths, open holds first. A rejected scope hold continues to mask its paths. */
 export const maskingHolds = (holds: ReadonlyArray<Hold>): ReadonlyArray<Hold> => {

@@ -21,9 +21,8 @@
 import * as Duration from "effect/Duration"
 import { parseTime } from "../../domain/Watermark.ts"
 import type { Page } from "../../source/Source.ts"
-import type { Owner } from "../../store/Ownership.ts"
 import type { Run } from "../../store/Run.ts"
-import type { StreamState } from "../../store/State.ts"
+import type { Owner, StreamState } from "../../store/State.ts"
 
 /** Longest time between two pages that is not a pause, in ms. */
 const maxPagePause = Duration.toMillis(Duration.minutes(5))

@@ -19,9 +19,8 @@ import type { Observation } from "../../domain/Observation.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { findReferences, noReferences } from "../../domain/Reference.ts"
 import { transitionsOf } from "../../domain/Transition.ts"
+import type { Head, RecordWrite } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
-import type { Head } from "../../store/StreamRecords.ts"
-import type { RecordWrite } from "../../store/StreamTx.ts"
 
 /** The record's new content, from an observation or from a pending row. */
 export type NewContent = Pick<

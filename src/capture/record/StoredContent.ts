@@ -7,8 +7,8 @@
 import type { JsonObject } from "../../domain/Canonical.ts"
 import type { Processing } from "../../domain/Processing.ts"
 import { type AppliedRules, appliedRules } from "../../domain/Redaction.ts"
+import type { StoredContent } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
-import type { StoredContent } from "../../store/StreamRecords.ts"
 import { parseContent } from "./RecordWrite.ts"
 
 type Rules = Pick<StreamState, "redactions">

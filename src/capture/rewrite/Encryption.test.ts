@@ -16,7 +16,7 @@ import { named } from "../../../test/support/capture/Waves.ts"
 import { type EncryptionKey, parseKey } from "../../domain/EncryptionKey.ts"
 import { defaultProcessing } from "../../domain/Processing.ts"
 import { EncryptionKeys } from "../../store/sql/ContentCipher.ts"
-import * as SqlStore from "../../store/sql/SqlStore.ts"
+import * as Ports from "../../store/sql/Ports.ts"
 import * as Sqlite from "../../store/sqlite/Sqlite.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture } from "../schedule/Capture.ts"
@@ -57,7 +57,7 @@ const scenario = Effect.gen(function*() {
     then: Effect.Effect<A, E, Store | SqlClient>,
     { reads = "once" }: { readonly reads?: "none" | "once" | "on" } = {}
   ) => {
-    const ports = SqlStore.layer.pipe(
+    const ports = Ports.layer.pipe(
       Layer.provideMerge(Sqlite.client({ file })),
       Layer.provide(Layer.succeed(EncryptionKeys)(keys))
     )

@@ -21,9 +21,8 @@ import {
   satisfies
 } from "../../domain/Redaction.ts"
 import { type Transition, transitionPath } from "../../domain/Transition.ts"
+import type { LogContent, Pending, QuarantinedRow, RewrittenContent, StoredContent } from "../../store/Records.ts"
 import type { StreamState } from "../../store/State.ts"
-import type { Pending, QuarantinedRow, StoredContent } from "../../store/StreamRecords.ts"
-import type { LogContent, RewrittenContent } from "../../store/StreamTx.ts"
 import { parseContent } from "../record/RecordWrite.ts"
 import { rulesOf } from "../record/StoredContent.ts"
 

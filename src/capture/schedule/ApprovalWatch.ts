@@ -1,7 +1,7 @@
 /** Finds the streams with holds that an operator has approved, in this process or in another one. */
 import * as Effect from "effect/Effect"
 import { streamName } from "../../domain/Model.ts"
-import type { ListedHold } from "../../store/Holds.ts"
+import type { ListedHold } from "../../store/Records.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 

@@ -23,7 +23,7 @@ import { derivedFrom, isStreamModel, type Model, streamName } from "../../domain
 import type { Processing } from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import type { Source } from "../../source/Source.ts"
-import type { OperatorAction } from "../../store/AuditLog.ts"
+import type { OperatorAction } from "../../store/Operators.ts"
 import { retryWhileStoreUnavailable } from "../../store/Recovery.ts"
 import type { IntegrationState } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"

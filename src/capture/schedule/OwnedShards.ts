@@ -12,7 +12,7 @@ import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
 import * as Scope from "effect/Scope"
 import { captureScopeOf } from "../../domain/Shard.ts"
-import type { Owner } from "../../store/Ownership.ts"
+import type { Owner } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import type { Ownership } from "../Stream.ts"
 

@@ -7,7 +7,7 @@ import { integration, running, stateOf } from "../../../test/support/capture/Cap
 import { start } from "../../../test/support/capture/Rig.ts"
 import * as Scripted from "../../../test/support/capture/ScriptedApi.ts"
 import { Forbidden, NotReady, Transient, Unsupported } from "../../source/Source.ts"
-import type { ListedHold } from "../../store/Holds.ts"
+import type { ListedHold } from "../../store/Records.ts"
 import { Store } from "../../store/Store.ts"
 import { Capture } from "./Capture.ts"
 

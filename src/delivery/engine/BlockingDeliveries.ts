@@ -3,7 +3,7 @@
  * If the process loses such a shard and takes it again, with no other owner in between, these deliveries count a crash. Without that, they
  * would be repeated without an end.
  */
-import type { Owner } from "../../store/Ownership.ts"
+import type { Owner } from "../../store/State.ts"
 import type { OwnedShard } from "./DeliveryShards.ts"
 
 /** Whether `after` follows directly on `before`: no process owned the scope in between. */

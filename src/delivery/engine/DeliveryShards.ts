@@ -2,7 +2,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Exit from "effect/Exit"
 import { shardOf, shardOfScope } from "../../domain/Shard.ts"
-import type { Owner } from "../../store/Ownership.ts"
+import type { Owner } from "../../store/State.ts"
 
 /** A shard that this process owns. If it is taken again after a loss, it is another `OwnedShard`. */
 export interface OwnedShard {

@@ -16,7 +16,7 @@ import * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import type * as Scope from "effect/Scope"
 import { Placement } from "../../fleet/Placement.ts"
-import type { Owner } from "../../store/Ownership.ts"
+import type { Owner } from "../../store/State.ts"
 import type { Store, StoreError } from "../../store/Store.ts"
 
 /** When a scope that was lost is taken again, if it is still placed here. */

@@ -19,7 +19,7 @@ import * as HttpServerRespondable from "effect/http/HttpServerRespondable"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Metric from "effect/Metric"
 import * as Stream from "effect/Stream"
-import { type Actor, CurrentActor } from "../../store/Actor.ts"
+import { type Actor, CurrentActor } from "../../store/Operators.ts"
 import {
   HostNotAllowed,
   OperateTokenRequired,

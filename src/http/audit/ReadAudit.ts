@@ -13,7 +13,7 @@ import { ParsedSearchParams } from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { CurrentActor } from "../../store/Actor.ts"
+import { CurrentActor } from "../../store/Operators.ts"
 import { ReadAudit, ShowsRecords } from "../contract/ReadAudit.ts"
 import { hourOf, type Named, ReadLog } from "./ReadLog.ts"
 

@@ -21,8 +21,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { modelNames } from "../../domain/Model.ts"
-import { CurrentActor } from "../../store/Actor.ts"
-import type { AuditedRead } from "../../store/AuditLog.ts"
+import { type AuditedRead, CurrentActor } from "../../store/Operators.ts"
 import { Store } from "../../store/Store.ts"
 
 /** How long the first read of an hour waits for its entry. */

@@ -10,7 +10,7 @@ import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { historyInterval } from "../../store/History.ts"
+import { historyInterval } from "../../store/Operators.ts"
 import { Store } from "../../store/Store.ts"
 import { SharedOverview } from "./SharedOverview.ts"
 

@@ -26,7 +26,7 @@ import * as Exit from "effect/Exit"
 import type { Connection } from "effect/sql/SqlConnection"
 import type { SqlError } from "effect/sql/SqlError"
 import { randomUUID } from "node:crypto"
-import { OlderCopy, StoreError } from "../Store.ts"
+import { OlderCopy, StoreError } from "../StoreError.ts"
 import { sqlErrorOf } from "../StoreFault.ts"
 
 /** The statements that differ between databases. */

@@ -20,10 +20,10 @@ import * as Reactivity from "effect/reactivity/Reactivity"
 import type * as Redacted from "effect/Redacted"
 import * as Result from "effect/Result"
 import * as SqlClient from "effect/sql/SqlClient"
-import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import * as Health from "../sql/Health.ts"
+import * as Ports from "../sql/Ports.ts"
 import { toStoreError, withRetry } from "../sql/SqlRetry.ts"
-import type { StoreError } from "../Store.ts"
+import type { StoreError } from "../StoreError.ts"
 import * as CommitTracker from "./CommitTracker.ts"
 import { commitWith, dialect } from "./PostgresCommit.ts"
 import { checkDatabase, toOpenError } from "./PostgresDatabase.ts"
@@ -146,5 +146,5 @@ export const client = (options: Options): Layer.Layer<SqlClient.SqlClient | Heal
  * The store in a PostgreSQL database; created if there is none.
  * Fails with `Misconfigured` if the database cannot be a store, with `Incompatible` if a newer version wrote it.
  */
-export const layer = (options: Options): Layer.Layer<SqlDeliveries.Ports, StoreError> =>
-  Layer.provide(SqlDeliveries.ports, client(options))
+export const layer = (options: Options): Layer.Layer<Ports.Ports, StoreError> =>
+  Layer.provide(Ports.layer, client(options))

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { table } from "../sql/Migrations.ts"
-import { misconfigured, type StoreError } from "../Store.ts"
+import { misconfigured, type StoreError } from "../StoreError.ts"
 import { type FaultKind, faultOf } from "../StoreFault.ts"
 import { schema } from "./PostgresSession.ts"
 

@@ -10,7 +10,7 @@ import { Observed } from "../sql/Health.ts"
 import { checkVersion, newestKnown, table } from "../sql/Migrations.ts"
 
 import { withRetry } from "../sql/SqlRetry.ts"
-import type { StoreError } from "../Store.ts"
+import type { StoreError } from "../StoreError.ts"
 import { connectionsPerProcess, type Options, readOnlyClient } from "./Postgres.ts"
 import { checkDatabase } from "./PostgresDatabase.ts"
 

@@ -10,7 +10,7 @@ import * as Redacted from "effect/Redacted"
 import { X509Certificate } from "node:crypto"
 import { readFileSync } from "node:fs"
 import { type ConnectionOptions, createSecureContext } from "node:tls"
-import { misconfigured, type StoreError } from "../Store.ts"
+import { misconfigured, type StoreError } from "../StoreError.ts"
 
 /** Paths are those of PEM files. */
 export interface Tls {

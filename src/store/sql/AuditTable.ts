@@ -5,8 +5,7 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { CurrentActor } from "../Actor.ts"
-import type { AuditedRead, AuditEntry, OperatorAction } from "../AuditLog.ts"
+import { type AuditedRead, type AuditEntry, CurrentActor, type OperatorAction } from "../Operators.ts"
 import { codec, type Row } from "./Columns.ts"
 
 const readColumns = {
@@ -24,32 +23,34 @@ export const make = (sql: SqlClient) => {
   const olderThan = (before: number | undefined) => before === undefined ? sql.literal("1 = 1") : sql`key < ${before}`
 
   return {
-    /** A step of an open transaction. */
-    record: (action: OperatorAction) =>
+    /** Adds an operator's action to the audit log. In an open transaction it is a step of that. */
+    recordAction: (action: OperatorAction) =>
       Effect.flatMap(
         CurrentActor,
         ({ actor, address }) => sql`INSERT INTO audit ${sql.insert({ ...action, actor, address })}`
       ),
-    /** Newest first; `before`: only entries with a smaller id. */
-    list: (limit: number, before?: number) =>
+    /** Operators' actions, the newest first; `before`: only those with a smaller id. */
+    auditLog: (limit: number, before?: number) =>
       Effect.map(
         sql<AuditEntry>`
           SELECT key AS id, at, command, target, detail, actor, address FROM audit
           WHERE ${olderThan(before)} ORDER BY key DESC LIMIT ${limit}`,
-        (rows) => rows.map((row) => ({ ...row, id: Number(row.id), at: Number(row.at) }))
+        (rows): ReadonlyArray<AuditEntry> => rows.map((row) => ({ ...row, id: Number(row.id), at: Number(row.at) }))
       ),
+    /** Adds a read to the audit log, unless it has one of the same hour, route, target, actor and address. Any process may call this. */
     recordRead: (read: AuditedRead) =>
       sql`
         INSERT INTO audit_reads ${sql.insert(reads.toRow(read))}
         ON CONFLICT (period, route, target, actor, address) DO NOTHING`,
-    /** Newest first; `before`: only entries with a smaller id. */
-    reads: (limit: number, before?: number) =>
+    /** Reads of records, the newest first; `before`: only those with a smaller id. */
+    auditedReads: (limit: number, before?: number) =>
       Effect.map(
         sql<Row>`
           SELECT ${listedReads.columns()} FROM audit_reads
           WHERE ${olderThan(before)} ORDER BY key DESC LIMIT ${limit}`,
         Arr.map(listedReads.fromRow)
       ),
+    /** Deletes reads whose hour started before `before` (our clock, in ms). */
     pruneReads: (before: number) => sql`DELETE FROM audit_reads WHERE period < ${before}`
   }
 }

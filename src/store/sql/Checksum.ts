@@ -10,7 +10,7 @@
  */
 import * as Effect from "effect/Effect"
 import { crc32 } from "node:zlib"
-import { Damaged, StoreError } from "../Store.ts"
+import { Damaged, StoreError } from "../StoreError.ts"
 import type { Row } from "./Columns.ts"
 import { type ContentCipher, isSealed } from "./ContentCipher.ts"
 

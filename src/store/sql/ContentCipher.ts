@@ -15,7 +15,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto"
 import type { EncryptionKey } from "../../domain/EncryptionKey.ts"
-import { Damaged, missingKeys, StoreError } from "../Store.ts"
+import { Damaged, missingKeys, StoreError } from "../StoreError.ts"
 
 /** The configured keys, the newest first. New content is encrypted with the newest key, or stored unencrypted if there is none. */
 export const EncryptionKeys = Context.Reference<ReadonlyArray<EncryptionKey>>("rollcall/store/EncryptionKeys", {

@@ -14,7 +14,7 @@
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { isAlive } from "../Processes.ts"
-import { missingKeys, type StoreError } from "../Store.ts"
+import { missingKeys, type StoreError } from "../StoreError.ts"
 import * as ContentCipher from "./ContentCipher.ts"
 import { type Integer, rowsPerStatement } from "./Rows.ts"
 import { toStoreError, withRetry } from "./SqlRetry.ts"
@@ -38,7 +38,7 @@ export const cipherOf = (sql: SqlClient): Effect.Effect<Cipher> =>
   )
 
 const missingOf = (sql: SqlClient, cipher: Cipher) =>
-  Effect.map(registered(sql), (ids) => ids.filter((id) => !cipher.has(id)))
+  Effect.map(registered(sql), (ids): ReadonlyArray<string> => ids.filter((id) => !cipher.has(id)))
 
 /** Fails with `MissingKey` if this process lacks a key that stored content may need. */
 export const checkKeys = Effect.fnUntraced(

@@ -12,8 +12,8 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
-import type { LogFilter, LogQuery, LogSearch } from "../EventLog.ts"
-import type { Store, StoreError } from "../Store.ts"
+import type { LogChains, LogFilter, LogQuery, LogSearch } from "../EventLog.ts"
+import type { StoreError } from "../StoreError.ts"
 import * as Checksum from "./Checksum.ts"
 import type { EventRow } from "./Checksum.ts"
 import type { ContentCipher } from "./ContentCipher.ts"
@@ -22,7 +22,7 @@ import * as LogCounter from "./LogCounter.ts"
 import type { Notifier } from "./Notifier.ts"
 import { inBatches, newEvents, toLogEntry } from "./Rows.ts"
 import { among } from "./RowValues.ts"
-import { toStoreError, withRetry } from "./SqlRetry.ts"
+import { withRetry } from "./SqlRetry.ts"
 
 /** Null if the log ends before this position, or the position is pruned. `found`: the chain in the row itself. */
 const chainAt = (
@@ -77,7 +77,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
   }
 
   // selects the positions first, from a narrow index, so that a filter does not read the content of skipped rows
-  const log = Effect.fnUntraced(function*({ after, limit, upTo, ...query }: LogQuery) {
+  const readLog = Effect.fnUntraced(function*({ after, limit, upTo, ...query }: LogQuery) {
     const { pruned } = yield* counter
     const filter = [
       sql`position > ${Math.max(after, pruned)}`,
@@ -102,7 +102,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
       ) SELECT position FROM past)`
   }
 
-  const search = Effect.fnUntraced(function*({ before, id, limit, positions, ...query }: LogSearch) {
+  const searchLog = Effect.fnUntraced(function*({ before, id, limit, positions, ...query }: LogSearch) {
     const { newest, pruned } = yield* counter
     const end = Math.min(before ?? newest + 1, newest + 1)
     const floor = id === undefined ? Math.max(pruned, end - 1 - positions) : pruned
@@ -119,13 +119,15 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
     return { entries, next: reached > pruned + 1 ? reached : null }
   })
 
-  const echoesOf: Store["Service"]["echoesOf"] = ({ after, delivery, positions }) =>
+  const echoesOf = (
+    { after, delivery, positions }: { readonly delivery: number; readonly after: number; readonly positions: number }
+  ) =>
     Effect.map(
       eventsAt(sql`IN (
         SELECT position FROM events WHERE position > ${after} AND position <= ${after + positions} AND silent = 0
           AND cause LIKE ${`%"delivery":"${delivery}"%`} ORDER BY position LIMIT 10)`),
       Arr.map(toLogEntry)
-    ).pipe(toStoreError("echoes"))
+    )
 
   /** Rows at these positions, however old; rows that were emptied are missing. */
   const at = (positions: ReadonlyArray<number>) =>
@@ -135,7 +137,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
       withRetry("entries")
     )
 
-  const range = Effect.map(counter, rangeOf)
+  const logRange = Effect.map(counter, rangeOf)
 
   // One statement, so that all values are from the same moment. Position 0, which no row has, keeps the list from being empty: the
   // condition would be constant, and SQLite would read the whole table.
@@ -143,7 +145,7 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
     sql<Counter & { removals: number; at: number | null; found: string }>`
       SELECT ${columns}, c.removals, e.position AS at, e.chain AS found
       FROM log_counter c LEFT JOIN events e ON ${sql.in("e.position", [0, ...positions])}`.pipe(
-      Effect.map((rows) => {
+      Effect.map((rows): LogChains => {
         const counter = rows[0] ?? emptyLog
         const known = new Map(rows.map(({ at, found }) => [at, found]))
         return {
@@ -175,14 +177,42 @@ export const make = (sql: SqlClient, cipher: ContentCipher, appended: Notifier) 
     return low > pruned || low === 0 || (low === pruned && (yield* isEarlier(low)) === true) ? low : null
   })
 
-  const awaitAfter = (after: number): Effect.Effect<void, StoreError> =>
-    Effect.flatMap(Effect.zip(appended.times, withRetry("logRange")(range)), ([times, { newest }]) =>
+  const awaitLog = (after: number): Effect.Effect<void, StoreError> =>
+    Effect.flatMap(Effect.zip(appended.times, withRetry("logRange")(logRange)), ([times, { newest }]) =>
       newest > after
         ? Effect.void
         : appended.after(times).pipe(
           Effect.timeoutOption("1 second"),
-          Effect.andThen(awaitAfter(after))
+          Effect.andThen(awaitLog(after))
         ))
 
-  return { log, search, echoesOf, at, range, chains, positionBefore, awaitAfter }
+  return {
+    at,
+    queries: {
+      /** Rows that are not silent, in position order. */
+      readLog,
+      /** Events that are not silent, newest first. For people who look for a change; readers use `readLog`. */
+      searchLog,
+      /** Events that writes of this delivery caused, among the `positions` positions after `after`; oldest first, at most ten. */
+      echoesOf,
+      /** Oldest kept and newest position. Both are 0 if nothing was ever appended; `oldest` is `newest` + 1 if every row was pruned. */
+      logRange,
+      /**
+       * The range, the chain at the newest position, the number of removals, and the chains at these positions in their order, all read at
+       * one moment.
+       * A chain is null if the log ends before that position, or if the row after that position is pruned   (X14, X18).
+       */
+      chains,
+      /**
+       * The position before the first row that was appended at or after `time` (our clock, in ms); the newest position if there is none. Null
+       * if such rows may have been pruned. If the clock was set back, the times of the rows are not in order, and several positions fit: one
+       * of them is returned.
+       */
+      positionBefore
+    },
+    readers: {
+      /** Waits until the log holds rows after `after`. It may take a second to notice another process's append. */
+      awaitLog
+    }
+  }
 }

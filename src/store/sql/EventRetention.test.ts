@@ -7,7 +7,7 @@ import { CurrentTransformer } from "effect/sql/Statement"
 import { changeOf, headOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import { client } from "../../../test/support/store/MemoryStore.ts"
 import { Store } from "../Store.ts"
-import * as SqlDeliveries from "./delivery/SqlDeliveries.ts"
+import * as Ports from "./Ports.ts"
 
 /** A stream with an event that readers get, and with a silent one. */
 const setup = Effect.gen(function*() {
@@ -40,7 +40,7 @@ const sortsNothing = Effect.fnUntraced(function*<A, E, R>(effect: Effect.Effect<
   return result
 })
 
-const layer = () => Layer.provideMerge(SqlDeliveries.ports, client())
+const layer = () => Layer.provideMerge(Ports.layer, client())
 
 describe("the events of a large stream", () => {
   it.effect("are erased a few at a time, without sorting those that are left (I9)", () =>

@@ -23,7 +23,6 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Fragment } from "effect/sql/Statement"
-import type { Store } from "../Store.ts"
 import * as LogCounter from "./LogCounter.ts"
 import { inBatches, rowsPerStatement } from "./Rows.ts"
 import { among, insertion } from "./RowValues.ts"
@@ -39,7 +38,10 @@ const pruneSpan = 500
 const recordsPerPurge = 50
 
 /** `before`: only what is older than this time (our clock, in ms) is deleted. `upTo`: the last position that may be deleted. */
-type Retention = Parameters<Store["Service"]["prune"]>[0]
+interface Retention {
+  readonly before: number
+  readonly upTo: number
+}
 
 export interface AtPosition {
   readonly position: number
@@ -239,5 +241,25 @@ export const make = (sql: SqlClient) => {
     return positions.length
   })
 
-  return { noteErased, noteRemoval, prune, retainOlder, deleteOlder, empty, purgeErased, eraseSome }
+  return {
+    noteErased,
+    noteRemoval,
+    retainOlder,
+    deleteOlder,
+    empty,
+    eraseSome,
+    retention: {
+      /**
+       * Deletes log rows that were appended before `before` (our clock, in ms) and are at or before position `upTo`, except those that retention
+       * must keep; returns how many.
+       */
+      prune,
+      /**
+       * Removes the content of records that their source erased; their delete events stay. Applies to records whose erasure was
+       * noticed before `before` (our clock, in ms), whose delete event is at or before position `upTo`, and that no delivery needs. Returns how
+       * many records.
+       */
+      purgeErased
+    }
+  }
 }

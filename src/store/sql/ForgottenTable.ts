@@ -8,10 +8,10 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { Forgotten } from "../../domain/Forgotten.ts"
+import type { ForgettableRecord, Forgotten } from "../../domain/Forgotten.ts"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { ForgottenRecord, FoundRow } from "../ForgottenRecords.ts"
-import type { Store } from "../Store.ts"
+import type { ForgettingProgress, ForgottenRecord, FoundRow, OperatorAction, StoredRow } from "../Operators.ts"
+import type { Owner } from "../State.ts"
 import * as AuditTable from "./AuditTable.ts"
 import { placeOf } from "./Checksum.ts"
 import { codec, json, type Row } from "./Columns.ts"
@@ -19,7 +19,7 @@ import { type ContentCipher, pendingPlace, quarantinePlace } from "./ContentCiph
 import type * as Fencing from "./Fencing.ts"
 import * as Locks from "./Locks.ts"
 import type { StreamRow } from "./Rows.ts"
-import { AllowLongStatement, type Raw } from "./SqlRetry.ts"
+import { AllowLongStatement } from "./SqlRetry.ts"
 import * as TextSearch from "./TextSearch.ts"
 
 const records = codec<ForgottenRecord>({
@@ -72,22 +72,11 @@ interface QuarantinedPlace {
   readonly hash: string
 }
 
-type Operations = Pick<
-  Store["Service"],
-  | "forgotten"
-  | "requestForgetting"
-  | "noteForgetting"
-  | "endForgetting"
-  | "allowForgotten"
-  | "findRows"
-  | "dropQuarantinedCopies"
->
-
 export const make = (
   sql: SqlClient,
   cipher: ContentCipher,
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
-): Raw<Operations> => {
+) => {
   const locks = Locks.make(sql)
   const mayContain = TextSearch.make(sql, cipher)
   /** Null for each damaged row. */
@@ -108,70 +97,83 @@ export const make = (
     sql`integration = ${integration} AND model = ${model} AND id = ${id}`
 
   return {
+    /** The forgotten records, in the order of the requests. */
     forgotten: sql<Row>`SELECT * FROM forgotten ORDER BY requested_at, integration, model, id`.pipe(
       Effect.map(Arr.map(records.fromRow))
     ),
-    requestForgetting: Effect.fnUntraced(function*(owner, record, action) {
+    /** Commits the request, together with the operator's action: from now on no transaction stores the record. */
+    requestForgetting: Effect.fnUntraced(function*(owner: Owner, record: ForgottenRecord, action: OperatorAction) {
       yield* fence(owner)
       yield* locks.streams(record.integration)
       yield* sql`INSERT INTO forgotten ${sql.insert(records.toRow(record))}
         ON CONFLICT (integration, model, id) DO NOTHING`
-      yield* AuditTable.make(sql).record(action)
+      yield* AuditTable.make(sql).recordAction(action)
     }, sql.withTransaction),
-    noteForgetting: (owner, record, progress) =>
+    /** Saves how far the removal of the record is. */
+    noteForgetting: (owner: Owner, record: ForgettableRecord, progress: ForgettingProgress) =>
       fence(owner).pipe(
         Effect.andThen(sql`UPDATE forgotten SET progress = ${JSON.stringify(progress)} WHERE ${isRecord(record)}`),
         sql.withTransaction
       ),
-    endForgetting: (owner, record, at) =>
+    /** Marks the record as forgotten: all of its data is deleted. `at`: our clock, in ms. */
+    endForgetting: (owner: Owner, record: ForgettableRecord, at: number) =>
       fence(owner).pipe(
         Effect.andThen(
           sql`UPDATE forgotten SET state = 'forgotten', done_at = ${at}, progress = NULL WHERE ${isRecord(record)}`
         ),
         sql.withTransaction
       ),
-    allowForgotten: Effect.fnUntraced(function*(owner, record, action) {
+    /** Allows transactions to store the record again, together with the operator's action. */
+    allowForgotten: Effect.fnUntraced(function*(owner: Owner, record: ForgettableRecord, action: OperatorAction) {
       yield* fence(owner)
       yield* locks.streams(record.integration)
       yield* sql`DELETE FROM forgotten WHERE ${isRecord(record)}`
-      yield* AuditTable.make(sql).record(action)
+      yield* AuditTable.make(sql).recordAction(action)
     }, sql.withTransaction),
-    findRows: Effect.fnUntraced(function*(streams, text, isWanted) {
-      const found: Array<FoundRow> = []
-      const rows = streams.length === 0 ? [] : yield* keysOf(streams)
-      if (rows.length === 0) return found
-      const keys = new Map(rows.map((row) => [row.key, row]))
-      const add = Effect.fnUntraced(function*(some: ReadonlyArray<ContentRow>) {
-        for (const [index, row] of (yield* decrypted(some)).entries()) {
-          const { id, position, stream } = some[index]!
-          const { integration, model } = keys.get(Number(stream))!
-          const place = { integration, model, id, position: position === null ? null : Number(position) }
-          if (row === null) found.push({ ...place, unreadable: true })
-          else if (contains(row, text) && (!isJson(row) || isWanted({ ...place, ...row }))) found.push(place)
-        }
-      })
-      const inStreams = sql`stream IN ${sql.in([...keys.keys()])}`
-      for (let after: PendingPlace | undefined = { stream: 0, id: "" }; after !== undefined;) {
-        const some: ReadonlyArray<ContentRow> = yield* sql<ContentRow>`
+    /**
+     * The pending rows and log rows of these streams that contain the text and for which `isWanted` is true. Reads the whole log. Damaged
+     * rows that contain the text, and rows that cannot be decrypted, are always returned.
+     */
+    findRows: Effect.fnUntraced(
+      function*(streams: ReadonlyArray<StreamKey>, text: string, isWanted: (row: StoredRow) => boolean) {
+        const found: Array<FoundRow> = []
+        const rows = streams.length === 0 ? [] : yield* keysOf(streams)
+        if (rows.length === 0) return found
+        const keys = new Map(rows.map((row) => [row.key, row]))
+        const add = Effect.fnUntraced(function*(some: ReadonlyArray<ContentRow>) {
+          for (const [index, row] of (yield* decrypted(some)).entries()) {
+            const { id, position, stream } = some[index]!
+            const { integration, model } = keys.get(Number(stream))!
+            const place = { integration, model, id, position: position === null ? null : Number(position) }
+            if (row === null) found.push({ ...place, unreadable: true })
+            else if (contains(row, text) && (!isJson(row) || isWanted({ ...place, ...row }))) found.push(place)
+          }
+        })
+        const inStreams = sql`stream IN ${sql.in([...keys.keys()])}`
+        for (let after: PendingPlace | undefined = { stream: 0, id: "" }; after !== undefined;) {
+          const some: ReadonlyArray<ContentRow> = yield* sql<ContentRow>`
           SELECT stream, id, NULL AS position, content, '[]' AS changes FROM pending
           WHERE ${inStreams} AND (stream > ${after.stream} OR (stream = ${after.stream} AND id > ${after.id}))
             AND ${mayContain("content", text)} ORDER BY stream, id LIMIT ${searchSpan}`
-        yield* add(some)
-        after = some.length < searchSpan ? undefined : some.at(-1)
-      }
-      const [range] = yield* sql<{ first: number | null; last: number | null }>`
+          yield* add(some)
+          after = some.length < searchSpan ? undefined : some.at(-1)
+        }
+        const [range] = yield* sql<{ first: number | null; last: number | null }>`
         SELECT min(position) AS first, max(position) AS last FROM events`
-      const last = Number(range?.last ?? 0)
-      for (let from = Number(range?.first ?? 1); from <= last; from += searchSpan) {
-        const some = yield* sql<ContentRow>`
+        const last = Number(range?.last ?? 0)
+        for (let from = Number(range?.first ?? 1); from <= last; from += searchSpan) {
+          const some = yield* sql<ContentRow>`
           SELECT stream, id, position, content, changes FROM events
           WHERE position >= ${from} AND position < ${from + searchSpan} AND ${inStreams}
             AND (${mayContain("content", text)} OR ${mayContain("changes", text)}) ORDER BY position`
-        yield* add(some)
-      }
-      return found
-    }, Effect.provideService(AllowLongStatement, true)),
-    dropQuarantinedCopies: Effect.fnUntraced(function*(owner, integration, text) {
+          yield* add(some)
+        }
+        return found
+      },
+      Effect.provideService(AllowLongStatement, true)
+    ),
+    /** Deletes the quarantined rows of an integration that contain the text, or cannot be decrypted; returns how many. */
+    dropQuarantinedCopies: Effect.fnUntraced(function*(owner: Owner, integration: string, text: string) {
       yield* fence(owner)
       let dropped = 0
       for (let after: QuarantinedPlace | undefined = { stream: 0, hash: "" }; after !== undefined;) {

@@ -14,7 +14,7 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Outage } from "../Store.ts"
+import type { Outage } from "../StoreError.ts"
 import { type FaultKind, faultOf, StoreFault, traitsOf } from "../StoreFault.ts"
 
 /** A statement without a response for this long is an outage, in ms. */

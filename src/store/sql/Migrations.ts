@@ -12,7 +12,7 @@ import * as Migrator from "effect/sql/Migrator"
 import * as SqlClient from "effect/sql/SqlClient"
 import { isSqlError } from "effect/sql/SqlError"
 import type { LogIdentity } from "../../domain/ChangeEvent.ts"
-import { incompatible, StoreError, Unavailable } from "../Store.ts"
+import { incompatible, StoreError, Unavailable } from "../StoreError.ts"
 import { initial } from "./migrations/0001_initial.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "./SqlRetry.ts"
 

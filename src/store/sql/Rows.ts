@@ -4,10 +4,9 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { LogEntry, NewEvent } from "../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../domain/Model.ts"
-import type { Hold, ListedHold } from "../Holds.ts"
-import type { IntegrationState, StreamState } from "../State.ts"
-import { incompatible, type StoreError } from "../Store.ts"
-import type { Head, Pending, QuarantinedRow } from "../StreamRecords.ts"
+import type { Head, Hold, ListedHold, Pending, QuarantinedRow } from "../Records.ts"
+import type { StreamState } from "../State.ts"
+import { incompatible, type StoreError } from "../StoreError.ts"
 import { codec, type Columns, flag, json, type Row } from "./Columns.ts"
 
 /** The drivers return no `bigint`: see `Columns.ts`. */
@@ -23,10 +22,10 @@ export const inBatches = <A, B, E, R>(
 ): Effect.Effect<ReadonlyArray<B>, E, R> =>
   Effect.map(Effect.forEach(Arr.chunksOf(items, rowsPerStatement), run), Arr.flatten)
 
-// ---- integrations and streams -------------------------------------------------------------------------------------
+// ---- states -------------------------------------------------------------------------------------
 
 /** Fails with `Incompatible` if the stored text is not the state of `subject`. */
-const parseState = <A>(
+export const parseState = <A>(
   subject: string,
   text: string,
   isState: (value: Partial<A>) => boolean
@@ -42,11 +41,6 @@ const parseState = <A>(
     : Effect.fail(incompatible(`the stored state of ${subject} is unreadable`))
 }
 
-export interface IntegrationRow {
-  readonly id: string
-  readonly state: string
-}
-
 /**
  * In a query on integrations: the account of an active integration; empty if the integration is not active. An index has the same text.
  */
@@ -54,13 +48,6 @@ export const activeAccount = (sql: SqlClient) => {
   const state = sql.onDialectOrElse({ pg: () => "state::jsonb", orElse: () => "state" })
   return sql.literal(`(CASE ${state} ->> 'state' WHEN 'active' THEN ${state} ->> 'account' ELSE '' END)`)
 }
-
-export const toIntegration = ({ id, state }: IntegrationRow): Effect.Effect<IntegrationState, StoreError> =>
-  parseState<IntegrationState>(
-    `integration ${id}`,
-    state,
-    (value) => value.id === id && typeof value.generation === "number" && typeof value.state === "string"
-  )
 
 export interface StreamRow extends StreamKey {
   readonly key: number

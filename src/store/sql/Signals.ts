@@ -12,7 +12,7 @@ import type * as Scope from "effect/Scope"
 import * as SqlClient from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import { failOnDefect } from "../Recovery.ts"
-import type { StoreError } from "../Store.ts"
+import type { StoreError } from "../StoreError.ts"
 import * as Notifier from "./Notifier.ts"
 import { withRetry } from "./SqlRetry.ts"
 

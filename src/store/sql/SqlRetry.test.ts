@@ -4,7 +4,7 @@ import * as Fiber from "effect/Fiber"
 import { ConnectionError, DeadlockError, LockTimeoutError, SqlError, UnknownError } from "effect/sql/SqlError"
 import { TestClock } from "effect/testing"
 import { conflict } from "../../../test/conformance/StoreSamples.ts"
-import { Fenced, StoreError } from "../Store.ts"
+import { Fenced, StoreError } from "../StoreError.ts"
 import { toStoreError, withRetry, withRetryAfterRollback } from "./SqlRetry.ts"
 
 const secret = "content of a record"

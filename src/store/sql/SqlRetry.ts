@@ -66,22 +66,10 @@ const wasRolledBack = (error: unknown): boolean => {
 export const withRetryAfterRollback = (operation: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   effect.pipe(Effect.retry({ while: wasRolledBack, schedule: backoff }), toStoreError(operation))
 
-const convertAll = (convert: typeof withRetry, operations: object): object =>
-  Object.fromEntries(
-    Object.entries<unknown>({ ...operations }).map(([name, operation]) => [
-      name,
-      Effect.isEffect(operation)
-        ? convert(name)(operation)
-        : typeof operation === "function"
-        ? (...args: ReadonlyArray<unknown>) => convert(name)(operation(...args))
-        : operation
-    ])
-  )
-
 type Work = Effect.Effect<unknown, SqlError | StoreError>
 
-/** Rows without a type are dropped: the operation returns nothing. */
-type Result<A> = A extends ReadonlyArray<infer Row> ? string extends keyof Row ? void : A : A
+/** Lists are read-only. Rows without a type are dropped: the operation returns nothing. */
+type Result<A> = A extends ReadonlyArray<infer Row> ? string extends keyof Row ? void : ReadonlyArray<Row> : A
 
 type Converted<S> = {
   readonly [K in keyof S]: S[K] extends (...args: infer P) => Effect.Effect<infer A, SqlError | StoreError>
@@ -94,16 +82,12 @@ type Converted<S> = {
 export const convertEach = <S extends { readonly [K in keyof S]: Work | ((...args: Array<never>) => Work) }>(
   convert: typeof withRetry,
   operations: S
-): Converted<S> => convertAll(convert, operations) as Converted<S>
-
-/** The operations of a port as the tables implement them: they may fail with the database's error, and void ones may return rows. */
-export type Raw<S> = {
-  readonly [K in keyof S]: S[K] extends Effect.Effect<infer A, StoreError> ? RawResult<A>
-    : S[K] extends (...args: infer P) => Effect.Effect<infer A, StoreError> ? (...args: P) => RawResult<A>
-    : S[K]
-}
-type RawResult<A> = Effect.Effect<[A] extends [void] ? unknown : A, SqlError | StoreError>
-
-/** Like `convertEach`, for operations whose types a port gives. */
-export const convertAs = <S extends object>(convert: typeof withRetry, operations: Raw<S>): S =>
-  convertAll(convert, operations) as S
+): Converted<S> =>
+  Object.fromEntries(
+    Object.entries<Work | ((...args: Array<never>) => Work)>(operations).map(([name, operation]) => [
+      name,
+      Effect.isEffect(operation)
+        ? convert(name)(operation)
+        : (...args: Array<never>) => convert(name)(operation(...args))
+    ])
+  ) as Converted<S>

@@ -9,7 +9,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { begin, changeOf, headOf, pendingOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import * as Retention from "../../publish/Retention.ts"
-import type { RecordWrite } from "../StreamTx.ts"
+import type { RecordWrite } from "../Records.ts"
 import * as Sqlite from "./Sqlite.ts"
 
 const file = Effect.acquireRelease(

@@ -9,7 +9,7 @@
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { statSync } from "node:fs"
-import { misconfigured } from "../Store.ts"
+import { misconfigured } from "../StoreError.ts"
 import { sqlErrorOf, StoreFault } from "../StoreFault.ts"
 
 const checkIntervalMillis = 1_000

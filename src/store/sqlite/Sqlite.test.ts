@@ -15,10 +15,10 @@ import { DatabaseSync } from "node:sqlite"
 import { changeOf, created, headOf, ids, pendingOf, stateOf, tags } from "../../../test/conformance/StoreSamples.ts"
 import * as MemoryStore from "../../../test/support/store/MemoryStore.ts"
 import { Deliveries } from "../Deliveries.ts"
-import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import { newestKnown } from "../sql/Migrations.ts"
-import * as SqlStore from "../sql/SqlStore.ts"
-import { Store, type StoreError } from "../Store.ts"
+import * as Ports from "../sql/Ports.ts"
+import { Store } from "../Store.ts"
+import type { StoreError } from "../StoreError.ts"
 import * as Sqlite from "./Sqlite.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
 import { inspect } from "./SqliteInspection.ts"
@@ -54,9 +54,9 @@ describe("a copy of a migrated store in memory", () => {
 
   it.effect("has the tables of a new store, an identity of its own, and shares nothing with another copy", () =>
     Effect.gen(function*() {
-      const created = yield* Layer.build(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))
+      const created = yield* Layer.build(Layer.provideMerge(Ports.layer, Sqlite.client({ file: ":memory:" })))
       const copies = yield* Effect.replicateEffect(
-        Layer.build(Layer.provideMerge(SqlStore.layer, MemoryStore.client())),
+        Layer.build(Layer.provideMerge(Ports.layer, MemoryStore.client())),
         2
       )
       const [one, other] = copies.map((services) => Context.get(services, SqlClient.SqlClient)) as [
@@ -234,7 +234,7 @@ describe("a SQLite store", () => {
         yield* fill("after")
         written += 1
         yield* consistent
-      }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file }))))
+      }).pipe(Effect.provide(Layer.provideMerge(Ports.layer, Sqlite.client({ file }))))
     }))
 
   it.effect("reports a damaged file with the remedy, and does not quote its content (X10, I11)", () =>
@@ -318,7 +318,7 @@ describe("a SQLite store", () => {
         yield* plan("SELECT position FROM events WHERE stream IN (1, 2) AND position > 5 ORDER BY position LIMIT 9"),
         "COVERING INDEX events_stream"
       )
-    }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+    }).pipe(Effect.provide(Layer.provideMerge(Ports.layer, Sqlite.client({ file: ":memory:" })))))
 
   it.effect("never scans the event log to read one page (I9)", () =>
     Effect.gen(function*() {
@@ -344,7 +344,7 @@ describe("a SQLite store", () => {
         const rows = yield* sql.unsafe<{ detail: string }>(`EXPLAIN QUERY PLAN ${query}`, params)
         for (const { detail } of rows) assert.notMatch(detail, /^SCAN (events|e|p)\b(?! USING)/, query)
       }
-    }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+    }).pipe(Effect.provide(Layer.provideMerge(Ports.layer, Sqlite.client({ file: ":memory:" })))))
 })
 
 it.effect("the live records of a stream are counted without reading records, and stay counted while the stream is erased", () =>
@@ -384,7 +384,7 @@ it.effect("the live records of a stream are counted without reading records, and
         : Effect.succeed(statement)
     yield* Effect.provideService(store.eraseStream(owner, tags), Statement.CurrentTransformer, note)
     assert.deepStrictEqual([...new Set(counts)].slice(0, 4), [600, 350, 100, 0])
-  }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+  }).pipe(Effect.provide(Layer.provideMerge(Ports.layer, Sqlite.client({ file: ":memory:" })))))
 
 it.effect("no decided hold is read to list the holds that wait, and no other integration to find one", () =>
   Effect.gen(function*() {
@@ -405,7 +405,7 @@ it.effect("no decided hold is read to list the holds that wait, and no other int
       const rows = yield* sql.unsafe<{ detail: string }>(`EXPLAIN QUERY PLAN ${query}`, params)
       for (const { detail } of rows) assert.notMatch(detail, /^SCAN (?!h USING INDEX holds_undecided)/, query)
     }
-  }).pipe(Effect.provide(Layer.provideMerge(SqlStore.layer, Sqlite.client({ file: ":memory:" })))))
+  }).pipe(Effect.provide(Layer.provideMerge(Ports.layer, Sqlite.client({ file: ":memory:" })))))
 
 it.effect("a step of the delivery engine reads ticks and their deliveries up to the first that needs the log, and the few unavailable integrations", () =>
   Effect.gen(function*() {
@@ -434,7 +434,7 @@ it.effect("a step of the delivery engine reads ticks and their deliveries up to 
     for (const index of ["ticks_on", "deliveries_spans", "integrations_account"]) {
       assert.isTrue(details.some((detail) => detail.includes(index)), `${index} in ${details.join("\n")}`)
     }
-  }).pipe(Effect.provide(Layer.provideMerge(SqlDeliveries.ports, Sqlite.client({ file: ":memory:" })))))
+  }).pipe(Effect.provide(Layer.provideMerge(Ports.layer, Sqlite.client({ file: ":memory:" })))))
 
 it.effect("an erased stream leaves no row in any table except empty ones in the log (X19)", () =>
   Effect.gen(function*() {
@@ -482,4 +482,4 @@ it.effect("an erased stream leaves no row in any table except empty ones in the 
     yield* store.eraseStream(owner, tags)
     assert.deepStrictEqual(yield* filled, ["events"])
     assert.deepStrictEqual(yield* sql`SELECT content, changes FROM events`, [{ content: null, changes: "[]" }])
-  }).pipe(Effect.provide(SqlStore.layer.pipe(Layer.provideMerge(Sqlite.client({ file: ":memory:" }))))))
+  }).pipe(Effect.provide(Ports.layer.pipe(Layer.provideMerge(Sqlite.client({ file: ":memory:" }))))))

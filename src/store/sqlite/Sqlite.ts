@@ -23,11 +23,10 @@ import type { SqlError } from "effect/sql/SqlError"
 import * as Statement from "effect/sql/Statement"
 import type { Row } from "../sql/Columns.ts"
 import * as SqlConnection from "../sql/Connection.ts"
-import * as SqlDeliveries from "../sql/delivery/SqlDeliveries.ts"
 import * as Health from "../sql/Health.ts"
+import * as Ports from "../sql/Ports.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
-import type { StoreError } from "../Store.ts"
-import type { StoreInUse } from "../StoreError.ts"
+import type { StoreError, StoreInUse } from "../StoreError.ts"
 import * as ReplacedFile from "./ReplacedFile.ts"
 import { begin, type Session, type StatementResult } from "./SqliteDriver.ts"
 import * as SqliteDriver from "./SqliteDriver.ts"
@@ -183,8 +182,8 @@ const waitForWriteLock = (sql: SqlClient.SqlClient, file: string) => {
  * Like `layer`, for `rollcall start`: fails with `StoreInUse` if another process works on the file, and waits without a limit while another
  * process holds the write lock.
  */
-export const waitingLayer = (options: Options): Layer.Layer<SqlDeliveries.Ports, StoreError | StoreInUse> =>
-  SqlDeliveries.ports.pipe(
+export const waitingLayer = (options: Options): Layer.Layer<Ports.Ports, StoreError | StoreInUse> =>
+  Ports.layer.pipe(
     Layer.provide(
       Layer.effectDiscard(
         Effect.flatMap(
@@ -201,5 +200,5 @@ export const waitingLayer = (options: Options): Layer.Layer<SqlDeliveries.Ports,
  * The store in `file`, which is created if it does not exist; `:memory:` lives as long as the layer.
  * Fails with `Misconfigured` if the file cannot be a store, with `Incompatible` if a newer version wrote it.
  */
-export const layer = (options: Options): Layer.Layer<SqlDeliveries.Ports, StoreError> =>
-  Layer.provide(SqlDeliveries.ports, client(options))
+export const layer = (options: Options): Layer.Layer<Ports.Ports, StoreError> =>
+  Layer.provide(Ports.layer, client(options))

@@ -2,7 +2,7 @@
 import { classifySqliteError, SqlError } from "effect/sql/SqlError"
 import { existsSync } from "node:fs"
 import { dirname } from "node:path"
-import { misconfigured, StoreError } from "../Store.ts"
+import { misconfigured, StoreError } from "../StoreError.ts"
 import { type FaultKind, sqlErrorOf, StoreFault } from "../StoreFault.ts"
 import { isDanglingLink } from "./FilePermissions.ts"
 import { ThreadEnded } from "./SqliteThread.ts"

@@ -14,7 +14,7 @@ import { CallError, Calls, handler, method } from "../../../src/fleet/Calls.ts"
 import * as QueuedCalls from "../../../src/fleet/QueuedCalls.ts"
 import { CallQueue } from "../../../src/store/CallQueue.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
-import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Server from "./Server.ts"
@@ -31,7 +31,7 @@ const double = method("double", {
 })
 
 const setup = Effect.gen(function*() {
-  const store = Layer.provideMerge(SqlDeliveries.ports, Postgres.client(yield* database))
+  const store = Layer.provideMerge(Ports.layer, Postgres.client(yield* database))
   const process = Effect.gen(function*() {
     const context = yield* Layer.build(Layer.fresh(Layer.provideMerge(QueuedCalls.layer, store)))
     const executed: Array<number> = []

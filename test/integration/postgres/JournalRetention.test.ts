@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { CurrentTransformer, type Transformer } from "effect/sql/Statement"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
-import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Server from "./Server.ts"
 
@@ -52,7 +52,7 @@ describe.skipIf(missing !== null)(
           assert.isNotEmpty(lines)
           // such a subplan reads its whole list again for each row; a hashed one does not
           assert.isEmpty(lines.filter((line) => /NOT \(SubPlan/.test(line)))
-        }).pipe(Effect.provide(Layer.provideMerge(SqlDeliveries.ports, Postgres.client(options))))
+        }).pipe(Effect.provide(Layer.provideMerge(Ports.layer, Postgres.client(options))))
       }))
   }
 )

@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
-import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { changeOf, created, headOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
 import * as Server from "./Server.ts"
@@ -16,7 +16,7 @@ const { emptyStore } = Server.ofFile()
 
 const open = Effect.flatMap(emptyStore, (url) =>
   Effect.map(
-    Layer.build(Layer.provideMerge(SqlStore.layer, Postgres.client({ url: Redacted.make(url), name: "database" }))),
+    Layer.build(Layer.provideMerge(Ports.layer, Postgres.client({ url: Redacted.make(url), name: "database" }))),
     (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
   ))
 

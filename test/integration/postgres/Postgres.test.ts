@@ -10,12 +10,12 @@ import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
 import { inspect } from "node:util"
 import { captureScopes } from "../../../src/domain/Shard.ts"
-import type { Owner } from "../../../src/store/Ownership.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import * as PostgresInspection from "../../../src/store/postgres/PostgresInspection.ts"
-import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import type { RecordWrite } from "../../../src/store/Records.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
+import type { Owner } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
-import type { RecordWrite } from "../../../src/store/StreamTx.ts"
 import { all, created, headOf, ids, reasonOf, skills, stateOf, Stop, tags } from "../../conformance/StoreSamples.ts"
 import { later, migrateFurther } from "../../support/store/LaterMigrations.ts"
 import { cuttable } from "./Cut.ts"
@@ -31,7 +31,7 @@ const optionsOf = (url: string) => ({
 /** The store as opened by one more process. */
 const open = (url: string) =>
   Effect.map(
-    Layer.build(Layer.fresh(Layer.provideMerge(SqlStore.layer, Postgres.client(optionsOf(url))))),
+    Layer.build(Layer.fresh(Layer.provideMerge(Ports.layer, Postgres.client(optionsOf(url))))),
     (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
   )
 const refusal = (url: string) => Effect.flip(Effect.scoped(Layer.build(Postgres.layer(optionsOf(url)))))

@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { RequestLeases } from "../../../src/store/RequestLeases.ts"
-import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
 import * as Server from "./Server.ts"
 
@@ -32,7 +32,7 @@ describe.skipIf(missing !== null)(
   () => {
     it.live("are claimed without a deadlock, even if two processes name the accounts in opposite orders (X9)", () =>
       Effect.gen(function*() {
-        const store = Layer.provideMerge(SqlDeliveries.ports, Postgres.client(yield* database))
+        const store = Layer.provideMerge(Ports.layer, Postgres.client(yield* database))
         const process = Effect.map(Layer.build(Layer.fresh(store)), (context) => ({
           sql: Context.get(context, SqlClient),
           claim: Context.get(context, RequestLeases).claim

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
-import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { stateOf, tags } from "../../conformance/StoreSamples.ts"
 import { emptyStoreOf } from "../../conformance/StoreSuites.ts"
@@ -21,7 +21,7 @@ const database = emptyStoreOf(Server.ofFile())
 const setup = Effect.gen(function*() {
   const options = yield* database
   const open = Effect.map(
-    Layer.build(Layer.fresh(Layer.provideMerge(SqlDeliveries.ports, Postgres.client(options)))),
+    Layer.build(Layer.fresh(Layer.provideMerge(Ports.layer, Postgres.client(options)))),
     (context) => ({
       ...Context.get(context, Store),
       deliveries: Context.get(context, Deliveries),

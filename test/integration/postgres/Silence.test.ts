@@ -12,8 +12,8 @@ import * as Migrator from "effect/sql/Migrator"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
 import { runMissing } from "../../../src/store/sql/Migrations.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { AllowLongStatement } from "../../../src/store/sql/SqlRetry.ts"
-import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
 import { Store } from "../../../src/store/Store.ts"
 import { all, created, reasonOf, stateOf, tags } from "../../conformance/StoreSamples.ts"
 import * as Server from "./Server.ts"
@@ -30,7 +30,7 @@ const open = (url: string) =>
   Effect.map(
     Layer.build(
       Layer.fresh(Layer.provideMerge(
-        SqlStore.layer,
+        Ports.layer,
         Postgres.client({ url: Redacted.make(url), name: "postgres://test/silence", limits })
       ))
     ),

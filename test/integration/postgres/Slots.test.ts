@@ -8,7 +8,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { SqlClient } from "effect/sql/SqlClient"
 import * as Postgres from "../../../src/store/postgres/Postgres.ts"
-import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as Server from "./Server.ts"
 
@@ -19,7 +19,7 @@ const { emptyStore } = Server.ofFile()
 const open = (url: string) =>
   Effect.map(
     Layer.build(Layer.fresh(
-      Layer.provideMerge(SqlStore.layer, Postgres.client({ url: Redacted.make(url), name: "database" }))
+      Layer.provideMerge(Ports.layer, Postgres.client({ url: Redacted.make(url), name: "database" }))
     )),
     (context) => ({ store: Context.get(context, Store), sql: Context.get(context, SqlClient) })
   )

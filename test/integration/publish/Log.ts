@@ -5,9 +5,9 @@ import * as Effect from "effect/Effect"
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
 import type { StreamKey } from "../../../src/domain/Model.ts"
 import { appliedRules } from "../../../src/domain/Redaction.ts"
+import type { Head } from "../../../src/store/Records.ts"
 import type { StreamState } from "../../../src/store/State.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
-import type { Head } from "../../../src/store/StreamRecords.ts"
 import { entries, type Hand } from "./Entries.ts"
 
 export const key: StreamKey = { integration: "greenhouse:acme", model: "ats.tag" }

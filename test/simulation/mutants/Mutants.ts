@@ -391,8 +391,8 @@ export const mutants: ReadonlyArray<Mutant> = [
     ]
   ),
   mutant("two-relays", "a relay publishes only as long as it owns the relay's scope", [
-    "    saveReaderPosition: (owner, reader, position, published = null) =>\n      fence(owner).pipe(",
-    "    saveReaderPosition: (owner, reader, position, published = null) =>\n      Effect.when(fence(owner), Effect.succeed(owner.epoch < 0)).pipe("
+    "    saveReaderPosition: (owner: Owner, reader: string, position: number, published: Publication | null = null) =>\n      fence(owner).pipe(",
+    "    saveReaderPosition: (owner: Owner, reader: string, position: number, published: Publication | null = null) =>\n      Effect.when(fence(owner), Effect.succeed(owner.epoch < 0)).pipe("
   ]),
   mutant("unregistered-key", "content has only keys that are registered", [
     "  id === null\n    ? Effect.succeed(false)",

@@ -4,7 +4,7 @@
  */
 import { deliveryScopeOf, shardOf } from "../../../src/domain/Shard.ts"
 import type { AttemptOutcome, ClaimResult } from "../../../src/store/DeliveryClaims.ts"
-import type { Owner } from "../../../src/store/Ownership.ts"
+import type { Owner } from "../../../src/store/State.ts"
 import type { Store } from "../../../src/store/Store.ts"
 import type { ReportViolation } from "./ObservedStream.ts"
 

@@ -1,7 +1,6 @@
 /** The oracle's view of one stream: the published and the pending state of each record, and the rows that were served. */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
-import type { Hold } from "../../../src/store/Holds.ts"
-import type { Pending } from "../../../src/store/StreamRecords.ts"
+import type { Hold, Pending } from "../../../src/store/Records.ts"
 import type { FaultKind } from "../plan/Plan.ts"
 import type { ServedRow } from "../world/FaultyApi.ts"
 import type { Json, JsonObject, Row, Table } from "../world/World.ts"

@@ -2,9 +2,9 @@
  * Rules for runs: each complete run reads its list to the end, its counts add up, and it publishes or keeps every row (I1); together
  * the polls leave no gap (I6). Records the rows served to runs in progress.
  */
+import type { Pending } from "../../../src/store/Records.ts"
 import type { RowCounts } from "../../../src/store/Run.ts"
 import type { StreamState } from "../../../src/store/State.ts"
-import type { Pending } from "../../../src/store/StreamRecords.ts"
 import type { WorldSettings } from "../plan/Plan.ts"
 import type { CommittedTransaction, Process } from "../service/Process.ts"
 import type { ServedPage, ServedRow } from "../world/FaultyApi.ts"

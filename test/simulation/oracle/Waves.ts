@@ -6,7 +6,7 @@
  * - Worlds are shorter than the guard's window and smaller than its larger thresholds, so neither is checked here.
  */
 import type { NewEvent } from "../../../src/domain/ChangeEvent.ts"
-import type { Hold } from "../../../src/store/Holds.ts"
+import type { Hold } from "../../../src/store/Records.ts"
 import type { Json, JsonObject } from "../world/World.ts"
 
 /** An event, and the previously published content of its record. */

@@ -25,9 +25,8 @@ import * as CommitTracker from "../../../src/store/postgres/CommitTracker.ts"
 import { Processes } from "../../../src/store/Processes.ts"
 import { RequestLeases } from "../../../src/store/RequestLeases.ts"
 import { EncryptionKeys, prefix } from "../../../src/store/sql/ContentCipher.ts"
-import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
 import * as Health from "../../../src/store/sql/Health.ts"
-import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store } from "../../../src/store/Store.ts"
 import type { VirtualTime } from "../world/VirtualTime.ts"
@@ -214,8 +213,7 @@ export class SimulatedStore {
   /** The store as one more process opens it, with these keys. */
   open(keys: ReadonlyArray<EncryptionKey>): Context.Context<Store | Deliveries | Processes> {
     const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
-    const layer = SqlDeliveries.layer.pipe(
-      Layer.provideMerge(SqlStore.layer),
+    const layer = Ports.layer.pipe(
       Layer.provide(Layer.succeedContext(client)),
       Layer.provide(Layer.succeed(EncryptionKeys)(keys))
     )
@@ -247,8 +245,7 @@ export class SimulatedStore {
   /** Reopens the store for the next process: an open store keeps the identity that it read first. */
   reopen(): void {
     const client = Context.pick(SqlClient.SqlClient, Health.Health)(this.#services)
-    const layer = SqlDeliveries.layer.pipe(
-      Layer.provideMerge(SqlStore.layer),
+    const layer = Ports.layer.pipe(
       Layer.provide(Layer.succeedContext(client))
     )
     this.#services = Context.merge(client, this.#time.run(Layer.buildWithScope(layer, this.#scope), Infinity)!)
@@ -299,8 +296,7 @@ export class SimulatedStore {
         })
       })
     ).pipe(Layer.provide(Reactivity.layer))
-    const layer = SqlDeliveries.layer.pipe(
-      Layer.provideMerge(SqlStore.layer),
+    const layer = Ports.layer.pipe(
       Layer.provideMerge(client),
       Layer.provideMerge(Layer.succeed(Health.Health, Health.make("the simulated store"))),
       Layer.provide(Layer.succeed(EncryptionKeys)(this.#keys))

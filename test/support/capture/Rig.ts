@@ -18,11 +18,10 @@ import * as Guard from "../../../src/domain/Guard.ts"
 import type { Model, StreamModel } from "../../../src/domain/Model.ts"
 import * as Processing from "../../../src/domain/Processing.ts"
 import type { Source } from "../../../src/source/Source.ts"
-import type { ListedHold, ReleaseMode } from "../../../src/store/Holds.ts"
-import type { Owner } from "../../../src/store/Ownership.ts"
-import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import type { ListedHold, ReleaseMode } from "../../../src/store/Records.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import * as ExpectationTable from "../../../src/store/sql/stream/ExpectationTable.ts"
-import type { StreamState } from "../../../src/store/State.ts"
+import type { Owner, StreamState } from "../../../src/store/State.ts"
 import { Store } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../store/MemoryStore.ts"
 import * as Scripted from "./ScriptedApi.ts"
@@ -195,7 +194,7 @@ export const scenario = <A, E>(
     Effect.provide(
       Layer.merge(
         Scripted.layer(api),
-        Layer.provideMerge(SqlStore.layer, MemoryStore.client())
+        Layer.provideMerge(Ports.layer, MemoryStore.client())
       )
     )
   )

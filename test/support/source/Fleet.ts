@@ -17,7 +17,7 @@ import * as RequestScheduler from "../../../src/source/RequestScheduler.ts"
 import * as SharedBudget from "../../../src/source/SharedBudget.ts"
 import { Processes } from "../../../src/store/Processes.ts"
 import { RequestLeases } from "../../../src/store/RequestLeases.ts"
-import * as SqlStore from "../../../src/store/sql/SqlStore.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import { StoreError, Unavailable } from "../../../src/store/Store.ts"
 import * as MemoryStore from "../store/MemoryStore.ts"
 
@@ -60,7 +60,7 @@ export const make = Effect.fnUntraced(function*(seed: number) {
   const base = yield* Clock.Clock
   const now = () => base.currentTimeMillisUnsafe()
   const random = new SeededRandom(seed)
-  const database = yield* Layer.build(Layer.provideMerge(SqlStore.layer, MemoryStore.client()))
+  const database = yield* Layer.build(Layer.provideMerge(Ports.layer, MemoryStore.client()))
   const databaseClock = clockOf(base, () => 1_800_000_000_000, () => 0n, Effect.void)
 
   const sent: Array<Sent> = []

@@ -9,14 +9,14 @@ import * as SqlClient from "effect/sql/SqlClient"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as SqlDeliveries from "../../../src/store/sql/delivery/SqlDeliveries.ts"
 import type { Health } from "../../../src/store/sql/Health.ts"
+import * as Ports from "../../../src/store/sql/Ports.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import type { StoreError } from "../../../src/store/Store.ts"
 
 const migrate = (file: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql`VACUUM INTO ${file}`).pipe(
-    Effect.provide(Layer.provideMerge(SqlDeliveries.ports, Sqlite.client({ file: ":memory:" })))
+    Effect.provide(Layer.provideMerge(Ports.layer, Sqlite.client({ file: ":memory:" })))
   )
 
 let content: Uint8Array | null = null
@@ -49,4 +49,4 @@ export const client = (): Layer.Layer<SqlClient.SqlClient | Health, StoreError> 
   )
 
 /** A new store. Each call is another one. */
-export const layer = (): Layer.Layer<SqlDeliveries.Ports, StoreError> => Layer.provide(SqlDeliveries.ports, client())
+export const layer = (): Layer.Layer<Ports.Ports, StoreError> => Layer.provide(Ports.layer, client())

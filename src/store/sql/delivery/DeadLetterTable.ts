@@ -15,10 +15,10 @@ import type { Fragment } from "effect/sql/Statement"
 import type { Kind } from "../../../domain/ChangeEvent.ts"
 import { sizeOf } from "../../../domain/DeliveryProgress.ts"
 import type { Model } from "../../../domain/Model.ts"
-import type { OperatorAction } from "../../AuditLog.ts"
 import type { DeadLetter } from "../../DeadLetters.ts"
 import type { Backlog, Deliveries } from "../../Deliveries.ts"
 import { keysWithoutBatch } from "../../Delivery.ts"
+import type { OperatorAction } from "../../Operators.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as DatabaseTime from "../DatabaseTime.ts"
 import * as Locks from "../Locks.ts"
@@ -66,7 +66,7 @@ export const make = (
   const locks = Locks.make(sql)
 
   const recordAction = (action: OperatorAction) =>
-    Effect.andThen(AuditTable.make(sql).record(action), signals.raise("command"))
+    Effect.andThen(AuditTable.make(sql).recordAction(action), signals.raise("command"))
 
   // ---- queries
 

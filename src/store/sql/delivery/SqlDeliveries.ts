@@ -5,21 +5,15 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as SqlClient from "effect/sql/SqlClient"
-import { CallQueue } from "../../CallQueue.ts"
 import { Deliveries } from "../../Deliveries.ts"
-import type { Processes } from "../../Processes.ts"
-import { RequestLeases } from "../../RequestLeases.ts"
-import type { Store, StoreError } from "../../Store.ts"
-import type { StoredSessions } from "../../StoredSessions.ts"
+import type { Store } from "../../Store.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
 import * as EncryptionTable from "../EncryptionTable.ts"
 import * as EventTable from "../EventTable.ts"
 import * as Fencing from "../Fencing.ts"
-import type { Health } from "../Health.ts"
 import { Signals } from "../Signals.ts"
 import { withRetry } from "../SqlRetry.ts"
-import * as SqlStore from "../SqlStore.ts"
 import * as ExpectationTable from "../stream/ExpectationTable.ts"
 import * as DeadLetterTable from "./DeadLetterTable.ts"
 import * as DeliveryTable from "./DeliveryTable.ts"
@@ -75,13 +69,4 @@ const make = Effect.gen(function*() {
 export const layer: Layer.Layer<Deliveries, never, SqlClient.SqlClient | Store | Signals> = Layer.effect(
   Deliveries,
   make
-)
-
-/** All ports of one database. */
-export type Ports = Store | Deliveries | Processes | RequestLeases | StoredSessions | CallQueue
-
-/** All ports over one database. The store creates all tables first. */
-export const ports: Layer.Layer<Ports, StoreError, SqlClient.SqlClient | Health> = Layer.provideMerge(
-  Layer.mergeAll(layer, CallQueue.layer, RequestLeases.layer),
-  SqlStore.layer
 )

@@ -6,27 +6,27 @@
  */
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { StreamTx } from "../../StreamTx.ts"
 import { inBatches } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import type { Raw } from "../SqlRetry.ts"
 
 interface DerivationRow {
   readonly id: string
   readonly derived_id: string
 }
 
-export const make = (
-  sql: SqlClient,
-  stream: number
-): Raw<Pick<StreamTx, "derivedIds" | "liveSources" | "deletedSources" | "setDerivedIds">> => ({
-  derivedIds: (ids) =>
+export const make = (sql: SqlClient, stream: number) => ({
+  /** The derived record that `setDerivedIds` last assigned to each source record, by id of the source record. */
+  derivedIds: (ids: ReadonlyArray<string>) =>
     inBatches(ids, (some) =>
       sql<DerivationRow>`
         SELECT id, derived_id FROM derivations WHERE stream = ${stream} AND id ${among(sql, some)}`).pipe(
         Effect.map((rows) => new Map(rows.map(({ derived_id, id }) => [id, derived_id])))
       ),
-  liveSources: (derivedIds, limit) =>
+  /**
+   * The live source records of each derived record, with the log row of their content, by derived id; in id order, at most `limit` per
+   * derived id.
+   */
+  liveSources: (derivedIds: ReadonlyArray<string>, limit: number) =>
     inBatches(derivedIds, (some) =>
       sql<DerivationRow & { position: number }>`
         SELECT derived_id, id, position FROM (
@@ -36,7 +36,8 @@ export const make = (
         ) ranked WHERE nth <= ${limit} ORDER BY derived_id, id`).pipe(
         Effect.map((rows) => Map.groupBy(rows, ({ derived_id }) => derived_id))
       ),
-  deletedSources: (derivedIds) =>
+  /** The deleted source records of each derived record, by derived id. */
+  deletedSources: (derivedIds: ReadonlyArray<string>) =>
     inBatches(derivedIds, (some) =>
       sql<DerivationRow>`
         SELECT p.derived_id, p.id FROM derivations p JOIN heads h ON h.stream = p.stream AND h.id = p.id
@@ -49,7 +50,8 @@ export const make = (
           )
         )
       ),
-  setDerivedIds: Effect.fnUntraced(function*(derivedIds) {
+  /** Assigns derived records, by id of the source record; null if the source record contains no derived record. */
+  setDerivedIds: Effect.fnUntraced(function*(derivedIds: ReadonlyMap<string, string | null>) {
     const removed = [...derivedIds].flatMap(([id, derived]) => derived === null ? [id] : [])
     const rows = [...derivedIds].flatMap(([id, derived]) =>
       derived === null ? [] : [{ stream, id, derived_id: derived }]

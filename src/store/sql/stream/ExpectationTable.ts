@@ -23,12 +23,11 @@ import {
   type PluginWrite
 } from "../../../domain/Expectation.ts"
 import { derivedRegistry, isDerived, type Model } from "../../../domain/Model.ts"
-import type { Store, UnconfirmedWrite } from "../../Store.ts"
-import type { StreamTx } from "../../StreamTx.ts"
+import type { UnconfirmedWrite } from "../../Records.ts"
 import { codec, type Columns, flag, json, type Row } from "../Columns.ts"
 import { inBatches, rowsPerStatement, type StreamRow, toState } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import { type Raw, toStoreError } from "../SqlRetry.ts"
+import { toStoreError } from "../SqlRetry.ts"
 
 const writeColumns: Columns<Pick<PluginWrite, "name" | "plugin" | "delivery" | "depth">> = {
   name: "name",
@@ -127,7 +126,7 @@ export const make = (sql: SqlClient) => {
   const withdraw = (write: string) =>
     sql`DELETE FROM expectations WHERE write = ${write}`.pipe(Effect.asVoid, toStoreError("withdraw"))
 
-  const unconfirmed: Raw<Store["Service"]>["unconfirmedWrites"] = Effect.fnUntraced(function*(limit) {
+  const unconfirmed = Effect.fnUntraced(function*(limit: number) {
     const since = (yield* Clock.currentTimeMillis) - unconfirmedRetentionMillis
     const rows = yield* sql<Row>`
       SELECT e.*, s.integration, s.model FROM expectations e JOIN streams s ON s.key = e.stream
@@ -140,39 +139,38 @@ export const make = (sql: SqlClient) => {
 
 export type ExpectationTable = ReturnType<typeof make>
 
-type StreamExpectations = Raw<
-  Pick<
-    StreamTx,
-    "hasExpectations" | "openExpectations" | "recordMatch" | "countSweep" | "overdueExpectations" | "closeExpectations"
-  >
->
-
 /** The operations of the stream's owner, which observes the records. */
-export const streamExpectations = (sql: SqlClient, stream: number, model: Model): StreamExpectations => {
+export const streamExpectations = (sql: SqlClient, stream: number, model: Model) => {
   const open = sql`stream = ${stream} AND reported_at IS NULL`
   const toOpen = (row: Row): OpenExpectation => ({ ...storedExpectations.fromRow(row), model })
   return {
+    /** True if a record of the stream is still expected to show a plugin's write. */
     hasExpectations: sql`SELECT id FROM expectations WHERE ${open} LIMIT 1`.pipe(
       Effect.map((rows) => rows.length > 0)
     ),
-    openExpectations: (keys) =>
+    /** Open expectations with these keys, in the order of their writes. */
+    openExpectations: (keys: ReadonlyArray<string>) =>
       inBatches(
         keys,
         (some) => sql<Row>`SELECT * FROM expectations WHERE ${open} AND key ${among(sql, some)} ORDER BY id`
       ).pipe(Effect.map(Arr.map(toOpen))),
-    recordMatch: Effect.fnUntraced(function*({ delivery, everywhere, id, fulfilledIn, name, write }, record) {
-      if (writes[name].visibleIn?.model === model) {
-        const seen = JSON.stringify({ model, id: record, at: yield* Clock.currentTimeMillis })
-        // the journal first: `begin` and `finish` lock the tables in this order too   (X13)
-        yield* sql`
+    /** Saves that this record shows the expected write. */
+    recordMatch: Effect.fnUntraced(
+      function*({ delivery, everywhere, id, fulfilledIn, name, write }: OpenExpectation, record: string) {
+        if (writes[name].visibleIn?.model === model) {
+          const seen = JSON.stringify({ model, id: record, at: yield* Clock.currentTimeMillis })
+          // the journal first: `begin` and `finish` lock the tables in this order too   (X13)
+          yield* sql`
           UPDATE journal SET shown_by = ${seen} WHERE delivery = ${Number(delivery)} AND done = 0 AND shown_by IS NULL
             AND handler || '/' || dedup_key || '/' || step = ${write}`
+        }
+        yield* everywhere
+          ? sql`UPDATE expectations SET matched_records = ${JSON.stringify([...fulfilledIn, record])} WHERE id = ${id}`
+          : sql`DELETE FROM expectations WHERE id = ${id}`
       }
-      yield* everywhere
-        ? sql`UPDATE expectations SET matched_records = ${JSON.stringify([...fulfilledIn, record])} WHERE id = ${id}`
-        : sql`DELETE FROM expectations WHERE id = ${id}`
-    }),
-    countSweep: Effect.fnUntraced(function*(runId) {
+    ),
+    /** Counts a complete sweep for every expectation whose write was made before it, and deletes the expectations that need no report. */
+    countSweep: Effect.fnUntraced(function*(runId: number) {
       // a pending row may contain the expected write, so its record is not counted as missed
       yield* sql`
         UPDATE expectations SET missed_sweeps = missed_sweeps + 1
@@ -183,19 +181,23 @@ export const streamExpectations = (sql: SqlClient, stream: number, model: Model)
       yield* sql`
         DELETE FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps} AND (required = 0 OR matched_records <> '[]')`
     }),
+    /** Expectations that were still open after too many sweeps, up to a limit. */
     overdueExpectations: sql<Row>`
       SELECT * FROM expectations WHERE ${open} AND missed_sweeps >= ${maxMissedSweeps}
       ORDER BY id LIMIT ${rowsPerStatement}`.pipe(
       Effect.map(Arr.map(toOpen))
     ),
-    closeExpectations: Effect.fnUntraced(function*(shown, unconfirmed) {
-      const now = yield* Clock.currentTimeMillis
-      const ids = (some: ReadonlyArray<OpenExpectation>) => sql.in(some.map(({ id }) => id))
-      if (shown.length > 0) yield* sql`DELETE FROM expectations WHERE id IN ${ids(shown)}`
-      if (unconfirmed.length > 0) {
-        yield* sql`UPDATE expectations SET reported_at = ${now} WHERE id IN ${ids(unconfirmed)}`
-        yield* sql`DELETE FROM expectations WHERE reported_at < ${now - unconfirmedRetentionMillis}`
+    /** Closes these expectations; the unconfirmed ones stay listed. */
+    closeExpectations: Effect.fnUntraced(
+      function*(shown: ReadonlyArray<OpenExpectation>, unconfirmed: ReadonlyArray<OpenExpectation>) {
+        const now = yield* Clock.currentTimeMillis
+        const ids = (some: ReadonlyArray<OpenExpectation>) => sql.in(some.map(({ id }) => id))
+        if (shown.length > 0) yield* sql`DELETE FROM expectations WHERE id IN ${ids(shown)}`
+        if (unconfirmed.length > 0) {
+          yield* sql`UPDATE expectations SET reported_at = ${now} WHERE id IN ${ids(unconfirmed)}`
+          yield* sql`DELETE FROM expectations WHERE reported_at < ${now - unconfirmedRetentionMillis}`
+        }
       }
-    })
+    )
   }
 }

@@ -13,15 +13,12 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
 import { createHash } from "node:crypto"
-import type { HoldState, ListedHold } from "../../Holds.ts"
-import type { Store } from "../../Store.ts"
-import type { StreamTx } from "../../StreamTx.ts"
+import type { Hold, HoldDecision, HoldState, ListedHold } from "../../Records.ts"
 import * as AuditTable from "../AuditTable.ts"
 import type { Row } from "../Columns.ts"
 import * as Locks from "../Locks.ts"
 import { holds, listedHolds, newHolds } from "../Rows.ts"
 import type { Signals } from "../Signals.ts"
-import type { Raw } from "../SqlRetry.ts"
 
 const undecidedStates: ReadonlyArray<HoldState> = ["open", "rejected", "approving"]
 /** The same text as in the index `holds_undecided`, so that a query reads the index, and no decided holds. */
@@ -31,16 +28,18 @@ export const isUndecided = `h.state IN (${undecidedStates.map((state) => `'${sta
 export const streamHolds = (
   sql: SqlClient,
   stream: number
-): Raw<Pick<StreamTx, "holds" | "openHold" | "saveHold">> => ({
+) => ({
+  /** The stream's holds that are neither approved nor canceled, in id order. */
   holds: sql<Row>`
     SELECT h.* FROM holds h WHERE h.stream = ${stream} AND ${sql.literal(isUndecided)} ORDER BY h.id`.pipe(
     Effect.map(Arr.map(holds.fromRow))
   ),
-  openHold: (hold) =>
+  /** Assigns the id. */
+  openHold: (hold: Omit<Hold, "id">) =>
     sql<{ id: number }>`INSERT INTO holds ${sql.insert({ stream, ...newHolds.toRow(hold) })} RETURNING *`.pipe(
-      Effect.map(([row]) => ({ ...hold, id: Number(row?.id) }))
+      Effect.map(([row]): Hold => ({ ...hold, id: Number(row?.id) }))
     ),
-  saveHold: (hold) => sql`UPDATE holds SET ${sql.update(newHolds.toRow(hold))} WHERE id = ${hold.id}`
+  saveHold: (hold: Hold) => sql`UPDATE holds SET ${sql.update(newHolds.toRow(hold))} WHERE id = ${hold.id}`
 })
 
 /** Rows per query of a plan. */
@@ -50,7 +49,7 @@ const planPage = 10_000
 export const make = (
   sql: SqlClient,
   signals: Signals["Service"]
-): Raw<Pick<Store["Service"], "holds" | "hold" | "holdPlan" | "decide">> & Pick<Store["Service"], "awaitDecision"> => {
+) => {
   const { exclusive } = Locks.make(sql)
 
   const list = (condition: Fragment, limit: number) =>
@@ -78,7 +77,12 @@ export const make = (
   })
 
   return {
-    holds: ({ before, limit, states }) =>
+    /** Newest first. Without `states`: holds that are neither approved nor canceled. `before` is an id. */
+    holds: ({ before, limit, states }: {
+      readonly states?: ReadonlyArray<HoldState> | undefined
+      readonly before?: number | undefined
+      readonly limit: number
+    }) =>
       list(
         sql.and([
           // as a list of ids, because SQLite would read all holds in their order otherwise
@@ -92,8 +96,14 @@ export const make = (
       ),
     hold: find,
     // needs no transaction: a plan that mixes two moments is refused like any other outdated plan
-    holdPlan: (id) => Effect.flatMap(find(id), (hold) => hold === null ? Effect.succeed(null) : planOf(hold)),
-    decide: Effect.fnUntraced(function*(id, decision, now) {
+    /** Null if the hold does not exist. */
+    holdPlan: (id: number) => Effect.flatMap(find(id), (hold) => hold === null ? Effect.succeed(null) : planOf(hold)),
+    /**
+     * Saves an operator's decision. Any process may call this; the stream's owner carries out an approval. `plan` is the hash of the rows
+     * that the operator has seen. Returns false if nothing was decided, because the hold was already approved, canceled or rejected, or
+     * because its rows are no longer those of the plan.
+     */
+    decide: Effect.fnUntraced(function*(id: number, decision: HoldDecision, now: number) {
       yield* sql`SELECT key FROM streams WHERE key = (SELECT stream FROM holds WHERE id = ${id}) ${exclusive}`
       if (decision.state === "approving" && decision.plan !== undefined) {
         const hold = yield* find(id)
@@ -110,11 +120,10 @@ export const make = (
       }
       if (changed.length > 0) {
         const command = isRejection ? "holds.reject" : "holds.approve"
-        yield* AuditTable.make(sql).record({ at: now, command, target: String(id), detail: release ?? "" })
+        yield* AuditTable.make(sql).recordAction({ at: now, command, target: String(id), detail: release ?? "" })
         yield* signals.raise("decision")
       }
       return changed.length > 0
-    }, sql.withTransaction),
-    awaitDecision: (seen) => signals.after("decision", seen)
+    }, sql.withTransaction)
   }
 }

@@ -4,36 +4,41 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { genesis } from "../../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../../domain/Model.ts"
-import type { LiveRecord, StreamRecords } from "../../StreamRecords.ts"
+import type { LiveRecord } from "../../Records.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
 import type { Row } from "../Columns.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
 import { inBatches, listedPendings } from "../Rows.ts"
 import { among } from "../RowValues.ts"
-import type { Raw } from "../SqlRetry.ts"
 import { isStream } from "./StreamTable.ts"
 
 const idsOf = Arr.map(({ id }: { readonly id: string }) => id)
 
-export const make = (sql: SqlClient, cipher: ContentCipher): Raw<StreamRecords> => {
+export const make = (sql: SqlClient, cipher: ContentCipher) => {
   const { checked } = Checksum.make(cipher)
   const is = isStream(sql)
   const keyOf = (key: StreamKey) => sql`(SELECT key FROM streams WHERE ${is(key)})`
 
   return {
-    liveNotSeenSince: (key, runId, after, limit) =>
+    /** Live records that no run has seen since run `runId` started, in id order. */
+    liveNotSeenSince: (key: StreamKey, runId: number, after: string | null, limit: number) =>
       sql<{ id: string }>`
         SELECT id FROM heads
         WHERE stream = ${keyOf(key)} AND id > ${after ?? ""} AND live = 1 AND last_run_id < ${runId}
         ORDER BY id LIMIT ${limit}`.pipe(Effect.map(idsOf)),
-    liveIds: (key, ids) =>
+    /** The live records among these. */
+    liveIds: (key: StreamKey, ids: ReadonlyArray<string>) =>
       inBatches(ids, (some) =>
         sql<{ id: string }>`
           SELECT id FROM heads WHERE stream = ${keyOf(key)} AND id ${among(sql, some)} AND live = 1`).pipe(
           Effect.map((rows) => new Set(idsOf(rows)))
         ),
-    controlIds: (key, runId, limit) => {
+    /**
+     * The first and the last `limit` ids of live records that run `runId` or a later one has seen, in id order. A confirmation uses these
+     * records, which should still exist, as controls.
+     */
+    controlIds: (key: StreamKey, runId: number, limit: number) => {
       const seen = sql`SELECT id FROM heads WHERE stream = ${keyOf(key)} AND live = 1 AND last_run_id >= ${runId}`
       return sql<{ id: string }>`
         SELECT id FROM (${seen} ORDER BY id LIMIT ${limit}) AS first
@@ -42,7 +47,11 @@ export const make = (sql: SqlClient, cipher: ContentCipher): Raw<StreamRecords> 
         ORDER BY id`.pipe(Effect.map(idsOf))
     },
     // one statement, so that the position and the records are read at one moment
-    records: (key, after, limit, id) =>
+    /**
+     * Current published content of a stream's live records in id order, with the newest position, read at one moment. `id`: of this record
+     * only; the list is empty if the record is not live.
+     */
+    records: (key: StreamKey, after: string | null, limit: number, id?: string) =>
       sql<Content & Omit<LiveRecord, "id"> & { id: string | null; newest: number; chain: string }>`
         SELECT c.position AS newest, c.chain, r.id, r.version, r.generation, r.position, r.content, r.content_sum, r.redaction
         FROM log_counter c LEFT JOIN (
@@ -61,7 +70,13 @@ export const make = (sql: SqlClient, cipher: ContentCipher): Raw<StreamRecords> 
           )
         }))
       ),
-    pendingRows: ({ after, hold, key, limit }) => {
+    /** Pending rows without their content, in key order: of all streams, of one stream, or of one hold. `after` is an id. */
+    pendingRows: ({ after, hold, key, limit }: {
+      readonly key?: StreamKey | undefined
+      readonly hold?: number | undefined
+      readonly after?: string | undefined
+      readonly limit: number
+    }) => {
       const conditions = [
         ...key === undefined ? [] : [is(key)],
         ...hold === undefined ? [] : [sql`p.hold = ${hold}`],
@@ -73,7 +88,8 @@ export const make = (sql: SqlClient, cipher: ContentCipher): Raw<StreamRecords> 
         Effect.map(Arr.map(listedPendings.fromRow))
       )
     },
-    pruneQuarantine: (before) =>
+    /** Deletes quarantined rows that were last read before `before` (our clock, in ms); returns how many. */
+    pruneQuarantine: (before: number) =>
       sql`DELETE FROM quarantine WHERE last_at < ${before} RETURNING stream`.pipe(Effect.map((rows) => rows.length))
   }
 }

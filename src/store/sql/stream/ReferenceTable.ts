@@ -13,7 +13,8 @@
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
-import type { RecordWrite } from "../../StreamTx.ts"
+import type { SqlError } from "effect/sql/SqlError"
+import type { RecordWrite, StaleRecords } from "../../Records.ts"
 import { inBatches } from "../Rows.ts"
 import { among, insertion, rowsOf } from "../RowValues.ts"
 import { toStoreError } from "../SqlRetry.ts"
@@ -91,7 +92,8 @@ export const make = (sql: SqlClient, stream: number) => {
 
   // ---- stale records
 
-  const takeStale = Effect.fnUntraced(function*(limit: number) {
+  /** The next stale records to read again, in id order, at most `limit`. */
+  const takeStale = Effect.fnUntraced(function*(limit: number): Effect.fn.Return<StaleRecords, SqlError> {
     const rows = yield* sql<{ id: string }>`
       SELECT id FROM stale_records WHERE stream = ${stream} ORDER BY id LIMIT ${limit}`
     const ids = rows.map((row) => row.id)
@@ -102,12 +104,17 @@ export const make = (sql: SqlClient, stream: number) => {
     return ids
   })
 
+  /**
+   * Marks records that `takeStale` returned as refreshed, after they were read again. A record that became stale again in the meantime
+   * stays stale.
+   */
   const markRefreshed = (ids: ReadonlyArray<string>) =>
     inBatches(
       ids,
       (some) => sql`DELETE FROM stale_records WHERE stream = ${stream} AND requested = 1 AND id ${among(sql, some)}`
     )
 
+  /** Queues these records to be read again. */
   const markStale = (ids: ReadonlyArray<string>) =>
     inBatches(
       ids,
@@ -116,6 +123,7 @@ export const make = (sql: SqlClient, stream: number) => {
         ON CONFLICT (stream, id) DO UPDATE SET requested = 0`
     )
 
+  /** Clears the stream's refresh queue; returns how many records were queued. */
   const clearStale = sql`DELETE FROM stale_records WHERE stream = ${stream} RETURNING id`.pipe(
     Effect.map((rows) => rows.length)
   )

@@ -9,22 +9,20 @@ import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { genesis } from "../../../domain/ChangeEvent.ts"
 import type { StreamKey } from "../../../domain/Model.ts"
-import type { Owner } from "../../Ownership.ts"
-import type { StreamState } from "../../State.ts"
-import { incompatible, type StoreError } from "../../Store.ts"
-import type { PendingStatus } from "../../StreamRecords.ts"
-import type { StreamCounts, Streams } from "../../Streams.ts"
-import type { StreamTx } from "../../StreamTx.ts"
+import type { PendingStatus } from "../../Records.ts"
+import type { Owner, StreamCounts, StreamQuery, StreamState } from "../../State.ts"
+import { incompatible, type StoreError } from "../../StoreError.ts"
 import type { ContentCipher } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import type * as Fencing from "../Fencing.ts"
+import { listRuns } from "../HistoryTable.ts"
 import * as Locks from "../Locks.ts"
 import { inBatches, rowsPerStatement, type StreamRow, toState, toStates } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import { convertAs, toStoreError, withRetry } from "../SqlRetry.ts"
+import { convertEach, toStoreError, withRetry } from "../SqlRetry.ts"
 import * as HoldTable from "./HoldTable.ts"
-import * as RunTable from "./RunTable.ts"
 import * as StreamTransaction from "./StreamTransaction.ts"
+import type { StreamTx } from "./StreamTransaction.ts"
 
 /** The tables with rows of one stream, besides the event log. */
 const streamTables = [
@@ -77,7 +75,7 @@ export const make = (
   log: EventTable,
   cipher: ContentCipher,
   { fence }: Pick<ReturnType<typeof Fencing.make>, "fence">
-): Streams => {
+) => {
   const locks = Locks.make(sql)
   const is = isStream(sql)
   // the counts of rows use narrow indexes only and read no rows
@@ -92,9 +90,10 @@ export const make = (
       Effect.flatMap(([row]) =>
         row === undefined ? Effect.fail(missing(key)) : Effect.zip(Effect.succeed(row), toState(row))
       ),
-      Effect.map(([row, state]) =>
-        StreamTransaction.make(sql, log, row.key, state, cipher, (model) => open({ ...key, model }))
-      ),
+      Effect.map(([row, state]): StreamTx => ({
+        ...StreamTransaction.make(sql, log, row.key, state, cipher),
+        derived: (model) => open({ ...key, model })
+      })),
       toStoreError("begin")
     )
 
@@ -130,8 +129,9 @@ export const make = (
   )
 
   return {
-    ...convertAs<Omit<Streams, "transact" | "replaceQuietState" | "eraseStream">>(withRetry, {
-      ensureStreams: (streams) =>
+    ...convertEach(withRetry, {
+      /** Creates the missing streams; leaves existing ones unchanged. */
+      ensureStreams: (streams: ReadonlyArray<StreamState>) =>
         inBatches(streams, (some) =>
           sql`INSERT INTO streams ${
             insertion(
@@ -147,17 +147,20 @@ export const make = (
         sql<StreamRow>`SELECT key, integration, model, state FROM streams ORDER BY integration, model`,
         toStates
       ),
-      streamsOf: (integration) =>
+      /** The streams of one integration. */
+      streamsOf: (integration: string) =>
         Effect.flatMap(
           sql<StreamRow>`
             SELECT key, integration, model, state FROM streams WHERE integration = ${integration} ORDER BY model`,
           Effect.forEach(toState)
         ),
-      stream: (key) =>
+      stream: (key: StreamKey) =>
         sql<StreamRow>`SELECT key, integration, model, state FROM streams WHERE ${is(key)}`.pipe(
           Effect.flatMap(([row]) => row === undefined ? Effect.succeed(null) : toState(row))
         ),
-      runs: (key) => RunTable.list(sql, is(key)),
+      /** The history of the stream's runs, newest first. */
+      runs: (key: StreamKey) => listRuns(sql, is(key)),
+      /** All streams and the newest position, read at one moment. Every change up to the watermarks is at or before that position. */
       streamsAtPosition: sql<StreamRow & { newest: number; chain: string }>`
         SELECT s.key, s.integration, s.model, s.state, c.position AS newest, c.chain
         FROM log_counter c LEFT JOIN streams s ON TRUE ORDER BY s.integration, s.model`.pipe(
@@ -169,6 +172,7 @@ export const make = (
           }))
         )
       ),
+      /** The counts of every stream. */
       counts: Effect.gen(function*() {
         const streams = yield* sql<StreamKey & CountRow>`
           SELECT s.integration, s.model, ${rowCounts} FROM streams s ORDER BY s.integration, s.model`
@@ -178,7 +182,8 @@ export const make = (
         const counts = withPending(pending)
         return streams.map((row) => ({ integration: row.integration, model: row.model, ...counts(row) }))
       }),
-      streamPage: ({ after, integrations, limit, models }) =>
+      /** Streams in the order of integration and model, with their counts and the newest position, read at one moment. */
+      streamPage: ({ after, integrations, limit, models }: StreamQuery) =>
         Effect.gen(function*() {
           const conditions = [
             sql`TRUE`,
@@ -208,13 +213,23 @@ export const make = (
           }
         }).pipe(sql.withTransaction)
     }),
-    transact: <A, E>(owner: Owner, key: StreamKey, body: (tx: StreamTx) => Effect.Effect<A, E>) =>
+    /** Runs one transaction on one stream, fenced by `owner`. The body may run more than once (deadlock, lock timeout). */
+    transact: <A, E>(
+      owner: Owner,
+      key: StreamKey,
+      body: (tx: StreamTx) => Effect.Effect<A, E>
+    ): Effect.Effect<A, E | StoreError> =>
       fence(owner).pipe(
         Effect.andThen(open(key)),
         Effect.flatMap(body),
         sql.withTransaction,
         withRetry("transact")
       ),
+    /**
+     * Replaces the state `before` of a stream by `after`, in one statement. Returns false if nothing was changed, because the stream has a
+     * different state now, has pending rows, stale records or undecided holds, or because `owner` is fenced. Fails without a retry: if the
+     * connection is lost, it is unknown whether the state was replaced, so the caller must read it again.
+     */
     replaceQuietState: (owner: Owner, before: StreamState, after: StreamState) =>
       sql`
         UPDATE streams SET state = ${JSON.stringify(after)}
@@ -229,6 +244,11 @@ export const make = (
         Effect.map((rows) => rows.length > 0),
         toStoreError("replaceQuietState")
       ),
+    /**
+     * Erases a stream that is no longer read. Its log rows become silent and empty, but keep their positions and event ids. The newest
+     * row is emptied first, so no reader ever gets an event whose `before` is already erased. Runs in many small
+     * transactions; if the erasure was interrupted, call this again.
+     */
     eraseStream: Effect.fnUntraced(function*(owner: Owner, key: StreamKey) {
       while (!(yield* eraseSome(owner, key))) yield* Effect.yieldNow
     })

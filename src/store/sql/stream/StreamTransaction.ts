@@ -1,8 +1,9 @@
 /**
- * `StreamTx` over SQL: the operations on a stream inside the body of a `transact`.
+ * The transaction on one stream: the operations inside the body of a `transact`.
  *
  * Invariants
- * 1. `streams.live_records` is the number of the stream's live heads: whatever changes `heads.live` changes it in the same transaction
+ * 1. All writes of the body are committed together, or none of them is   (I2)
+ * 2. `streams.live_records` is the number of the stream's live heads: whatever changes `heads.live` changes it in the same transaction
  *
  * Gotchas
  * - A page has 250 records, but callers may pass more: all work is split into statements of 250 rows.
@@ -11,9 +12,10 @@ import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { Fragment } from "effect/sql/Statement"
+import type { DerivedModel } from "../../../domain/Model.ts"
+import type { Pending, PendingStatus, Quarantined, QuarantinedRow, RecordWrite, StoredContent } from "../../Records.ts"
 import type { StreamState } from "../../State.ts"
-import type { Pending, QuarantinedRow, StoredContent } from "../../StreamRecords.ts"
-import type { RecordWrite, StreamTx } from "../../StreamTx.ts"
+import type { Operation } from "../../StoreError.ts"
 import * as AuditTable from "../AuditTable.ts"
 import * as Checksum from "../Checksum.ts"
 import type { Content } from "../Checksum.ts"
@@ -21,14 +23,14 @@ import type { Row } from "../Columns.ts"
 import { type ContentCipher, pendingPlace, quarantinePlace } from "../ContentCipher.ts"
 import type { EventTable } from "../EventTable.ts"
 import { forgottenIn } from "../ForgottenTable.ts"
+import { recordRun } from "../HistoryTable.ts"
 import { heads, inBatches, pendings, quarantined } from "../Rows.ts"
 import { among, insertion } from "../RowValues.ts"
-import { convertAs, toStoreError } from "../SqlRetry.ts"
+import { convertEach, toStoreError } from "../SqlRetry.ts"
 import * as DerivationTable from "./DerivationTable.ts"
 import * as ExpectationTable from "./ExpectationTable.ts"
 import * as HoldTable from "./HoldTable.ts"
 import * as ReferenceTable from "./ReferenceTable.ts"
-import * as RunTable from "./RunTable.ts"
 
 const toStored = (row: Content & { readonly redaction: string | null }): StoredContent | null =>
   row.content === null ? null : { content: row.content, redaction: row.redaction }
@@ -38,9 +40,8 @@ export const make = (
   log: EventTable,
   stream: number,
   state: StreamState,
-  cipher: ContentCipher,
-  derived: StreamTx["derived"]
-): StreamTx => {
+  cipher: ContentCipher
+) => {
   const { checked } = Checksum.make(cipher)
   const toPendings = (rows: ReadonlyArray<Row>) =>
     cipher.openRows(rows, "a pending row", (row, open): Pending => {
@@ -84,23 +85,24 @@ export const make = (
     isLive.clear()
     if (change !== 0) yield* sql`UPDATE streams SET live_records = live_records + ${change} WHERE key = ${stream}`
   })
-  return convertAs<StreamTx>(toStoreError, {
-    state,
+  const operations = convertEach(toStoreError, {
     heads: readHeads,
-    pending: (ids) =>
+    pending: (ids: ReadonlyArray<string>) =>
       inBatches(ids, (some) => sql<Row>`SELECT * FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`)
         .pipe(
           Effect.flatMap(toPendings),
           Effect.map((rows) => new Map(rows.map((pending) => [pending.id, pending])))
         ),
-    contents: (positions) =>
+    /** Content (`after`) of the log rows at these positions; null if the content was erased or the row is a delete. */
+    contents: (positions: ReadonlyArray<number>) =>
       inBatches(positions, (some) =>
         sql<Content & { position: number; redaction: string | null }>`
           SELECT position, content, content_sum, redaction FROM events WHERE position ${among(sql, some)}`).pipe(
           Effect.flatMap(checked),
           Effect.map((rows) => new Map(rows.map((row) => [row.position, toStored(row)])))
         ),
-    beforeImages: (positions) =>
+    /** The content of the record's previous row (for a deleted record, its last content), by position. */
+    beforeImages: (positions: ReadonlyArray<number>) =>
       inBatches(positions, (some) =>
         sql<Content & { of_position: number; redaction: string | null }>`
           SELECT e.position AS of_position, p.position, p.content, p.content_sum, p.redaction
@@ -109,23 +111,30 @@ export const make = (
           Effect.flatMap(checked),
           Effect.map((rows) => new Map(rows.map((row) => [row.of_position, toStored(row)])))
         ),
-    allPending: (after, limit) => pendingPage(sql`stream = ${stream}`, after, limit),
-    pendingWithStatus: (status, after, limit) =>
+    /** All pending rows in id order, at most `limit`, after `after`. */
+    allPending: (after: string | null, limit: number) => pendingPage(sql`stream = ${stream}`, after, limit),
+    /** Pending rows of one status in id order, at most `limit`, after `after`. */
+    pendingWithStatus: (status: PendingStatus, after: string | null, limit: number) =>
       pendingPage(sql`stream = ${stream} AND status = ${status}`, after, limit),
+    /** How many records of the stream are live, as published. */
     liveCount: Effect.map(
       sql<{ live: number }>`SELECT live_records AS live FROM streams WHERE key = ${stream}`,
       ([row]) => Number(row?.live)
     ),
+    /** How many records at least one confirmation has found absent. */
     absentCount: count(sql`pending WHERE stream = ${stream} AND status = 'absent' AND confirms > 0`),
-    holdSize: (hold) => count(sql`pending WHERE hold = ${hold}`),
-    pendingOfHold: (hold, after, limit) => pendingPage(sql`hold = ${hold} AND status <> 'disputed'`, after, limit),
+    holdSize: (hold: number) => count(sql`pending WHERE hold = ${hold}`),
+    /** Pending rows of one hold, except disputed ones, in id order, at most `limit`, after `after`. */
+    pendingOfHold: (hold: number, after: string | null, limit: number) =>
+      pendingPage(sql`hold = ${hold} AND status <> 'disputed'`, after, limit),
     ...HoldTable.streamHolds(sql, stream),
-    markSeen: (ids, runId) =>
+    /** Marks records as seen by a run; never lowers the mark. */
+    markSeen: (ids: ReadonlyArray<string>, runId: number) =>
       inBatches(ids, (some) =>
         sql`
           UPDATE heads SET last_run_id = ${runId}
           WHERE stream = ${stream} AND id ${among(sql, some)} AND last_run_id < ${runId}`),
-    putPending: (rows) =>
+    putPending: (rows: ReadonlyArray<Pending>) =>
       inBatches(
         rows,
         (some) =>
@@ -140,9 +149,10 @@ export const make = (
           }
           ON CONFLICT (stream, id) DO UPDATE SET ${pendings.replace("id")}`
       ),
-    dropPending: (ids) =>
+    dropPending: (ids: ReadonlyArray<string>) =>
       inBatches(ids, (some) => sql`DELETE FROM pending WHERE stream = ${stream} AND id ${among(sql, some)}`),
-    quarantine: (rows) =>
+    /** Adds the rows. If a row with the same hash exists, its count is increased and its content is replaced. */
+    quarantine: (rows: ReadonlyArray<Quarantined>) =>
       inBatches(
         // PostgreSQL does not insert and update one row in one statement
         Map.groupBy(rows, ({ hash }) => hash).values(),
@@ -159,7 +169,8 @@ export const make = (
           occurrences = quarantine.occurrences + excluded.occurrences, last_at = excluded.last_at, reason = excluded.reason,
           content = excluded.content, redaction = excluded.redaction`
       ),
-    quarantined: (after, limit) =>
+    /** Quarantined rows in the order of their hashes, at most `limit`, after `after`. */
+    quarantined: (after: string | null, limit: number) =>
       sql<Row>`
         SELECT * FROM quarantine WHERE stream = ${stream} AND hash > ${after ?? ""} ORDER BY hash LIMIT ${limit}`.pipe(
         Effect.flatMap((rows) =>
@@ -169,26 +180,32 @@ export const make = (
           })
         )
       ),
-    replaceQuarantined: Effect.fnUntraced(function*(hashes, rows) {
-      yield* inBatches(
-        hashes,
-        (some) => sql`DELETE FROM quarantine WHERE stream = ${stream} AND hash ${among(sql, some)}`
-      )
-      // one row a statement: PostgreSQL does not update a row twice in one
-      for (const row of rows) {
-        yield* sql`INSERT INTO quarantine ${sql.insert(sealedQuarantined(row))}
+    /** Replaces the quarantined rows that have these hashes. New rows with the same hash are combined, and their counts are added. */
+    replaceQuarantined: Effect.fnUntraced(
+      function*(hashes: ReadonlyArray<string>, rows: ReadonlyArray<QuarantinedRow>) {
+        yield* inBatches(
+          hashes,
+          (some) => sql`DELETE FROM quarantine WHERE stream = ${stream} AND hash ${among(sql, some)}`
+        )
+        // one row a statement: PostgreSQL does not update a row twice in one
+        for (const row of rows) {
+          yield* sql`INSERT INTO quarantine ${sql.insert(sealedQuarantined(row))}
           ON CONFLICT (stream, hash) DO UPDATE SET occurrences = quarantine.occurrences + excluded.occurrences,
             first_at = CASE WHEN excluded.first_at < quarantine.first_at THEN excluded.first_at ELSE quarantine.first_at END,
             last_at = CASE WHEN excluded.last_at > quarantine.last_at THEN excluded.last_at ELSE quarantine.last_at END`
+        }
       }
-    }),
-    logContents: (before, limit) => log.contentsBefore(stream, before, limit),
+    ),
+    /** Rows of the log before position `before`, the newest first, at most `limit`. Silent rows are included. */
+    logContents: (before: number, limit: number) => log.contentsBefore(stream, before, limit),
+    /** Replaces the content of log rows that this transaction has read. Positions, event ids and chains stay. */
     rewriteLog: log.rewrite,
+    /** Raises `LogChains.removals`. The log's counter is locked from this call to the commit. */
     noteRemoval: log.noteRemoval,
     ...stale,
-    derived,
     ...DerivationTable.make(sql, stream),
-    olderGenerationRecords: (generation, after, limit) =>
+    /** Heads whose log row belongs to a generation before `generation`, with that row; in id order after `after`, at most `limit`. */
+    olderGenerationRecords: (generation: number, after: string | null, limit: number) =>
       sql<Row & Content & { remote_id: string | null; event_changed_at: string | null; redaction: string | null }>`
         SELECT ${
         heads.columns("h")
@@ -205,14 +222,26 @@ export const make = (
           redaction: row.redaction
         })))
       ),
-    retainOlderGenerationEvents: (generation) => log.retainOlder(stream, state.integration, generation),
-    deleteOlderGenerationEvents: (generation, limit) => log.deleteOlder(stream, generation, limit),
+    /** Notes which log rows of generations before `generation` unsettled deliveries need. Retention deletes them once they are settled. */
+    retainOlderGenerationEvents: (generation: number) => log.retainOlder(stream, state.integration, generation),
+    /**
+     * Deletes log rows of generations before `generation`, except for those that were noted, at most `limit`; returns how many. Heads must
+     * no longer refer to these rows.
+     */
+    deleteOlderGenerationEvents: (generation: number, limit: number) => log.deleteOlder(stream, generation, limit),
     ...ExpectationTable.streamExpectations(sql, stream, state.model),
-    saveState: (next) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
-    recordRun: RunTable.record(sql, stream),
+    saveState: (next: StreamState) => sql`UPDATE streams SET state = ${JSON.stringify(next)} WHERE key = ${stream}`,
+    /** Adds a run to the stream's history, or replaces the one with its number. The history keeps the newest `keptRuns`. */
+    recordRun: recordRun(sql, stream),
+    /** The forgotten records of the stream's integration. */
     forgotten: forgottenIn(sql, state.integration),
-    recordAction: AuditTable.make(sql).record,
-    write: Effect.fnUntraced(function*(records) {
+    /** Adds an operator's action to the audit log. */
+    recordAction: AuditTable.make(sql).recordAction,
+    /**
+     * Writes heads, events and references. Records of any stream of the integration that still show the old version of changed
+     * content become stale. Call it last, because the log's counter is locked from this call to the commit.
+     */
+    write: Effect.fnUntraced(function*(records: ReadonlyArray<RecordWrite>) {
       yield* record(records)
       yield* countLive(records)
       const written = yield* log.append(stream, records)
@@ -228,4 +257,15 @@ export const make = (
       )
     })
   })
+  return {
+    /** As committed when the transaction started. */
+    state,
+    ...operations
+  }
+}
+
+/** The operations of a transaction on one stream. Valid only inside its `transact`. */
+export interface StreamTx extends ReturnType<typeof make> {
+  /** The stream of a derived model, in the same transaction: its `state`, `heads`, `contents`, `saveState` and `write`. */
+  readonly derived: (model: DerivedModel) => Operation<StreamTx>
 }

@@ -1,13 +1,14 @@
 /**
- * Finds out whether records that a sweep did not read are deleted.
+ * Finds out whether records that a sweep did not read are deleted (D2, D3: a record vanishes, or only moves out of sight).
  *
- * A record is *missing* if it is published as live and no run has read it since the sweep started. A *confirmation* requests missing
- * records by id, together with controls (`Refetch.ts`). A record that the confirmation does not find is *absent*: it gets a pending row.
- * If a second confirmation, at least `confirmInterval` later, does not find it either, the record is staged as deleted   (D2, D3, D15)
+ * | a record that is published as live is | if | then |
+ * |---|---|---|
+ * | missing | no run has read it since the sweep started | the sweep confirms it: it requests the record by id, with controls (`Refetch.ts`) |
+ * | absent | one confirmation did not find it | after `confirmInterval`, the next poll or sweep confirms it again |
+ * | staged | two confirmations did not find it | the end of a complete run publishes its delete |
  *
  * Gotchas
- * - A list that the API only returns as a whole cannot be queried by id. For such a list, complete sweeps, spaced in time, are the
- *   confirmations.
+ * - Some lists can only be read as a whole, so their records cannot be requested by id. For these, each complete sweep is a confirmation.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -23,16 +24,13 @@ import { findControls, forEachPending, isQueryable, maxRefetchIds, refetch } fro
 import { markHiddenRecords } from "./SweepPasses.ts"
 
 /**
- * True if the next sweep is already due. Then a sweep whose requests for confirmations keep failing is ended, so that its changes
- * are released (D12).
+ * True if the next sweep is already due. If the requests of a sweep for confirmations keep failing, the sweep then ends without them, so
+ * that its changes are released (D12: a confirmation is refused).
  */
 const isOverdue = ({ settings }: Stream, { startedAt }: Run, now: number): boolean =>
   now - startedAt >= Duration.toMillis(settings.sweepInterval)
 
-/**
- * Confirms the missing records whose confirmation is due (`isDue`): refetches them, or counts this sweep as a confirmation if they cannot
- * be queried by id. Returns false if it yielded before the end.
- */
+/** Confirms the records that the sweep `run` did not read, if their confirmation is due. Returns false if it yielded before the end. */
 export const confirmMissing = Effect.fnUntraced(function*(
   stream: Stream,
   run: Run,
@@ -53,9 +51,10 @@ export const confirmMissing = Effect.fnUntraced(function*(
     const now = yield* Clock.currentTimeMillis
     const due = missing.filter((id) => isDue(stream, rows.get(id), now))
     after = missing.at(-1)!
-    if (due.length > 0 && isSweepOnly(stream)) yield* countAbsent(stream, due, run.id)
-    else if (due.length > 0) {
-      const isComplete = yield* Effect.as(confirmAbsent(stream, run, due, after), true).pipe(
+    if (due.length > 0 && isSweepOnly(stream)) {
+      yield* transact(stream, (tx) => saveAbsences(tx, due, run.id, now, 1))
+    } else if (due.length > 0) {
+      const isComplete = yield* Effect.as(requestById(stream, run, due, after), true).pipe(
         Effect.catchIf(
           (error) => error._tag === "SourceError" && isOverdue(stream, run, now),
           (error) =>
@@ -68,13 +67,13 @@ export const confirmMissing = Effect.fnUntraced(function*(
       )
       if (!isComplete) return true
     }
-    // Yield only after at least one request, which the stored sweep remembers: if polls were always due, it would otherwise never end.
+    // Yields only after a request, which the stored sweep remembers. Otherwise a sweep would never end while polls are always due.
     if (due.length > 0 && (yield* shouldYield)) return false
   }
 })
 
-/** Requests absent records again if their last confirmation was at least the confirm interval ago. */
-export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
+/** Confirms the absent records again whose confirmation is due. */
+export const reconfirmAbsent = Effect.fn("Sweep.confirm")(function*(
   stream: Stream
 ): Effect.fn.Return<void, RunError, Store | Source> {
   const store = yield* Store
@@ -87,18 +86,23 @@ export const confirmAbsences = Effect.fn("Sweep.confirm")(function*(
     Effect.fnUntraced(function*(rows) {
       const now = yield* Clock.currentTimeMillis
       const due = rows.filter((row) => isDue(stream, row, now)).map((row) => row.id)
-      // The next sweep may be hours away. With the kind `poll`, the next poll releases the changes that the response shows.
-      if (due.length > 0) yield* confirmAbsent(stream, { id: runId, kind: "poll" }, due, null)
+      // With the kind `poll`, the next poll releases the changes that the response shows. The next sweep may be hours away.
+      if (due.length > 0) yield* requestById(stream, { id: runId, kind: "poll" }, due, null)
     })
   )
 })
 
-/** A record's delete is staged after this number of conclusive confirmations, spaced in time, that did not find the record. */
+/** Conclusive confirmations that must not find a record before its delete is staged. */
 const confirmationsNeeded = 2
 
 /**
- * True if the record's next confirmation is due. A delete that an operator rejected is not confirmed again until the record is observed
- * (D17). If `confirmedAt` is in the future, our clock was set back, and the confirmation is due at once.
+ * True if the record's next confirmation is due. `row`: its pending row.
+ *
+ * | pending row | due |
+ * |---|---|
+ * | absent | once `confirmInterval` has passed; at once if `confirmedAt` is in the future, because our clock was then set back |
+ * | rejected delete | never: an operator rejected it, and the record has not been observed since (D17: it would come back with every sweep) |
+ * | another row, or none | at once |
  */
 const isDue = ({ confirmInterval }: Stream, row: Pending | undefined, now: number): boolean => {
   if (row?.status !== "absent") return !(row?.status === "rejected" && row.deleted)
@@ -106,8 +110,8 @@ const isDue = ({ confirmInterval }: Stream, row: Pending | undefined, now: numbe
   return age < 0 || age >= Duration.toMillis(confirmInterval)
 }
 
-/** `confirmedTo`: see `Run`; null if the records are not those that a sweep has not read. */
-const confirmAbsent = Effect.fnUntraced(function*(
+/** One confirmation: requests these records, and saves what the response shows. `confirmedTo`: see `Run`; null outside a sweep. */
+const requestById = Effect.fnUntraced(function*(
   stream: Stream,
   run: Pick<Run, "id" | "kind">,
   ids: ReadonlyArray<string>,
@@ -135,26 +139,29 @@ const confirmAbsent = Effect.fnUntraced(function*(
       return { ...state, sweep: { ...(isHiding ? markHiddenRecords(sweep) : sweep), confirmedTo } }
     },
     also: Effect.fnUntraced(function*(tx) {
-      yield* markAbsent(tx, absent, run.id, now, inconclusiveReason === null ? 1 : 0)
-      // Ids that contain a comma cannot be queried, so these records are shown as absent, but their absence is never confirmed.
-      yield* markAbsent(tx, ids.filter((id) => !isQueryable(id)), run.id, now, 0)
+      yield* saveAbsences(tx, absent, run.id, now, inconclusiveReason === null ? 1 : 0)
+      // An id that contains a comma cannot be requested. Its record is shown as absent, and its absence is never confirmed.
+      yield* saveAbsences(tx, ids.filter((id) => !isQueryable(id)), run.id, now, 0)
     })
   })
 })
 
-const countAbsent = Effect.fnUntraced(function*(stream: Stream, ids: ReadonlyArray<string>, runId: number) {
-  const now = yield* Clock.currentTimeMillis
-  yield* transact(stream, (tx) => markAbsent(tx, ids, runId, now, 1))
-})
-
 /**
- * Adds `absent` rows, or counts this confirmation in existing ones. Only records that are still live are marked, because a record may
- * have been forgotten since the request. A row that is already staged or held as deleted is not replaced. A held row gets the id of this
- * run: a sweep that releases a hold releases only the rows that it observed again, and this absence is such an observation (C8). A disputed
- * row in a hold of rejected deletes is a rejected delete again: an old copy of the record does not undo the decision (D17).
- * `confirmations`: 0 if this confirmation was inconclusive, or if the records cannot be queried by id, else 1.
+ * Saves that a confirmation did not find these records. A record that is no longer live is left out: it may have been forgotten since the
+ * request. `confirmations`: 1, or 0 if the confirmation was inconclusive or the records were not requested.
+ *
+ * | pending row | after 1 | after 0 |
+ * |---|---|---|
+ * | none | a new row, absent | the same |
+ * | absent | counted; the second one stages the delete | only the time is noted |
+ * | staged, or a held or rejected delete | stays; in a hold, it gets the id of this run | unchanged |
+ * | disputed | a new row, absent, or again a rejected delete if the row is in a hold of these | unchanged |
+ * | another | a new row, absent | unchanged |
+ *
+ * The id of this run says that the run observed a held row again: a sweep that ends a hold releases only such rows (C8: most records of a
+ * held wave come back). A disputed row of a rejected delete comes from an old copy of the record, which does not undo the decision (D17).
  */
-const markAbsent = Effect.fnUntraced(function*(
+const saveAbsences = Effect.fnUntraced(function*(
   tx: StreamTx,
   ids: ReadonlyArray<string>,
   runId: number,

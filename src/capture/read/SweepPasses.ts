@@ -3,15 +3,27 @@
  *
  * A cursor may be a position in a list that shifts. If a record that was already read moves to the end or disappears, the next unread
  * record slides to a position that the cursor has passed, and is never returned. A *possible gap* is a point of a sweep at which this may
- * have happened.
+ * have happened. Of several possible gaps, a pass remembers the one that is lowest in this table:
  *
- * Invariants
- * 1. A backfill reads its list in passes. The last pass is the first of these: a pass without a possible gap; the second pass that one
- *    process read alone and without a long pause; a pass from the fourth on that one process read alone. The first complete poll that
- *    started after the last pass completes the backfill. If that poll may have skipped records too, the second one does   (P9, W6)
- * 2. If the confirmation of missing records (`Absence.ts`) finds more records than the pass contained, the pass is repeated, up to the
- *    fourth pass
- * 3. A sweep after the backfill gets at most one more pass, and only after a restart or a long pause
+ * | possible gap | between two pages or in a page of the pass |
+ * |---|---|
+ * | `change` | a record changed after the sweep started |
+ * | `pause` | more than five minutes passed |
+ * | `hidden` | the confirmation of missing records (`Absence.ts`) found more records than all pages contained |
+ * | `restart` | another process took over |
+ *
+ * A pass is uninterrupted if its possible gap is `change` or none. A pass is the last one if one of these is true (P9, W6: records slide
+ * past the cursor):
+ *
+ * | sweep | the pass is the last one |
+ * |---|---|
+ * | any | it has no possible gap, or the list has one page and its possible gap is `change` |
+ * | a backfill | it is the second uninterrupted pass |
+ * | a backfill | it is the fourth pass or a later one, and has no `restart` |
+ * | any other | its possible gap is `change`, or it is the second pass |
+ *
+ * The backfill is complete once a poll that started after the last pass is complete. If that poll may have skipped records too, the backfill
+ * is complete after the next poll.
  *
  * Gotchas
  * - A possible gap is not noticed if a record disappears, or moves with a `changed_at` from before the sweep.
@@ -34,14 +46,14 @@ const severity: Record<NonNullable<Run["possibleGap"]>, number> = { change: 1, p
 const worse = (a: Run["possibleGap"], b: Run["possibleGap"]): Run["possibleGap"] =>
   a === undefined || b === undefined ? a ?? b : severity[a] < severity[b] ? b : a
 
-/** Compares the scope too, because each scope counts its epochs from 1, and another version may divide the streams into other scopes. */
+/** Compares the scopes too: each scope counts its epochs from 1, and another version may divide the streams into other scopes. */
 const isSameOwner = (a: Run["lastPageOwner"], b: Owner): boolean => a?.scope === b.scope && a.epoch === b.epoch
 
 /** The possible gap between the previous page and this one. */
 const gapBefore = ({ lastPageAt, lastPageOwner, pages }: Run, owner: Owner, now: number): Run["possibleGap"] => {
   if (pages <= 1) return undefined
   if (!isSameOwner(lastPageOwner, owner)) return "restart"
-  // if the clock was set back, the length of the pause is unknown, so a large step is treated as a pause
+  // if the clock was set back, the length of the pause is unknown: a large step counts as a pause
   return lastPageAt === undefined || Math.abs(now - lastPageAt) > maxPagePause ? "pause" : undefined
 }
 
@@ -50,8 +62,9 @@ const changedIn = ({ results }: Page, watermark: number): boolean =>
   results.some((row) => row.isObject && (parseTime(row.changedAt) ?? Infinity) > watermark)
 
 /**
- * Adds a page to the sweep. `watermark`: the server time of the sweep's first response, in ms. `now`: our clock, in ms. `newestRun`: the id
- * of the stream's newest run.
+ * Adds a page to the sweep.
+ *
+ * `watermark`: the server time of the sweep's first response, in ms. `now`: our clock, in ms. `newestRun`: the id of the stream's newest run.
  */
 export const addPage = (
   run: Run,
@@ -80,10 +93,7 @@ const needsAnotherPass = ({ backfill, uninterruptedPasses = 0, pages, pass = 1, 
     (uninterruptedPasses < requiredUninterruptedPasses && pass < maxPassesUnlessRestarted)
 }
 
-/**
- * Marks a backfill whose confirmation found more records than all of its pages contained. The list was incomplete or empty, and may have
- * hidden other records that are not known yet.
- */
+/** Marks a backfill whose list was incomplete or empty, and which may therefore have hidden records that are not known yet. */
 export const markHiddenRecords = (run: Run): Run => {
   if (!run.backfill) return run
   const { uninterruptedPasses = 0, pass = 1 } = run
@@ -96,10 +106,7 @@ export const markHiddenRecords = (run: Run): Run => {
   }
 }
 
-/**
- * Makes a stream live after its backfill. The caller checks first, with `sweepCompletesBackfill` or `pollCompletesBackfill`, that polls have
- * returned the records that changed and moved past the cursor.
- */
+/** Makes a stream live if its passes are over. The caller has checked `sweepCompletesBackfill` or `pollCompletesBackfill`. */
 export const markLive = (state: StreamState): StreamState =>
   state.backfilledAt === null || state.sweep?.backfill === true ? state : { ...state, phase: "live" }
 
@@ -107,16 +114,13 @@ export const markLive = (state: StreamState): StreamState =>
 const startedAfter = ({ id }: Pick<Run, "id">, { newestRunAtLastPage = 0 }: Run): boolean => id > newestRunAtLastPage
 
 /**
- * True if the end of this sweep completes the backfill: its list has one page, or a complete poll without a possible gap started after the
- * sweep's last page was read. In a poll with a possible gap, a record may have moved past the cursor, as in the sweep.
+ * True if the end of this sweep completes the backfill: its list has one page, or the poll after its last page is already complete. A poll
+ * with a possible gap does not count: a record may have moved past its cursor too.
  */
 export const sweepCompletesBackfill = (sweep: Run, { lastPoll }: StreamState): boolean =>
   sweep.pages === 1 || (lastPoll !== null && lastPoll.possibleGap === undefined && startedAfter(lastPoll, sweep))
 
-/**
- * True if the end of this poll completes the backfill: it has no possible gap, or it is the second poll after the last pass   (W6). Also true
- * if the last sweep was not a backfill.
- */
+/** True if the end of this poll completes the backfill: it has no possible gap, or an earlier poll followed the last pass too. */
 export const pollCompletesBackfill = (latest: Run, { lastPoll, lastSweep }: StreamState): boolean =>
   latest.possibleGap === undefined || lastSweep?.backfill !== true ||
   (lastPoll !== null && startedAfter(lastPoll, lastSweep))

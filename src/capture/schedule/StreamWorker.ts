@@ -21,7 +21,7 @@ import { failRun } from "../commit/RunHistory.ts"
 import { backfillCandidates } from "../derived/CandidateBackfill.ts"
 import { releaseApprovedHolds } from "../guard/ApprovedHolds.ts"
 import * as Metrics from "../Metrics.ts"
-import { confirmAbsences } from "../read/Absence.ts"
+import { reconfirmAbsent } from "../read/Absence.ts"
 import { poll } from "../read/Poll.ts"
 import { refresh } from "../read/Refresh.ts"
 import { restartSweep, sweep } from "../read/Sweep.ts"
@@ -142,7 +142,7 @@ const runPoll = Effect.fnUntraced(function*(worker: StreamWorker, state: StreamS
   worker.lastTried = "poll"
   worker.known = yield* poll(worker, state)
   if (worker.known === null) {
-    yield* confirmAbsences(worker)
+    yield* reconfirmAbsent(worker)
     yield* runRefresh(worker, neverYield)
   } else worker.refreshOutcome = "done"
   worker.jitter = yield* Random.nextBetween(-0.1, 0.1)

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { TestClock } from "effect/testing"
 import type { WriteBody, WriteName, WriteParams } from "../../../src/api/Writes.ts"
 import { releaseApprovedHolds } from "../../../src/capture/guard/ApprovedHolds.ts"
-import { confirmAbsences } from "../../../src/capture/read/Absence.ts"
+import { reconfirmAbsent } from "../../../src/capture/read/Absence.ts"
 import { poll } from "../../../src/capture/read/Poll.ts"
 import { sweep } from "../../../src/capture/read/Sweep.ts"
 import type { Ownership, Stream } from "../../../src/capture/Stream.ts"
@@ -123,7 +123,7 @@ const makeRig = Effect.fnUntraced(function*(
     flag: (id) => Effect.map(Clock.currentTimeMillis, (now) => api.flag(now + api.skew, id)),
     poll: poll(stream),
     sweep: Effect.asVoid(sweep(stream, Effect.succeed(false))),
-    confirm: confirmAbsences(stream),
+    confirm: reconfirmAbsent(stream),
     events,
     kinds: (id) =>
       Effect.map(

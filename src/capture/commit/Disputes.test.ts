@@ -8,7 +8,7 @@ import { Forbidden, Rejected, Unsupported } from "../../source/Source.ts"
 
 describe("Disputes", () => {
   it.effect("a refetch decides if a run reads a record twice with the older copy second, so that B → A → B is never published (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b", title: "other" })
       yield* rig.sweep
@@ -28,10 +28,10 @@ describe("Disputes", () => {
         ["updated", "B"]
       ])
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 
   it.effect("an old copy that is followed by an intermediate one never publishes B → A → B (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "control" })
       const copies: Array<unknown> = []
       for (const title of ["B", "A", "B"]) {
@@ -47,10 +47,10 @@ describe("Disputes", () => {
       }
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "updated 2", "updated 3"])
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 
   it.effect("an old copy of an earlier delete that is followed by a copy of the restored record restores no record (P3, D9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
       yield* rig.put({ id: "r", title: "x" })
       yield* rig.sweep
@@ -67,10 +67,10 @@ describe("Disputes", () => {
         yield* rig.poll
       }
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2", "created 3", "deleted 4"])
-    })))
+    }))
 
   it.effect("two equal copies on one page count with the newer timestamp, so that an old delete between them is disputed (P3, I7)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
       yield* rig.sweep
       const copies: Array<unknown> = []
@@ -85,10 +85,10 @@ describe("Disputes", () => {
         yield* rig.poll
       }
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1"])
-    })))
+    }))
 
   it.effect("an old copy of a record whose pending state has no timestamp is disputed (P3, W7)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
       yield* rig.put({ id: "r", title: "first", color: "red" })
       yield* rig.sweep
@@ -107,10 +107,10 @@ describe("Disputes", () => {
       yield* rig.sweep
       const titles = (yield* rig.events).filter(({ id }) => id === "r").map(({ after }) => JSON.parse(after!).title)
       assert.deepStrictEqual(titles, ["first", null, "last"])
-    })))
+    }))
 
   it.effect("of two different copies on one page neither is published, only the refetched one (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -126,10 +126,10 @@ describe("Disputes", () => {
       assert.deepStrictEqual(events.map((entry) => JSON.parse(entry.after!).title), ["now"])
       const { rowCounts } = (yield* rig.state).lastPoll!
       assert.strictEqual(rowCounts.duplicates + rowCounts.pending + rowCounts.unchanged, rowCounts.read)
-    })))
+    }))
 
   it.effect("an old live copy of a deleted record leaves no pending row if the refetch finds the record absent (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b" })
       yield* rig.sweep
@@ -143,10 +143,10 @@ describe("Disputes", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
-    })))
+    }))
 
   it.effect("an old copy of a record that was absent and came back is disputed, and only the refetched copy is restored (P3, D9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
       yield* rig.put({ id: "r", title: "old" })
       yield* rig.sweep
@@ -167,10 +167,10 @@ describe("Disputes", () => {
         "created",
         "edited"
       ]])
-    })))
+    }))
 
   it.effect("a dispute about a record that is gone is resolved after a poll without rows too, with controls from the last sweep (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b" })
       yield* rig.sweep
@@ -188,10 +188,10 @@ describe("Disputes", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
-    })))
+    }))
 
   it.effect("without controls, disputes about existing records are resolved, and one about a missing record stays pending (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b", title: "B" })
       yield* rig.sweep
@@ -207,7 +207,7 @@ describe("Disputes", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, { b: "disputed" })
       assert.strictEqual(JSON.parse((yield* rig.events).findLast(({ id }) => id === "a")!.after!).title, "A now")
-    })))
+    }))
 
   for (
     const [name, reason] of [
@@ -217,7 +217,7 @@ describe("Disputes", () => {
     ] as const
   ) {
     it.effect(`a refetch rejected with ${name} decides nothing, and the stream is read normally (D12, P3)`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         yield* rig.put({ id: "a", title: "A" })
         yield* rig.put({ id: "b", title: "B" })
         yield* rig.sweep
@@ -232,11 +232,11 @@ describe("Disputes", () => {
         yield* rig.poll
         assert.deepStrictEqual(yield* rig.pending, {})
         assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
-      })))
+      }))
   }
 
   it.effect("if refetches are rejected, a dispute ends when a later run shows a newer copy (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", title: "A" })
       yield* rig.put({ id: "b", title: "B" })
       yield* rig.sweep
@@ -262,10 +262,10 @@ describe("Disputes", () => {
       showing()
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
-    })))
+    }))
 
   it.effect("a disputed record that was never published and is gone stays pending until a sweep does not read it either (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.wait("20 minutes")
       yield* rig.sweep
@@ -287,5 +287,5 @@ describe("Disputes", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("a"), [])
-    })))
+    }))
 })

@@ -192,43 +192,40 @@ describe("random histories", () => {
     "the log contains every change and no other (I1, I3, I4, I6, I8)",
     [Schema.Array(Step)],
     ([steps]) =>
-      scenario(
-        Effect.fnUntraced(function*(rig) {
-          const memory = new Map<string, Row>()
-          const histories = remembering(rig.api)
-          rig.api.pageSize = 1
-          for (const id of ["a", "b"]) yield* rig.put({ id, title: "x", source: "s" })
-          yield* rig.sweep
-          let watermark = (yield* rig.state).watermark!
-          for (const step of steps) {
-            yield* apply(rig, step, memory)
-            const now = (yield* rig.state).watermark!
-            assert.isAtLeast(now, watermark, "the watermark never goes back")
-            watermark = now
+      scenario(function*(rig) {
+        const memory = new Map<string, Row>()
+        const histories = remembering(rig.api)
+        rig.api.pageSize = 1
+        for (const id of ["a", "b"]) yield* rig.put({ id, title: "x", source: "s" })
+        yield* rig.sweep
+        let watermark = (yield* rig.state).watermark!
+        for (const step of steps) {
+          yield* apply(rig, step, memory)
+          const now = (yield* rig.state).watermark!
+          assert.isAtLeast(now, watermark, "the watermark never goes back")
+          watermark = now
+        }
+        yield* apply(rig, { _tag: "clear" }, memory)
+        // A record that always exists: without a live record no confirm can count.
+        yield* rig.put({ id: "control", title: "x", source: "s" })
+        // Every open or rejected hold is approved.
+        for (let round = 0; round < 3; round++) {
+          for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
+            yield* rig.wait("11 minutes")
+            yield* run
           }
-          yield* apply(rig, { _tag: "clear" }, memory)
-          // A record that always exists: without a live record no confirm can count.
-          yield* rig.put({ id: "control", title: "x", source: "s" })
-          // Every open or rejected hold is approved.
-          for (let round = 0; round < 3; round++) {
-            for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll]) {
-              yield* rig.wait("11 minutes")
-              yield* run
-            }
-            yield* apply(rig, { _tag: "decide", on: "approve" }, memory)
-          }
-          const store = yield* Store
-          const entries = yield* store.readLog({ after: 0, limit: 1000 })
-          assertSubsequence(entries, histories)
-          const truth = [...rig.api.rows.values()].filter((stored) => stored.row["remote_deleted_at"] === null)
-            .map((stored) => [stored.row.id, content(stored.row)] as const)
-          const sorted = (contents: Iterable<readonly [string, string]>) => Object.fromEntries([...contents].sort())
-          assert.deepStrictEqual(sorted(fold(entries)), sorted(truth))
-          assert.deepStrictEqual(yield* rig.pending, {})
-          assert.deepStrictEqual(yield* rig.holds, [])
-        }),
-        { guard }
-      ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
+          yield* apply(rig, { _tag: "decide", on: "approve" }, memory)
+        }
+        const store = yield* Store
+        const entries = yield* store.readLog({ after: 0, limit: 1000 })
+        assertSubsequence(entries, histories)
+        const truth = [...rig.api.rows.values()].filter((stored) => stored.row["remote_deleted_at"] === null)
+          .map((stored) => [stored.row.id, content(stored.row)] as const)
+        const sorted = (contents: Iterable<readonly [string, string]>) => Object.fromEntries([...contents].sort())
+        assert.deepStrictEqual(sorted(fold(entries)), sorted(truth))
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* rig.holds, [])
+      }, { guard }).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
     { arbitrary: { runs: runs(30), size: 40 } }
   )
 })

@@ -8,7 +8,7 @@ import { Store } from "../../store/Store.ts"
 
 describe("Processing", () => {
   it.effect("heads with hashes of an older normalizer are hashed again: only a real change is published (S3, V1, V2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep
       const store = yield* Store
@@ -30,10 +30,10 @@ describe("Processing", () => {
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
       const change = (yield* rig.events).at(-1)!
       assert.deepStrictEqual(JSON.parse(change.changes), [{ path: "/title", before: "x", after: "y" }])
-    })))
+    }))
 
   it.effect("redaction that is switched on publishes nothing and hides the value from then on, and deletes are still found (V1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const redacted = Processing.make("ats.application", {
         remoteData: "drop",
         redact: { "/title": "hash", "/source": "drop", "/remote_deleted_at": "drop" },
@@ -52,7 +52,7 @@ describe("Processing", () => {
       assert.deepStrictEqual([updated!.kind, deleted!.kind], ["updated", "deleted"])
       assert.notInclude(updated!.after, "other")
       assert.match(JSON.parse(updated!.changes)[0].after, /^redacted:/)
-    })))
+    }))
 
   const byRules = (rules: Partial<Processing.ProcessingOptions>) =>
     Processing.make("ats.application", { remoteData: "drop", redact: {}, key: "k", ...rules })
@@ -67,103 +67,89 @@ describe("Processing", () => {
   for (const [rule, rules, path, shown] of switchedOff) {
     const processing = byRules(rules)
     it.effect(`switching off ${rule} publishes and holds nothing, and the next change contains the value (V1)`, () =>
-      scenario(
-        Effect.fnUntraced(function*(rig) {
-          const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
-          for (const id of ids) yield* rig.put({ id, ...row })
-          yield* rig.sweep
-          const later = rigWith(rig, byRules({ remoteData: "track" }))
-          yield* rig.wait("1 minute")
-          yield* later.poll
-          yield* later.sweep
-          yield* later.sweep
-          assert.strictEqual((yield* rig.events).length, ids.length)
-          assert.deepStrictEqual(yield* rig.pending, {})
-          assert.deepStrictEqual(yield* rig.holds, [])
-          assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.unchanged, ids.length, "hashed again, once")
+      scenario(function*(rig) {
+        const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
+        for (const id of ids) yield* rig.put({ id, ...row })
+        yield* rig.sweep
+        const later = rigWith(rig, byRules({ remoteData: "track" }))
+        yield* rig.wait("1 minute")
+        yield* later.poll
+        yield* later.sweep
+        yield* later.sweep
+        assert.strictEqual((yield* rig.events).length, ids.length)
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* rig.holds, [])
+        assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.unchanged, ids.length, "hashed again, once")
 
-          yield* rig.wait("10 minutes")
-          yield* rig.put({ id: "r1", ...changed })
-          yield* later.poll
-          const [created, updated, ...more] = (yield* rig.events).filter(({ id }) => id === "r1")
-          assert.deepStrictEqual([created!.kind, updated!.kind, more.length], ["created", "updated", 0])
-          assert.strictEqual(updated!.before, created!.after)
-          assert.notInclude(updated!.before, JSON.stringify(Object.values(shown)[0]))
-          assert.deepInclude(JSON.parse(updated!.after!), { ...shown, outcome: "HIRED" })
-          const changes: ReadonlyArray<PathChange> = JSON.parse(updated!.changes)
-          assert.deepInclude(changes, { path: "/outcome", before: "PENDING", after: "HIRED" })
-          assert.include(changes.map((change) => change.path), path)
-        }),
-        { processing }
-      ))
+        yield* rig.wait("10 minutes")
+        yield* rig.put({ id: "r1", ...changed })
+        yield* later.poll
+        const [created, updated, ...more] = (yield* rig.events).filter(({ id }) => id === "r1")
+        assert.deepStrictEqual([created!.kind, updated!.kind, more.length], ["created", "updated", 0])
+        assert.strictEqual(updated!.before, created!.after)
+        assert.notInclude(updated!.before, JSON.stringify(Object.values(shown)[0]))
+        assert.deepInclude(JSON.parse(updated!.after!), { ...shown, outcome: "HIRED" })
+        const changes: ReadonlyArray<PathChange> = JSON.parse(updated!.changes)
+        assert.deepInclude(changes, { path: "/outcome", before: "PENDING", after: "HIRED" })
+        assert.include(changes.map((change) => change.path), path)
+      }, { processing }))
   }
 
   it.effect("rules that change twice publish nothing for a record that was not read in between (V1)", () =>
-    scenario(
-      Effect.fnUntraced(function*(rig) {
-        for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
-        yield* rig.sweep
-        yield* rig.wait("20 minutes")
-        yield* rig.put({ id: "b", ...changed })
-        yield* rigWith(rig, byRules({ redact: { "/title": "drop", "/source": "drop" } })).poll
-        const last = rigWith(rig, byRules({ redact: { "/source": "hash" } }))
-        yield* last.sweep
-        yield* last.sweep
-        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
-        assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
-        assert.deepStrictEqual(yield* rig.pending, {})
-      }),
-      { processing: byRules({ redact: { "/title": "hash" } }) }
-    ))
+    scenario(function*(rig) {
+      for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
+      yield* rig.sweep
+      yield* rig.wait("20 minutes")
+      yield* rig.put({ id: "b", ...changed })
+      yield* rigWith(rig, byRules({ redact: { "/title": "drop", "/source": "drop" } })).poll
+      const last = rigWith(rig, byRules({ redact: { "/source": "hash" } }))
+      yield* last.sweep
+      yield* last.sweep
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
+      assert.deepStrictEqual(yield* rig.pending, {})
+    }, { processing: byRules({ redact: { "/title": "hash" } }) }))
 
   it.effect("each of a few alternating rules is stored once, without the key (V1)", () =>
-    scenario(
-      Effect.fnUntraced(function*(rig) {
-        yield* rig.put({ id: "a", ...row })
-        const names = Array.from({ length: 10 }, (_, index) => `/n${index}`)
-        for (const path of [...names, "/n8", "/n9", "/n8"]) {
-          yield* rigWith(rig, byRules({ redact: { [path]: "hash" }, key: "the key" })).sweep
-        }
-        const { processings = [] } = yield* rig.state
-        const paths = processings.flatMap(({ redact }) => Object.keys(redact))
-        assert.deepStrictEqual(paths, [...names.slice(2, 8), "/n9", "/n8"])
-        assert.notInclude(JSON.stringify(yield* rig.state), "the key")
-        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
-      })
-    ))
+    scenario(function*(rig) {
+      yield* rig.put({ id: "a", ...row })
+      const names = Array.from({ length: 10 }, (_, index) => `/n${index}`)
+      for (const path of [...names, "/n8", "/n9", "/n8"]) {
+        yield* rigWith(rig, byRules({ redact: { [path]: "hash" }, key: "the key" })).sweep
+      }
+      const { processings = [] } = yield* rig.state
+      const paths = processings.flatMap(({ redact }) => Object.keys(redact))
+      assert.deepStrictEqual(paths, [...names.slice(2, 8), "/n9", "/n8"])
+      assert.notInclude(JSON.stringify(yield* rig.state), "the key")
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
+    }))
 
   it.effect("hashes of another key cannot be compared, so switching redaction off is a change (V1)", () =>
-    scenario(
-      Effect.fnUntraced(function*(rig) {
-        yield* rig.put({ id: "a", ...row })
-        yield* rig.sweep
-        yield* rigWith(rig, byRules({ key: "another" })).sweep
-        const [created, updated] = yield* rig.events
-        assert.deepStrictEqual(JSON.parse(updated!.changes), [
-          { path: "/title", before: JSON.parse(created!.after!).title, after: "secret" }
-        ])
-      }),
-      { processing: byRules({ redact: { "/title": "hash" } }) }
-    ))
+    scenario(function*(rig) {
+      yield* rig.put({ id: "a", ...row })
+      yield* rig.sweep
+      yield* rigWith(rig, byRules({ key: "another" })).sweep
+      const [created, updated] = yield* rig.events
+      assert.deepStrictEqual(JSON.parse(updated!.changes), [
+        { path: "/title", before: JSON.parse(created!.after!).title, after: "secret" }
+      ])
+    }, { processing: byRules({ redact: { "/title": "hash" } }) }))
 
   it.effect("a change and a redaction that is switched off between two polls give one update with the change (V2)", () =>
-    scenario(
-      Effect.fnUntraced(function*(rig) {
-        for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
-        yield* rig.sweep
-        yield* rig.wait("1 minute")
-        yield* rig.put({ id: "a", ...changed })
-        yield* rigWith(rig, byRules({})).poll
-        assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
-        assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
-        const changes = JSON.parse((yield* rig.events).at(-1)!.changes)
-        assert.deepInclude(changes, { path: "/outcome", before: "PENDING", after: "HIRED" })
-      }),
-      { processing: byRules({ redact: { "/title": "hash" } }) }
-    ))
+    scenario(function*(rig) {
+      for (const id of ["a", "b"]) yield* rig.put({ id, ...row })
+      yield* rig.sweep
+      yield* rig.wait("1 minute")
+      yield* rig.put({ id: "a", ...changed })
+      yield* rigWith(rig, byRules({})).poll
+      assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
+      assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
+      const changes = JSON.parse((yield* rig.events).at(-1)!.changes)
+      assert.deepInclude(changes, { path: "/outcome", before: "PENDING", after: "HIRED" })
+    }, { processing: byRules({ redact: { "/title": "hash" } }) }))
 
   it.effect("a change that was held before redaction was switched on is released redacted, and the rules are stored (V1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const ids = Array.from({ length: 12 }, (_, index) => `r${index}`)
       for (const id of ids) yield* rig.put({ id, ...row })
       yield* rig.sweep
@@ -180,5 +166,5 @@ describe("Processing", () => {
       yield* rigWith(rig, byRules({ remoteData: "carry" })).sweep
       assert.strictEqual((yield* rig.state).lastSweep!.rowCounts.equivalent, ids.length)
       assert.strictEqual((yield* rig.events).length, 2 * ids.length)
-    })))
+    }))
 })

@@ -1,6 +1,5 @@
 /** Random sequences of processing rules: an unchanged record is never published. */
 import { assert, describe, it } from "@effect/vitest"
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { rigWith, scenario } from "../../../test/support/capture/Rig.ts"
 import * as Processing from "../../domain/Processing.ts"
@@ -40,17 +39,14 @@ describe("changed processing rules", () => {
     "an unchanged record is neither published nor held after any change of rules (V1)",
     [Schema.Array(Application), Rules, Schema.Array(Rules)],
     ([applications, first, others]) =>
-      scenario(
-        Effect.fnUntraced(function*(rig) {
-          for (const [index, application] of applications.entries()) yield* rig.put({ id: `r${index}`, ...application })
-          yield* rig.sweep
-          for (const rules of others) yield* rigWith(rig, byRules(rules)).sweep
-          assert.strictEqual((yield* rig.events).length, applications.length)
-          assert.deepStrictEqual(yield* rig.pending, {})
-          assert.deepStrictEqual(yield* rig.holds, [])
-        }),
-        { processing: byRules(first) }
-      ),
+      scenario(function*(rig) {
+        for (const [index, application] of applications.entries()) yield* rig.put({ id: `r${index}`, ...application })
+        yield* rig.sweep
+        for (const rules of others) yield* rigWith(rig, byRules(rules)).sweep
+        assert.strictEqual((yield* rig.events).length, applications.length)
+        assert.deepStrictEqual(yield* rig.pending, {})
+        assert.deepStrictEqual(yield* rig.holds, [])
+      }, { processing: byRules(first) }),
     { arbitrary: { runs: 60, size: 8 } }
   )
 })

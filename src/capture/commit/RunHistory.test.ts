@@ -24,7 +24,7 @@ const short = ({ kind, outcome, published }: EndedRun) => [
 
 describe("the history of a stream's runs", () => {
   it.effect("has each run that found something, with what it read and published", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "PENDING" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -54,10 +54,10 @@ describe("the history of a stream's runs", () => {
       })
       assert.deepStrictEqual([poll?.rowCounts.read, poll?.pages], [4, 2])
       assert.deepStrictEqual((yield* rig.state).lastPoll?.published, poll?.published)
-    })))
+    }))
 
   it.effect("counts the polls that found nothing new, and says between which runs they were", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", outcome: "PENDING" })
       yield* rig.sweep
       // the overlap still covers the record
@@ -71,10 +71,10 @@ describe("the history of a stream's runs", () => {
       yield* rig.poll
       assert.deepStrictEqual((yield* history(rig)).map(({ idle }) => idle), [idlePolls!, null])
       assert.isUndefined((yield* rig.state).idlePolls)
-    })))
+    }))
 
   it.effect("does not list a poll again because rows of a hold or unreadable rows are read again", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (let index = 0; index < 20; index++) yield* rig.put({ id: `r${index}`, outcome: "PENDING" })
       yield* rig.sweep
       yield* rig.wait("10 minutes")
@@ -88,10 +88,10 @@ describe("the history of a stream's runs", () => {
       const [held, ...others] = yield* history(rig)
       assert.strictEqual(held?.rowCounts.pending, 19)
       assert.deepStrictEqual(others.map(short), [["sweep", "complete", "20 0 0"]])
-    })))
+    }))
 
   it.effect("has a poll whose last page is empty, if an earlier one was not", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero", outcome: "PENDING" })
       yield* rig.sweep
       yield* rig.wait("30 minutes")
@@ -102,58 +102,52 @@ describe("the history of a stream's runs", () => {
         Effect.succeed(cursor === null ? { ...answer, next: "1" } : { ...answer, results: [], next: null })
       yield* rig.poll
       assert.deepStrictEqual(short((yield* history(rig))[0]!), ["poll", "complete", "1 0 0"])
-    })))
+    }))
 
   it.effect("has failures in a row as one entry, with the newest message and how far the run came", () =>
-    running(
-      [model],
-      Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("5 minutes")
-        const before = yield* captured
-        let message = "502"
-        api.pageSize = 1
-        api.intercept = ({ cursor }, answer) =>
-          cursor === null ? Effect.succeed({ ...answer, next: "1" }) : refuse(new Transient({ code: null, message }))
-        yield* TestClock.adjust("3 minutes")
-        message = "503"
-        yield* TestClock.adjust("10 minutes")
-        const { failing } = yield* stateOf(model)
-        const [failed, ...others] = yield* captured
-        assert.deepStrictEqual(others, before)
-        assert.deepInclude(failed, { kind: "poll", outcome: "failed", times: failing!.count, pages: 1 })
-        assert.include(failed?.reason, "503")
-        assert.isAbove(failing!.count, 2)
-        assert.isAtLeast(failed!.endedAt - failed!.startedAt, 3 * minute)
-        // after a poll that works, a failure is another entry
-        api.intercept = (_, answer) => Effect.succeed(answer)
-        yield* TestClock.adjust("30 minutes")
-        api.intercept = () => refuse(new Forbidden({ code: "X", message: "not allowed" }))
-        yield* TestClock.adjust("40 minutes")
-        const [blocked, ...rest] = yield* captured
-        assert.deepInclude(blocked, { outcome: "blocked", pages: 0 })
-        assert.include(blocked?.reason, "not allowed")
-        assert.isAbove(blocked!.times, 1)
-        assert.isAbove(blocked!.idle?.polls ?? 0, 10)
-        assert.deepStrictEqual(rest, [failed!, ...others])
-      })
-    ))
+    running([model], function*(api) {
+      yield* TestClock.adjust("5 minutes")
+      const before = yield* captured
+      let message = "502"
+      api.pageSize = 1
+      api.intercept = ({ cursor }, answer) =>
+        cursor === null ? Effect.succeed({ ...answer, next: "1" }) : refuse(new Transient({ code: null, message }))
+      yield* TestClock.adjust("3 minutes")
+      message = "503"
+      yield* TestClock.adjust("10 minutes")
+      const { failing } = yield* stateOf(model)
+      const [failed, ...others] = yield* captured
+      assert.deepStrictEqual(others, before)
+      assert.deepInclude(failed, { kind: "poll", outcome: "failed", times: failing!.count, pages: 1 })
+      assert.include(failed?.reason, "503")
+      assert.isAbove(failing!.count, 2)
+      assert.isAtLeast(failed!.endedAt - failed!.startedAt, 3 * minute)
+      // after a poll that works, a failure is another entry
+      api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* TestClock.adjust("30 minutes")
+      api.intercept = () => refuse(new Forbidden({ code: "X", message: "not allowed" }))
+      yield* TestClock.adjust("40 minutes")
+      const [blocked, ...rest] = yield* captured
+      assert.deepInclude(blocked, { outcome: "blocked", pages: 0 })
+      assert.include(blocked?.reason, "not allowed")
+      assert.isAbove(blocked!.times, 1)
+      assert.isAbove(blocked!.idle?.polls ?? 0, 10)
+      assert.deepStrictEqual(rest, [failed!, ...others])
+    }))
 
   it.effect("has a sweep that an operator's sweep replaced, as far as it came", () =>
-    running(
-      [model],
-      Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("5 minutes")
-        const { execute } = yield* Capture
-        const key = { integration, model } as const
-        api.pageSize = 1
-        api.intercept = ({ cursor, updatedAfter }, answer) =>
-          updatedAfter === null && cursor !== null ? Effect.never : Effect.succeed(answer)
-        yield* execute(key, { kind: "sweep" })
-        yield* TestClock.adjust("1 second")
-        assert.strictEqual((yield* stateOf(model)).sweep?.pages, 1)
-        yield* execute(key, { kind: "sweep" })
-        const [replaced] = yield* captured
-        assert.deepInclude(replaced, { kind: "sweep", outcome: "replaced", pages: 1 })
-      })
-    ))
+    running([model], function*(api) {
+      yield* TestClock.adjust("5 minutes")
+      const { execute } = yield* Capture
+      const key = { integration, model } as const
+      api.pageSize = 1
+      api.intercept = ({ cursor, updatedAfter }, answer) =>
+        updatedAfter === null && cursor !== null ? Effect.never : Effect.succeed(answer)
+      yield* execute(key, { kind: "sweep" })
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* stateOf(model)).sweep?.pages, 1)
+      yield* execute(key, { kind: "sweep" })
+      const [replaced] = yield* captured
+      assert.deepInclude(replaced, { kind: "sweep", outcome: "replaced", pages: 1 })
+    }))
 })

@@ -45,7 +45,7 @@ const countsOf = (rig: Rig) =>
 
 describe("a record in a list", () => {
   it.effect("is parsed only if its bytes changed (N2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig)
       const parsed = respell(rig, compact)
       yield* rig.sweep
@@ -56,7 +56,7 @@ describe("a record in a list", () => {
       yield* rig.sweep
       assert.deepStrictEqual([...parsed], ["b"])
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "updated 2"])
-    })))
+    }))
 
   const spellings: Readonly<Record<string, Spelling>> = {
     "white space": { ...compact, space: 0.5 },
@@ -66,7 +66,7 @@ describe("a record in a list", () => {
   }
   for (const [difference, spelling] of Object.entries(spellings)) {
     it.effect(`with ${difference} is the same record, and is parsed once (S4, N2)`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         yield* fill(rig)
         respell(rig, spelling)
         yield* rig.sweep
@@ -76,11 +76,11 @@ describe("a record in a list", () => {
         yield* rig.sweep
         assert.deepStrictEqual([...parsed], [])
         assert.deepStrictEqual(yield* countsOf(rig), { changed: 0, equivalent: 0, unchanged: 3 })
-      })))
+      }))
   }
 
   it.effect("is parsed again once the rules by which it is processed change (V1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig)
       const parsed = respell(rig, compact)
       const later = rigWith(
@@ -92,5 +92,5 @@ describe("a record in a list", () => {
       parsed.clear()
       yield* later.sweep
       assert.deepStrictEqual([...parsed], [])
-    })))
+    }))
 })

@@ -112,48 +112,45 @@ describe("candidates of random application histories", () => {
     "each candidate has one lifecycle, never goes back in time, and ends with the preferred copy (N5, N6, I3, I4)",
     [Schema.Array(Step)],
     ([steps]) =>
-      scenario(
-        Effect.fnUntraced(function*(rig) {
-          yield* rig.put({ id: "control", candidate: null })
-          yield* rig.sweep
-          for (const step of steps) {
-            yield* rig.wait("1 minute")
-            yield* apply(rig, step)
-            if (step._tag === "read") yield* rig[step.by]
-          }
-          for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll, rig.sweep]) {
-            yield* rig.wait("11 minutes")
-            yield* run
-          }
-          const events = yield* rig.events
-          const entries = events.filter(({ model }) => model === "ats.candidate")
-          const last = assertLives(entries)
-          for (const who of ["x", "y"]) {
-            const [first] = copiesOf(rig, who)
-            const copy = first?.candidate
-            // a candidate that no application contains now, or only as an older copy, stays as it was
-            if (copy === undefined || Date.parse(copy.changed_at) < newestOf(events, who)) continue
-            // an application with only changed timestamps is unchanged, so its candidate keeps the older changed_at
-            const shown = events.findLast(({ id, model }) => model === "ats.application" && id === first?.parent)?.after
-            if (JSON.parse(shown ?? "{}").candidate?.changed_at !== copy.changed_at) continue
-            const after = last.get(who)?.after ?? null
-            if (copy.deleted) assert.isNull(after, `${who} is deleted`)
-            else assert.strictEqual(JSON.parse(after ?? "{}").title, copy.title, `published content of ${who}`)
-          }
-          assert.isTrue(entries.every(({ reason }) => reason !== "erased" && reason !== "absent"))
-        }),
-        {
-          derivedProcessing: Processing.defaultProcessing("ats.candidate"),
-          guard: {
-            ...Guard.defaultThresholds,
-            smallCount: 1000,
-            count: 1000,
-            share: 1,
-            smallShare: 1,
-            scopeCount: 1000
-          }
+      scenario(function*(rig) {
+        yield* rig.put({ id: "control", candidate: null })
+        yield* rig.sweep
+        for (const step of steps) {
+          yield* rig.wait("1 minute")
+          yield* apply(rig, step)
+          if (step._tag === "read") yield* rig[step.by]
         }
-      ).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
+        for (const run of [rig.poll, rig.sweep, rig.confirm, rig.poll, rig.sweep]) {
+          yield* rig.wait("11 minutes")
+          yield* run
+        }
+        const events = yield* rig.events
+        const entries = events.filter(({ model }) => model === "ats.candidate")
+        const last = assertLives(entries)
+        for (const who of ["x", "y"]) {
+          const [first] = copiesOf(rig, who)
+          const copy = first?.candidate
+          // a candidate that no application contains now, or only as an older copy, stays as it was
+          if (copy === undefined || Date.parse(copy.changed_at) < newestOf(events, who)) continue
+          // an application with only changed timestamps is unchanged, so its candidate keeps the older changed_at
+          const shown = events.findLast(({ id, model }) => model === "ats.application" && id === first?.parent)?.after
+          if (JSON.parse(shown ?? "{}").candidate?.changed_at !== copy.changed_at) continue
+          const after = last.get(who)?.after ?? null
+          if (copy.deleted) assert.isNull(after, `${who} is deleted`)
+          else assert.strictEqual(JSON.parse(after ?? "{}").title, copy.title, `published content of ${who}`)
+        }
+        assert.isTrue(entries.every(({ reason }) => reason !== "erased" && reason !== "absent"))
+      }, {
+        derivedProcessing: Processing.defaultProcessing("ats.candidate"),
+        guard: {
+          ...Guard.defaultThresholds,
+          smallCount: 1000,
+          count: 1000,
+          share: 1,
+          smallShare: 1,
+          scopeCount: 1000
+        }
+      }).pipe(Effect.provideService(References.MinimumLogLevel, "None")),
     { arbitrary: { runs: runs(30), size: 40 } }
   )
 })

@@ -139,7 +139,7 @@ describe("forgetting in random histories", () => {
     "leaves no byte of a forgotten candidate, keeps every life consistent, and ends with the API's other content (I3, I8, I11)",
     [Schema.Array(Step)],
     ([steps]) =>
-      scenario(Effect.fnUntraced(function*(world) {
+      scenario(function*(world) {
         const store = yield* Store
         let process = yield* startProcess
         for (const step of steps) {
@@ -174,7 +174,7 @@ describe("forgetting in random histories", () => {
         yield* sweep(process)
         yield* TestClock.adjust("10 minutes")
         assert.strictEqual((yield* entries).length, before)
-      })),
+      }),
     { arbitrary: { runs: runs(8), size: 12 } }
   )
 })

@@ -30,7 +30,7 @@ const kindsOf = (id: string) =>
 
 describe("forgetting a candidate", () => {
   it.effect("removes it from its record, from the records that repeat it, and from the bytes of the files (I11)", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       yield* TestClock.adjust("1 minute")
       apply(world, "a-ann", "ann", later(4), { outcome: "HIRED" })
@@ -66,10 +66,10 @@ describe("forgetting a candidate", () => {
       const { auditLog, forgotten } = yield* Store
       assert.deepInclude((yield* auditLog(1))[0], { command: "forget", target: `${integration}/ats.candidate/c-ann` })
       assert.strictEqual((yield* forgotten).length, 1)
-    })))
+    }))
 
   it.effect("lasts through polls, sweeps, audits and other records that repeat it, without events or differences", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       yield* forgetNow(process, ann)
       const before = (yield* entries).length
@@ -87,10 +87,10 @@ describe("forgetting a candidate", () => {
       assert.deepInclude(yield* contentOf("ats.application", "a-ann"), { candidate: null, outcome: "DECLINED" })
       assert.deepStrictEqual((yield* kindsOf("c-ann")).length, 1)
       assert.strictEqual(world.inFiles("ann@people"), 0)
-    })))
+    }))
 
   it.effect("removes its pending changes and quarantined rows, also of the records that repeat it", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       const store = yield* Store
       const row = { id: "a-ann", candidate: candidate("ann", start) }
@@ -114,10 +114,10 @@ describe("forgetting a candidate", () => {
       const [pending] = yield* store.pendingRows({ limit: 10 })
       assert.deepInclude(pending, { id: "a-ann", status: "held" })
       assert.strictEqual((yield* store.counts).reduce((sum, { quarantined }) => sum + quarantined, 0), 0)
-    })))
+    }))
 
   it.effect("publishes nothing about a record of which only a pending change repeats it (world 884553646)", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       apply(world, "a-new", "bob", later(3), { candidate: null, candidate_id: null })
       yield* TestClock.adjust("5 minutes")
@@ -131,10 +131,10 @@ describe("forgetting a candidate", () => {
       yield* forgetNow(process, ann)
       assert.deepStrictEqual(yield* kindsOf("a-new"), [["created", 1, null]])
       assert.strictEqual(world.inFiles("ann@people"), 0)
-    })))
+    }))
 
   it.effect("continues at the next start if the process ended after the request was committed", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const first = yield* startProcess
       const store = yield* Store
       const at = later(3)
@@ -153,10 +153,10 @@ describe("forgetting a candidate", () => {
       }
       assert.deepStrictEqual(yield* states, ["forgotten"])
       assert.strictEqual(world.inFiles("ann@people"), 0)
-    })))
+    }))
 
   it.effect("publishes no content that the sink did not have before, and the delete once the sink is back", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const broker = new MemorySink.MemoryBroker()
       const got = yield* received(broker)
       const process = yield* startProcess
@@ -172,10 +172,10 @@ describe("forgetting a candidate", () => {
         [["created", 1, null], ["deleted", 3, "forgotten"]]
       )
       assert.isFalse(got.some(({ after, before, changes }) => `${after}${before}${changes}`.includes("Sommelier")))
-    })))
+    }))
 
   it.effect("is undone by an operator: the next sweep stores the candidate again, with the next version", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const process = yield* startProcess
       yield* forgetNow(process, ann)
       yield* process.allow(ann)
@@ -186,10 +186,10 @@ describe("forgetting a candidate", () => {
       }
       assert.deepStrictEqual(yield* kindsOf("c-ann"), [["deleted", 2, "forgotten"], ["created", 3, null]])
       assert.strictEqual((yield* contentOf("ats.application", "a-ann")).candidate.first_name, "ann")
-    })))
+    }))
 
   it.effect("is undone although the application with the newest copy was deleted meanwhile (world 991102890)", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       apply(world, "a-2", "ann", later(3), { candidate: { ...candidate("ann", later(3)), title: "Cook" } })
       yield* TestClock.adjust("5 minutes")
@@ -201,12 +201,12 @@ describe("forgetting a candidate", () => {
       yield* process.capture.sweep({ integration, model: "ats.application" })
       assert.deepStrictEqual((yield* kindsOf("c-ann")).at(-1), ["created", 4, null])
       assert.deepInclude(yield* contentOf("ats.candidate", "c-ann"), { changed_at: new Date(start).toISOString() })
-    })))
+    }))
 })
 
 describe("forgetting", () => {
   it.effect("an application removes its row from all later reads, and erases the candidate that only it showed", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       yield* forgetNow(process, { integration, model: "ats.application", id: "a-ann" })
       apply(world, "a-ann", "ann", later(3), { outcome: "HIRED" })
@@ -217,10 +217,10 @@ describe("forgetting", () => {
       assert.isNull((yield* contentOf("ats.offer", "o-ann")).application)
       const report = yield* process.capture.audit({ integration, model: "ats.application" })
       assert.strictEqual(report.differing, 0)
-    })))
+    }))
 
   it.effect("an application removes its change that the guard holds back", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       const store = yield* Store
       const content = JSON.stringify({ id: "a-ann", note: "about ann@people" })
@@ -235,10 +235,10 @@ describe("forgetting", () => {
       yield* forgetNow(process, application)
       assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
       assert.strictEqual(world.inFiles("about ann@people"), 0)
-    })))
+    }))
 
   it.effect("an application that is flagged as deleted erases the candidate that only it showed (D11)", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       world.applications.flag(later(3), "a-ann")
       yield* TestClock.adjust("5 minutes")
@@ -246,10 +246,10 @@ describe("forgetting", () => {
       yield* forgetNow(process, { integration, model: "ats.application", id: "a-ann" })
       assert.deepStrictEqual((yield* kindsOf("a-ann")).at(-1), ["deleted", 2, "flagged"])
       assert.deepStrictEqual((yield* kindsOf("c-ann")).at(-1), ["deleted", 2, "erased"])
-    })))
+    }))
 
   it.effect("is refused for an id that is not stored, for an outdated plan, and for a record that is forgotten already", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       assert.strictEqual(yield* reasonOf(process.plan({ ...ann, id: "ann@people.example" })), "unknown")
       const elsewhere = yield* Effect.flip(process.plan({ ...ann, integration: "greenhouse:acne" }))
@@ -262,5 +262,5 @@ describe("forgetting", () => {
       yield* forgetNow(process, ann)
       assert.strictEqual(yield* reasonOf(process.plan(ann)), "known")
       assert.strictEqual(yield* reasonOf(process.forget(ann, hash)), "known")
-    })))
+    }))
 })

@@ -45,7 +45,7 @@ const contentIn = ({ file }: World, id: string) => {
 for (const [name, keys] of stores) {
   describe(`forgetting a person in a store with ${name}`, () => {
     it.effect("removes the person's own row although it is damaged", () =>
-      scenario(Effect.fnUntraced(function*(world) {
+      scenario(function*(world) {
         const process = yield* startProcess
         yield* damage(world, cut("id = 'c-ann'"))
         yield* forgetNow(process, ann)
@@ -53,10 +53,10 @@ for (const [name, keys] of stores) {
         assert.strictEqual(contentIn(world, "c-ann"), 0)
         assert.deepStrictEqual(yield* kindsOf("c-ann"), [["deleted", "forgotten"]])
         assert.strictEqual(world.inFiles("ann@people"), 0)
-      })).pipe(Effect.provideService(EncryptionKeys, keys)))
+      }).pipe(Effect.provideService(EncryptionKeys, keys)))
 
     it.effect("removes the other rows although the row of another record of the model is damaged", () =>
-      scenario(Effect.fnUntraced(function*(world) {
+      scenario(function*(world) {
         const process = yield* startProcess
         const store = yield* Store
         yield* damage(world, cut("id IN ('a-bob', 'c-bob')"))
@@ -74,10 +74,10 @@ for (const [name, keys] of stores) {
           unreadable
         ])
         assert.deepStrictEqual(left.map(({ position }) => position), plan.unreadable.map(({ position }) => position))
-      })).pipe(Effect.provideService(EncryptionKeys, keys)))
+      }).pipe(Effect.provideService(EncryptionKeys, keys)))
 
     it.effect("deletes what is left of a damaged pending change and of damaged quarantined rows", () =>
-      scenario(Effect.fnUntraced(function*(world) {
+      scenario(function*(world) {
         const process = yield* startProcess
         const store = yield* Store
         const content = JSON.stringify({ id: "a-ann", candidate: { id: "c-ann", first_name: "ann@people" } })
@@ -98,13 +98,13 @@ for (const [name, keys] of stores) {
         assert.strictEqual(world.inFiles("ann@people"), 0)
         assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
         assert.strictEqual((yield* store.counts).reduce((sum, { quarantined }) => sum + quarantined, 0), 0)
-      })).pipe(Effect.provideService(EncryptionKeys, keys)))
+      }).pipe(Effect.provideService(EncryptionKeys, keys)))
   })
 }
 
 describe("forgetting a person", () => {
   it.effect("deletes a damaged record that mentions the person, and the next sweep reads it again without the person", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const process = yield* startProcess
       yield* damage(world, cut("id = 'a-ann'"))
       yield* forgetNow(process, ann)
@@ -114,5 +114,5 @@ describe("forgetting a person", () => {
       yield* process.capture.sweep({ integration, model: "ats.application" })
       assert.deepStrictEqual((yield* kindsOf("a-ann")).at(-1), ["created", null])
       assert.deepInclude(yield* contentOf("ats.application", "a-ann"), { candidate: null })
-    })))
+    }))
 })

@@ -22,7 +22,7 @@ describe("forgetting a tag", () => {
   it.effect(
     "that more applications repeat than fit into a transaction removes it from all of them, in transactions of bounded size (I9, I11)",
     () =>
-      scenario(Effect.fnUntraced(function*(world) {
+      scenario(function*(world) {
         for (let index = 0; index < count; index++) {
           const name = `p${index}`
           apply(world, `a-${name}`, name, start, { candidate: { ...candidate(name, start), tags: [tag] } })
@@ -70,7 +70,7 @@ describe("forgetting a tag", () => {
           const { after, kind } = last.get(`c-p${index}`) ?? assert.fail(`no candidate ${index}`)
           assert.deepInclude(JSON.parse(after ?? "null"), { tags: [], first_name: `p${index}` }, kind)
         }
-      })),
+      }),
     180_000
   )
 })

@@ -36,7 +36,7 @@ const requestOnly = Effect.fnUntraced(function*(process: Effect.Success<typeof s
 
 describe("forgetting a person", () => {
   it.effect("publishes deletes without the content before them, however soon they are read", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const deliveries = yield* Deliveries
       const got: Array<LogEntry> = []
       const read = Effect.map(entries, (all) => void got.push(...all.filter(({ reason }) => reason === "forgotten")))
@@ -47,10 +47,10 @@ describe("forgetting a person", () => {
       yield* forgetNow(process, ann)
       assert.deepStrictEqual([...new Set(got.map(({ id }) => id))].sort(), ["a-ann", "c-ann", "o-ann"])
       for (const { before, changes } of got) assert.deepStrictEqual([before, changes], [null, "[]"])
-    })))
+    }))
 
   it.effect("is complete only when no running handler has one of their events in memory", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const deliveries = yield* Deliveries
       let running = 1
       const process = yield* Effect.provideService(startProcess, Deliveries, {
@@ -66,10 +66,10 @@ describe("forgetting a person", () => {
       running = 0
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* states, ["forgotten"])
-    })))
+    }))
 
   it.effect("whose request was interrupted is not published again when the store is adopted", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       yield* requestOnly(yield* startProcess)
       const store = yield* Store
       const plan = yield* StoreAdoption.plan(1)
@@ -91,10 +91,10 @@ describe("forgetting a person", () => {
       assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
       assert.strictEqual((yield* entries).length, before)
       assert.strictEqual(world.inFiles("ann@people"), 0)
-    })))
+    }))
 
   it.effect("that an adoption left out is published once it is allowed again (world 884553071)", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const first = yield* startProcess
       // later polls do not show the application again
       yield* TestClock.adjust("20 minutes")
@@ -104,10 +104,10 @@ describe("forgetting a person", () => {
       yield* process.allow(ann)
       yield* process.capture.sweep({ integration, model: "ats.application" })
       assert.strictEqual((yield* contentOf("ats.application", "a-ann")).candidate?.first_name, "ann")
-    })))
+    }))
 
   it.effect("does not publish a record again that repeats the person and is to be forgotten too (I11)", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       const process = yield* startProcess
       const application = { integration, model: "ats.application", id: "a-ann" } as const
@@ -123,10 +123,10 @@ describe("forgetting a person", () => {
         "forgotten",
         2
       ]])
-    })))
+    }))
 
   it.effect("begins even if the response to the committed request is lost (X10)", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       const lost = new StoreError({ reason: new Unavailable({ operation: "requestForgetting", cause: null }) })
       const process = yield* Effect.provideService(startProcess, Store, {
@@ -136,10 +136,10 @@ describe("forgetting a person", () => {
       yield* Effect.flip(forgetNow(process, ann))
       yield* TestClock.adjust("1 minute")
       assert.deepStrictEqual((yield* store.forgotten).map(({ state }) => state), ["forgotten"])
-    })))
+    }))
 
   it.effect("leaves no absence of a record that is forgotten while a request by id is about to confirm the absence (I11)", () =>
-    scenario(Effect.fnUntraced(function*({ applications }) {
+    scenario(function*({ applications }) {
       const store = yield* Store
       const process = yield* startProcess
       applications.vanish("a-ann")
@@ -152,10 +152,10 @@ describe("forgetting a person", () => {
       yield* TestClock.adjust("1 minute")
       yield* Fiber.join(sweep)
       assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
-    })))
+    }))
 
   it.effect("ends if the integration is erased while the records are searched", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       const first = yield* startProcess
       yield* requestOnly(first)
@@ -185,5 +185,5 @@ describe("forgetting a person", () => {
       })
       assert.isTrue(erased)
       assert.deepStrictEqual(end, ["forgotten"])
-    })))
+    }))
 })

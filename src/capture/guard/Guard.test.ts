@@ -13,190 +13,179 @@ import { releaseApprovedHolds } from "./ApprovedHolds.ts"
 
 describe("Guard", () => {
   it.effect("an absence confirmed twice is published as deleted by the next poll, with its last content (D2)", () =>
-    filled(10, (rig) =>
-      Effect.gen(function*() {
-        yield* vanished(rig, ["r0003"])
-        const event = (yield* rig.events).at(-1)!
-        assert.deepStrictEqual([event.id, event.kind, event.version, event.reason, event.origin], [
-          "r0003",
-          "deleted",
-          2,
-          "absent",
-          "sweep"
-        ])
-        assert.strictEqual(event.remoteId, "r-r0003")
-        assert.strictEqual(JSON.parse(event.before!).title, "t-r0003")
-        assert.deepStrictEqual(yield* rig.pending, {})
-        yield* rig.put(row("r0003"))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* rig.kinds("r0003"), ["created 1", "deleted 2", "created 3"])
-      })))
+    filled(10, function*(rig) {
+      yield* vanished(rig, ["r0003"])
+      const event = (yield* rig.events).at(-1)!
+      assert.deepStrictEqual([event.id, event.kind, event.version, event.reason, event.origin], [
+        "r0003",
+        "deleted",
+        2,
+        "absent",
+        "sweep"
+      ])
+      assert.strictEqual(event.remoteId, "r-r0003")
+      assert.strictEqual(JSON.parse(event.before!).title, "t-r0003")
+      assert.deepStrictEqual(yield* rig.pending, {})
+      yield* rig.put(row("r0003"))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds("r0003"), ["created 1", "deleted 2", "created 3"])
+    }))
 
   it.effect("a hold keeps the time of its decision when its release ends, or when it is canceled after a rejection", () =>
-    filled(500, (rig, ids) =>
-      Effect.gen(function*() {
-        const store = yield* Store
-        const decide = Effect.fnUntraced(function*(decision: Parameters<typeof store.decide>[1]) {
-          const { id } = yield* hold(rig)
-          const now = yield* Clock.currentTimeMillis
-          yield* store.decide(id, decision, now)
-          yield* rig.wait("1 minute")
-          return { id, now }
-        })
-        const back = yield* vanished(rig, ids.slice(0, 150))
-        const rejected = yield* decide({ state: "rejected" })
-        back()
-        yield* rig.sweep
-        yield* vanished(rig, ids.slice(0, 150))
-        const approved = yield* decide({ state: "approving", release: { origin: null, silent: false } })
-        yield* releaseApprovedHolds(rig.stream)
-        for (const [{ id, now }, state] of [[rejected, "canceled"], [approved, "approved"]] as const) {
-          const over = yield* store.hold(id)
-          assert.deepStrictEqual([over?.state, over?.decidedAt], [state, now])
-        }
-      })))
+    filled(500, function*(rig, ids) {
+      const store = yield* Store
+      const decide = Effect.fnUntraced(function*(decision: Parameters<typeof store.decide>[1]) {
+        const { id } = yield* hold(rig)
+        const now = yield* Clock.currentTimeMillis
+        yield* store.decide(id, decision, now)
+        yield* rig.wait("1 minute")
+        return { id, now }
+      })
+      const back = yield* vanished(rig, ids.slice(0, 150))
+      const rejected = yield* decide({ state: "rejected" })
+      back()
+      yield* rig.sweep
+      yield* vanished(rig, ids.slice(0, 150))
+      const approved = yield* decide({ state: "approving", release: { origin: null, silent: false } })
+      yield* releaseApprovedHolds(rig.stream)
+      for (const [{ id, now }, state] of [[rejected, "canceled"], [approved, "approved"]] as const) {
+        const over = yield* store.hold(id)
+        assert.deepStrictEqual([over?.state, over?.decidedAt], [state, now])
+      }
+    }))
 
   it.effect("a list that returns only two records, even for confirmations, deletes no record (D5)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* vanished(rig, ids.slice(2))
-        assert.deepStrictEqual(yield* published(rig), {})
-        assert.strictEqual((yield* hold(rig)).rows, 18)
-      })))
+    filled(20, function*(rig, ids) {
+      yield* vanished(rig, ids.slice(2))
+      assert.deepStrictEqual(yield* published(rig), {})
+      assert.strictEqual((yield* hold(rig)).rows, 18)
+    }))
 
   it.effect("a hold of 30 % vanished records ends without a decision when they reappear (D6)", () =>
-    filled(500, (rig, ids) =>
-      Effect.gen(function*() {
-        const back = yield* vanished(rig, ids.slice(0, 150))
-        assert.deepStrictEqual(yield* published(rig), {})
-        const held = yield* hold(rig)
-        assert.deepStrictEqual([held.kind, held.state, held.rows], ["deletes", "open", 150])
-        assert.include(held.reason, "150 of 500")
-        back()
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* rig.pending, {})
-        assert.deepStrictEqual(yield* rig.holds, [])
-        const store = yield* Store
-        assert.strictEqual((yield* store.hold(held.id))?.state, "canceled")
-        assert.deepStrictEqual(yield* published(rig), {})
-      })))
+    filled(500, function*(rig, ids) {
+      const back = yield* vanished(rig, ids.slice(0, 150))
+      assert.deepStrictEqual(yield* published(rig), {})
+      const held = yield* hold(rig)
+      assert.deepStrictEqual([held.kind, held.state, held.rows], ["deletes", "open", 150])
+      assert.include(held.reason, "150 of 500")
+      back()
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.holds, [])
+      const store = yield* Store
+      assert.strictEqual((yield* store.hold(held.id))?.state, "canceled")
+      assert.deepStrictEqual(yield* published(rig), {})
+    }))
 
   it.effect("an approved hold of 30 % vanished records deletes each exactly once, with origin backfill if requested (D6)", () =>
-    filled(500, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* vanished(rig, ids.slice(0, 150))
-        const { id } = yield* hold(rig)
-        yield* rig.approve(id, { origin: "backfill" })
-        yield* rig.approve(id)
-        yield* rig.sweep
-        yield* rig.poll
-        const deleted = (yield* rig.events).filter((entry) => entry.kind === "deleted")
-        assert.deepStrictEqual(deleted.map((entry) => entry.id), ids.slice(0, 150))
-        assert.isTrue(deleted.every((entry) => entry.version === 2 && entry.origin === "backfill"))
-        const store = yield* Store
-        const over = yield* store.hold(id)
-        assert.deepStrictEqual([over?.state, over?.released, over?.rows], ["approved", 150, 0])
-      })))
+    filled(500, function*(rig, ids) {
+      yield* vanished(rig, ids.slice(0, 150))
+      const { id } = yield* hold(rig)
+      yield* rig.approve(id, { origin: "backfill" })
+      yield* rig.approve(id)
+      yield* rig.sweep
+      yield* rig.poll
+      const deleted = (yield* rig.events).filter((entry) => entry.kind === "deleted")
+      assert.deepStrictEqual(deleted.map((entry) => entry.id), ids.slice(0, 150))
+      assert.isTrue(deleted.every((entry) => entry.version === 2 && entry.origin === "backfill"))
+      const store = yield* Store
+      const over = yield* store.hold(id)
+      assert.deepStrictEqual([over?.state, over?.released, over?.rows], ["approved", 150, 0])
+    }))
 
   it.effect("a wave of absences is judged as a whole although only a part is confirmed yet (D6)", () =>
-    filled(2000, (rig, ids) =>
-      Effect.gen(function*() {
-        for (const id of ids.slice(0, 450)) rig.api.vanish(id)
-        yield* rig.sweep
-        yield* rig.wait("11 minutes")
-        let requests = 0
-        rig.api.intercept = (request, answer) =>
-          request.ids !== null && ++requests > 1
-            ? refuse(new Transient({ code: null, message: "502" }))
-            : Effect.succeed(answer)
-        yield* Effect.flip(rig.confirm)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), {})
-        assert.strictEqual((yield* hold(rig)).rows, 248)
-        rig.api.intercept = (_, answer) => Effect.succeed(answer)
-        yield* rig.confirm
-        yield* rig.poll
-        assert.deepStrictEqual((yield* rig.holds).map(({ rows }) => rows), [450])
-      })))
+    filled(2000, function*(rig, ids) {
+      for (const id of ids.slice(0, 450)) rig.api.vanish(id)
+      yield* rig.sweep
+      yield* rig.wait("11 minutes")
+      let requests = 0
+      rig.api.intercept = (request, answer) =>
+        request.ids !== null && ++requests > 1
+          ? refuse(new Transient({ code: null, message: "502" }))
+          : Effect.succeed(answer)
+      yield* Effect.flip(rig.confirm)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), {})
+      assert.strictEqual((yield* hold(rig)).rows, 248)
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.confirm
+      yield* rig.poll
+      assert.deepStrictEqual((yield* rig.holds).map(({ rows }) => rows), [450])
+    }))
 
   it.effect("deletes of 3 % an hour are held from the limit of the sliding window on (D7)", () =>
-    filled(1000, (rig, ids) =>
-      Effect.gen(function*() {
-        for (let hour = 0; hour < 12; hour++) {
-          yield* each(ids.slice(hour * 30, hour * 30 + 30), rig.flag)
-          yield* rig.poll
-          yield* rig.wait("1 hour")
-        }
-        assert.deepStrictEqual(yield* published(rig), { deleted: 180 })
-        assert.strictEqual((yield* hold(rig)).rows, 180)
-      })))
+    filled(1000, function*(rig, ids) {
+      for (let hour = 0; hour < 12; hour++) {
+        yield* each(ids.slice(hour * 30, hour * 30 + 30), rig.flag)
+        yield* rig.poll
+        yield* rig.wait("1 hour")
+      }
+      assert.deepStrictEqual(yield* published(rig), { deleted: 180 })
+      assert.strictEqual((yield* hold(rig)).rows, 180)
+    }))
 
   it.effect("approved deletes are not counted again, and a day later no delete is counted (D7)", () =>
-    filled(1000, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids.slice(0, 180), rig.flag)
-        yield* rig.poll
-        yield* each(ids.slice(180, 210), rig.flag)
-        yield* rig.poll
-        yield* rig.approve((yield* hold(rig)).id)
-        yield* each(ids.slice(210, 300), rig.flag)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* rig.holds, [])
-        assert.deepStrictEqual(yield* published(rig), { deleted: 300 })
-        yield* rig.wait("25 hours")
-        yield* each(ids.slice(300, 400), rig.flag)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { deleted: 400 })
-      })))
+    filled(1000, function*(rig, ids) {
+      yield* each(ids.slice(0, 180), rig.flag)
+      yield* rig.poll
+      yield* each(ids.slice(180, 210), rig.flag)
+      yield* rig.poll
+      yield* rig.approve((yield* hold(rig)).id)
+      yield* each(ids.slice(210, 300), rig.flag)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.holds, [])
+      assert.deepStrictEqual(yield* published(rig), { deleted: 300 })
+      yield* rig.wait("25 hours")
+      yield* each(ids.slice(300, 400), rig.flag)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { deleted: 400 })
+    }))
 
   for (const count of [60, 4]) {
     it.effect(`the deletes of a stream of ${count} records whose model is switched off are held (D16)`, () =>
-      filled(count, (rig, ids) =>
-        Effect.gen(function*() {
-          yield* each(ids, rig.flag)
-          yield* rig.poll
-          assert.deepStrictEqual(yield* published(rig), {})
-          assert.strictEqual((yield* hold(rig)).rows, count)
-        })))
+      filled(count, function*(rig, ids) {
+        yield* each(ids, rig.flag)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), {})
+        assert.strictEqual((yield* hold(rig)).rows, count)
+      }))
   }
 
   it.effect("a few deletes in a small stream, and one delete of two records, are not held", () =>
-    filled(12, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids.slice(0, 4), rig.flag)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { deleted: 4 })
-        yield* rig.flag(ids[4]!)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
-      })))
+    filled(12, function*(rig, ids) {
+      yield* each(ids.slice(0, 4), rig.flag)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { deleted: 4 })
+      yield* rig.flag(ids[4]!)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
+    }))
 
   it.effect("rejected deletes are listed, not held again when seen again, and published after the records are live and deleted again (D17)", () =>
-    filled(10, (rig, ids) =>
-      Effect.gen(function*() {
-        const gone = ids.slice(0, 3)
-        yield* each(ids.slice(4), rig.flag)
-        const back = yield* vanished(rig, gone)
-        yield* rig.reject((yield* hold(rig)).id)
-        const disputed = Object.fromEntries([...gone, ...ids.slice(4)].sort().map((id) => [id, "rejected"]))
-        for (let cycle = 0; cycle < 3; cycle++) {
-          yield* rig.wait("6 hours")
-          const requests = rig.api.requests.length
-          yield* rig.sweep
-          assert.strictEqual(rig.api.requests.slice(requests).filter(({ ids }) => ids !== null).length, 0)
-          yield* rig.confirm
-          yield* rig.poll
-          assert.deepStrictEqual(yield* rig.pending, disputed)
-        }
-        assert.deepStrictEqual((yield* rig.holds).map(({ rows, state }) => [state, rows]), [["rejected", 9]])
-        assert.deepStrictEqual(yield* published(rig), {})
-        back()
+    filled(10, function*(rig, ids) {
+      const gone = ids.slice(0, 3)
+      yield* each(ids.slice(4), rig.flag)
+      const back = yield* vanished(rig, gone)
+      yield* rig.reject((yield* hold(rig)).id)
+      const disputed = Object.fromEntries([...gone, ...ids.slice(4)].sort().map((id) => [id, "rejected"]))
+      for (let cycle = 0; cycle < 3; cycle++) {
+        yield* rig.wait("6 hours")
+        const requests = rig.api.requests.length
         yield* rig.sweep
-        yield* rig.flag(gone[0]!)
-        yield* rig.wait("25 hours")
+        assert.strictEqual(rig.api.requests.slice(requests).filter(({ ids }) => ids !== null).length, 0)
+        yield* rig.confirm
         yield* rig.poll
-        assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
-      })))
+        assert.deepStrictEqual(yield* rig.pending, disputed)
+      }
+      assert.deepStrictEqual((yield* rig.holds).map(({ rows, state }) => [state, rows]), [["rejected", 9]])
+      assert.deepStrictEqual(yield* published(rig), {})
+      back()
+      yield* rig.sweep
+      yield* rig.flag(gone[0]!)
+      yield* rig.wait("25 hours")
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.kinds(gone[0]!), ["created 1", "deleted 2"])
+    }))
 
   /** Five deletes of ten records are held; then the list shows an old live copy of the first of them. */
   const oldCopy = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<string>, rejected: boolean) {
@@ -212,319 +201,302 @@ describe("Guard", () => {
 
   for (const rejected of [true, false]) {
     it.effect(`an old copy removes no delete from ${rejected ? "a rejected" : "an open"} hold (D17, P3)`, () =>
-      filled(10, (rig, ids) =>
-        Effect.gen(function*() {
-          rig.api.intercept = yield* oldCopy(rig, ids, rejected)
-          const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, rejected ? "rejected" : "held"]))
-          yield* rig.sweep
-          assert.deepStrictEqual(yield* rig.pending, waiting)
-          yield* rig.poll
-          rig.api.intercept = (_, answer) => Effect.succeed(answer)
-          yield* rig.poll
-          assert.deepStrictEqual(yield* rig.pending, waiting)
-          assert.deepStrictEqual(yield* published(rig), {})
-        })))
+      filled(10, function*(rig, ids) {
+        rig.api.intercept = yield* oldCopy(rig, ids, rejected)
+        const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, rejected ? "rejected" : "held"]))
+        yield* rig.sweep
+        assert.deepStrictEqual(yield* rig.pending, waiting)
+        yield* rig.poll
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.poll
+        assert.deepStrictEqual(yield* rig.pending, waiting)
+        assert.deepStrictEqual(yield* published(rig), {})
+      }))
 
     it.effect(`${rejected ? "rejecting" : "approving"} a hold does not apply to a record that waits for a refetch (D17, P3)`, () =>
-      filled(10, (rig, ids) =>
-        Effect.gen(function*() {
-          const older = yield* oldCopy(rig, ids, false)
-          rig.api.intercept = (request, answer) =>
-            request.ids === null ? older(request, answer) : Effect.succeed({ ...answer, results: [] })
-          yield* rig.poll
-          const { id, rows } = yield* hold(rig)
-          assert.strictEqual(rows, 5)
-          yield* (rejected ? rig.reject(id) : rig.approve(id))
-          assert.strictEqual((yield* rig.pending)[ids[0]!], "disputed")
-          assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 4 })
-          rig.api.intercept = (_, answer) => Effect.succeed(answer)
-          yield* rig.poll
-          yield* rig.poll
-          assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 5 })
-          assert.strictEqual((yield* rig.pending)[ids[0]!], rejected ? "rejected" : undefined)
-        })))
+      filled(10, function*(rig, ids) {
+        const older = yield* oldCopy(rig, ids, false)
+        rig.api.intercept = (request, answer) =>
+          request.ids === null ? older(request, answer) : Effect.succeed({ ...answer, results: [] })
+        yield* rig.poll
+        const { id, rows } = yield* hold(rig)
+        assert.strictEqual(rows, 5)
+        yield* (rejected ? rig.reject(id) : rig.approve(id))
+        assert.strictEqual((yield* rig.pending)[ids[0]!], "disputed")
+        assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 4 })
+        rig.api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* rig.poll
+        yield* rig.poll
+        assert.deepStrictEqual(yield* published(rig), rejected ? {} : { deleted: 5 })
+        assert.strictEqual((yield* rig.pending)[ids[0]!], rejected ? "rejected" : undefined)
+      }))
   }
 
   it.effect("an absent record stays in a rejected hold if an old copy appears and the record is absent again (D17, P3)", () =>
-    filled(10, (rig, ids) =>
-      Effect.gen(function*() {
-        const older = rig.api.rows.get(ids[0]!)!.row
-        yield* rig.put(row(ids[0]!, { title: "later" }))
+    filled(10, function*(rig, ids) {
+      const older = rig.api.rows.get(ids[0]!)!.row
+      yield* rig.put(row(ids[0]!, { title: "later" }))
+      yield* rig.poll
+      yield* vanished(rig, ids.slice(0, 5))
+      yield* rig.reject((yield* hold(rig)).id)
+      const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, "rejected"]))
+      assert.deepStrictEqual(yield* rig.pending, waiting)
+      yield* rig.wait("25 hours")
+      rig.api.intercept = (request, answer) =>
+        Effect.succeed(request.ids === null ? { ...answer, results: [...answer.results, older] } : answer)
+      yield* rig.poll
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      for (let cycle = 0; cycle < 2; cycle++) {
+        yield* rig.sweep
+        yield* rig.wait("11 minutes")
+        yield* rig.confirm
         yield* rig.poll
-        yield* vanished(rig, ids.slice(0, 5))
-        yield* rig.reject((yield* hold(rig)).id)
-        const waiting = Object.fromEntries(ids.slice(0, 5).map((id) => [id, "rejected"]))
-        assert.deepStrictEqual(yield* rig.pending, waiting)
-        yield* rig.wait("25 hours")
-        rig.api.intercept = (request, answer) =>
-          Effect.succeed(request.ids === null ? { ...answer, results: [...answer.results, older] } : answer)
-        yield* rig.poll
-        rig.api.intercept = (_, answer) => Effect.succeed(answer)
-        for (let cycle = 0; cycle < 2; cycle++) {
-          yield* rig.sweep
-          yield* rig.wait("11 minutes")
-          yield* rig.confirm
-          yield* rig.poll
-        }
-        assert.deepStrictEqual(yield* rig.pending, waiting)
-        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
-      })))
+      }
+      assert.deepStrictEqual(yield* rig.pending, waiting)
+      assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+    }))
 
   it.effect("rejected restores that change meanwhile stay rejected, with their current content (D17)", () =>
-    filled(10, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids, rig.flag)
-        yield* rig.poll
-        yield* rig.approve((yield* hold(rig)).id)
-        yield* each(ids, (id) => rig.put(row(id)))
-        yield* rig.poll
-        const { id } = yield* hold(rig)
-        yield* rig.reject(id)
-        yield* rig.wait("1 minute")
-        yield* each(ids, (id) => rig.put(row(id, { title: "later" })))
-        yield* rig.poll
-        assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.state, hold.rows]), [[
-          id,
-          "rejected",
-          10
-        ]])
-        yield* rig.approve(id)
-        assert.strictEqual((yield* after(rig, ids[0]!)).title, "later")
-      })))
+    filled(10, function*(rig, ids) {
+      yield* each(ids, rig.flag)
+      yield* rig.poll
+      yield* rig.approve((yield* hold(rig)).id)
+      yield* each(ids, (id) => rig.put(row(id)))
+      yield* rig.poll
+      const { id } = yield* hold(rig)
+      yield* rig.reject(id)
+      yield* rig.wait("1 minute")
+      yield* each(ids, (id) => rig.put(row(id, { title: "later" })))
+      yield* rig.poll
+      assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.state, hold.rows]), [[
+        id,
+        "rejected",
+        10
+      ]])
+      yield* rig.approve(id)
+      assert.strictEqual((yield* after(rig, ids[0]!)).title, "later")
+    }))
 
   it.effect("records that change while they are held have versions without gaps and current content after the release (D18)", () =>
-    filled(10, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids, rig.flag)
-        yield* rig.poll
-        yield* rig.approve((yield* hold(rig)).id)
-        yield* rig.wait("1 minute")
-        yield* each(ids, (id) => rig.put(row(id, { title: "first" })))
-        yield* rig.poll
-        const { id: restores, kind } = yield* hold(rig)
-        assert.strictEqual(kind, "restores")
-        yield* rig.wait("1 minute")
-        yield* each(ids, (id) => rig.put(row(id, { title: "second", outcome: "HIRED" })))
-        yield* rig.poll
-        assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.rows]), [[restores, 10]])
-        yield* rig.approve(restores)
-        for (const id of ids) {
-          assert.deepStrictEqual(yield* rig.kinds(id), ["created 1", "deleted 2", "created 3"])
-          assert.strictEqual((yield* after(rig, id)).title, "second")
-        }
-      })))
+    filled(10, function*(rig, ids) {
+      yield* each(ids, rig.flag)
+      yield* rig.poll
+      yield* rig.approve((yield* hold(rig)).id)
+      yield* rig.wait("1 minute")
+      yield* each(ids, (id) => rig.put(row(id, { title: "first" })))
+      yield* rig.poll
+      const { id: restores, kind } = yield* hold(rig)
+      assert.strictEqual(kind, "restores")
+      yield* rig.wait("1 minute")
+      yield* each(ids, (id) => rig.put(row(id, { title: "second", outcome: "HIRED" })))
+      yield* rig.poll
+      assert.deepStrictEqual((yield* rig.holds).map((hold) => [hold.id, hold.rows]), [[restores, 10]])
+      yield* rig.approve(restores)
+      for (const id of ids) {
+        assert.deepStrictEqual(yield* rig.kinds(id), ["created 1", "deleted 2", "created 3"])
+        assert.strictEqual((yield* after(rig, id)).title, "second")
+      }
+    }))
 
   it.effect("no delete of a mass delete over many pages is published, neither before its end nor after it (D19)", () =>
-    filled(300, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids.slice(0, 200), rig.flag)
-        rig.api.pageSize = 10
-        rig.api.intercept = (request, answer) =>
-          request.cursor === "150" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
-        yield* Effect.flip(rig.poll)
-        assert.deepStrictEqual(yield* published(rig), {})
-        rig.api.intercept = (_, answer) => Effect.succeed(answer)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), {})
-        assert.strictEqual((yield* hold(rig)).rows, 200)
-      })))
+    filled(300, function*(rig, ids) {
+      yield* each(ids.slice(0, 200), rig.flag)
+      rig.api.pageSize = 10
+      rig.api.intercept = (request, answer) =>
+        request.cursor === "150" ? refuse(new Transient({ code: null, message: "502" })) : Effect.succeed(answer)
+      yield* Effect.flip(rig.poll)
+      assert.deepStrictEqual(yield* published(rig), {})
+      rig.api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), {})
+      assert.strictEqual((yield* hold(rig)).rows, 200)
+    }))
 
   it.effect("live records without content are counted by the guard as deletes with reason erased (D23)", () =>
-    filled(10, (rig, ids) =>
-      Effect.gen(function*() {
-        const empty = (id: string) => rig.put({ id, title: null, source: null, outcome: null })
-        yield* empty(ids[0]!)
-        yield* rig.poll
-        const [event] = (yield* rig.events).slice(-1)
-        assert.deepStrictEqual([event?.kind, event?.reason], ["deleted", "erased"])
-        yield* each(ids.slice(1), empty)
-        yield* rig.poll
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* published(rig), { deleted: 1 })
-        assert.strictEqual((yield* hold(rig)).rows, 9)
-      })))
+    filled(10, function*(rig, ids) {
+      const empty = (id: string) => rig.put({ id, title: null, source: null, outcome: null })
+      yield* empty(ids[0]!)
+      yield* rig.poll
+      const [event] = (yield* rig.events).slice(-1)
+      assert.deepStrictEqual([event?.kind, event?.reason], ["deleted", "erased"])
+      yield* each(ids.slice(1), empty)
+      yield* rig.poll
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* published(rig), { deleted: 1 })
+      assert.strictEqual((yield* hold(rig)).rows, 9)
+    }))
 
   it.effect("a model that is switched off gives one hold and one log line, however many runs observe it (C2)", () => {
     const lines: Array<unknown> = []
     const logger = Logger.make(({ logLevel, message }) => {
       if (logLevel === "Warn") lines.push(message)
     })
-    return filled(300, (rig, ids) =>
-      Effect.gen(function*() {
-        for (let wave = 0; wave < 3; wave++) {
-          yield* each(ids.slice(wave * 100, wave * 100 + 100), rig.flag)
-          rig.api.pageSize = 50
-          yield* rig.poll
-          yield* rig.sweep
-        }
-        assert.deepStrictEqual(yield* published(rig), { deleted: 100 })
-        assert.deepStrictEqual((yield* rig.holds).map((hold) => hold.rows), [200])
-        assert.deepStrictEqual(lines, [["changes are held"]])
-      })).pipe(Effect.provide(Logger.layer([logger])))
+    return filled(300, function*(rig, ids) {
+      for (let wave = 0; wave < 3; wave++) {
+        yield* each(ids.slice(wave * 100, wave * 100 + 100), rig.flag)
+        rig.api.pageSize = 50
+        yield* rig.poll
+        yield* rig.sweep
+      }
+      assert.deepStrictEqual(yield* published(rig), { deleted: 100 })
+      assert.deepStrictEqual((yield* rig.holds).map((hold) => hold.rows), [200])
+      assert.deepStrictEqual(lines, [["changes are held"]])
+    }).pipe(Effect.provide(Logger.layer([logger])))
   })
 
   it.effect("if 298 of 300 held deletes come back, the next complete sweep releases the two real ones (C8)", () =>
-    filled(400, (rig, ids) =>
-      Effect.gen(function*() {
-        const back = yield* vanished(rig, ids.slice(0, 300))
-        assert.strictEqual((yield* hold(rig)).rows, 300)
-        back()
-        for (const id of ids.slice(0, 2)) rig.api.vanish(id)
-        yield* rig.wait("1 hour")
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
-        assert.deepStrictEqual(yield* rig.pending, {})
-        assert.deepStrictEqual(yield* rig.holds, [])
-      })))
+    filled(400, function*(rig, ids) {
+      const back = yield* vanished(rig, ids.slice(0, 300))
+      assert.strictEqual((yield* hold(rig)).rows, 300)
+      back()
+      for (const id of ids.slice(0, 2)) rig.api.vanish(id)
+      yield* rig.wait("1 hour")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* rig.holds, [])
+    }))
 
   it.effect("the remainder of a hold waits for a complete sweep, and polls do not release it (C8)", () =>
-    filled(400, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids.slice(0, 300), rig.flag)
-        yield* rig.poll
-        yield* rig.wait("1 minute")
-        yield* each(ids.slice(2, 300), (id) => rig.put(row(id)))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), {})
-        assert.strictEqual((yield* hold(rig)).rows, 2)
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
-      })))
+    filled(400, function*(rig, ids) {
+      yield* each(ids.slice(0, 300), rig.flag)
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* each(ids.slice(2, 300), (id) => rig.put(row(id)))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), {})
+      assert.strictEqual((yield* hold(rig)).rows, 2)
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+    }))
 
   it.effect("a remainder that the sweep could not confirm stays held (C8)", () =>
-    filled(400, (rig, ids) =>
-      Effect.gen(function*() {
-        const back = yield* vanished(rig, ids.slice(0, 300))
-        back()
-        for (const id of ids.slice(0, 2)) rig.api.vanish(id)
-        rig.api.intercept = (request, answer) =>
-          request.ids === null
-            ? Effect.succeed(answer)
-            : refuse(new Forbidden({ code: null, message: "403" }))
-        yield* rig.wait("1 hour")
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* published(rig), {})
-        assert.strictEqual((yield* hold(rig)).rows, 2)
-      })))
+    filled(400, function*(rig, ids) {
+      const back = yield* vanished(rig, ids.slice(0, 300))
+      back()
+      for (const id of ids.slice(0, 2)) rig.api.vanish(id)
+      rig.api.intercept = (request, answer) =>
+        request.ids === null
+          ? Effect.succeed(answer)
+          : refuse(new Forbidden({ code: null, message: "403" }))
+      yield* rig.wait("1 hour")
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* published(rig), {})
+      assert.strictEqual((yield* hold(rig)).rows, 2)
+    }))
 
   it.effect("the restores are held too when a model is switched on again after its deletes were approved (C9)", () =>
-    filled(60, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids, rig.flag)
-        yield* rig.poll
-        yield* rig.approve((yield* hold(rig)).id)
-        assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
-        yield* rig.wait("1 hour")
-        yield* each(ids, (id) => rig.put(row(id)))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
-        const held = yield* hold(rig)
-        assert.deepStrictEqual([held.kind, held.rows], ["restores", 60])
-        yield* rig.approve(held.id, { origin: "backfill" })
-        const restored = (yield* rig.events).filter((entry) => entry.restored)
-        assert.strictEqual(restored.length, 60)
-        assert.isTrue(restored.every((entry) => entry.origin === "backfill" && entry.transitions === "[]"))
-      })))
+    filled(60, function*(rig, ids) {
+      yield* each(ids, rig.flag)
+      yield* rig.poll
+      yield* rig.approve((yield* hold(rig)).id)
+      assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
+      yield* rig.wait("1 hour")
+      yield* each(ids, (id) => rig.put(row(id)))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { deleted: 60 })
+      const held = yield* hold(rig)
+      assert.deepStrictEqual([held.kind, held.rows], ["restores", 60])
+      yield* rig.approve(held.id, { origin: "backfill" })
+      const restored = (yield* rig.events).filter((entry) => entry.restored)
+      assert.strictEqual(restored.length, 60)
+      assert.isTrue(restored.every((entry) => entry.origin === "backfill" && entry.transitions === "[]"))
+    }))
 
   it.effect("the share of restores is computed without the records that are held as deleted (C9)", () =>
-    filled(14, (rig, ids) =>
-      Effect.gen(function*() {
-        const [first, second] = [ids.slice(0, 5), ids.slice(5, 10)]
-        yield* each(first, rig.flag)
-        yield* rig.poll
-        yield* rig.wait("1 minute")
-        yield* each(second, rig.flag)
-        yield* rig.poll
-        assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["deletes", 5]])
-        yield* rig.wait("1 minute")
-        yield* each(first, (id) => rig.put(row(id)))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
-        assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["restores", 5], [
-          "deletes",
-          5
-        ]])
-      })))
+    filled(14, function*(rig, ids) {
+      const [first, second] = [ids.slice(0, 5), ids.slice(5, 10)]
+      yield* each(first, rig.flag)
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* each(second, rig.flag)
+      yield* rig.poll
+      assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["deletes", 5]])
+      yield* rig.wait("1 minute")
+      yield* each(first, (id) => rig.put(row(id)))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { deleted: 5 })
+      assert.deepStrictEqual((yield* rig.holds).map(({ kind, rows }) => [kind, rows]), [["restores", 5], [
+        "deletes",
+        5
+      ]])
+    }))
 
   it.effect("a held delete is released as erased only if the record has no content by then (D11)", () =>
-    filled(2, (rig, ids) =>
-      Effect.gen(function*() {
-        const shown = (id: string, title: string | null) =>
-          Effect.gen(function*() {
-            yield* rig.put({ id, title })
-            yield* rig.flag(id)
-          })
-        yield* each(ids, (id) => shown(id, id === ids[0] ? null : "x"))
-        yield* rig.poll
-        yield* rig.wait("1 minute")
-        yield* each(ids, (id) => shown(id, id === ids[0] ? "x" : null))
-        yield* rig.poll
-        yield* rig.approve((yield* hold(rig)).id)
-        assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
-        yield* Effect.flatMap(Store, (store) => store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
-        const left = (yield* rig.events).map(({ id, kind }) => `${id} ${kind}`)
-        assert.sameMembers(left, [`${ids[0]} created`, `${ids[0]} deleted`, `${ids[1]} deleted`])
-      })))
+    filled(2, function*(rig, ids) {
+      const shown = (id: string, title: string | null) =>
+        Effect.gen(function*() {
+          yield* rig.put({ id, title })
+          yield* rig.flag(id)
+        })
+      yield* each(ids, (id) => shown(id, id === ids[0] ? null : "x"))
+      yield* rig.poll
+      yield* rig.wait("1 minute")
+      yield* each(ids, (id) => shown(id, id === ids[0] ? "x" : null))
+      yield* rig.poll
+      yield* rig.approve((yield* hold(rig)).id)
+      assert.deepStrictEqual(yield* published(rig), { deleted: 2 })
+      yield* Effect.flatMap(Store, (store) => store.purgeErased({ before: Number.MAX_SAFE_INTEGER, upTo: 99 }))
+      const left = (yield* rig.events).map(({ id, kind }) => `${id} ${kind}`)
+      assert.sameMembers(left, [`${ids[0]} created`, `${ids[0]} deleted`, `${ids[1]} deleted`])
+    }))
 
   it.effect("the reason of a hold has the current number of records (D6)", () =>
-    filled(40, (rig, ids) =>
-      Effect.gen(function*() {
-        const sizeInReason = Effect.map(hold(rig), ({ id, reason }) => [id, reason.slice(0, "40 of 40".length)])
-        yield* each(ids.slice(0, 20), rig.flag)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* sizeInReason, [1, "20 of 40"])
-        yield* rig.wait("1 minute")
-        yield* each(ids.slice(20, 30), rig.flag)
-        yield* rig.poll
-        assert.deepStrictEqual(yield* sizeInReason, [1, "30 of 40"])
-      })))
+    filled(40, function*(rig, ids) {
+      const sizeInReason = Effect.map(hold(rig), ({ id, reason }) => [id, reason.slice(0, "40 of 40".length)])
+      yield* each(ids.slice(0, 20), rig.flag)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* sizeInReason, [1, "20 of 40"])
+      yield* rig.wait("1 minute")
+      yield* each(ids.slice(20, 30), rig.flag)
+      yield* rig.poll
+      assert.deepStrictEqual(yield* sizeInReason, [1, "30 of 40"])
+    }))
 
   it.effect("the release of an approved hold that is killed between two transactions is resumed in order, without loss or duplicates (X7)", () =>
-    filled(1000, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids, rig.flag)
-        yield* rig.poll
-        const store = yield* Store
-        const { id } = yield* hold(rig)
-        let transactions = 0
-        const dying = Store.of({
-          ...store,
-          transact: (owner, key, body) =>
-            ++transactions > 2
-              ? Effect.fail(
-                new StoreError({ reason: new Unavailable({ operation: "transact", cause: new Error("killed") }) })
-              )
-              : store.transact(owner, key, body)
-        })
-        yield* store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
-        yield* Effect.flip(Effect.provideService(releaseApprovedHolds(rig.stream), Store, dying))
-        const half = yield* store.hold(id)
-        assert.deepStrictEqual([half?.state, half?.released, half?.rows], ["approving", 500, 500])
-        // Runs continue meanwhile, and the rows that they read do not change the result.
-        yield* rig.wait("1 minute")
-        yield* rig.put(row(ids[900]!, { title: "alive" }))
-        yield* rig.poll
-        yield* rig.sweep
-        yield* releaseApprovedHolds(rig.stream)
-        yield* releaseApprovedHolds(rig.stream)
-        const deleted = (yield* rig.events).filter((entry) => entry.kind === "deleted").map((entry) => entry.id)
-        assert.deepStrictEqual(deleted, ids.filter((id) => id !== ids[900]))
-        assert.deepStrictEqual(yield* rig.kinds(ids[900]!), ["created 1", "updated 2"])
-        assert.strictEqual((yield* store.hold(id))?.state, "approved")
-        assert.deepStrictEqual(yield* rig.pending, {})
-      })))
+    filled(1000, function*(rig, ids) {
+      yield* each(ids, rig.flag)
+      yield* rig.poll
+      const store = yield* Store
+      const { id } = yield* hold(rig)
+      let transactions = 0
+      const dying = Store.of({
+        ...store,
+        transact: (owner, key, body) =>
+          ++transactions > 2
+            ? Effect.fail(
+              new StoreError({ reason: new Unavailable({ operation: "transact", cause: new Error("killed") }) })
+            )
+            : store.transact(owner, key, body)
+      })
+      yield* store.decide(id, { state: "approving", release: { origin: null, silent: false } }, start)
+      yield* Effect.flip(Effect.provideService(releaseApprovedHolds(rig.stream), Store, dying))
+      const half = yield* store.hold(id)
+      assert.deepStrictEqual([half?.state, half?.released, half?.rows], ["approving", 500, 500])
+      // Runs continue meanwhile, and the rows that they read do not change the result.
+      yield* rig.wait("1 minute")
+      yield* rig.put(row(ids[900]!, { title: "alive" }))
+      yield* rig.poll
+      yield* rig.sweep
+      yield* releaseApprovedHolds(rig.stream)
+      yield* releaseApprovedHolds(rig.stream)
+      const deleted = (yield* rig.events).filter((entry) => entry.kind === "deleted").map((entry) => entry.id)
+      assert.deepStrictEqual(deleted, ids.filter((id) => id !== ids[900]))
+      assert.deepStrictEqual(yield* rig.kinds(ids[900]!), ["created 1", "updated 2"])
+      assert.strictEqual((yield* store.hold(id))?.state, "approved")
+      assert.deepStrictEqual(yield* rig.pending, {})
+    }))
 
   it.effect("a hold is never approved by a timeout", () =>
-    filled(60, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* each(ids, rig.flag)
+    filled(60, function*(rig, ids) {
+      yield* each(ids, rig.flag)
+      yield* rig.poll
+      for (let day = 0; day < 60; day++) {
+        yield* rig.wait("1 day")
         yield* rig.poll
-        for (let day = 0; day < 60; day++) {
-          yield* rig.wait("1 day")
-          yield* rig.poll
-          if (day % 10 === 0) yield* rig.sweep
-        }
-        assert.deepStrictEqual(yield* published(rig), {})
-        assert.strictEqual((yield* hold(rig)).rows, 60)
-      })))
+        if (day % 10 === 0) yield* rig.sweep
+      }
+      assert.deepStrictEqual(yield* published(rig), {})
+      assert.strictEqual((yield* hold(rig)).rows, 60)
+    }))
 })

@@ -9,58 +9,55 @@ describe("Scope", () => {
     each(ids, (id) => rig.put(row(id, { ...rig.api.rows.get(id)?.row, title: null, changed_at: undefined })))
 
   it.effect("a field that is switched off gives one scope hold, and approving it publishes the differences (C3)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* off(rig, ids.slice(0, 12))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), {})
-        const held = yield* hold(rig)
-        assert.deepStrictEqual([held.kind, held.paths, held.rows], ["scope", ["/title"], 12])
-        yield* rig.approve(held.id)
-        assert.deepStrictEqual(yield* published(rig), { updated: 12 })
-        assert.deepStrictEqual(JSON.parse((yield* rig.events).at(-1)!.changes), [
-          { path: "/title", before: "t-r0011", after: null }
-        ])
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* published(rig), { updated: 12 })
-      })))
+    filled(20, function*(rig, ids) {
+      yield* off(rig, ids.slice(0, 12))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), {})
+      const held = yield* hold(rig)
+      assert.deepStrictEqual([held.kind, held.paths, held.rows], ["scope", ["/title"], 12])
+      yield* rig.approve(held.id)
+      assert.deepStrictEqual(yield* published(rig), { updated: 12 })
+      assert.deepStrictEqual(JSON.parse((yield* rig.events).at(-1)!.changes), [
+        { path: "/title", before: "t-r0011", after: null }
+      ])
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* published(rig), { updated: 12 })
+    }))
 
   it.effect("a scope hold that is approved silently publishes nothing, and the current content counts as published (C3)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* off(rig, ids)
-        yield* rig.poll
-        yield* rig.approve((yield* hold(rig)).id, { silent: true })
-        yield* rig.sweep
-        yield* rig.poll
-        assert.deepStrictEqual(yield* rig.pending, {})
-        assert.deepStrictEqual(yield* published(rig), {})
-        yield* rig.wait("1 minute")
-        yield* rig.put(row(ids[0]!, { title: "back" }))
-        yield* rig.put(row(ids[1]!))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
-        assert.strictEqual((yield* after(rig, ids[0]!)).title, "back")
-      })))
+    filled(20, function*(rig, ids) {
+      yield* off(rig, ids)
+      yield* rig.poll
+      yield* rig.approve((yield* hold(rig)).id, { silent: true })
+      yield* rig.sweep
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.pending, {})
+      assert.deepStrictEqual(yield* published(rig), {})
+      yield* rig.wait("1 minute")
+      yield* rig.put(row(ids[0]!, { title: "back" }))
+      yield* rig.put(row(ids[1]!))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+      assert.strictEqual((yield* after(rig, ids[0]!)).title, "back")
+    }))
 
   it.effect("a field that returns unchanged after a silent approval is neither published nor held (C3)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* off(rig, ids)
-        yield* rig.poll
-        yield* rig.approve((yield* hold(rig)).id, { silent: true })
-        yield* rig.wait("1 hour")
-        yield* each(ids, (id) => rig.put(row(id)))
-        yield* rig.poll
-        const { lastPoll } = yield* rig.state
-        assert.deepStrictEqual([lastPoll?.rowCounts.equivalent, lastPoll?.rowCounts.pending], [20, 0])
-        yield* rig.poll
-        assert.strictEqual((yield* rig.state).lastPoll?.rowCounts.unchanged, 20)
-        assert.deepStrictEqual(yield* published(rig), {})
-      })))
+    filled(20, function*(rig, ids) {
+      yield* off(rig, ids)
+      yield* rig.poll
+      yield* rig.approve((yield* hold(rig)).id, { silent: true })
+      yield* rig.wait("1 hour")
+      yield* each(ids, (id) => rig.put(row(id)))
+      yield* rig.poll
+      const { lastPoll } = yield* rig.state
+      assert.deepStrictEqual([lastPoll?.rowCounts.equivalent, lastPoll?.rowCounts.pending], [20, 0])
+      yield* rig.poll
+      assert.strictEqual((yield* rig.state).lastPoll?.rowCounts.unchanged, 20)
+      assert.deepStrictEqual(yield* published(rig), {})
+    }))
 
   it.effect("a field inside an array is one path in all records, and its return publishes nothing (C3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const ids = named(0, 10)
       const shown = (name: string | null) =>
         each(ids, (id) => rig.put(row(id, { interviews: [{ id: `i-${id}`, title: name, round: 1 }] })))
@@ -75,10 +72,10 @@ describe("Scope", () => {
       assert.deepStrictEqual(yield* rig.holds, [])
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* published(rig), {})
-    })))
+    }))
 
   it.effect("first interviews on a part of the records are published, and a list filled on nearly all records is held (C3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const ids = named(0, 14)
       const invite = (some: ReadonlyArray<string>) =>
         each(some, (id) => rig.put(row(id, { interviews: [{ id: `i-${id}`, title: "Talk" }] })))
@@ -95,103 +92,98 @@ describe("Scope", () => {
       // a field that is switched off may look like a list that becomes empty
       assert.deepStrictEqual((yield* hold(rig)).paths, ["/interviews", "/offers"])
       assert.deepStrictEqual(yield* published(rig), { updated: 12 })
-    })))
+    }))
 
   it.effect("a hire after a field was switched off is published with the field's old value (C7)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* off(rig, ids.slice(0, 10))
-        yield* rig.poll
-        yield* rig.wait("1 day")
-        // One record is already in the hold; the other shows the switched-off field for the first time.
-        for (const id of [ids[0]!, ids[15]!]) yield* rig.put(row(id, { title: null, outcome: "HIRED" }))
-        yield* rig.poll
-        for (const id of [ids[0]!, ids[15]!]) {
-          const event = (yield* rig.events).findLast((entry) => entry.id === id)!
-          assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/outcome", before: "PENDING", after: "HIRED" }])
-          assert.deepStrictEqual(JSON.parse(event.transitions)[0].name, "hired")
-          assert.strictEqual(JSON.parse(event.after!).title, `t-${id}`)
-        }
-        assert.strictEqual((yield* hold(rig)).rows, 11)
-        yield* rig.approve((yield* hold(rig)).id)
-        const event = (yield* rig.events).findLast((entry) => entry.id === ids[15])!
-        assert.deepStrictEqual([event.version, JSON.parse(event.after!).outcome], [3, "HIRED"])
-        assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/title", before: "t-r0015", after: null }])
-      })))
+    filled(20, function*(rig, ids) {
+      yield* off(rig, ids.slice(0, 10))
+      yield* rig.poll
+      yield* rig.wait("1 day")
+      // One record is already in the hold; the other shows the switched-off field for the first time.
+      for (const id of [ids[0]!, ids[15]!]) yield* rig.put(row(id, { title: null, outcome: "HIRED" }))
+      yield* rig.poll
+      for (const id of [ids[0]!, ids[15]!]) {
+        const event = (yield* rig.events).findLast((entry) => entry.id === id)!
+        assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/outcome", before: "PENDING", after: "HIRED" }])
+        assert.deepStrictEqual(JSON.parse(event.transitions)[0].name, "hired")
+        assert.strictEqual(JSON.parse(event.after!).title, `t-${id}`)
+      }
+      assert.strictEqual((yield* hold(rig)).rows, 11)
+      yield* rig.approve((yield* hold(rig)).id)
+      const event = (yield* rig.events).findLast((entry) => entry.id === ids[15])!
+      assert.deepStrictEqual([event.version, JSON.parse(event.after!).outcome], [3, "HIRED"])
+      assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/title", before: "t-r0015", after: null }])
+    }))
 
   it.effect("a hire in the run that finds the switched-off field is published at the end of the run (C7)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* off(rig, ids)
-        yield* rig.put(row(ids[3]!, { title: null, outcome: "HIRED" }))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
-        assert.deepStrictEqual((yield* after(rig, ids[3]!)).title, "t-r0003")
-        assert.strictEqual((yield* hold(rig)).rows, 20)
-      })))
+    filled(20, function*(rig, ids) {
+      yield* off(rig, ids)
+      yield* rig.put(row(ids[3]!, { title: null, outcome: "HIRED" }))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+      assert.deepStrictEqual((yield* after(rig, ids[3]!)).title, "t-r0003")
+      assert.strictEqual((yield* hold(rig)).rows, 20)
+    }))
 
   it.effect("fields that are switched off one after another are one hold, which one decision releases (C3)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* off(rig, ids)
-        yield* rig.poll
-        yield* rig.wait("1 hour")
-        yield* each(ids, (id) => rig.put(row(id, { title: null, source: null })))
-        yield* rig.poll
-        yield* rig.sweep
-        const [held, ...others] = yield* rig.holds
-        assert.deepStrictEqual([held?.paths, held?.rows, others], [["/title", "/source"], 20, []])
-        assert.deepStrictEqual(yield* published(rig), {})
-        yield* rig.approve(held!.id)
-        assert.deepStrictEqual(JSON.parse((yield* rig.events).at(-1)!.changes).length, 2)
-        assert.deepStrictEqual(yield* published(rig), { updated: 20 })
-      })))
+    filled(20, function*(rig, ids) {
+      yield* off(rig, ids)
+      yield* rig.poll
+      yield* rig.wait("1 hour")
+      yield* each(ids, (id) => rig.put(row(id, { title: null, source: null })))
+      yield* rig.poll
+      yield* rig.sweep
+      const [held, ...others] = yield* rig.holds
+      assert.deepStrictEqual([held?.paths, held?.rows, others], [["/title", "/source"], 20, []])
+      assert.deepStrictEqual(yield* published(rig), {})
+      yield* rig.approve(held!.id)
+      assert.deepStrictEqual(JSON.parse((yield* rig.events).at(-1)!.changes).length, 2)
+      assert.deepStrictEqual(yield* published(rig), { updated: 20 })
+    }))
 
   it.effect("a rejected scope hold stays listed and masks its paths until the values return (C7)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        yield* off(rig, ids.slice(0, 10))
-        yield* rig.poll
-        yield* rig.reject((yield* hold(rig)).id)
-        yield* rig.wait("1 day")
-        yield* off(rig, ids.slice(10))
-        yield* rig.put(row(ids[0]!, { title: null, outcome: "HIRED" }))
-        yield* rig.poll
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
-        assert.deepStrictEqual((yield* rig.holds).map(({ rows, state }) => [state, rows]), [["rejected", 20]])
-        yield* each(ids.slice(1), (id) => rig.put(row(id)))
-        yield* rig.put(row(ids[0]!, { outcome: "HIRED" }))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* rig.holds, [])
-        assert.deepStrictEqual(yield* published(rig), { updated: 1 })
-        yield* rig.put(row(ids[5]!, { title: null }))
-        yield* rig.poll
-        assert.deepStrictEqual(yield* published(rig), { updated: 2 })
-      })))
+    filled(20, function*(rig, ids) {
+      yield* off(rig, ids.slice(0, 10))
+      yield* rig.poll
+      yield* rig.reject((yield* hold(rig)).id)
+      yield* rig.wait("1 day")
+      yield* off(rig, ids.slice(10))
+      yield* rig.put(row(ids[0]!, { title: null, outcome: "HIRED" }))
+      yield* rig.poll
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+      assert.deepStrictEqual((yield* rig.holds).map(({ rows, state }) => [state, rows]), [["rejected", 20]])
+      yield* each(ids.slice(1), (id) => rig.put(row(id)))
+      yield* rig.put(row(ids[0]!, { outcome: "HIRED" }))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* rig.holds, [])
+      assert.deepStrictEqual(yield* published(rig), { updated: 1 })
+      yield* rig.put(row(ids[5]!, { title: null }))
+      yield* rig.poll
+      assert.deepStrictEqual(yield* published(rig), { updated: 2 })
+    }))
 
   it.effect("a record that a small hold passes on to a rejected hold can be approved there (C7, C8, world 991105697)", () =>
-    filled(20, (rig, ids) =>
-      Effect.gen(function*() {
-        const [first] = ids
-        yield* off(rig, ids.slice(0, 7))
-        yield* rig.poll
-        const rejected = (yield* hold(rig)).id
-        yield* rig.reject(rejected)
-        yield* rig.wait("1 hour")
-        yield* each(ids.slice(2), (id) => rig.put(row(id, { source: null })))
-        yield* rig.put(row(first!, { title: null, source: null }))
-        yield* rig.poll
-        const rowsByState = Effect.map(rig.holds, (holds) => holds.map(({ rows, state }) => [state, rows]))
-        assert.deepStrictEqual(yield* rowsByState, [["open", 19], ["rejected", 1]])
-        yield* rig.wait("1 hour")
-        yield* each(ids.slice(1), (id) => rig.put(row(id)))
-        yield* rig.sweep
-        assert.deepStrictEqual(yield* rig.pending, { [first!]: "rejected" })
-        assert.deepStrictEqual(yield* rowsByState, [["rejected", 1]])
-        const { source, title } = yield* after(rig, first!)
-        assert.deepStrictEqual([title, source], ["t-r0000", null])
-        yield* rig.approve(rejected)
-        assert.deepStrictEqual([(yield* after(rig, first!)).title, yield* rig.pending], [null, {}])
-      })))
+    filled(20, function*(rig, ids) {
+      const [first] = ids
+      yield* off(rig, ids.slice(0, 7))
+      yield* rig.poll
+      const rejected = (yield* hold(rig)).id
+      yield* rig.reject(rejected)
+      yield* rig.wait("1 hour")
+      yield* each(ids.slice(2), (id) => rig.put(row(id, { source: null })))
+      yield* rig.put(row(first!, { title: null, source: null }))
+      yield* rig.poll
+      const rowsByState = Effect.map(rig.holds, (holds) => holds.map(({ rows, state }) => [state, rows]))
+      assert.deepStrictEqual(yield* rowsByState, [["open", 19], ["rejected", 1]])
+      yield* rig.wait("1 hour")
+      yield* each(ids.slice(1), (id) => rig.put(row(id)))
+      yield* rig.sweep
+      assert.deepStrictEqual(yield* rig.pending, { [first!]: "rejected" })
+      assert.deepStrictEqual(yield* rowsByState, [["rejected", 1]])
+      const { source, title } = yield* after(rig, first!)
+      assert.deepStrictEqual([title, source], ["t-r0000", null])
+      yield* rig.approve(rejected)
+      assert.deepStrictEqual([(yield* after(rig, first!)).title, yield* rig.pending], [null, {}])
+    }))
 })

@@ -10,7 +10,7 @@ const minute = 60_000
 
 describe("Deletes", () => {
   it.effect("a delete staged by an unfinished poll is released by the next poll, with the latest content as `before` (D1, X17, D20)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "old" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -30,10 +30,10 @@ describe("Deletes", () => {
       assert.strictEqual(JSON.parse(deleted!.before!).title, "old")
       assert.isNull(deleted!.after)
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 
   it.effect("a record created and deleted between two polls gives both events with reason unseen, and during the backfill none (D8)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.put({ id: "early", title: "x" })
       yield* rig.flag("early")
@@ -48,10 +48,10 @@ describe("Deletes", () => {
         [["a", "created", 1, "unseen", "poll"], ["a", "deleted", 2, "unseen", "poll"]]
       )
       assert.strictEqual(events[1]!.before, events[0]!.after)
-    })))
+    }))
 
   it.effect("records created and deleted after the backfill are published although its last page had a `Date` a day ahead (W10, D8)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       rig.api.pageSize = 1
       yield* rig.put({ id: "a" })
       yield* rig.put({ id: "b" })
@@ -65,10 +65,10 @@ describe("Deletes", () => {
       yield* rig.flag("c")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("c"), ["created 1", "deleted 2"])
-    })))
+    }))
 
   it.effect("a deleted record that returns with other fields is `created` as restored, with transitions from its last content (D9, T2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", outcome: "HIRED", title: "x" })
       yield* rig.put({ id: "b", outcome: "PENDING", title: "x" })
       // If these two were the only records, the guard would hold their deletes.
@@ -94,10 +94,10 @@ describe("Deletes", () => {
         from: "PENDING",
         to: "HIRED"
       }])
-    })))
+    }))
 
   it.effect("a deleted record whose fields turn null is neither updated nor created (D11)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", title: "x" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -112,10 +112,10 @@ describe("Deletes", () => {
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 
   it.effect("a record's content is removed from the log once the API shows it erased, in whatever way (D11, D23)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const contents = Effect.map(rig.events, (entries) => entries.map(({ after, id }) => `${id} ${after !== null}`))
       for (const id of ["early", "late", "live", "kept", "y", "z"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep
@@ -133,10 +133,10 @@ describe("Deletes", () => {
       assert.sameMembers(yield* contents, left)
       yield* rig.sweep
       assert.strictEqual(yield* drop, 0)
-    })))
+    }))
 
   it.effect("a live record whose content is empty is deleted with reason erased, and created again when its content returns (D23)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", title: "x" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -150,10 +150,10 @@ describe("Deletes", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2", "created 3"])
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 
   it.effect("a record that is restored before its delete is released is not published as deleted (D10)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -169,5 +169,5 @@ describe("Deletes", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 })

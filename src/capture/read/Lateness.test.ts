@@ -23,7 +23,7 @@ const goLive = Effect.fnUntraced(function*(rig: Rig) {
 
 describe("lateness", () => {
   it.effect("a change that becomes visible later than the overlap is found by the sweep, which extends the overlap until polls find the next (W3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* goLive(rig)
       const late = (id: string) =>
         Effect.gen(function*() {
@@ -41,10 +41,10 @@ describe("lateness", () => {
       assert.strictEqual(yield* late("b"), 1)
       assert.isAtLeast((yield* rig.state).overlap, minutes(20))
       assert.isAtMost((yield* rig.state).overlap, minutes(24))
-    })))
+    }))
 
   it.effect("`complete_to` does not move after a very late change, until the time that follows from the overlap (W15)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* goLive(rig)
       yield* rig.put({ id: "late", remote_created_at: new Date(start).toISOString() }, { visibleAfter: minutes(60) })
       yield* pollFor(rig, 65)
@@ -59,10 +59,10 @@ describe("lateness", () => {
       }
       assert.approximately(polls, 11, 2)
       assert.isNull(movesAfter(yield* rig.state))
-    })))
+    }))
 
   it.effect("the overlap is twice the largest lag that polls saw, and is never reduced (W3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* goLive(rig)
       yield* rig.put({ id: "zero", title: "y" }, { visibleAfter: minutes(4) })
       yield* pollFor(rig, 6)
@@ -72,10 +72,10 @@ describe("lateness", () => {
       yield* rig.put({ id: "zero", title: "z" })
       yield* pollFor(rig, 30)
       assert.strictEqual((yield* rig.state).overlap, overlap)
-    })))
+    }))
 
   it.effect("a change that polls find because the minimum overlap was raised is not reported as late (W3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const stream = { ...rig.stream, minOverlap: Duration.minutes(30) }
       const lines: Array<string> = []
       const logger = Logger.make(({ message }) => void lines.push(String(message)))
@@ -87,10 +87,10 @@ describe("lateness", () => {
       assert.deepStrictEqual(lines.filter((line) => line.includes("late change")), [])
       // `complete_to` is as far behind as the stream is late
       assert.approximately((yield* rig.state).overlap, minutes(23), minutes(2))
-    })))
+    }))
 
   it.effect("a nested change on a record unchanged for a year does not extend the overlap, whether a sweep or a poll finds it (W13)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const tagged = (name: string) => ({
         id: "a",
         changed_at: "2025-03-01T00:00:00.000Z",
@@ -106,10 +106,10 @@ describe("lateness", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
       assert.strictEqual((yield* rig.state).overlap, overlap)
-    })))
+    }))
 
   it.effect("a held change that is read again hours later does not count as late (W3, C3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const ids = ["a", "b", "c", "d", "e", "f"]
       for (const id of ids) yield* rig.put({ id, title: "x" })
       yield* goLive(rig)
@@ -121,18 +121,18 @@ describe("lateness", () => {
       yield* store.transact(rig.stream.owner, rig.stream.key, (tx) => tx.markStale(["a"]))
       yield* refresh(rig.stream, Effect.succeed(false))
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
-    })))
+    }))
 
   it.effect("an old record found late does not extend the overlap (W13, B1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* goLive(rig)
       yield* rig.put({ id: "old", changed_at: "2025-03-01T00:00:00.000Z" })
       yield* rig.sweep
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
-    })))
+    }))
 
   it.effect("a change of an absent record that is seen when the record comes back does not extend the overlap (W3, D9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (let i = 0; i < 10; i++) yield* rig.put({ id: `control ${i}` })
       yield* rig.put({ id: "r", title: "x" })
       yield* goLive(rig)
@@ -145,10 +145,10 @@ describe("lateness", () => {
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.kinds("r"), ["created 1", "deleted 2", "created 3"])
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
-    })))
+    }))
 
   it.effect("a change that shifting pages hid from the first poll after days of downtime does not count as days late (W6)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* goLive(rig)
       yield* rig.wait("1 day")
       yield* rig.put({ id: "zero", title: "y" })
@@ -160,10 +160,10 @@ describe("lateness", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("zero"), ["created 1", "updated 2"])
       assert.isAtMost((yield* rig.state).overlap, minutes(20))
-    })))
+    }))
 
   it.effect("a change that a poll of a moving list skipped does not extend the overlap (W6, P1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* goLive(rig)
       yield* rig.wait("1 day")
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, remote_created_at: new Date(start).toISOString() })
@@ -181,5 +181,5 @@ describe("lateness", () => {
       yield* pollFor(rig, 1)
       assert.deepStrictEqual(yield* rig.kinds("c"), ["created 1"])
       assert.strictEqual((yield* rig.state).overlap, minutes(5))
-    })))
+    }))
 })

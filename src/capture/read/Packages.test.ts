@@ -24,7 +24,7 @@ const scenario = (test: (rig: Rig) => ReturnType<Parameters<typeof scenarioOf>[0
 
 describe("assessment packages", () => {
   it.effect("packages of the first run are old, later ones are new, and no package is requested by id", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", name: "Typing" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -37,10 +37,10 @@ describe("assessment packages", () => {
         [["a", "created", 1, "backfill"], ["a", "updated", 2, "sweep"], ["b", "created", 1, "sweep"]]
       )
       assert.isTrue(rig.api.requests.every(({ ids, updatedAfter }) => ids === null && updatedAfter === null))
-    })))
+    }))
 
   it.effect("a package that a run shows twice, with different contents, is published once a later run shows it once (P3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id, name: "1" })
       yield* rig.sweep
       const { intercept } = rig.api
@@ -59,10 +59,10 @@ describe("assessment packages", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2"])
       assert.isTrue(rig.api.requests.every(({ ids }) => ids === null))
-    })))
+    }))
 
   it.effect("each complete run moves the watermark by the server's clock (I6)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       const first = yield* rig.state
@@ -74,10 +74,10 @@ describe("assessment packages", () => {
         [second.previousWatermark, second.watermark],
         [first.watermark, first.watermark! + 63_000]
       )
-    })))
+    }))
 
   it.effect("two complete runs, spaced in time, confirm that a package is gone, and a run that reads it cancels the absence (D2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id })
       yield* rig.sweep
       rig.api.vanish("a")
@@ -93,5 +93,5 @@ describe("assessment packages", () => {
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "deleted 2"])
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
-    })))
+    }))
 })

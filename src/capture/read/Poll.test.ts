@@ -26,7 +26,7 @@ const putOnThreePages = Effect.fnUntraced(function*(rig: Rig) {
 
 describe("Poll", () => {
   it.effect("a row updated after its page was read is published once, by the next poll (W1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "PENDING" })
       yield* rig.sweep
       rig.api.pageSize = 1
@@ -41,19 +41,19 @@ describe("Poll", () => {
       yield* rig.poll
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1", "updated 2", "updated 3"])
-    })))
+    }))
 
   it.effect("the watermark is the Date of the first response, however long the poll takes (W1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* putOnThreePages(rig)
       rig.api.intercept = (request, answer) =>
         Effect.succeed({ ...answer, serverTime: answer.serverTime! + Number(request.cursor ?? 0) * 10_000 })
       yield* rig.poll
       assert.strictEqual((yield* rig.state).watermark, start + minute - 1000)
-    })))
+    }))
 
   it.effect("rows with the same timestamp on both sides of a page boundary and of a poll boundary are all read (W2, W8)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       rig.api.pageSize = 2
@@ -64,10 +64,10 @@ describe("Poll", () => {
       yield* rig.wait("1 minute")
       yield* rig.poll
       for (const id of ["a", "b", "c", "d"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
-    })))
+    }))
 
   it.effect("a record that becomes visible after its own timestamp is found thanks to the overlap (W3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       yield* rig.put({ id: "late" }, { visibleAfter: 4 * minute })
@@ -76,11 +76,11 @@ describe("Poll", () => {
         yield* rig.poll
       }
       assert.deepStrictEqual(yield* rig.kinds("late"), ["created 1"])
-    })))
+    }))
 
   for (const skew of [-2 * minute, 2 * minute]) {
     it.effect(`a client clock that is off by ${-skew / 1000} s loses no change (W4)`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         rig.api.skew = skew
         yield* rig.put({ id: "zero" })
         yield* rig.sweep
@@ -92,11 +92,11 @@ describe("Poll", () => {
         }
         const { watermark } = yield* rig.state
         assert.isAtMost(watermark!, start + 12 * minute + skew)
-      })))
+      }))
   }
 
   it.effect("a record that shifting pages hide from the first poll after three days of downtime is found by the second (W6, P1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       yield* rig.wait("1 day")
@@ -111,10 +111,10 @@ describe("Poll", () => {
       yield* rig.wait("1 minute")
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
-    })))
+    }))
 
   it.effect("complete_to does not pass a record that shifting pages hide from the first two polls after a day of downtime (P1, W6)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       for (let polls = 0; polls < 2; polls++) {
@@ -142,10 +142,10 @@ describe("Poll", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("c"), ["created 1"])
       assert.isAbove(completeTo(yield* rig.state)!, createdAt)
-    })))
+    }))
 
   it.effect("the watermark of a list that moves during every poll moves with every second poll (P1, I6)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id })
       yield* rig.sweep
       rig.api.pageSize = 2
@@ -159,10 +159,10 @@ describe("Poll", () => {
         watermarks.push((yield* rig.state).watermark! - start)
       }
       assert.deepStrictEqual(watermarks, [-1000, 2 * minute - 1000, 2 * minute - 1000, 4 * minute - 1000])
-    })))
+    }))
 
   it.effect("timestamps that are in the future, null or earlier than before do not affect the watermark and lose no change (W7)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", changed_at: "2031-01-01T00:00:00.000Z" })
       yield* rig.put({ id: "b", changed_at: null })
       yield* rig.sweep
@@ -174,10 +174,10 @@ describe("Poll", () => {
       assert.isAtMost((yield* rig.state).watermark!, start + minute)
       assert.include(yield* rig.kinds("b"), "updated 2")
       assert.include(yield* rig.kinds("a"), "updated 2")
-    })))
+    }))
 
   it.effect("a cursor that repeats aborts the run, and the watermark stays (P4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       const before = yield* rig.state
@@ -186,30 +186,30 @@ describe("Poll", () => {
       const error = yield* Effect.flip(rig.poll)
       assert.include(String(error), "cursor")
       assert.strictEqual((yield* rig.state).watermark, before.watermark)
-    })))
+    }))
 
   it.effect("a list that never ends aborts the run although every cursor is new (P4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       let count = 0
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
       assert.include(String(yield* Effect.flip(rig.poll)), "no new row")
       assert.isBelow(count, 200)
-    })))
+    }))
 
   it.effect("records whose ids UTF-8 cannot encode are quarantined instead of published repeatedly (S1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a\ud800", "a\ud801", "b"]) yield* rig.put({ id })
       yield* rig.sweep
       yield* rig.poll
       yield* rig.poll
       assert.deepStrictEqual((yield* rig.events).map(({ id, kind }) => `${id} ${kind}`), ["b created"])
       assert.strictEqual((yield* rig.state).lastPoll?.rowCounts.quarantined, 2)
-    })))
+    }))
 
   it.effect("a cursor that expires during the run restarts the run from its first page (P5)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* putOnThreePages(rig)
       let refused = false
       rig.api.intercept = (request, answer) => {
@@ -220,19 +220,19 @@ describe("Poll", () => {
       yield* rig.poll
       assert.isTrue(refused)
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
-    })))
+    }))
 
   it.effect("an empty page with a cursor is not the end of the list, and page sizes have no meaning (P6, P7)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* putOnThreePages(rig)
       rig.api.intercept = (request, answer) =>
         Effect.succeed(request.cursor === null ? { ...answer, results: [], next: "0x0" } : answer)
       yield* rig.poll
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
-    })))
+    }))
 
   it.effect("an interrupted run keeps the watermark, and its committed changes are neither lost nor repeated", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       const before = yield* rig.state
@@ -246,10 +246,10 @@ describe("Poll", () => {
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.poll
       for (const id of ["a", "b", "c"]) assert.deepStrictEqual(yield* rig.kinds(id), ["created 1"])
-    })))
+    }))
 
   it.effect("a change to or from null is published at the end of its run, a plain change at once", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, title: "x", source: "y" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -266,10 +266,10 @@ describe("Poll", () => {
       yield* rig.poll
       const last = (yield* rig.events).at(-1)!
       assert.deepStrictEqual(JSON.parse(last.changes), [{ path: "/title", before: "x", after: null }])
-    })))
+    }))
 
   it.effect("a record that does not match the schema is published, and counted by model and path (S1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", outcome: 7, job: { id: "j", name: { de: "Ada" } } })
       yield* rig.put({ id: "b", outcome: "PENDING" })
       yield* rig.sweep
@@ -286,10 +286,10 @@ describe("Poll", () => {
         counted,
         ["/job/name", "/outcome"].map((path) => ({ model: "ats.application", path, count: 2 }))
       )
-    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.effect("a record without an id is quarantined, and the other rows of the page are committed (S1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -300,10 +300,10 @@ describe("Poll", () => {
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       const { rowCounts } = (yield* rig.state).lastPoll!
       assert.strictEqual(rowCounts.quarantined, 4)
-    })))
+    }))
 
   it.effect("a record that is nested too deeply is quarantined, and the other rows of the page are committed (S1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const nested = (levels: number) => JSON.parse(`${"[".repeat(levels)}${"]".repeat(levels)}`)
       yield* rig.put({ id: "zero" })
       yield* rig.sweep
@@ -317,10 +317,10 @@ describe("Poll", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.quarantined, 2)
-    })))
+    }))
 
   it.effect("a different order of keys or of a set-like array, or a changed_at alone, is not a change (S4, N2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", interviews: [{ id: "1", title: "x" }, { id: "2", title: "y" }], title: "t" })
       yield* rig.sweep
       yield* rig.wait("1 minute")
@@ -328,10 +328,10 @@ describe("Poll", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.kinds("a"), ["created 1"])
       assert.strictEqual((yield* rig.state).lastPoll!.rowCounts.equivalent, 1)
-    })))
+    }))
 
   it.effect("a different order of rows and pages has no effect (P8)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c", "d"]) yield* rig.put({ id, title: id })
       yield* rig.sweep
       rig.api.pageSize = 2
@@ -343,5 +343,5 @@ describe("Poll", () => {
       yield* rig.sweep
       assert.strictEqual((yield* rig.events).length, 4)
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 })

@@ -63,12 +63,14 @@ const integrationOf = () => {
 }
 type Integration = ReturnType<typeof integrationOf>
 
-const scenario = <A, E>(
-  test: (integration: Integration) => Effect.Effect<A, E, Store | Layer.Success<ReturnType<typeof Scripted.layerOf>>>
+const scenario = <A>(
+  test: (
+    integration: Integration
+  ) => Effect.fn.Return<A, unknown, Store | Layer.Success<ReturnType<typeof Scripted.layerOf>>>
 ) => {
   const made = integrationOf()
   return TestClock.setTime(start).pipe(
-    Effect.andThen(test(made)),
+    Effect.andThen(Effect.gen(() => test(made))),
     Effect.provide(Layer.merge(Scripted.layerOf(made.apis), MemoryStore.layer())),
     Effect.provideService(References.MinimumLogLevel, "None")
   )
@@ -91,7 +93,7 @@ const offer = (id: string, details: Readonly<Record<string, unknown>> = {}) => (
 
 describe("Refresh", () => {
   it.effect("a job that is renamed in one application is refreshed in its siblings of every model, and no other record is read (N1)", () =>
-    scenario(Effect.fnUntraced(function*({ apis, requestsFor, latest, put, running, seen }) {
+    scenario(function*({ apis, requestsFor, latest, put, running, seen }) {
       for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
       yield* put("ats.application", application("other", { job: { id: "j2", name: "Baker" } }))
       yield* put("ats.offer", offer("o"))
@@ -118,10 +120,10 @@ describe("Refresh", () => {
       assert.strictEqual(requestsFor("ats.offer").length, 1)
       assert.deepStrictEqual(requestsFor("ats.tag"), [])
       assert.isTrue(apis["ats.application"].requests.filter((request) => request.updatedAfter === null).length <= 3)
-    })))
+    }))
 
   it.effect("a tag that is renamed on its own endpoint is refreshed in the applications that contain it (N1)", () =>
-    scenario(Effect.fnUntraced(function*({ put, running, seen }) {
+    scenario(function*({ put, running, seen }) {
       const tagged = (name: string) => ({
         candidate: { id: "c", first_name: "Ada", last_name: "L", tags: [{ id: "t", remote_id: "r-t", name }] }
       })
@@ -136,10 +138,10 @@ describe("Refresh", () => {
       }))
       assert.deepStrictEqual(yield* seen("ats.application", "a"), ["created backfill", "updated refresh"])
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill"])
-    })))
+    }))
 
   it.effect("records that are stale when the process is killed are refreshed after the restart (N1)", () =>
-    scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
+    scenario(function*({ apis, put, running, seen }) {
       for (const id of ["a", "b"]) yield* put("ats.application", application(id))
       yield* running(TestClock.adjust("10 minutes"))
       const store = yield* Store
@@ -155,10 +157,10 @@ describe("Refresh", () => {
       yield* running(TestClock.adjust("3 minutes"))
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated refresh"])
       assert.deepStrictEqual(yield* stale, [0, 0, 0])
-    })))
+    }))
 
   it.effect("a record whose content changes again during its refresh stays stale (N1)", () =>
-    scenario(Effect.fnUntraced(function*({ apis, latest, put, running }) {
+    scenario(function*({ apis, latest, put, running }) {
       for (const id of ["a", "b"]) yield* put("ats.application", application(id))
       yield* put("ats.offer", offer("o"))
       yield* running(Effect.gen(function*() {
@@ -175,10 +177,10 @@ describe("Refresh", () => {
         yield* TestClock.adjust("10 minutes")
       }))
       assert.strictEqual(JSON.parse((yield* latest("ats.offer", "o")).after!).application.job.name, "Director")
-    })))
+    }))
 
   it.effect("a response without its controls refreshes and deletes nothing, and the sweep finds the change (N1, I7)", () =>
-    scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
+    scenario(function*({ apis, put, running, seen }) {
       for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
       apis["ats.application"].intercept = (request, answer) =>
         Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
@@ -195,10 +197,10 @@ describe("Refresh", () => {
       }))
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "updated sweep"])
       assert.strictEqual((yield* store.counts)[0]!.stale, 0)
-    })))
+    }))
 
   it.effect("a delete that a refresh finds is staged, and published by the next poll", () =>
-    scenario(Effect.fnUntraced(function*({ apis, put, running, seen }) {
+    scenario(function*({ apis, put, running, seen }) {
       for (const id of ["a", "b", "c"]) yield* put("ats.application", application(id))
       yield* running(Effect.gen(function*() {
         yield* TestClock.adjust("10 minutes")
@@ -209,10 +211,10 @@ describe("Refresh", () => {
         yield* TestClock.adjust("3 minutes")
       }))
       assert.deepStrictEqual(yield* seen("ats.application", "b"), ["created backfill", "deleted refresh"])
-    })))
+    }))
 
   it.effect("two models with different shapes of one candidate refresh each other once per change (N7)", () =>
-    scenario(Effect.fnUntraced(function*({ requestsFor, put, running, seen }) {
+    scenario(function*({ requestsFor, put, running, seen }) {
       const person = (first: string) => ({ id: "c", first_name: first, last_name: "L" })
       // the offer's copy has no e-mail addresses, ever
       const inApplication = (first: string) => ({ ...person(first), email_addresses: [{ email_address: "a@b" }] })
@@ -233,10 +235,10 @@ describe("Refresh", () => {
         assert.isAtMost(requestsFor("ats.offer").length - before, 1)
       }))
       assert.deepStrictEqual(yield* seen("ats.offer", "o"), ["created backfill", "updated refresh"])
-    })))
+    }))
 
   it.effect("a new record with already known content makes no record stale (N7)", () =>
-    scenario(Effect.fnUntraced(function*({ requestsFor, put, running }) {
+    scenario(function*({ requestsFor, put, running }) {
       for (const id of ["a", "b"]) yield* put("ats.application", application(id))
       yield* put("ats.offer", offer("o", { application: { job: job("Engineer (all)") } }))
       yield* running(Effect.gen(function*() {
@@ -248,10 +250,10 @@ describe("Refresh", () => {
         }
         assert.strictEqual(requestsFor("ats.offer").length, before)
       }))
-    })))
+    }))
 
   it.effect("after one change with 10,000 siblings each is refetched once, 250 at a time, without delaying polls (N4)", () =>
-    scenario(Effect.fnUntraced(function*({ apis, requestsFor, put, running, seen }) {
+    scenario(function*({ apis, requestsFor, put, running, seen }) {
       const ids = Array.from({ length: 10_001 }, (_, index) => `a${String(index).padStart(5, "0")}`)
       for (const id of ids) yield* put("ats.application", { id, job: job("Engineer") })
       for (const id of ["t", "u"]) yield* put("ats.tag", { id, name: id })
@@ -271,10 +273,10 @@ describe("Refresh", () => {
         assert.isAtLeast(polls.length, 8)
       }))
       assert.deepStrictEqual(yield* seen("ats.application", ids.at(-1)!), ["created backfill", "updated refresh"])
-    })))
+    }))
 
   it.effect("the sweep is brought forward if more records are stale than it would read (N4)", () =>
-    scenario(Effect.fnUntraced(function*({ apis, requestsFor, put, running, seen }) {
+    scenario(function*({ apis, requestsFor, put, running, seen }) {
       const ids = Array.from({ length: 10_002 }, (_, index) => `a${String(index).padStart(5, "0")}`)
       for (const id of ids) yield* put("ats.application", { id, job: job("Engineer") })
       yield* running(Effect.gen(function*() {
@@ -290,5 +292,5 @@ describe("Refresh", () => {
         assert.strictEqual(sweeps.length, 1)
       }))
       assert.deepStrictEqual(yield* seen("ats.application", ids.at(-1)!), ["created backfill", "updated sweep"])
-    })))
+    }))
 })

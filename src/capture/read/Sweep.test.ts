@@ -32,7 +32,7 @@ const isOnlyShown = Effect.fnUntraced(function*(rig: Rig, ids: ReadonlyArray<str
 
 describe("Sweep", () => {
   it.effect("the backfill publishes `created` version 1 with origin backfill and without transitions, and its first response sets the watermark", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c"]) yield* rig.put({ id, outcome: "HIRED" })
       yield* rig.wait("10 minutes")
       rig.api.pageSize = 2
@@ -50,10 +50,10 @@ describe("Sweep", () => {
       assert.strictEqual(state.previousWatermark, state.watermark)
       yield* rig.poll
       assert.strictEqual((yield* rig.state).phase, "live")
-    })))
+    }))
 
   it.effect("a record created while the backfill runs is published once, with an origin other than backfill (B2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, ["a", "b"])
       rig.api.pageSize = 1
       rig.api.meanwhile = (request) => {
@@ -68,19 +68,19 @@ describe("Sweep", () => {
       const events = (yield* rig.events).filter((entry) => entry.id === "new")
       assert.deepStrictEqual(events.map((entry) => [entry.kind, entry.origin]), [["created", "sweep"]])
       assert.deepStrictEqual(JSON.parse(events[0]!.transitions), [{ name: "hired", from: null, to: "HIRED" }])
-    })))
+    }))
 
   it.effect("a record created years ago that is found late is old, whatever its changed_at is (B1, B3, B4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a"])
       yield* rig.put({ id: "old", outcome: "HIRED", remote_created_at: "2024-01-01T00:00:00.000Z" })
       yield* rig.poll
       const event = (yield* rig.events).find((entry) => entry.id === "old")!
       assert.deepStrictEqual([event.kind, event.origin, event.transitions], ["created", "backfill", "[]"])
-    })))
+    }))
 
   it.effect("a record dated in the future is old if it was there before the backfill, whichever run finds it first (B1, B4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const long = { outcome: "HIRED", changed_at: "2024-01-01T00:00:00.000Z" }
       const dates = {
         hours: { remote_created_at: iso(start + 8 * 60 * minute) },
@@ -98,10 +98,10 @@ describe("Sweep", () => {
       yield* rig.sweep
       const found = (yield* rig.events).map(({ id, origin, transitions }) => [id, origin, transitions])
       assert.deepStrictEqual(found, [...Object.keys(dates), "late"].map((id) => [id, "backfill", "[]"]))
-    })))
+    }))
 
   it.effect("a record created while the backfill runs is new if its system sends local time as UTC, or our clock is slow (B2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, ["a", "b"])
       rig.api.pageSize = 1
       rig.api.skew = 10 * minute
@@ -116,20 +116,20 @@ describe("Sweep", () => {
       yield* rig.sweep
       const found = (yield* rig.events).map(({ id, origin }) => [id, origin])
       assert.deepStrictEqual(found, [["a", "backfill"], ["b", "backfill"], ["local", "sweep"], ["utc", "sweep"]])
-    })))
+    }))
 
   it.effect("a new record that is hired when first read has the transition `hired` (T2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a"])
       yield* rig.put({ id: "new", outcome: "HIRED", remote_created_at: new Date(start + 60 * minute).toISOString() })
       yield* rig.poll
       const event = (yield* rig.events).find((entry) => entry.id === "new")!
       assert.strictEqual(event.origin, "poll")
       assert.deepStrictEqual(JSON.parse(event.transitions), [{ name: "hired", from: null, to: "HIRED" }])
-    })))
+    }))
 
   it.effect("a change on a path that updated_after does not react to is found by the sweep (N1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", job: { id: "J", name: "Cook" } })
       yield* rig.sweep
       for (let i = 0; i < 2; i++) {
@@ -143,10 +143,10 @@ describe("Sweep", () => {
       const event = (yield* rig.events).at(-1)!
       assert.deepStrictEqual([event.kind, event.origin], ["updated", "sweep"])
       assert.deepStrictEqual(JSON.parse(event.changes), [{ path: "/job/name", before: "Cook", after: "Chef" }])
-    })))
+    }))
 
   it.effect("a record that vanished without a flag is pending as absent until two spaced confirmations agree, and is not deleted before (D2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("b")
       yield* rig.sweep
@@ -163,10 +163,10 @@ describe("Sweep", () => {
       const before = rig.api.requests.length
       yield* rig.confirm
       assert.strictEqual(rig.api.requests.length, before)
-    })))
+    }))
 
   it.effect("an absence is confirmed without extra delay after our clock was set back (D2, W4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("b")
       yield* rig.sweep
@@ -174,10 +174,10 @@ describe("Sweep", () => {
       yield* TestClock.setTime(start + 1_000)
       yield* rig.confirm
       assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
-    })))
+    }))
 
   it.effect("an absence is canceled by any observation of the record (D6)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       const held = rig.api.rows.get("b")!
       rig.api.vanish("b")
@@ -188,19 +188,19 @@ describe("Sweep", () => {
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1"])
-    })))
+    }))
 
   it.effect("a record that shifting pages hide from the sweep is found by the confirmation and is not absent (D3)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       rig.api.intercept = (request, answer) =>
         Effect.succeed(request.ids === null ? { ...answer, results: answer.results.slice(1) } : answer)
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, {})
-    })))
+    }))
 
   it.effect("an interrupted sweep infers no deletes and is resumed at its page (D4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("d")
       rig.api.pageSize = 1
@@ -213,10 +213,10 @@ describe("Sweep", () => {
       yield* rig.sweep
       assert.strictEqual(rig.api.requests[before]!.cursor, "2")
       assert.deepStrictEqual(yield* rig.pending, { d: "absent" })
-    })))
+    }))
 
   it.effect("an API that returns [] for every request causes no absences, because the controls are missing too (D5)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: null })
       yield* rig.sweep
@@ -233,7 +233,7 @@ describe("Sweep", () => {
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.strictEqual((yield* rig.events).length, 3)
-    })))
+    }))
 
   for (
     const [name, reason] of [
@@ -243,17 +243,17 @@ describe("Sweep", () => {
     ] as const
   ) {
     it.effect(`a confirmation rejected with ${name} does not count (D12)`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         yield* backfill(rig, ["a", "b", "c"])
         rig.api.vanish("b")
         rig.api.intercept = (request, answer) => request.ids === null ? Effect.succeed(answer) : refuse(reason)
         yield* rig.sweep
         yield* isOnlyShown(rig, ["b"])
-      })))
+      }))
   }
 
   it.effect("the sweep stays open and confirms later if a confirmation is rejected with 429 (D12)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       rig.api.vanish("b")
       rig.api.intercept = (request, answer) =>
@@ -266,7 +266,7 @@ describe("Sweep", () => {
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.pending, { b: "absent" })
-    })))
+    }))
 
   const incomplete = {
     "lacks its controls": (rows: ReadonlyArray<unknown>) =>
@@ -278,7 +278,7 @@ describe("Sweep", () => {
   }
   for (const [defect, answered] of Object.entries(incomplete)) {
     it.effect(`a record in a response that ${defect} exists, so its absence is canceled (D2)`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         yield* backfill(rig, ["a", "b", "c", "d", "e"])
         const b = rig.api.rows.get("b")!
         rig.api.vanish("b")
@@ -291,11 +291,11 @@ describe("Sweep", () => {
         yield* rig.wait("1 hour")
         yield* rig.confirm
         assert.deepStrictEqual(yield* rig.confirmations, { d: 1 })
-      })))
+      }))
   }
 
   it.effect("long ids are split over several requests that a proxy accepts (D2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const ids = Array.from({ length: 300 }, (_, index) => `${"0".repeat(36)}${index}`)
       yield* backfill(rig, ids)
       for (const id of ids.slice(2, 240)) rig.api.vanish(id)
@@ -310,20 +310,20 @@ describe("Sweep", () => {
       )
       assert.isAbove(lengths.length, 1)
       assert.isBelow(Math.max(...lengths), 6_200)
-    })))
+    }))
 
   it.effect("an `ids` filter that always returns [] confirms no absence (D13)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       rig.api.vanish("b")
       rig.api.intercept = (request, answer) =>
         Effect.succeed(request.ids === null ? answer : { ...answer, results: [] })
       yield* rig.sweep
       yield* isOnlyShown(rig, ["b"])
-    })))
+    }))
 
   it.effect("an `ids` filter that the API ignores confirms no absence", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c", "d"])
       rig.api.vanish("b")
       const all = () => [...rig.api.rows.values()].map((held) => held.row)
@@ -331,10 +331,10 @@ describe("Sweep", () => {
         Effect.succeed(request.ids === null ? answer : { ...answer, results: all() })
       yield* rig.sweep
       yield* isOnlyShown(rig, ["b"])
-    })))
+    }))
 
   it.effect("a server that reads only the first ids omits the last control, so no absence is confirmed (D22)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c", "d", "e"])
       rig.api.intercept = (request, answer) =>
         Effect.succeed(
@@ -344,11 +344,11 @@ describe("Sweep", () => {
         )
       yield* rig.sweep
       yield* isOnlyShown(rig, ["b", "c"])
-    })))
+    }))
 
   for (const [order, direction, left] of [["ascending", 1, "d"], ["descending", -1, "c"]] as const) {
     it.effect(`a server that returns ids in ${order} order and stops too early omits a control, so no absence is confirmed (D22)`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         yield* backfill(rig, ["a", "b", "c", "d", "e", "f"])
         const idOf = (row: unknown) => (row as { id: string }).id
         rig.api.intercept = (request, answer) =>
@@ -360,12 +360,12 @@ describe("Sweep", () => {
           })
         yield* rig.sweep
         yield* isOnlyShown(rig, [left])
-      })))
+      }))
   }
 
   for (const ids of [["a", "b", "c,3", "d"], ["a,1", "b", "c,3", "d", "e"]]) {
     it.effect(`a record with a comma in its id is shown as absent, never deleted and never a control: ${ids.join(" ")} (D13)`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         yield* backfill(rig, ids)
         rig.api.vanish("d")
         rig.api.intercept = ({ ids }, answer) => {
@@ -384,11 +384,11 @@ describe("Sweep", () => {
         rig.api.intercept = (_, answer) => Effect.succeed(answer)
         yield* rig.sweep
         assert.deepStrictEqual(yield* rig.pending, {})
-      })))
+      }))
   }
 
   it.effect("rows without an id in the sweep or in its confirmation prevent inferred deletes (D14)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b", "c"])
       rig.api.vanish("b")
       for (const inConfirm of [false, true]) {
@@ -401,10 +401,10 @@ describe("Sweep", () => {
         yield* rig.sweep
         yield* isOnlyShown(rig, inConfirm ? ["b"] : [])
       }
-    })))
+    }))
 
   it.effect("a record created on an already read page while the sweep runs is not missing (D15, P2)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* backfill(rig, ["a", "b"])
       rig.api.pageSize = 1
       rig.api.meanwhile = (request) => {
@@ -419,10 +419,10 @@ describe("Sweep", () => {
       yield* rig.poll
       assert.deepStrictEqual(yield* rig.pending, {})
       assert.deepStrictEqual(yield* rig.kinds("new"), ["created 1"])
-    })))
+    }))
 
   it.effect("a poll that ends between two pages of a sweep does not release changes that the sweep staged (D21)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, ["a", "b", "c"])
       yield* rig.sweep
       // The flags are too old for a poll by the time of the next run, so only the sweep returns them.
@@ -443,5 +443,5 @@ describe("Sweep", () => {
       assert.deepStrictEqual(yield* rig.pending, { b: "staged" })
       yield* rig.sweep
       assert.deepStrictEqual(yield* rig.kinds("b"), ["created 1", "deleted 2"])
-    })))
+    }))
 })

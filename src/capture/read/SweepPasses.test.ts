@@ -97,7 +97,7 @@ const isCompleteAfterPoll = Effect.fnUntraced(function*(rig: Rig) {
 
 describe("Possible gaps", () => {
   it.effect("a backfill that a restart interrupts is neither live nor complete before another pass (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       yield* page(rig)
       // while the process is down, a record that was already read moves behind the cursor
@@ -117,10 +117,10 @@ describe("Possible gaps", () => {
       const after = yield* rig.state
       assert.strictEqual(after.phase, "live")
       assert.isNotNull(completeTo(after))
-    })))
+    }))
 
   it.effect("a restart is a possible gap even if no row that was read changed, because a record may have left the list (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       yield* page(rig)
       rig.api.vanish("a")
@@ -132,10 +132,10 @@ describe("Possible gaps", () => {
       assert.include(yield* known(rig), "c")
       yield* poll(next)
       assert.strictEqual((yield* rig.state).phase, "live")
-    })))
+    }))
 
   it.effect("a pass of a backfill without rows is repeated if confirmations find records (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* emptied(rig)
       while (!(yield* page(rig)));
       const state = yield* rig.state
@@ -146,37 +146,37 @@ describe("Possible gaps", () => {
       assert.deepStrictEqual(yield* known(rig), ids)
       yield* rig.poll
       assert.strictEqual((yield* rig.state).phase, "live")
-    })))
+    }))
 
   it.effect("a list that always hides records from a backfill is read at most four times (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* emptied(rig)
       let passes = 0
       for (; (yield* rig.state).backfilledAt === null; passes++) while (!(yield* page(rig)));
       assert.strictEqual(passes, 4)
-    })))
+    }))
 
   it.effect("a backfill without changes has one pass, however many pages it has (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       yield* rig.sweep
       assert.strictEqual(rig.api.requests.length, 4)
       yield* rig.poll
       assert.strictEqual((yield* rig.state).phase, "live")
-    })))
+    }))
 
   it.effect("a backfill is complete after the following poll, because a record that changes may move in front of the cursor (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       rig.api.meanwhile = (request) => {
         if (request.cursor === "2") moveToFront(rig, "h", "2026-03-01T13:00:00Z")
       }
       yield* rig.sweep
       yield* isCompleteAfterPoll(rig)
-    })))
+    }))
 
   it.effect("a backfill is complete after two polls if the first one has several pages: the record may move again meanwhile (P9, W6)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       rig.api.meanwhile = (request) => {
         if (request.cursor === "2") moveToFront(rig, "h", "2026-03-01T13:00:00Z")
@@ -188,17 +188,17 @@ describe("Possible gaps", () => {
       }
       yield* rig.poll
       yield* isCompleteAfterPoll(rig)
-    })))
+    }))
 
   it.effect("a list of one page has no possible gap, whatever changes (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ids) yield* rig.put({ id })
       yield* rig.sweep
       assert.strictEqual((yield* rig.state).phase, "live")
-    })))
+    }))
 
   it.effect("a backfill of a list that changes all the time ends with its second pass (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       restless(rig)
       yield* rig.sweep
@@ -207,20 +207,20 @@ describe("Possible gaps", () => {
       for (let polls = 0; polls < 2; polls++) yield* rig.poll
       assert.deepStrictEqual([(yield* rig.state).phase, (yield* known(rig)).length], ["live", 8])
       assert.strictEqual((yield* rig.state).lastSweep?.pass, 2)
-    })))
+    }))
 
   it.effect("a long pause between two pages is a possible gap, and a backfill with pauses in every pass ends with the fourth (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       for (const pass of [1, 2, 3, 4]) {
         while (!(yield* page(rig))) yield* rig.wait("6 minutes")
         yield* rig.poll
         assert.strictEqual((yield* rig.state).phase, pass < 4 ? "backfilling" : "live")
       }
-    })))
+    }))
 
   it.effect("a pass that a restart interrupts never completes a backfill (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       for (let pass = 1; pass <= 6; pass++) {
         yield* page(rig, yield* restarted(rig))
@@ -232,10 +232,10 @@ describe("Possible gaps", () => {
       yield* sweep(last, Effect.succeed(false))
       yield* poll(last)
       assert.strictEqual((yield* rig.state).phase, "live")
-    })))
+    }))
 
   it.effect("a pass whose cursor expired starts again at the first page and keeps its number (P5, P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       restless(rig)
       yield* rig.sweep
@@ -250,10 +250,10 @@ describe("Possible gaps", () => {
       for (let polls = 0; polls < 2; polls++) yield* rig.poll
       const state = yield* rig.state
       assert.deepStrictEqual([state.phase, state.lastSweep?.pass], ["live", 2])
-    })))
+    }))
 
   it.effect("a later sweep that a restart interrupts is repeated once, at once, and the stream stays complete meanwhile (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       yield* rig.sweep
       yield* rig.poll
@@ -273,20 +273,20 @@ describe("Possible gaps", () => {
         )
         assert.strictEqual(kind, again ? "sweep" : "wait")
       }
-    })))
+    }))
 
   it.effect("a later sweep during which records change is not repeated, because polls return them (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       yield* rig.sweep
       restless(rig)
       yield* rig.sweep
       const { lastSweep } = yield* rig.state
       assert.deepStrictEqual([lastSweep?.possibleGap, lastSweep?.mustRepeat], ["change", false])
-    })))
+    }))
 
   it.effect("a new backfill that is requested during a repeated pass counts its passes from one (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       restless(rig)
       yield* rig.sweep
@@ -296,10 +296,10 @@ describe("Possible gaps", () => {
       assert.deepStrictEqual([(yield* rig.state).backfilledAt, (yield* rig.state).lastSweep?.pass], [null, undefined])
       yield* rig.sweep
       assert.isNotNull((yield* rig.state).backfilledAt)
-    })))
+    }))
 
   it.effect("a backfill that a version without shards began is read again, even if the epochs of both processes are equal (P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       yield* page(rig)
       const owner = yield* (yield* Store).takeOwnership("capture/22")
@@ -307,10 +307,10 @@ describe("Possible gaps", () => {
       while (!(yield* page(rig, { ...rig.stream, owner })));
       const { backfilledAt, lastSweep } = yield* rig.state
       assert.deepStrictEqual([backfilledAt, lastSweep?.possibleGap], [null, "restart"])
-    })))
+    }))
 
   it.effect("a backfill is complete only after a following poll, even if our clock was set back since the last poll (W4, P9)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* listed(rig)
       yield* page(rig)
       yield* rig.poll
@@ -321,10 +321,10 @@ describe("Possible gaps", () => {
       assert.deepStrictEqual([state.phase, completeTo(state)], ["backfilling", null])
       yield* rig.poll
       assert.strictEqual((yield* rig.state).phase, "live")
-    })))
+    }))
 
   it.effect("a large step back of our clock between two pages counts as a long pause (W4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const state = yield* rig.state
       const run = {
         ...newRun(state, "sweep", { updatedAfter: null, startedAt: 0, backfill: true }),
@@ -336,81 +336,75 @@ describe("Possible gaps", () => {
       const at = (now: number) =>
         addPage(run, page, { watermark: 0, newestRun: 0, now, owner: rig.stream.owner }).possibleGap
       assert.deepStrictEqual([at(Duration.toMillis("61 minutes")), at(0)], [undefined, "pause"])
-    })))
+    }))
 
   it.effect("`start --once` ends with a live stream although every page of the list comes after a pause (P9)", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api, started) {
-        yield* Fiber.interrupt(started)
-        api.pageSize = 1
-        const capture = yield* Capture
-        yield* capture.execute({ integration, model: "ats.application" }, { kind: "backfill" })
-        yield* TestClock.adjust("1 hour")
-        api.intercept = (request, answer) =>
-          Effect.as(Effect.sleep(request.updatedAfter === null ? "6 minutes" : 0), answer)
-        const from = api.requests.length
-        const once = yield* Effect.forkChild(capture.once)
-        yield* TestClock.adjust("3 hours")
-        assert.deepStrictEqual(yield* Fiber.join(once), [])
-        const whole = api.requests.slice(from).filter(({ ids, updatedAfter }) => ids === null && updatedAfter === null)
-        assert.strictEqual(whole.length, 4 * 2)
-        assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
-      })
-    ))
+    running(["ats.application"], function*(api, started) {
+      yield* Fiber.interrupt(started)
+      api.pageSize = 1
+      const capture = yield* Capture
+      yield* capture.execute({ integration, model: "ats.application" }, { kind: "backfill" })
+      yield* TestClock.adjust("1 hour")
+      api.intercept = (request, answer) =>
+        Effect.as(Effect.sleep(request.updatedAfter === null ? "6 minutes" : 0), answer)
+      const from = api.requests.length
+      const once = yield* Effect.forkChild(capture.once)
+      yield* TestClock.adjust("3 hours")
+      assert.deepStrictEqual(yield* Fiber.join(once), [])
+      const whole = api.requests.slice(from).filter(({ ids, updatedAfter }) => ids === null && updatedAfter === null)
+      assert.strictEqual(whole.length, 4 * 2)
+      assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
+    }))
 
   for (const between of ["pause", "block", "rewind", "take out"] as const) {
     it.effect(`a backfill ends although its second pass is interrupted by: ${between} (P9)`, () =>
-      running(
-        ["ats.application"],
-        Effect.fnUntraced(function*(api) {
-          const key = { integration, model: "ats.application" } as const
-          const capture = yield* Capture
-          api.pageSize = 1
-          yield* TestClock.adjust("5 minutes")
-          api.meanwhile = ({ cursor }) => {
-            if (cursor === "1") api.put(start, { id: "b", title: "moves", changed_at: "2026-03-02T12:00:00.000Z" })
+      running(["ats.application"], function*(api) {
+        const key = { integration, model: "ats.application" } as const
+        const capture = yield* Capture
+        api.pageSize = 1
+        yield* TestClock.adjust("5 minutes")
+        api.meanwhile = ({ cursor }) => {
+          if (cursor === "1") api.put(start, { id: "b", title: "moves", changed_at: "2026-03-02T12:00:00.000Z" })
+        }
+        api.intercept = (request, answer) =>
+          Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
+        yield* capture.execute(key, { kind: "backfill" })
+        for (let second = 0; second < 60; second++) {
+          if ((yield* stateOf("ats.application")).lastSweep?.mustRepeat !== true) yield* TestClock.adjust("1 second")
+        }
+        assert.isTrue((yield* stateOf("ats.application")).lastSweep?.mustRepeat)
+        switch (between) {
+          case "pause":
+            yield* capture.execute(key, { kind: "pause" })
+            yield* TestClock.adjust("1 hour")
+            yield* capture.execute(key, { kind: "resume" })
+            break
+          case "block": {
+            const { intercept } = api
+            api.intercept = () => Scripted.refuse(new NotReady({ code: null, message: "not yet" }))
+            yield* TestClock.adjust("1 hour")
+            assert.strictEqual((yield* stateOf("ats.application")).phase, "backfilling")
+            api.intercept = intercept
+            break
           }
-          api.intercept = (request, answer) =>
-            Effect.as(Effect.sleep(request.updatedAfter === null ? "10 seconds" : 0), answer)
-          yield* capture.execute(key, { kind: "backfill" })
-          for (let second = 0; second < 60; second++) {
-            if ((yield* stateOf("ats.application")).lastSweep?.mustRepeat !== true) yield* TestClock.adjust("1 second")
-          }
-          assert.isTrue((yield* stateOf("ats.application")).lastSweep?.mustRepeat)
-          switch (between) {
-            case "pause":
-              yield* capture.execute(key, { kind: "pause" })
-              yield* TestClock.adjust("1 hour")
-              yield* capture.execute(key, { kind: "resume" })
-              break
-            case "block": {
-              const { intercept } = api
-              api.intercept = () => Scripted.refuse(new NotReady({ code: null, message: "not yet" }))
-              yield* TestClock.adjust("1 hour")
-              assert.strictEqual((yield* stateOf("ats.application")).phase, "backfilling")
-              api.intercept = intercept
-              break
-            }
-            case "rewind":
-              yield* capture.execute(key, { kind: "rewind", to: start })
-              break
-            case "take out":
-              yield* capture.assign(new Map([[integration, []]]))
-              yield* TestClock.adjust("1 hour")
-              yield* capture.assign(new Map([[integration, streamsOf(["ats.application"])]]))
-          }
-          for (let second = 0; second < 300; second++) yield* TestClock.adjust("1 second")
-          const state = yield* stateOf("ats.application")
-          // if the second pass had started, it now contains a long pause
-          const passes = between === "pause" || between === "block" ? 3 : 2
-          assert.deepStrictEqual([state.phase, state.lastSweep?.pass, state.lastSweep?.mustRepeat], [
-            "live",
-            passes,
-            false
-          ])
-          assert.isNotNull(completeTo(state))
-        })
-      ))
+          case "rewind":
+            yield* capture.execute(key, { kind: "rewind", to: start })
+            break
+          case "take out":
+            yield* capture.assign(new Map([[integration, []]]))
+            yield* TestClock.adjust("1 hour")
+            yield* capture.assign(new Map([[integration, streamsOf(["ats.application"])]]))
+        }
+        for (let second = 0; second < 300; second++) yield* TestClock.adjust("1 second")
+        const state = yield* stateOf("ats.application")
+        // if the second pass had started, it now contains a long pause
+        const passes = between === "pause" || between === "block" ? 3 : 2
+        assert.deepStrictEqual([state.phase, state.lastSweep?.pass, state.lastSweep?.mustRepeat], [
+          "live",
+          passes,
+          false
+        ])
+        assert.isNotNull(completeTo(state))
+      }))
   }
 })

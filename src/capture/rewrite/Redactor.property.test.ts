@@ -38,7 +38,7 @@ describe("redaction of random histories", () => {
     "reaches every stored value of the rules that hold at the end, and keeps every lifecycle complete (V1, I3, I11)",
     [Schema.Array(Step), rules],
     ([steps, last]) =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         let current: Rules = {}
         let count = 0
         const rows = new Map<string, Record<string, unknown>>()
@@ -90,6 +90,6 @@ describe("redaction of random histories", () => {
         assert.isFalse(later.some(({ after }) =>
           fields.some((field) => last[`/${field}`] !== undefined && after?.includes(`secret ${field}`))
         ))
-      }))
+      })
   )
 })

@@ -76,7 +76,7 @@ const fill = Effect.fnUntraced(function*(rig: Rig, count: number) {
 
 describe("content that was stored before a rule was added", () => {
   it.effect("is redacted everywhere, without an event, and a sweep then finds no change (V1, I11)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, 130)
       const before = yield* rig.events
       assert.isNotNull(yield* find("secret"))
@@ -106,19 +106,19 @@ describe("content that was stored before a rule was added", () => {
       assert.strictEqual(released.length, 130)
       assert.notInclude(JSON.stringify(released), "secret")
       assert.deepStrictEqual(JSON.parse(released[0]!.changes), [{ path: "/outcome", before: "PENDING", after: null }])
-    })))
+    }))
 
   it.effect("is redacted once: the next process has nothing to do, and neither has one without rules", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, 3)
       assert.strictEqual(yield* redact(rig, hiding), 11)
       const stored = yield* dump
       for (const processing of [hiding, plain, hiding]) assert.strictEqual(yield* redact(rig, processing), 0)
       assert.deepStrictEqual(yield* dump, stored)
-    })))
+    }))
 
   it.effect("is redacted to its end by the next process if this one ends after any transaction (X1)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, 130)
       const store = yield* Store
       for (let last = "", ended = 0;; ended++) {
@@ -137,10 +137,10 @@ describe("content that was stored before a rule was added", () => {
         last = progress
       }
       assert.isNull(yield* find("secret"))
-    })))
+    }))
 
   it.effect("is redacted by a rule that changes meanwhile, and by a rule that is removed and added again", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, 130)
       const store = yield* Store
       let transactions = 0
@@ -159,10 +159,10 @@ describe("content that was stored before a rule was added", () => {
       assert.strictEqual(JSON.parse((yield* rig.events).at(-1)!.after!).title, hashed, "hashed once")
       yield* rigWith(rig, hiding).sweep
       assert.strictEqual((yield* rig.events).length, 390)
-    })))
+    }))
 
   it.effect("loses transitions whose path is redacted, and keeps the others", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a", outcome: "PENDING", current_stage_id: "1" })
       yield* rig.sweep
       yield* rig.wait("10 minutes")
@@ -175,7 +175,7 @@ describe("content that was stored before a rule was added", () => {
       assert.sameMembers(yield* names, ["hired", "stage_changed"])
       yield* redact(rig, by({ "/outcome": "hash" }))
       assert.deepStrictEqual(yield* names, ["stage_changed"])
-    })))
+    }))
 
   it.effect("of a candidate is redacted by the rules of its application", () => {
     const derivedProcessing = Processing.defaultProcessing("ats.candidate")
@@ -184,26 +184,23 @@ describe("content that was stored before a rule was added", () => {
       model === "ats.application"
         ? Processing.make(model, { ...source, key: "k" })
         : Processing.make("ats.candidate", { remoteData: "drop", redact: {}, key: "k", source })
-    return scenario(
-      Effect.fnUntraced(function*(rig) {
-        yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
-        yield* rig.sweep
-        yield* redactStored(owning(rig.stream.owner), processingOf)
-        assert.isNull(yield* find("secret"))
-        const processing = processingOf({ model: "ats.application" })
-        yield* sweep(
-          { ...rig.stream, processing, derivedProcessing: processingOf({ model: "ats.candidate" }) },
-          Effect.succeed(false)
-        )
-        const [application, candidate, ...more] = yield* rig.events
-        assert.strictEqual(more.length, 0)
-        assert.strictEqual(
-          JSON.parse(candidate!.after!).first_name,
-          JSON.parse(application!.after!).candidate.first_name
-        )
-      }),
-      { derivedProcessing }
-    )
+    return scenario(function*(rig) {
+      yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
+      yield* rig.sweep
+      yield* redactStored(owning(rig.stream.owner), processingOf)
+      assert.isNull(yield* find("secret"))
+      const processing = processingOf({ model: "ats.application" })
+      yield* sweep(
+        { ...rig.stream, processing, derivedProcessing: processingOf({ model: "ats.candidate" }) },
+        Effect.succeed(false)
+      )
+      const [application, candidate, ...more] = yield* rig.events
+      assert.strictEqual(more.length, 0)
+      assert.strictEqual(
+        JSON.parse(candidate!.after!).first_name,
+        JSON.parse(application!.after!).candidate.first_name
+      )
+    }, { derivedProcessing })
   })
 
   it.effect("leaves the bytes of the database file and its -wal file (I11)", () =>
@@ -311,17 +308,17 @@ describe("content that was stored before a rule was added", () => {
   }
 
   it.effect("is not rewritten by a process that no longer owns the streams (I10)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, 3)
       const stored = yield* dump
       yield* (yield* Store).takeOwnership("capture")
       const error = yield* Effect.flip(redactInBackground(owning(rig.stream.owner), () => hiding))
       assert.strictEqual(error.reason._tag, "Fenced")
       assert.deepStrictEqual(yield* dump, stored)
-    })))
+    }))
 
   it.effect("is left as it is if a row is damaged, and the process continues", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, 3)
       const sql = yield* SqlClient
       yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
@@ -331,29 +328,26 @@ describe("content that was stored before a rule was added", () => {
       yield* sql`UPDATE events SET content = replace(content, 'Secret', 'secret') WHERE position = 1`
       assert.isAbove(yield* redactInBackground(owning(rig.stream.owner), () => hiding), 0)
       assert.strictEqual(yield* failedStreams, 0)
-    })).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
+    }).pipe(Effect.provideService(Metric.MetricRegistry, new Map())))
 
   it.effect("is redacted in the other streams if a row of one stream is damaged", () => {
     const rules = { remoteData: "drop", redact: { "/first_name": "drop" }, key: "k" } as const
-    return scenario(
-      Effect.fnUntraced(function*(rig) {
-        yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
-        yield* rig.sweep
-        const sql = yield* SqlClient
-        yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
-        const all = redactInBackground(
-          owning(rig.stream.owner),
-          ({ model }) => model === "ats.application" ? hiding : Processing.make(model, rules)
-        )
-        assert.strictEqual(yield* all, 1)
-        assert.isNull(yield* find("secret"))
-      }),
-      { derivedProcessing: Processing.defaultProcessing("ats.candidate") }
-    )
+    return scenario(function*(rig) {
+      yield* rig.put({ id: "a", candidate: { id: "c", first_name: "secret", tags: [] } })
+      yield* rig.sweep
+      const sql = yield* SqlClient
+      yield* sql`UPDATE events SET content = replace(content, 'secret', 'Secret') WHERE position = 1`
+      const all = redactInBackground(
+        owning(rig.stream.owner),
+        ({ model }) => model === "ats.application" ? hiding : Processing.make(model, rules)
+      )
+      assert.strictEqual(yield* all, 1)
+      assert.isNull(yield* find("secret"))
+    }, { derivedProcessing: Processing.defaultProcessing("ats.candidate") })
   })
 
   it.effect("does not end the process if the stream is erased meanwhile", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* fill(rig, 3)
       const store = yield* Store
       let transactions = 0
@@ -363,5 +357,5 @@ describe("content that was stored before a rule was added", () => {
         )
       const run = redactInBackground(owning(rig.stream.owner), () => hiding)
       assert.strictEqual(yield* Effect.provideService(run, Store, { ...store, transact }), 0)
-    })))
+    }))
 })

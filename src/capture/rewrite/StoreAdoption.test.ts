@@ -36,7 +36,7 @@ const history = Effect.fnUntraced(function*(rig: Rig) {
 
 describe("Adoption", () => {
   it.effect("an adoption publishes every live record in a later generation, without deleted ones, at the next positions (X11)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const store = yield* Store
       yield* history(rig)
       const before = yield* rig.events
@@ -52,10 +52,10 @@ describe("Adoption", () => {
       assert.strictEqual(ids.size, before.length + after.length)
       assert.strictEqual((yield* rig.state).generation, plan.to)
       assert.deepStrictEqual(yield* store.logRange, { oldest: 6, newest: 7 })
-    })))
+    }))
 
   it.effect("changes after an adoption continue in the new generation: a live record gets version 2, a restored one version 1", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* history(rig)
       const { to } = yield* adopted
       const owner = yield* Effect.flatMap(Store, (store) => store.takeOwnership("capture"))
@@ -66,7 +66,7 @@ describe("Adoption", () => {
       const events = (yield* rig.events).slice(2)
       assert.deepStrictEqual(events.map(brief), [`8 a ${to}/2 updated poll`, `9 b ${to}/1 created poll`])
       assert.strictEqual(JSON.parse(events[0]?.before ?? "").title, "2")
-    })))
+    }))
 
   it.effect("deliveries that are not settled run after an adoption, with their events (X11)", () =>
     Effect.gen(function*() {
@@ -91,7 +91,7 @@ describe("Adoption", () => {
     }).pipe(Effect.provideService(References.MinimumLogLevel, "None")))
 
   it.effect("an adoption keeps watermarks and pending rows", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       const store = yield* Store
       yield* history(rig)
       yield* store.transact(rig.stream.owner, rig.stream.key, (tx) =>
@@ -118,22 +118,22 @@ describe("Adoption", () => {
       assert.strictEqual(plan.pending, 1)
       assert.deepStrictEqual(yield* rig.state, { ...before, generation: plan.to })
       assert.deepStrictEqual(yield* rig.pending, { a: "held" })
-    })))
+    }))
 
   it.effect("the second adoption of the same copy has a greater generation than the first (X11)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* history(rig)
       const first = yield* StoreAdoption.plan(0)
       yield* TestClock.adjust("5 minutes")
       const second = yield* StoreAdoption.plan(0)
       assert.isAbove(second.to, first.to)
       assert.strictEqual((yield* StoreAdoption.plan(second.to + 9)).to, second.to + 10)
-    })))
+    }))
 
   it.effect("an adoption that is killed after any transaction and repeated has the same result as an uninterrupted one (X11)", () =>
     Effect.gen(function*() {
       const outcome = (killedAfter: number) =>
-        scenario(Effect.fnUntraced(function*(rig) {
+        scenario(function*(rig) {
           const store = yield* Store
           for (let i = 0; i < 600; i++) yield* rig.put({ id: `r${i}`, title: "1" })
           yield* history(rig)
@@ -148,7 +148,7 @@ describe("Adoption", () => {
           if (Exit.isFailure(exit)) yield* StoreAdoption.finish(yield* takeStreams, plan.to, asIs)
           const events = yield* rig.events
           return { died: Exit.isFailure(exit), state: yield* rig.state, events: events.map(brief) }
-        }))
+        })
       const { died, ...whole } = yield* outcome(1000)
       assert.isFalse(died)
       assert.strictEqual(whole.events.length, 602)
@@ -168,7 +168,7 @@ describe("Adoption", () => {
     ]] as const
   ) {
     it.effect(`an adoption does not publish values that are redacted now${when}`, () =>
-      scenario(Effect.fnUntraced(function*(rig) {
+      scenario(function*(rig) {
         yield* history(rig)
         if (readBefore) yield* rigWith(rig, redacting).sweep
         const before = (yield* rig.events).at(-1)!.position
@@ -176,6 +176,6 @@ describe("Adoption", () => {
         const republished = (yield* rig.events).filter(({ position }) => position > before)
         assert.isNotEmpty(republished)
         for (const event of republished) assert.notProperty(JSON.parse(event.after ?? ""), "title")
-      })))
+      }))
   }
 })

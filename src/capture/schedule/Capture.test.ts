@@ -26,25 +26,22 @@ import { Capture } from "./Capture.ts"
 
 describe("Capture", () => {
   it.effect("backfills, polls every interval and sweeps every sweep interval", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api) {
-        assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
-        const before = api.requests.length
-        yield* TestClock.adjust("10 minutes")
-        const polls = api.requests.slice(before)
-        assert.isTrue(polls.every((request) => request.updatedAfter !== null))
-        assert.isAtLeast(polls.length, 9)
-        assert.isAtMost(polls.length, 12)
-        yield* TestClock.adjust("7 hours")
-        assert.strictEqual(
-          api.requests.filter((request) =>
-            request.updatedAfter === null && request.cursor === null && request.ids === null
-          ).length,
-          2
-        )
-      })
-    ))
+    running(["ats.application"], function*(api) {
+      assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
+      const before = api.requests.length
+      yield* TestClock.adjust("10 minutes")
+      const polls = api.requests.slice(before)
+      assert.isTrue(polls.every((request) => request.updatedAfter !== null))
+      assert.isAtLeast(polls.length, 9)
+      assert.isAtMost(polls.length, 12)
+      yield* TestClock.adjust("7 hours")
+      assert.strictEqual(
+        api.requests.filter((request) =>
+          request.updatedAfter === null && request.cursor === null && request.ids === null
+        ).length,
+        2
+      )
+    }))
 
   it.effect("a broken integration is logged once, and once when it is read again, not for every stream", () => {
     const lines: Array<string> = []
@@ -126,192 +123,165 @@ describe("Capture", () => {
     ] as const
   ) {
     it.effect(`a stream blocked by ${name} is probed after ${after}, infers no deletes, keeps its watermark and then continues (C1, C4, C5)`, () =>
-      running(
-        ["ats.application"],
-        Effect.fnUntraced(function*(api) {
-          yield* TestClock.adjust("5 minutes")
-          const before = yield* stateOf("ats.application")
-          api.intercept = () => Scripted.refuse(reason)
-          yield* TestClock.adjust("2 minutes")
-          const blocked = yield* stateOf("ats.application")
-          assert.strictEqual(blocked.blocked?.reason, name)
-          assert.isAtLeast(blocked.watermark!, before.watermark!)
-          const requests = api.requests.length
-          yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 3))
-          assert.isAtMost(api.requests.length - requests, 4)
-          assert.strictEqual((yield* stateOf("ats.application")).watermark, blocked.watermark)
-          api.intercept = (_, answer) => Effect.succeed(answer)
-          yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 2))
-          assert.isNull((yield* stateOf("ats.application")).blocked)
-          const store = yield* Store
-          assert.strictEqual((yield* store.readLog({ after: 0, limit: 10 })).length, 2)
-        })
-      ))
+      running(["ats.application"], function*(api) {
+        yield* TestClock.adjust("5 minutes")
+        const before = yield* stateOf("ats.application")
+        api.intercept = () => Scripted.refuse(reason)
+        yield* TestClock.adjust("2 minutes")
+        const blocked = yield* stateOf("ats.application")
+        assert.strictEqual(blocked.blocked?.reason, name)
+        assert.isAtLeast(blocked.watermark!, before.watermark!)
+        const requests = api.requests.length
+        yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 3))
+        assert.isAtMost(api.requests.length - requests, 4)
+        assert.strictEqual((yield* stateOf("ats.application")).watermark, blocked.watermark)
+        api.intercept = (_, answer) => Effect.succeed(answer)
+        yield* TestClock.adjust(Duration.times(Duration.fromInputUnsafe(after), 2))
+        assert.isNull((yield* stateOf("ats.application")).blocked)
+        const store = yield* Store
+        assert.strictEqual((yield* store.readLog({ after: 0, limit: 10 })).length, 2)
+      }))
   }
 
   it.effect("a blocked stream is probed at once after a restart, because the cause may have been repaired (C4)", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api, started) {
-        api.intercept = () => Scripted.refuse(new Unauthorized({ code: "X", message: "m" }))
-        yield* TestClock.adjust("2 minutes")
-        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "key")
-        yield* Fiber.interrupt(started)
-        api.intercept = (_, answer) => Effect.succeed(answer)
-        yield* Effect.gen(function*() {
-          const capture = yield* Capture
-          yield* Effect.forkChild(capture.run)
-          yield* TestClock.adjust("1 second")
-          assert.isNull((yield* stateOf("ats.application")).blocked)
-        }).pipe(Effect.provide(Layer.fresh(capturing(["ats.application"]))))
-      })
-    ))
+    running(["ats.application"], function*(api, started) {
+      api.intercept = () => Scripted.refuse(new Unauthorized({ code: "X", message: "m" }))
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "key")
+      yield* Fiber.interrupt(started)
+      api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* Effect.gen(function*() {
+        const capture = yield* Capture
+        yield* Effect.forkChild(capture.run)
+        yield* TestClock.adjust("1 second")
+        assert.isNull((yield* stateOf("ats.application")).blocked)
+      }).pipe(Effect.provide(Layer.fresh(capturing(["ats.application"]))))
+    }))
 
   it.effect("a blocked stream is read normally after an operator's poll succeeds, without waiting for its probe (C1)", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api) {
-        api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
-        yield* TestClock.adjust("2 minutes")
-        assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
-        api.intercept = (_, answer) => Effect.succeed(answer)
-        const capture = yield* Capture
-        yield* capture.poll({ integration, model: "ats.application" })
-        const before = api.requests.length
-        yield* TestClock.adjust("10 minutes")
-        assert.isAtLeast(api.requests.length - before, 9)
-      })
-    ))
+    running(["ats.application"], function*(api) {
+      api.intercept = () => Scripted.refuse(new Unsupported({ code: "X", message: "m" }))
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual((yield* stateOf("ats.application")).blocked?.reason, "unsupported")
+      api.intercept = (_, answer) => Effect.succeed(answer)
+      const capture = yield* Capture
+      yield* capture.poll({ integration, model: "ats.application" })
+      const before = api.requests.length
+      yield* TestClock.adjust("10 minutes")
+      assert.isAtLeast(api.requests.length - before, 9)
+    }))
 
   it.effect("an integration that is not ready at the start is not taken for empty (C5)", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("1 minute")
-        assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
-        api.intercept = () => Scripted.refuse(new NotReady({ code: "X", message: "m" }))
-        yield* TestClock.adjust("1 hour")
-        const store = yield* Store
-        assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
-      })
-    ))
+    running(["ats.application"], function*(api) {
+      yield* TestClock.adjust("1 minute")
+      assert.strictEqual((yield* stateOf("ats.application")).phase, "live")
+      api.intercept = () => Scripted.refuse(new NotReady({ code: "X", message: "m" }))
+      yield* TestClock.adjust("1 hour")
+      const store = yield* Store
+      assert.deepStrictEqual(yield* store.pendingRows({ limit: 10 }), [])
+    }))
 
   it.effect("an API that ignores `updated_after` and returns the whole list is noticed, and polls run less often (W12)", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api) {
-        for (let i = 0; i < 300; i++) api.put(start - 30 * 86_400_000, { id: `r${i}`, title: "z" })
-        yield* TestClock.adjust("7 hours")
-        assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
-        const ignore = (ignored: boolean) => {
-          for (const held of api.rows.values()) held.matchedAt = ignored ? Infinity : 0
-        }
-        const polls = Effect.fnUntraced(function*(time: Duration.Input) {
-          const from = api.requests.length
-          yield* TestClock.adjust(time)
-          return api.requests.slice(from).filter((request) => request.updatedAfter !== null && request.cursor === null)
-            .length
-        })
-        ignore(true)
-        yield* TestClock.adjust("2 minutes")
-        assert.strictEqual((yield* stateOf("ats.application")).pollsReturn, "everything")
-        assert.isAtMost(yield* polls("1 hour"), 7)
-        const store = yield* Store
-        assert.strictEqual((yield* store.logRange).newest, 302)
-        ignore(false)
-        yield* TestClock.adjust("12 minutes")
-        assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
-        assert.isAtLeast(yield* polls("1 hour"), 50)
+    running(["ats.application"], function*(api) {
+      for (let i = 0; i < 300; i++) api.put(start - 30 * 86_400_000, { id: `r${i}`, title: "z" })
+      yield* TestClock.adjust("7 hours")
+      assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
+      const ignore = (ignored: boolean) => {
+        for (const held of api.rows.values()) held.matchedAt = ignored ? Infinity : 0
+      }
+      const polls = Effect.fnUntraced(function*(time: Duration.Input) {
+        const from = api.requests.length
+        yield* TestClock.adjust(time)
+        return api.requests.slice(from).filter((request) => request.updatedAfter !== null && request.cursor === null)
+          .length
       })
-    ))
+      ignore(true)
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual((yield* stateOf("ats.application")).pollsReturn, "everything")
+      assert.isAtMost(yield* polls("1 hour"), 7)
+      const store = yield* Store
+      assert.strictEqual((yield* store.logRange).newest, 302)
+      ignore(false)
+      yield* TestClock.adjust("12 minutes")
+      assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
+      assert.isAtLeast(yield* polls("1 hour"), 50)
+    }))
 
   it.effect("polls that return [] although a sweep finds changes are noticed, and sweeps run more often until polls work (C6)", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("10 minutes")
-        api.intercept = (request, answer) =>
-          Effect.succeed(request.updatedAfter === null ? answer : { ...answer, results: [], next: null })
-        api.put(start + 10 * 60_000, { id: "a", title: "late" })
-        yield* TestClock.adjust("6 hours")
-        assert.strictEqual((yield* stateOf("ats.application")).pollsReturn, "nothing")
-        const store = yield* Store
-        assert.strictEqual((yield* store.readLog({ after: 0, limit: 10 })).at(-1)!.origin, "sweep")
-        const from = api.requests.length
-        api.put(start + 6 * 3_600_000, { id: "b", title: "late" })
-        yield* TestClock.adjust("3 hours")
-        const sweeps = api.requests.slice(from).filter((request) => request.updatedAfter === null)
-        assert.isAtLeast(sweeps.length, 2)
-        api.intercept = (_, answer) => Effect.succeed(answer)
-        api.put(start + 9 * 3_600_000, { id: "a", title: "in time" })
-        yield* TestClock.adjust("2 minutes")
-        assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
-      })
-    ))
+    running(["ats.application"], function*(api) {
+      yield* TestClock.adjust("10 minutes")
+      api.intercept = (request, answer) =>
+        Effect.succeed(request.updatedAfter === null ? answer : { ...answer, results: [], next: null })
+      api.put(start + 10 * 60_000, { id: "a", title: "late" })
+      yield* TestClock.adjust("6 hours")
+      assert.strictEqual((yield* stateOf("ats.application")).pollsReturn, "nothing")
+      const store = yield* Store
+      assert.strictEqual((yield* store.readLog({ after: 0, limit: 10 })).at(-1)!.origin, "sweep")
+      const from = api.requests.length
+      api.put(start + 6 * 3_600_000, { id: "b", title: "late" })
+      yield* TestClock.adjust("3 hours")
+      const sweeps = api.requests.slice(from).filter((request) => request.updatedAfter === null)
+      assert.isAtLeast(sweeps.length, 2)
+      api.intercept = (_, answer) => Effect.succeed(answer)
+      api.put(start + 9 * 3_600_000, { id: "a", title: "in time" })
+      yield* TestClock.adjust("2 minutes")
+      assert.isUndefined((yield* stateOf("ats.application")).pollsReturn)
+    }))
 
   it.effect("a stream with unreadable rows is blocked with the reason and loses nothing, while other streams continue (S2)", () =>
-    running(
-      ["ats.application", "ats.tag"],
-      Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("5 minutes")
-        const before = yield* stateOf("ats.application")
-        for (let i = 0; i < 20; i++) api.put(start + 5 * 60_000, { id: `r${i}`, title: "new" })
-        api.intercept = (request, answer) =>
-          Effect.succeed(
-            request.model === "ats.tag"
-              ? answer
-              : { ...answer, results: answer.results.map((row) => ({ ...row as object, id: null })) }
-          )
-        yield* TestClock.adjust("10 minutes")
-        const blocked = yield* stateOf("ats.application")
-        assert.strictEqual(blocked.blocked?.reason, "unreadable")
-        assert.include(blocked.blocked?.message, "of 22 rows")
-        assert.isAtMost(blocked.watermark! - before.watermark!, 2 * 60_000)
-        assert.isNull((yield* stateOf("ats.tag")).blocked)
-        assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
-        api.intercept = (_, answer) => Effect.succeed(answer)
-        yield* TestClock.adjust("20 minutes")
-        assert.isNull((yield* stateOf("ats.application")).blocked)
-        const store = yield* Store
-        const events = yield* store.readLog({ after: 0, limit: 100, models: ["ats.application"] })
-        assert.strictEqual(events.length, 22)
-      })
-    ))
+    running(["ats.application", "ats.tag"], function*(api) {
+      yield* TestClock.adjust("5 minutes")
+      const before = yield* stateOf("ats.application")
+      for (let i = 0; i < 20; i++) api.put(start + 5 * 60_000, { id: `r${i}`, title: "new" })
+      api.intercept = (request, answer) =>
+        Effect.succeed(
+          request.model === "ats.tag"
+            ? answer
+            : { ...answer, results: answer.results.map((row) => ({ ...row as object, id: null })) }
+        )
+      yield* TestClock.adjust("10 minutes")
+      const blocked = yield* stateOf("ats.application")
+      assert.strictEqual(blocked.blocked?.reason, "unreadable")
+      assert.include(blocked.blocked?.message, "of 22 rows")
+      assert.isAtMost(blocked.watermark! - before.watermark!, 2 * 60_000)
+      assert.isNull((yield* stateOf("ats.tag")).blocked)
+      assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
+      api.intercept = (_, answer) => Effect.succeed(answer)
+      yield* TestClock.adjust("20 minutes")
+      assert.isNull((yield* stateOf("ats.application")).blocked)
+      const store = yield* Store
+      const events = yield* store.readLog({ after: 0, limit: 100, models: ["ats.application"] })
+      assert.strictEqual(events.length, 22)
+    }))
 
   it.effect("a stream that fails or hangs never delays another stream (R3)", () =>
-    running(
-      ["ats.application", "ats.offer", "ats.tag"],
-      Effect.fnUntraced(function*(api) {
-        yield* TestClock.adjust("5 minutes")
-        const before = yield* stateOf("ats.tag")
-        api.intercept = (request, answer): Effect.Effect<typeof answer, SourceError> =>
-          request.model === "ats.offer"
-            ? Scripted.refuse(new Transient({ code: null, message: "500" }))
-            : request.model === "ats.application"
-            ? Effect.never
-            : Effect.succeed(answer)
-        yield* TestClock.adjust("10 minutes")
-        assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
-        assert.isAtLeast((yield* stateOf("ats.offer")).failing!.count, 3)
-        assert.isNull((yield* stateOf("ats.offer")).blocked)
-      })
-    ))
+    running(["ats.application", "ats.offer", "ats.tag"], function*(api) {
+      yield* TestClock.adjust("5 minutes")
+      const before = yield* stateOf("ats.tag")
+      api.intercept = (request, answer): Effect.Effect<typeof answer, SourceError> =>
+        request.model === "ats.offer"
+          ? Scripted.refuse(new Transient({ code: null, message: "500" }))
+          : request.model === "ats.application"
+          ? Effect.never
+          : Effect.succeed(answer)
+      yield* TestClock.adjust("10 minutes")
+      assert.isAtLeast((yield* stateOf("ats.tag")).watermark! - before.watermark!, 8 * 60_000)
+      assert.isAtLeast((yield* stateOf("ats.offer")).failing!.count, 3)
+      assert.isNull((yield* stateOf("ats.offer")).blocked)
+    }))
 
   it.effect("a second instance fences the first, whose next commit has no effect and stops it (X9)", () =>
-    running(
-      ["ats.application"],
-      Effect.fnUntraced(function*(api, fiber) {
-        const store = yield* Store
-        yield* TestClock.adjust("5 minutes")
-        yield* takeStreams
-        const before = yield* stateOf("ats.application")
-        api.put(start + 5 * 60_000, { id: "c", title: "z" })
-        yield* TestClock.adjust("2 minutes")
-        assert.strictEqual((yield* Effect.flip(Fiber.join(fiber))).reason._tag, "Fenced")
-        assert.deepStrictEqual(yield* stateOf("ats.application"), before)
-        assert.strictEqual((yield* store.logRange).newest, 2)
-      })
-    ))
+    running(["ats.application"], function*(api, fiber) {
+      const store = yield* Store
+      yield* TestClock.adjust("5 minutes")
+      yield* takeStreams
+      const before = yield* stateOf("ats.application")
+      api.put(start + 5 * 60_000, { id: "c", title: "z" })
+      yield* TestClock.adjust("2 minutes")
+      assert.strictEqual((yield* Effect.flip(Fiber.join(fiber))).reason._tag, "Fenced")
+      assert.deepStrictEqual(yield* stateOf("ats.application"), before)
+      assert.strictEqual((yield* store.logRange).newest, 2)
+    }))
 
   it.effect("reading pauses while too many events are unpublished, and resumes when they are published (X10)", () =>
     Effect.gen(function*() {

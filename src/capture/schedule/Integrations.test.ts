@@ -73,15 +73,15 @@ const startProcess = Effect.fnUntraced(function*(options: Partial<IntegrationsOp
   return { ...Context.get(context, Integrations), stop: Scope.close(scope, Exit.void) }
 })
 
-const scenario = <A, E>(
-  test: (api: Scripted.ScriptedApi) => Effect.Effect<A, E, Store | Source | Scope.Scope>
-): Effect.Effect<A, E | StoreError> => {
+const scenario = <A>(
+  test: (api: Scripted.ScriptedApi) => Effect.fn.Return<A, unknown, Store | Source | Scope.Scope>
+): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
   return TestClock.setTime(start).pipe(
     Effect.andThen(Effect.sync(() => {
       for (const id of ["a", "b"]) api.put(start, { id, name: "1" })
     })),
-    Effect.andThen(test(api)),
+    Effect.andThen(Effect.gen(() => test(api))),
     Effect.scoped,
     Effect.provide(Layer.merge(Scripted.layer(api), MemoryStore.layer())),
     Effect.provideService(References.MinimumLogLevel, "None")
@@ -150,7 +150,7 @@ describe("Integrations with candidates", () => {
     api.put(at, { id, candidate: { id: "c", title, changed_at: new Date(at).toISOString() } })
 
   it.effect("are backfilled when the model is added, not derived while it is removed, and brought up to date when it is added again", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       put(api, "a", "1", start)
       const without = yield* startProcess({ declared: [applying] })
       yield* without.stop
@@ -166,18 +166,18 @@ describe("Integrations with candidates", () => {
       const again = yield* startProcess({ declared: [hiring] })
       yield* again.stop
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1", "c 1.2 2"])
-    })))
+    }))
 
   it.effect("are derived with the applications if models is `auto`", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       put(api, "a", "1", start)
       yield* startProcess({ declared: [{ ...acme, models: "auto" }] })
       yield* TestClock.adjust("10 seconds")
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 1.1 1"])
-    })))
+    }))
 
   it.effect("are erased with their integration, and start at version 1 in its next generation (X19)", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       put(api, "a", "1", start)
       const { add, remove } = yield* startProcess()
       yield* add(hiring)
@@ -189,22 +189,22 @@ describe("Integrations with candidates", () => {
       yield* add(hiring)
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), ["c 2.1 1"])
-    })))
+    }))
 
   it.effect("are published again in the later generation by an adoption (X11)", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       put(api, "a", "1", start)
       const first = yield* startProcess({ declared: [hiring] })
       yield* first.stop
       const plan = yield* StoreAdoption.plan(0)
       yield* StoreAdoption.adopt(plan, () => null)
       assert.deepStrictEqual(yield* eventsOf("ats.candidate"), [`c ${plan.to}.1 1`])
-    })))
+    }))
 })
 
 describe("Integrations", () => {
   it.effect("an added integration is read within a second, and after a restart", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       const first = yield* startProcess()
       yield* first.add(acme)
       yield* TestClock.adjust("1 second")
@@ -214,10 +214,10 @@ describe("Integrations", () => {
       yield* startProcess()
       yield* TestClock.adjust("2 minutes")
       assert.deepStrictEqual((yield* allEvents).at(-1), "greenhouse:acme a 1.2")
-    })))
+    }))
 
   it.effect("an adoption publishes no record of an integration that is being erased, and a later add starts with unused versions (X11, X19)", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       const readers = [relayReader]
       const first = yield* startProcess({ readers })
       yield* first.add(acme)
@@ -241,10 +241,10 @@ describe("Integrations", () => {
         assert.deepStrictEqual(versions, [`a ${plan.to}.1`, `b ${plan.to}.1`])
         assert.deepStrictEqual(consumed(got), { a: [plan.to, "2"], b: [plan.to, "1"] })
       }).pipe(Effect.provideService(Store, reopened))
-    })))
+    }))
 
   it.effect("a start saves only integrations whose settings changed", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       const saved: Array<string> = []
       const start = Effect.fnUntraced(function*(models: IntegrationSettings["models"]) {
@@ -263,10 +263,10 @@ describe("Integrations", () => {
       assert.deepStrictEqual(yield* start(["ats.tag"]), [acme.id, "greenhouse:other"])
       assert.deepStrictEqual(yield* start(["ats.tag"]), [])
       assert.deepStrictEqual(yield* start(["ats.tag", "ats.offer"]), ["greenhouse:other"])
-    })))
+    }))
 
   it.effect("a start with ten integrations costs as many statements for their streams as one with two", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       const statements = Effect.fnUntraced(function*(integrations: number) {
         let count = 0
@@ -283,10 +283,10 @@ describe("Integrations", () => {
       })
       const forTwo = yield* statements(2)
       assert.strictEqual(yield* statements(10), forTwo)
-    })))
+    }))
 
   it.effect("a removed integration is no longer read, even if a request hangs, and other integrations are not affected", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       const { add, remove } = yield* startProcess({ declared: [other] })
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
@@ -299,10 +299,10 @@ describe("Integrations", () => {
       assert.isAtLeast(requested.length, 8)
       assert.deepStrictEqual(new Set(requested), new Set([other.id]))
       assert.isTrue((yield* streamOf(acme.id))?.retired)
-    })))
+    }))
 
   it.effect("an integration that was removed with its data kept continues where it stopped", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
@@ -314,10 +314,10 @@ describe("Integrations", () => {
       yield* TestClock.adjust("1 second")
       assert.isNotNull(api.requests[before]?.updatedAfter, "no second backfill")
       assert.deepStrictEqual((yield* allEvents).slice(2), ["greenhouse:acme a 1.2"])
-    })))
+    }))
 
   it.effect("an integration that is added again in another account continues no list of the earlier account (P5)", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       api.pageSize = 1
       api.intercept = ({ account, cursor }, answer) =>
         account === "default" && cursor !== null ? Effect.never : Effect.succeed(answer)
@@ -332,10 +332,10 @@ describe("Integrations", () => {
       assert.deepStrictEqual([first?.cursor, first?.updatedAfter], [null, null])
       const stream = yield* streamOf(acme.id)
       assert.deepStrictEqual([stream?.account, stream?.phase], ["moved", "live"])
-    })))
+    }))
 
   it.effect("an integration that is added again after more than 14 days is swept before it is polled (W11)", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("5 minutes")
@@ -346,10 +346,10 @@ describe("Integrations", () => {
       yield* TestClock.adjust("1 second")
       assert.isNull(api.requests[before]?.updatedAfter)
       assert.strictEqual((yield* entries).length, 2)
-    })))
+    }))
 
   it.effect("a hold that is approved while its integration is removed is released once the integration is added again (X7)", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       const { add, remove } = yield* startProcess()
       yield* add(acme)
@@ -373,10 +373,10 @@ describe("Integrations", () => {
       yield* TestClock.adjust("1 second")
       const released = (yield* entries)[2]
       assert.deepStrictEqual([released?.id, released?.kind, released?.version], ["a", "deleted", 2])
-    })))
+    }))
 
   it.effect("an integration that is erased and added again starts a generation at version 1, and a consumer misses and mixes nothing (X19)", () =>
-    scenario(Effect.fnUntraced(function*(api) {
+    scenario(function*(api) {
       const broker = new MemorySink.MemoryBroker()
       const got = yield* received(broker)
       const { add, remove } = yield* startProcess({ declared: [other], readers: ["relay"] })
@@ -410,10 +410,10 @@ describe("Integrations", () => {
       )
       assert.deepStrictEqual(consumed(own), { a: [2, "2"], b: [2, "1"] })
       assert.isAbove(got.filter((entry) => entry.integration === other.id).length, 2, "others are as they were")
-    })))
+    }))
 
   it.effect("an erasure that a restart interrupts is resumed", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       yield* interruptedErasure
       yield* TestClock.adjust("1 hour")
@@ -422,10 +422,10 @@ describe("Integrations", () => {
       yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* erased(acme.id)
       assert.deepStrictEqual(yield* entries, [])
-    })))
+    }))
 
   it.effect("an erasure waits for a reader that only another process has", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       yield* interruptedErasure
       yield* store.noteReaders(["relay"])
@@ -435,10 +435,10 @@ describe("Integrations", () => {
       yield* store.saveReaderPosition(yield* store.takeOwnership("relay"), "relay", 2)
       yield* erased(acme.id)
       assert.deepStrictEqual(yield* entries, [])
-    })))
+    }))
 
   it.effect("an integration that is declared while it is being erased starts with a new backfill afterwards", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       yield* interruptedErasure
       yield* startProcess({ readers: ["relay"], declared: [acme] })
@@ -448,10 +448,10 @@ describe("Integrations", () => {
       yield* TestClock.adjust("1 minute")
       assert.deepInclude(yield* stateOf(acme.id), { state: "active", declared: true, generation: 2 })
       assert.deepStrictEqual(yield* allEvents, ["greenhouse:acme a 2.1", "greenhouse:acme b 2.1"])
-    })))
+    }))
 
   it.effect("an erasure that waits for a reader of another process is in the log, and ends an hour after the last process had the reader (X19)", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       yield* store.noteReaders([relayReader])
       const { add, remove } = yield* startProcess()
@@ -472,10 +472,10 @@ describe("Integrations", () => {
       assert.strictEqual((yield* stateOf(acme.id))?.state, "erasing")
       yield* TestClock.adjust("10 minutes")
       assert.strictEqual((yield* stateOf(acme.id))?.state, "erased")
-    })))
+    }))
 
   it.effect("an integration that is no longer declared is removed with its data kept, and can be added or declared again", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const first = yield* startProcess({ declared: [acme] })
       yield* first.stop
       const lines: Array<string> = []
@@ -497,10 +497,10 @@ describe("Integrations", () => {
         generation: 1
       })
       assert.isFalse((yield* streamOf(acme.id))?.retired)
-    })))
+    }))
 
   it.effect("an impossible command is refused and changes nothing", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const store = yield* Store
       const { add, remove } = yield* startProcess({ declared: [other] })
       assert.strictEqual(yield* reasonOf(add(other)), "declared")
@@ -519,10 +519,10 @@ describe("Integrations", () => {
           ["integrations.add", acme.id, "account default, models ats.tag, backfill publish, generation 1"]
         ]
       )
-    })))
+    }))
 
   it.effect("an integration removed and kept can still be erased", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const { add, remove } = yield* startProcess()
       yield* add(acme)
       yield* TestClock.adjust("1 minute")
@@ -531,10 +531,10 @@ describe("Integrations", () => {
       yield* erased(acme.id)
       assert.deepStrictEqual(yield* entries, [])
       assert.isNull(yield* streamOf(acme.id))
-    })))
+    }))
 
   it.effect("`auto` reads the models that the catalog offers when the integration is added and at the start", () =>
-    scenario(Effect.fnUntraced(function*() {
+    scenario(function*() {
       const first = yield* startProcess()
       yield* first.add({ ...acme, models: "auto" })
       yield* TestClock.adjust("1 second")
@@ -543,5 +543,5 @@ describe("Integrations", () => {
       yield* first.stop
       yield* startProcess()
       assert.isFalse((yield* store.streams).some((state) => state.retired))
-    })))
+    }))
 })

@@ -17,7 +17,7 @@ import { streamName } from "../../domain/Model.ts"
 import * as Processing from "../../domain/Processing.ts"
 import { captureScopeOf } from "../../domain/Shard.ts"
 import { Forbidden, Source, SourceError, Transient, Unauthorized, Unsupported } from "../../source/Source.ts"
-import { Store, type StoreError } from "../../store/Store.ts"
+import { Store } from "../../store/Store.ts"
 import { Capture, type CaptureOptions, layer as captureLayer } from "./Capture.ts"
 import { Integrations, type IntegrationSettings, layer } from "./Integrations.ts"
 import { discoverModels } from "./ModelDiscovery.ts"
@@ -76,9 +76,9 @@ const startProcess = Effect.fnUntraced(function*(
   return { ...Context.get(context, Integrations), capture, stop: Scope.close(scope, Exit.void) }
 })
 
-const scenario = <A, E>(
-  test: (world: World) => Effect.Effect<A, E, Store | Source | Scope.Scope>
-): Effect.Effect<A, E | StoreError> => {
+const scenario = <A>(
+  test: (world: World) => Effect.fn.Return<A, unknown, Store | Source | Scope.Scope>
+): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
   const world: World = { api, requested: [], lines: [], answer: () => Effect.fail(down) }
   for (const id of ["a", "b"]) api.put(start, { id, name: "1" })
@@ -95,7 +95,7 @@ const scenario = <A, E>(
     world.lines.push(`${message} ${JSON.stringify(fiber.getRef(References.CurrentLogAnnotations))}`)
   })
   return TestClock.setTime(start).pipe(
-    Effect.andThen(test(world)),
+    Effect.andThen(Effect.gen(() => test(world))),
     Effect.scoped,
     Effect.provide(Layer.mergeAll(
       Layer.provide(source, Scripted.layer(api)),
@@ -127,7 +127,7 @@ const catalogLines = ({ lines }: World) => lines.filter((line) => line.startsWit
 
 describe("a tool catalog that was not available", () => {
   it.effect("is requested again, and streams that the tool does not offer are retired with one line of the log (C1)", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       yield* startProcess([{ ...acme, interval: Duration.minutes(30) }])
       yield* TestClock.adjust("1 hour")
       const store = yield* Store
@@ -153,10 +153,10 @@ describe("a tool catalog that was not available", () => {
       assert.sameMembers([...read], offered.filter((model) => model !== "ats.candidate"))
       const later = world.lines.filter((line) => !line.startsWith("sweep complete"))
       assert.deepStrictEqual(later, [world.lines[0]])
-    })))
+    }))
 
   it.effect("is requested after 10 seconds, then at growing intervals of at most 5 minutes, and no longer once it is known", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       yield* startProcess([acme])
       const times: Array<number> = []
       for (let second = 1; second < 3000; second++) {
@@ -167,10 +167,10 @@ describe("a tool catalog that was not available", () => {
       }
       const waits = times.map((time, index) => time - (times[index - 1] ?? -1))
       assert.deepStrictEqual(waits, [10, 20, 40, 80, 160, 300, 300, 300, 300])
-    })))
+    }))
 
   it.effect("is requested again only for the categories that were not available", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       world.answer = (category) => category === "hris" ? Effect.fail(down) : available(category)
       yield* startProcess([acme])
       assert.includeMembers([...(yield* modelsOf(acme))], ["ats.offer", "hris.skill"])
@@ -180,10 +180,10 @@ describe("a tool catalog that was not available", () => {
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual(world.requested, ["hris"])
       assert.deepStrictEqual(yield* modelsOf(acme), offered)
-    })))
+    }))
 
   it.effect("changes an integration that an operator added meanwhile, and no integration with explicit models", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const explicit = { ...acme, id: "greenhouse:explicit", models: ["ats.tag"] } as const
       const added = { ...acme, id: "greenhouse:added" }
       const { add } = yield* startProcess([explicit])
@@ -198,10 +198,10 @@ describe("a tool catalog that was not available", () => {
       assert.deepStrictEqual(yield* modelsOf(added), offered)
       assert.deepStrictEqual(yield* modelsOf(explicit), ["ats.tag"])
       assert.deepStrictEqual(yield* modelsOf({ id: "greenhouse:explicit-added" }), ["ats.tag"])
-    })))
+    }))
 
   it.effect("is not used for an integration that was removed during the request and is added again later", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const { add, remove } = yield* startProcess([])
       yield* add(acme)
       const answered = yield* Deferred.make<void>()
@@ -214,10 +214,10 @@ describe("a tool catalog that was not available", () => {
         Effect.succeed(category === "ats" ? [{ id: "greenhouse", coverage: { read_models: [] } }] : [])
       yield* add(acme)
       assert.include(yield* modelsOf(acme), "ats.tag", "the tool offers tags by now")
-    })))
+    }))
 
   it.effect("does not change an integration to which another process of the fleet gave explicit models", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const scope = captureScopeOf(acme.id)
       const taking = ({ capture, resume }: Effect.Success<ReturnType<typeof startProcess>>) =>
         Effect.andThen(capture.take([scope]), resume(new Set([scope])))
@@ -235,10 +235,10 @@ describe("a tool catalog that was not available", () => {
       yield* TestClock.adjust("10 minutes")
       assert.deepStrictEqual(yield* modelsOf(acme), ["ats.tag"])
       assert.strictEqual(logged(world, "tool catalog available").length, 1)
-    })))
+    }))
 
   it.effect("is applied by each process of a fleet to the streams of its shards, also of those that it takes later", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const other = { ...acme, id: "greenhouse:other" }
       const scopes = [captureScopeOf(acme.id), captureScopeOf(other.id)] as const
       assert.notStrictEqual(scopes[0], scopes[1])
@@ -270,10 +270,10 @@ describe("a tool catalog that was not available", () => {
       yield* resume(new Set([scopes[1]]))
       assert.deepStrictEqual(yield* modelsOf(other), offered)
       assert.strictEqual((yield* store.streamsOf(other.id)).length, (yield* store.streamsOf(acme.id)).length)
-    })))
+    }))
 
   it.effect("is applied to the other shards if another process has taken one over (I10)", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const other = { ...acme, id: "greenhouse:other" }
       const store = yield* Store
       yield* startProcess([acme, other])
@@ -283,10 +283,10 @@ describe("a tool catalog that was not available", () => {
       assert.deepStrictEqual(yield* modelsOf(other), offered)
       assert.include(yield* modelsOf(acme), "ats.tag")
       assert.deepStrictEqual(logged(world, "acme/"), [])
-    })))
+    }))
 
   it.effect("is requested again if it has not answered within 30 seconds", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       yield* startProcess([acme])
       world.requested.length = 0
       world.answer = () => Effect.never
@@ -295,29 +295,29 @@ describe("a tool catalog that was not available", () => {
       world.answer = available
       yield* TestClock.adjust("2 seconds")
       assert.deepStrictEqual(yield* modelsOf(acme), offered)
-    })))
+    }))
 
   it.effect("is not requested after the process has stopped", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const { stop } = yield* startProcess([acme])
       yield* TestClock.adjust("1 minute")
       yield* stop
       world.requested.length = 0
       yield* TestClock.adjust("1 hour")
       assert.deepStrictEqual(world.requested, [])
-    })))
+    }))
 
   it.effect("that does not answer for a long time delays no command of an operator", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const { add, remove } = yield* startProcess([])
       yield* add(acme)
       world.answer = () => Effect.never
       yield* TestClock.adjust("11 seconds")
       assert.strictEqual((yield* remove(acme.id, "keep")).state, "removed")
-    })))
+    }))
 
   it.effect("does not interrupt the streams that the tool offers", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       yield* startProcess([acme])
       yield* TestClock.adjust("5 minutes")
       const waiting = yield* Deferred.make<void>()
@@ -333,10 +333,10 @@ describe("a tool catalog that was not available", () => {
       yield* TestClock.adjust("5 minutes")
       assert.deepStrictEqual(yield* modelsOf(acme), offered)
       assert.strictEqual(sent.length, before, "each stream still waits for its response")
-    })))
+    }))
 
   it.effect("is requested at intervals of up to an hour if the API refuses it, with one line when that begins and one when it ends", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       world.answer = (category) => category === "hris" ? Effect.fail(forbidden) : available(category)
       yield* startProcess([quiet])
       const [line, ...more] = catalogLines(world)
@@ -351,20 +351,20 @@ describe("a tool catalog that was not available", () => {
       assert.notInclude(last, "missing")
       assert.deepStrictEqual(others, [])
       assert.deepStrictEqual(yield* waitsIn(world, 7200), [])
-    })))
+    }))
 
   it.effect("is requested every five minutes while the key is wrong, because a key can be replaced", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       const wrongKey = new SourceError({ reason: new Unauthorized({ code: null, message: "wrong key" }) })
       world.answer = () => Effect.fail(wrongKey)
       yield* startProcess([quiet])
       assert.deepStrictEqual(yield* waitsIn(world, 1000), [10, 20, 40, 80, 160, 300, 300])
       assert.deepStrictEqual(catalogLines(world), [], "the streams of the account log that the key is wrong")
       assert.deepStrictEqual(logged(world, "refuses"), [])
-    })))
+    }))
 
   it.effect("has a further line if the API refuses it from now on, and names the parts that are still missing", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       yield* startProcess([quiet])
       assert.lengthOf(logged(world, "tool catalog not available"), 3)
       assert.deepStrictEqual(logged(world, "refuses"), [])
@@ -377,10 +377,10 @@ describe("a tool catalog that was not available", () => {
       world.answer = (category) => category === "hris" ? Effect.fail(forbidden) : available(category)
       yield* TestClock.adjust("1 day")
       assert.lengthOf(catalogLines(world), 5, "a refusal that returns is not logged again")
-    })))
+    }))
 
   it.effect("is requested soon for an integration that is added while the API refuses the others", () =>
-    scenario(Effect.fnUntraced(function*(world) {
+    scenario(function*(world) {
       world.answer = (category) => category === "hris" ? Effect.fail(forbidden) : available(category)
       const { add } = yield* startProcess([quiet])
       yield* TestClock.adjust("5 hours")
@@ -394,5 +394,5 @@ describe("a tool catalog that was not available", () => {
       yield* TestClock.adjust("1 second")
       assert.deepStrictEqual(yield* modelsOf(added), offered)
       assert.deepStrictEqual(yield* modelsOf(acme), offered)
-    })))
+    }))
 })

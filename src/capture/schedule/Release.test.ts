@@ -19,30 +19,26 @@ const releaseDuringPoll = ({ commit = "0 millis", response = "0 millis" }: {
   let isSlow = false
   const slowly = <A, E, R>(effect: Effect.Effect<A, E, R>, duration: Duration.Input) =>
     Effect.suspend(() => isSlow ? Effect.delay(effect, duration) : effect)
-  return running(
-    ["ats.application"],
-    Effect.fnUntraced(function*(api) {
-      const capture = yield* Capture
-      const store = yield* Store
-      yield* TestClock.adjust("5 minutes")
-      const before = yield* stateOf("ats.application")
-      const [newest, requests] = [(yield* store.logRange).newest, api.requests.length]
-      api.intercept = (_, answer) => slowly(Effect.succeed(answer), response)
-      isSlow = true
-      api.put(start + Duration.toMillis("5 minutes"), { id: "c", title: "z" })
-      while (api.requests.length === requests) yield* TestClock.adjust("50 millis")
-      yield* TestClock.adjust("1 millis")
-      const from = yield* Clock.currentTimeMillis
-      const release = yield* Effect.forkChild(
-        Effect.andThen(capture.release(new Set([captureScopeOf(integration)])), Clock.currentTimeMillis)
-      )
-      yield* TestClock.adjust("1 minute")
-      const took = (yield* Fiber.join(release)) - from
-      const { watermark } = yield* stateOf("ats.application")
-      return { took, published: (yield* store.logRange).newest - newest, isMoved: watermark !== before.watermark }
-    }),
-    (store) => ({ transact: (owner, key, body) => slowly(store.transact(owner, key, body), commit) })
-  )
+  return running(["ats.application"], function*(api) {
+    const capture = yield* Capture
+    const store = yield* Store
+    yield* TestClock.adjust("5 minutes")
+    const before = yield* stateOf("ats.application")
+    const [newest, requests] = [(yield* store.logRange).newest, api.requests.length]
+    api.intercept = (_, answer) => slowly(Effect.succeed(answer), response)
+    isSlow = true
+    api.put(start + Duration.toMillis("5 minutes"), { id: "c", title: "z" })
+    while (api.requests.length === requests) yield* TestClock.adjust("50 millis")
+    yield* TestClock.adjust("1 millis")
+    const from = yield* Clock.currentTimeMillis
+    const release = yield* Effect.forkChild(
+      Effect.andThen(capture.release(new Set([captureScopeOf(integration)])), Clock.currentTimeMillis)
+    )
+    yield* TestClock.adjust("1 minute")
+    const took = (yield* Fiber.join(release)) - from
+    const { watermark } = yield* stateOf("ats.application")
+    return { took, published: (yield* store.logRange).newest - newest, isMoved: watermark !== before.watermark }
+  }, (store) => ({ transact: (owner, key, body) => slowly(store.transact(owner, key, body), commit) }))
 }
 
 describe("releasing the shard of a stream", () => {

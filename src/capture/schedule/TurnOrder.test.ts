@@ -25,7 +25,7 @@ const partsUntilFailure = Effect.fnUntraced(function*(
 
 describe("A sweep that is interrupted after each page", () => {
   it.effect("is aborted by a pagination loop, although each part is shorter than the loop (P4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c", "d", "e"]) yield* rig.put({ id })
       yield* rig.sweep
       rig.api.pageSize = 1
@@ -37,20 +37,20 @@ describe("A sweep that is interrupted after each page", () => {
       rig.api.intercept = (_, answer) => Effect.succeed(answer)
       yield* rig.sweep
       assert.strictEqual((yield* rig.state).lastSweep?.pages, 5)
-    })))
+    }))
 
   it.effect("is aborted by a list that never ends, although each part has few pages (P4)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       yield* rig.put({ id: "a" })
       yield* rig.sweep
       let count = 0
       rig.api.intercept = (_, answer) => Effect.succeed({ ...answer, results: [], next: `c${count++}` })
       const { error } = yield* partsUntilFailure(rig, 150)
       assert.include(String(error), "no new row")
-    })))
+    }))
 
   it.effect("counts changes missed by polls on its last page, although it yields before its end (C6)", () =>
-    scenario(Effect.fnUntraced(function*(rig) {
+    scenario(function*(rig) {
       for (const id of ["a", "b", "c", "gone"]) yield* rig.put({ id, title: "x" })
       yield* rig.sweep
       rig.api.intercept = (request, answer) =>
@@ -64,23 +64,22 @@ describe("A sweep that is interrupted after each page", () => {
       assert.isFalse(yield* part(rig))
       assert.isTrue(yield* part(rig))
       assert.strictEqual((yield* rig.state).pollsReturn, "nothing")
-    })))
+    }))
 
   it.effect("ends although each part confirms only some of the records whose delete is held (R5, D6)", () =>
-    filled(560, (rig, ids) =>
-      Effect.gen(function*() {
-        const gone = ids.slice(20, 540)
-        yield* vanished(rig, gone)
-        assert.strictEqual((yield* rig.pending)[gone[0]!], "held")
-        const before = rig.api.requests.length
-        let parts = 1
-        while (!(yield* part(rig)) && parts < 20) parts++
-        // three confirmations, because a request has at most 250 ids
-        assert.strictEqual(parts, rig.api.requests.slice(before).length)
-        assert.deepStrictEqual(
-          rig.api.requests.slice(before).flatMap(({ ids }) => ids ?? []).filter((id) => gone.includes(id)).sort(),
-          gone
-        )
-        assert.isNull((yield* rig.state).sweep)
-      })))
+    filled(560, function*(rig, ids) {
+      const gone = ids.slice(20, 540)
+      yield* vanished(rig, gone)
+      assert.strictEqual((yield* rig.pending)[gone[0]!], "held")
+      const before = rig.api.requests.length
+      let parts = 1
+      while (!(yield* part(rig)) && parts < 20) parts++
+      // three confirmations, because a request has at most 250 ids
+      assert.strictEqual(parts, rig.api.requests.slice(before).length)
+      assert.deepStrictEqual(
+        rig.api.requests.slice(before).flatMap(({ ids }) => ids ?? []).filter((id) => gone.includes(id)).sort(),
+        gone
+      )
+      assert.isNull((yield* rig.state).sweep)
+    }))
 })

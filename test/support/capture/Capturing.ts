@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
+import type * as Scope from "effect/Scope"
 import { TestClock } from "effect/testing"
 import type { IncrementalModel } from "../../../src/api/Lists.ts"
 import { Capture, type CaptureOptions, layer } from "../../../src/capture/schedule/Capture.ts"
@@ -32,12 +33,12 @@ export const capturing = (models: ReadonlyArray<IncrementalModel>, more: Partial
       Layer.provideMerge(layer({ ...settings, ...more }))
     )
 
-export const running = <A, E>(
+export const running = <A>(
   models: ReadonlyArray<IncrementalModel>,
   test: (
     api: Scripted.ScriptedApi,
     started: Fiber.Fiber<never, StoreError>
-  ) => Effect.Effect<A, E, Capture | Store | Source>,
+  ) => Effect.fn.Return<A, unknown, Capture | Store | Source | Scope.Scope>,
   /** Replaces operations of the store, for example to observe them. */
   replace: (store: Store["Service"]) => Partial<Store["Service"]> = () => ({})
 ) => {
@@ -56,7 +57,7 @@ export const running = <A, E>(
       yield* TestClock.adjust("1 second")
       return yield* test(api, fiber)
     }).pipe(Effect.provide(capturing(models).pipe(Layer.provideMerge(infrastructure))))
-  }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
+  }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
 }
 
 export const stateOf = (model: IncrementalModel) =>

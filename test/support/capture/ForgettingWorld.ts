@@ -23,7 +23,7 @@ import { Source } from "../../../src/source/Source.ts"
 import { Deliveries } from "../../../src/store/Deliveries.ts"
 import * as Sqlite from "../../../src/store/sqlite/Sqlite.ts"
 import { Store, type StoreError } from "../../../src/store/Store.ts"
-import { start } from "./Rig.ts"
+import { type Body, run, start } from "./Rig.ts"
 import * as Scripted from "./ScriptedApi.ts"
 
 export const integration = "greenhouse:acme"
@@ -112,9 +112,9 @@ export const startProcess = Effect.gen(function*() {
   return { ...Context.get(context, Forgetting), capture, stop: Scope.close(scope, Exit.void) }
 })
 
-export const scenario = <A, E>(
-  test: (world: World) => Effect.Effect<A, E, Store | Deliveries | Source | Scope.Scope>
-): Effect.Effect<A, E | StoreError> => {
+export const scenario = <A>(
+  test: (world: World) => Body<A, Store | Deliveries | Source | Scope.Scope>
+): Effect.Effect<A, unknown> => {
   const [applications, offers] = [Scripted.make(), Scripted.make()]
   return Effect.gen(function*() {
     const directory = yield* Effect.acquireRelease(
@@ -132,7 +132,7 @@ export const scenario = <A, E>(
       offer(world, `o-${name}`, name, start)
     }
     const api = Scripted.layerOf({ "ats.application": applications, "ats.offer": offers })
-    return yield* Effect.provide(test(world), Layer.merge(api, Sqlite.layer({ file })))
+    return yield* Effect.provide(run(test(world)), Layer.merge(api, Sqlite.layer({ file })))
   }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
 }
 

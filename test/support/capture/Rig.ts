@@ -177,9 +177,17 @@ export const rigWith = (rig: Rig, processing: Processing.Processing): Pick<Rig, 
   }
 }
 
+/** The body of a test: an effect, or a generator of its effects. */
+export type Body<A, R> = Effect.fn.Return<A, unknown, R> | Effect.Effect<A, unknown, R>
+
+export const run = <A, R>(body: Body<A, R>): Effect.Effect<A, unknown, R> =>
+  Effect.gen(function*() {
+    return yield* body
+  })
+
 /** Runs `test` on a new stream over an empty list. */
-export const scenario = <A, E>(
-  test: (rig: Rig) => Effect.Effect<A, E, Store | Source | SqlClient>,
+export const scenario = <A>(
+  test: (rig: Rig) => Body<A, Store | Source | SqlClient>,
   options: {
     readonly model?: StreamModel
     readonly processing?: Processing.Processing
@@ -190,7 +198,7 @@ export const scenario = <A, E>(
   } = {}
 ): Effect.Effect<A, unknown> => {
   const api = Scripted.make()
-  return Effect.flatMap(makeRig(api, options.model ?? "ats.application", options), test).pipe(
+  return Effect.flatMap(makeRig(api, options.model ?? "ats.application", options), (rig) => run(test(rig))).pipe(
     Effect.provide(
       Layer.merge(
         Scripted.layer(api),

@@ -17,17 +17,17 @@ export const row = (id: string, details: Record<string, unknown> = {}) => ({
 })
 
 /** Runs `test` on a stream that is backfilled with records r0000 … */
-export const filled = <A, E>(
+export const filled = <A>(
   count: number,
-  test: (rig: Rig, ids: ReadonlyArray<string>) => Effect.Effect<A, E, Store | Source>
+  test: (rig: Rig, ids: ReadonlyArray<string>) => Effect.fn.Return<A, unknown, Store | Source>
 ) =>
-  scenario(Effect.fnUntraced(function*(rig) {
+  scenario(function*(rig) {
     const ids = named(0, count)
     yield* each(ids, (id) => rig.put(row(id)))
     yield* rig.sweep
     yield* rig.wait("1 hour")
     return yield* test(rig, ids)
-  }))
+  })
 
 /** Number of events after the backfill, by kind. */
 export const published = (rig: Rig) =>

@@ -7,14 +7,14 @@
  *
  * Details
  * - On PostgreSQL, the values of a column are one array.
- * - On SQLite, `insertion` has the text of one row and the values of all rows, and the driver runs the statement once for each row. A list
- *   of values, and rows that are read as a table, are one JSON text.
+ * - On SQLite, `insertion` has the text of one row, and the driver runs the statement once for each row (`ManyRows`). A list of values, and
+ *   rows that are read as a table, are one JSON text.
  *
  * Gotchas
  * - PostgreSQL plans a statement with an array each time, because a plan that does not know the array's length reads whole tables. So up to
  *   `maxPreparedValues` are bound on their own, and such a statement is kept prepared.
  * - A column has texts or integers, or nulls. The first row names the columns of all rows.
- * - The values of `insertion` are the only ones of its statement, because the driver divides all values among the rows.
+ * - The values of `insertion` are the only ones of its statement.
  */
 import type * as Arr from "effect/Array"
 import type { SqlClient } from "effect/sql/SqlClient"
@@ -23,11 +23,21 @@ import * as Statement from "effect/sql/Statement"
 /** PostgreSQL keeps a statement prepared if it has at most this many values, none of which is an array. */
 export const maxPreparedValues = 64
 
+/** The only parameter of a statement that SQLite runs once for each row. */
+export class ManyRows {
+  /** The values of all rows, one row after the other. */
+  readonly values: ReadonlyArray<unknown>
+  /** How many values each row has. */
+  readonly columns: number
+  constructor(values: ReadonlyArray<unknown>, columns: number) {
+    this.values = values
+    this.columns = columns
+  }
+}
+
 type Rows = Arr.NonEmptyReadonlyArray<Readonly<Record<string, unknown>>>
 
 const isPostgres = (sql: SqlClient): boolean => sql.onDialectOrElse({ pg: () => true, orElse: () => false })
-
-const repeated = (text: string, count: number): string => Array.from({ length: count }, () => text).join(",")
 
 /** A list of values, each with a placeholder of PostgreSQL. */
 const separate = (values: ReadonlyArray<unknown>, columns: number): ReadonlyArray<Statement.Segment> =>
@@ -85,7 +95,11 @@ export const insertion = (sql: SqlClient, rows: Rows): Statement.Fragment => {
   return Statement.fragment(
     isPostgres(sql)
       ? [Statement.literal(columns), ...postgresRows(rows, names).segments]
-      : [Statement.literal(`${columns}VALUES (${repeated("?", names.length)})`, valuesOf(rows, names))]
+      : [
+        Statement.literal(`${columns}VALUES (${Array.from(names, () => "?").join(",")})`, [
+          new ManyRows(valuesOf(rows, names), names.length)
+        ])
+      ]
   )
 }
 

@@ -25,6 +25,7 @@ import type { Row } from "../sql/Columns.ts"
 import * as SqlConnection from "../sql/Connection.ts"
 import * as Health from "../sql/Health.ts"
 import * as Ports from "../sql/Ports.ts"
+import { ManyRows } from "../sql/RowValues.ts"
 import { AllowLongStatement, toStoreError, withRetry } from "../sql/SqlRetry.ts"
 import type { StoreError, StoreInUse } from "../StoreError.ts"
 import * as ReplacedFile from "./ReplacedFile.ts"
@@ -55,8 +56,9 @@ const rowsOf = ({ columns, rows }: StatementResult): ReadonlyArray<Row> =>
   })
 
 const openHere = (file: string, content?: Uint8Array): Effect.Effect<Session, unknown> =>
-  Effect.map(tryRun(() => SqliteDriver.open(file, content)), ({ close, isTransaction, run }) => ({
+  Effect.map(tryRun(() => SqliteDriver.open(file, content)), ({ close, isTransaction, run, runForEachRow }) => ({
     run: (sql, params) => tryRun(() => run(sql, params)),
+    runForEachRow: (sql, values, columns) => tryRun(() => runForEachRow(sql, values, columns)),
     isTransaction,
     close: Effect.sync(close)
   }))
@@ -94,14 +96,23 @@ const open = (file: string, opening: Effect.Effect<Session, unknown>) =>
 
 // ---- the client ---------------------------------------------------------------------------------------------------
 
-const connect = ({ isTransaction, run }: Session, file: string, health: Health.Health["Service"]): Connection => {
+const connect = (
+  { isTransaction, run, runForEachRow }: Session,
+  file: string,
+  health: Health.Health["Service"]
+): Connection => {
   const checkFile = ReplacedFile.checkOf(file)
   return SqlConnection.make((sql, params) =>
     Effect.flatMap(AllowLongStatement, (mayBeLong) => {
+      const [rows] = params
+      const isMany = params.length === 1 && rows instanceof ManyRows
       const statement = Effect.andThen(
         // no check inside a transaction: it must be committed or rolled back in any case
         Effect.suspend(() => isTransaction() ? Effect.void : checkFile(sql === begin)),
-        Effect.mapError(run(sql, params), toSqlError(file, "execute"))
+        Effect.mapError(
+          isMany ? runForEachRow(sql, rows.values, rows.columns) : run(sql, params),
+          toSqlError(file, "execute")
+        )
       )
       return Effect.flatMap(
         health.observe(statement, mayBeLong),

@@ -2,7 +2,7 @@
  * One connection to a SQLite file over Node's driver, in the thread that opened it.
  *
  * Invariants
- * 1. A statement with the values of several rows runs once for each row, and either for all of them or for none
+ * 1. A statement for many rows runs for all of them or for none
  *
  * Gotchas
  * - Node's driver frees a statement, and the values that were bound to it last, only when the garbage collector finds it. Few texts, each
@@ -34,6 +34,12 @@ export interface StatementResult {
 export interface Session {
   /** Runs one statement to its end; it cannot be interrupted. */
   readonly run: (sql: string, params: ReadonlyArray<unknown>) => Effect<StatementResult, unknown>
+  /** Runs one statement once for each row, for all rows or for none. `values`: those of all rows, each of which has `columns` values. */
+  readonly runForEachRow: (
+    sql: string,
+    values: ReadonlyArray<unknown>,
+    columns: number
+  ) => Effect<StatementResult, unknown>
   /** Whether a transaction was open after the last result. */
   readonly isTransaction: () => boolean
   readonly close: Effect<void>
@@ -45,8 +51,6 @@ export const valueOf = (database: DatabaseSync, sql: string): unknown =>
 
 interface Prepared {
   readonly statement: StatementSync
-  /** How many values the statement has. Our statements have question marks only as placeholders. */
-  readonly placeholders: number
   /** The driver fails if a statement without columns must return rows. */
   readonly columns: ReadonlyArray<string>
 }
@@ -63,8 +67,7 @@ const preparedCache = (database: DatabaseSync) => {
     }
     const statement = database.prepare(sql)
     statement.setReturnArrays(true)
-    const placeholders = sql.split("?").length - 1
-    const fresh = { statement, placeholders, columns: statement.columns().map(({ name }) => name) }
+    const fresh = { statement, columns: statement.columns().map(({ name }) => name) }
     cache.set(sql, fresh)
     for (const oldest of cache.keys()) {
       if (cache.size <= preparedStatements) break
@@ -86,20 +89,11 @@ export const open = (file: string, content?: Uint8Array) => {
   const changes = () => Number(valueOf(database, "SELECT total_changes()"))
   let changesBefore = 0
 
-  const runOnce = ({ columns, statement }: Prepared, values: ReadonlyArray<SQLInputValue>): StatementResult["rows"] => {
+  const runOnce = ({ columns, statement }: Prepared, params: ReadonlyArray<unknown>): StatementResult["rows"] => {
+    const values = params as ReadonlyArray<SQLInputValue>
     if (columns.length > 0) return statement.all(...values) as unknown as StatementResult["rows"]
     statement.run(...values)
     return []
-  }
-  const runForEachRow = (prepared: Prepared, values: ReadonlyArray<SQLInputValue>): StatementResult["rows"] => {
-    const { placeholders } = prepared
-    if (values.length % placeholders !== 0) {
-      throw new Error(`${values.length} values for a statement with ${placeholders} placeholders`)
-    }
-    return Array.from(
-      { length: values.length / placeholders },
-      (_, row) => runOnce(prepared, values.slice(row * placeholders, (row + 1) * placeholders))
-    ).flat()
   }
   const inTransaction = <A>(run: () => A): A => {
     if (database.isTransaction) return run()
@@ -119,11 +113,22 @@ export const open = (file: string, content?: Uint8Array) => {
     run: (sql: string, params: ReadonlyArray<unknown>): StatementResult => {
       if (sql.startsWith("BEGIN")) changesBefore = changes()
       const prepared = prepare(sql)
-      const values = params as ReadonlyArray<SQLInputValue>
-      const rows = values.length > prepared.placeholders && prepared.placeholders > 0
-        ? inTransaction(() => runForEachRow(prepared, values))
-        : runOnce(prepared, values)
-      return { columns: prepared.columns, rows, wrote: sql === commit && changes() > changesBefore }
+      return {
+        columns: prepared.columns,
+        rows: runOnce(prepared, params),
+        wrote: sql === commit && changes() > changesBefore
+      }
+    },
+    /** Runs one statement once for each row, like `Session.runForEachRow`. */
+    runForEachRow: (sql: string, values: ReadonlyArray<unknown>, columns: number): StatementResult => {
+      const prepared = prepare(sql)
+      const rows = inTransaction(() =>
+        Array.from(
+          { length: values.length / columns },
+          (_, row) => runOnce(prepared, values.slice(row * columns, (row + 1) * columns))
+        ).flat()
+      )
+      return { columns: prepared.columns, rows, wrote: false }
     },
     isTransaction: () => database.isTransaction,
     close: () => database.close()

@@ -78,6 +78,7 @@ export const open = (file: string): Effect.Effect<Session, unknown> =>
 
     return Effect.as(reply(() => undefined), {
       run: (sql, params) => reply(() => send([sql, params])),
+      runForEachRow: (sql, values, columns) => reply(() => send([sql, values, columns])),
       isTransaction: () => isTransaction,
       close: Effect.callback((resume) => {
         if (ended !== null) return resume(Effect.void)

@@ -8,8 +8,8 @@
 import { parentPort, workerData } from "node:worker_threads"
 import { type Driver, open, type StatementResult } from "./SqliteDriver.ts"
 
-/** A statement to run; null to close the file and end the thread. */
-export type Request = readonly [sql: string, params: ReadonlyArray<unknown>] | null
+/** A statement to run, once for each row if the rows have `columns` values; null to close the file and end the thread. */
+export type Request = readonly [sql: string, values: ReadonlyArray<unknown>, columns?: number] | null
 
 export interface SerializedError {
   readonly message: string
@@ -37,9 +37,10 @@ const serve = (driver: Driver) => {
       // in a worker thread this ends only the thread, even if other modules keep it busy
       process.exit()
     }
+    const [sql, values, columns] = request
     let result: StatementResult | SerializedError
     try {
-      result = driver.run(...request)
+      result = columns === undefined ? driver.run(sql, values) : driver.runForEachRow(sql, values, columns)
     } catch (cause) {
       result = failureOf(cause)
     }

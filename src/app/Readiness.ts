@@ -4,7 +4,8 @@ import { describePause } from "../capture/schedule/Backpressure.ts"
 import type { KeyWatch } from "../fleet/KeyWatch.ts"
 import type { PlacementEngine } from "../fleet/Placement.ts"
 import type { Dependency } from "../http/health/HealthHandlers.ts"
-import { rowsOf } from "../http/matters/StreamRows.ts"
+import { mattersOf } from "../http/matters/Matters.ts"
+import { conditionBy } from "../http/matters/StreamConditions.ts"
 import type { StoreOverview } from "../http/status/StoreOverview.ts"
 import type { ProcessProblem } from "../store/Processes.ts"
 
@@ -59,9 +60,10 @@ export const sweepsDependency: Dependency = {
   name: "sweeps",
   remark: (overview) =>
     Effect.sync(() => {
-      const late = overview === null
-        ? []
-        : rowsOf(overview.streams, overview.integrations).flatMap(({ late_sweep }) => late_sweep ?? [])
+      const streams = overview?.streams.map(conditionBy(overview.integrations)) ?? []
+      const late = mattersOf({ streams }).flatMap((matter) =>
+        matter.cause === "late_sweep" ? matter.streams.map(({ lateSweep }) => lateSweep) : []
+      )
       const [first = null] = late
       return late.length < 2 ? first : `${first} ${late.length} streams are not swept in time.`
     })

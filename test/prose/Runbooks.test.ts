@@ -46,6 +46,18 @@ describe("the alerts", () => {
     assert.deepStrictEqual(namesOf(alerts).filter((name) => !guide.includes(`(runbooks/${name}.md)`)), [])
   })
 
+  it("have a cause each in the table of matters, except for those whose cause only Prometheus sees", () => {
+    const table = read("src/http/matters/Matters.ts").matchAll(/^ \* \| (\w+) \|.* \|(.*)\|$/gm)
+    const rows = [...table].map(([, cause, alerts = ""]) => [cause, alerts.match(/Rollcall\w+/g) ?? []] as const).slice(
+      1
+    )
+    const onlyPrometheus = ["Down", "ShardsUnowned", "StoreSlow", "RetentionFailing", "RedactionFailed"]
+    const named = [...rows.flatMap(([, names]) => names), ...onlyPrometheus.map((name) => `Rollcall${name}`)]
+    assert.sameMembers([...new Set(named)], namesOf(alerts))
+    const causes = new Set(read("src/http/overview/MatterViews.ts").match(/(?<=case ")\w+/g))
+    assert.sameMembers(rows.map(([cause]) => cause), [...causes])
+  })
+
   it("have a unit test each", () => {
     const tests = read("deploy/prometheus/rules.test.yml")
     assert.deepStrictEqual(namesOf(alerts).filter((name) => !tests.includes(`- name: ${name}\n`)), [])

@@ -3,50 +3,50 @@
  * connections.
  */
 import * as Duration from "effect/Duration"
+import { mattersOf } from "../../http/matters/Matters.ts"
 import type { FleetInspection, FleetProcess } from "../../store/Processes.ts"
 import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
 
 const skew = { warnAbove: Duration.seconds(5), failAbove: Duration.seconds(30) }
 const syncHint = "Synchronize the clock of that machine (NTP)"
 
-const nameOf = ({ host, id }: FleetProcess): string => `process ${id.slice(0, 8)} on ${host}`
+const nameOf = ({ host, id }: Pick<FleetProcess, "host" | "id">): string => `process ${id.slice(0, 8)} on ${host}`
 const countOf = (processes: number): string =>
   processes === 1 ? "1 process is running" : `${processes} processes are running`
 
-const checkVersions = (alive: ReadonlyArray<FleetProcess>): CheckResult => {
-  if (alive.length === 0) return ok("fleet", "no process is running")
-  const versions = [...new Set(alive.map(({ version }) => version))]
-  return versions.length === 1
-    ? ok("fleet", `${countOf(alive.length)}, of version ${versions[0]}`)
-    : warning(
-      "fleet",
-      `${countOf(alive.length)}, of different versions: ${versions.join(", ")}`,
-      "Finish the upgrade: `rollcall fleet` shows the version of each process"
-    )
-}
-
 /** A process that stopped normally is not listed, so a silent process needs attention only while it owns a part of the work. */
-const checkSilent = (processes: ReadonlyArray<FleetProcess>): ReadonlyArray<CheckResult> =>
-  processes.filter(({ scopes, state }) => state === "silent" && scopes.length > 0).map((process) =>
-    warning(
-      "fleet",
-      `${nameOf(process)} owns ${process.scopes.length} parts of the work and has not reported for ${
-        Duration.format(Duration.millis(Math.round(process.silence / 1000) * 1000))
-      }`,
-      "If no other process is running, start one; if that process is frozen, let it continue or stop it"
-    )
-  )
+const silentHint = "If no other process is running, start one; if that process is frozen, let it continue or stop it"
 
-const checkProblems = (alive: ReadonlyArray<FleetProcess>): ReadonlyArray<CheckResult> =>
-  alive.flatMap((process) =>
-    process.problems.map(({ name, reason }) =>
-      warning(
+/** Their versions, those that are silent, and what the others report. */
+const checkProcesses = (processes: ReadonlyArray<FleetProcess>): ReadonlyArray<CheckResult> => {
+  const alive = processes.filter(({ state }) => state === "alive")
+  const matters = mattersOf({ processes })
+  const versions = matters.find(({ cause }) => cause === "versions")
+  return [
+    alive.length === 0
+      ? ok("fleet", "no process is running")
+      : versions?.cause === "versions"
+      ? warning(
         "fleet",
-        `${nameOf(process)} reports a problem (${name}): ${reason}`,
-        "Correct this in that process: `rollcall fleet` shows when its problem is over"
+        `${countOf(alive.length)}, of different versions: ${versions.versions.join(", ")}`,
+        "Finish the upgrade: `rollcall fleet` shows the version of each process"
       )
-    )
-  )
+      : ok("fleet", `${countOf(alive.length)}, of version ${alive[0]?.version}`),
+    ...matters.flatMap((matter) => {
+      if (matter.cause === "problem") {
+        const message = `${nameOf(matter.process)} reports a problem (${matter.name}): ${matter.reason}`
+        return [
+          warning("fleet", message, "Correct this in that process: `rollcall fleet` shows when its problem is over")
+        ]
+      }
+      if (matter.cause !== "silent") return []
+      const { length: parts } = processes.find((one) => one === matter.process)?.scopes ?? []
+      const silence = Duration.format(Duration.millis(Math.round(matter.process.silence / 1000) * 1000))
+      const message = `${nameOf(matter.process)} owns ${parts} parts of the work and has not reported for ${silence}`
+      return parts === 0 ? [] : [warning("fleet", message, silentHint)]
+    })
+  ]
+}
 
 const checkClockAgainstDatabase = (check: string, offset: number): CheckResult => {
   const size = Duration.millis(Math.round(Math.abs(offset) / 1000) * 1000)
@@ -84,9 +84,7 @@ export const checkFleet = (fleet: FleetInspection | null): ReadonlyArray<CheckRe
   if (fleet === null) return []
   const alive = fleet.processes.filter(({ state }) => state === "alive")
   return [
-    checkVersions(alive),
-    ...checkSilent(fleet.processes),
-    ...checkProblems(alive),
+    ...checkProcesses(fleet.processes),
     checkClockAgainstDatabase("clock of this machine", fleet.clockOffset),
     ...alive.flatMap((process) =>
       process.clockOffset === null

@@ -77,7 +77,7 @@ describe("status", () => {
   it("names the problems of other processes, and versions that differ", () => {
     const items = [
       process("11111111", { current: true }),
-      process("22222222", { problems: [{ name: "kafka", reason: "no broker answers" }] }),
+      process("22222222", { version: "1.3.0", problems: [{ name: "kafka", reason: "no broker answers" }] }),
       process("33333333", { state: "silent", silence_seconds: 1234.4, problems: [{ name: "kafka", reason: "old" }] })
     ]
     assert.deepStrictEqual(shown({ fleet: { items, next: null, versions: ["1.2.0", "1.3.0"] } }), [

@@ -2,8 +2,8 @@
 import type { IntegrationView } from "../../http/contract/Api.ts"
 import type { HoldView } from "../../http/contract/HoldApi.ts"
 import type { StreamView } from "../../http/contract/StreamApi.ts"
-import { freshnessOf, modelsOf, pendingOf, type StreamGroup, sumOf } from "../../http/status/StreamGroups.ts"
 import { oneLine, paint } from "../../telemetry/TerminalText.ts"
+import { freshnessOf, modelsOf, pendingOf, type StreamGroup, sumOf } from "./StreamGroups.ts"
 
 /** `12,345` */
 export const formatCount = (count: number): string => count.toLocaleString("en")

@@ -7,6 +7,7 @@ import { relayReader } from "../../store/EventLog.ts"
 import { type FleetProcess, Processes } from "../../store/Processes.ts"
 import { Api } from "../contract/Api.ts"
 import type { FleetView, ProcessView } from "../contract/FleetApi.ts"
+import { versionsOf } from "../matters/Matters.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
 
 const processView = (self: string) => (process: FleetProcess): ProcessView => ({
@@ -30,8 +31,7 @@ const processView = (self: string) => (process: FleetProcess): ProcessView => ({
 /** `self`: the id of this process. */
 export const viewOf = (self: string, processes: ReadonlyArray<FleetProcess>): FleetView => {
   const items = processes.map(processView(self))
-  const versions = [...new Set(items.flatMap(({ state, version }) => state === "alive" ? [version] : []))]
-  return { items, next: null, versions }
+  return { items, next: null, versions: versionsOf(processes) }
 }
 
 export const layer = HttpApiBuilder.group(

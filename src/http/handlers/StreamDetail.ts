@@ -2,10 +2,8 @@
 import * as Duration from "effect/Duration"
 import type { BudgetUsage } from "../../source/RequestBudget.ts"
 import type { StreamState } from "../../store/State.ts"
-import type { StreamRow } from "../contract/OverviewApi.ts"
-import type { StreamView } from "../contract/StreamApi.ts"
 import type { StreamDetailView } from "../contract/StreamDetailApi.ts"
-import { type Intervals, rowOf } from "../matters/StreamRows.ts"
+import type { Condition } from "../matters/StreamConditions.ts"
 
 const count = (number: number, noun: string, several = `${noun}s`): string =>
   `${number} ${number === 1 ? noun : several}`
@@ -28,7 +26,7 @@ const nextProbe: Readonly<Record<string, string>> = {
   unreadable: "Rollcall tries again every 15 minutes; report it to the provider of the API. No change is lost."
 }
 
-const sentenceOf = (stream: StreamView, { state, target_seconds }: StreamRow): string => {
+const sentenceOf = ({ state, stream, target }: Condition): string => {
   const { blocked, failing, freshness_seconds: freshness, progress } = stream
   if (blocked !== null) {
     return `Blocked (${blocked.reason}) since ${minuteOf(blocked.since)}: ${closed(blocked.message)} ${
@@ -49,8 +47,8 @@ const sentenceOf = (stream: StreamView, { state, target_seconds }: StreamRow): s
   }
   if (freshness === null) return "It is read without errors."
   return state === "late"
-    ? `Late: it is ${asText(freshness)} behind, and its target is ${asText(target_seconds)}. It is read without errors.`
-    : `Up to date: it is ${asText(freshness)} behind, within its target of ${asText(target_seconds)}.`
+    ? `Late: it is ${asText(freshness)} behind, and its target is ${asText(target)}. It is read without errors.`
+    : `Up to date: it is ${asText(freshness)} behind, within its target of ${asText(target)}.`
 }
 
 const requestsOf = ({ limit, processes, taken, wanted }: BudgetUsage): string => {
@@ -87,17 +85,13 @@ const budgetView = (account: string, usage: BudgetUsage | null): StreamDetailVie
 }
 
 export const detailOf = (
-  stream: StreamView,
+  condition: Condition,
   { account }: StreamState,
-  intervals: Intervals,
   usage: BudgetUsage | null
-): StreamDetailView => {
-  const row = rowOf(stream, intervals)
-  return {
-    stream,
-    state: row.state,
-    sentence: [sentenceOf(stream, row), row.late_sweep].filter((part) => part !== null).join(" "),
-    target_seconds: row.target_seconds,
-    budget: budgetView(account, usage)
-  }
-}
+): StreamDetailView => ({
+  stream: condition.stream,
+  state: condition.state,
+  sentence: [sentenceOf(condition), condition.lateSweep].filter((part) => part !== null).join(" "),
+  target_seconds: condition.target,
+  budget: budgetView(account, usage)
+})

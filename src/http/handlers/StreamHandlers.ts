@@ -12,7 +12,7 @@ import type { StreamQuery } from "../../store/State.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { NotFound, SourceUnavailable, toConflict } from "../contract/Problem.ts"
-import { defaultIntervals } from "../matters/StreamRows.ts"
+import { conditionOf, defaultIntervals } from "../matters/StreamConditions.ts"
 import { toCallProblem, toStoreUnavailable } from "../request/FailureResponses.ts"
 import { OverviewCache } from "../status/OverviewCache.ts"
 import { type StreamPage, streamPage } from "../status/StoreOverview.ts"
@@ -129,7 +129,7 @@ const detail = (usageOf: (account: string) => Effect.Effect<BudgetUsage | null, 
             interval_seconds: integration.interval / 1_000,
             sweep_interval_seconds: integration.sweepInterval / 1_000
           }
-          return detailOf(view, state, intervals, yield* usageOf(state.account))
+          return detailOf(conditionOf(view, intervals), state, yield* usageOf(state.account))
         }).pipe(Effect.catchTag("StoreError", toStoreUnavailable)))
         .handle("runs", ({ params }) =>
           Effect.gen(function*() {

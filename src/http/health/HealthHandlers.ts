@@ -22,7 +22,7 @@ import { Processes } from "../../store/Processes.ts"
 import { Store, type StoreError } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
 import { NotReady, type ReadinessCheck } from "../contract/Problem.ts"
-import type { StreamView } from "../contract/StreamApi.ts"
+import { type Condition, conditionBy } from "../matters/StreamConditions.ts"
 import { CurrentCaller } from "../request/Caller.ts"
 import { type Cached, OverviewCache } from "../status/OverviewCache.ts"
 import * as Share from "../status/Share.ts"
@@ -40,13 +40,14 @@ export interface Dependency {
   readonly remark?: (overview: StoreOverview | null) => Effect.Effect<string | null>
 }
 
-const hasStarted = (stream: StreamView): boolean =>
-  stream.phase !== "starting" || stream.blocked !== null || stream.paused
-
-const describeWaiting = (stream: StreamView): string =>
-  stream.failing === null
+/** Why a stream is not read, or is not read yet; null if it is neither blocked nor without a first response. */
+const problemOf = ({ hasStarted, stream }: Condition): string | null => {
+  if (stream.blocked !== null) return `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
+  if (hasStarted) return null
+  return stream.failing === null
     ? `${stream.stream} waits for its first response from the API`
     : `${stream.stream} failed ${stream.failing.count} times since ${stream.failing.since}: ${stream.failing.message}`
+}
 
 interface Input {
   /** The overview, or the last one that was read if the store does not answer. */
@@ -73,14 +74,13 @@ export const checkReadiness = Effect.fnUntraced(function*({ dependencies, isOwn,
     const { stale, value } = read.success
     checks.push(
       yield* storeIs(stale?.reason._tag === "Unavailable" ? null : stale),
-      ...value.streams.filter((stream) => isOwn(stream.integration) && (!hasStarted(stream) || stream.blocked !== null))
-        .map((stream) => ({
-          name: `stream ${stream.stream}`,
-          ok: hasStarted(stream),
-          reason: stream.blocked === null
-            ? describeWaiting(stream)
-            : `blocked (${stream.blocked.reason}): ${stream.blocked.message}`
-        }))
+      ...value.streams.filter(({ integration }) => isOwn(integration)).map(conditionBy(value.integrations))
+        .flatMap((condition) => {
+          const reason = problemOf(condition)
+          return reason === null ? [] : [
+            { name: `stream ${condition.stream.stream}`, ok: condition.hasStarted, reason }
+          ]
+        })
     )
   }
   const known = Result.isSuccess(read) ? read.success.value : null

@@ -1,145 +1,237 @@
 /**
- * The matters that need attention, from the state of the installation: one per cause, the most urgent first.
+ * The matters of an installation: each cause that needs attention, and how badly. They are computed here and nowhere else, from the state of
+ * the installation. Other modules show them in their own words: the console (`overview/MatterViews.ts`), `rollcall status`
+ * (`cli/terminal/StatusText.ts`), `doctor` (`cli/doctor/FleetChecks.ts`) and the readiness checks (`app/Readiness.ts`). The alerts of
+ * Prometheus have their own expressions.
+ *
+ * | cause | scope | severity | remedy | alert |
+ * |---|---|---|---|---|
+ * | store | everything | act | the hint of the outage | RollcallStoreUnavailable |
+ * | disk | everything | act | free disk space | RollcallDiskSpaceLow |
+ * | silent | a process | act | start another one, or stop it | RollcallProcessDown |
+ * | problem | a process | act | its reason says it | RollcallKafkaUnavailable, RollcallPluginsStopped |
+ * | versions | all processes | watch | finish the update | |
+ * | relay | everything | act | look at Kafka and the process that publishes | RollcallPublishingLate |
+ * | engine | all plugins | act | its reason says it | RollcallPluginsStopped |
+ * | writes_stopped | all plugins | watch | resume the writes | RollcallPluginWritesStopped |
+ * | hold | a stream | act | approve or reject it | RollcallHoldPending |
+ * | blocked | streams with the same reason | act | change the key, the permission or the connection | RollcallIntegrationBlocked |
+ * | failing | streams with the same reason | act | the reason says it; every run is repeated | RollcallStreamsFailing |
+ * | starting | streams | watch | wait for the API | |
+ * | late | streams | watch | a larger request budget, or longer intervals | RollcallFeedLate, RollcallFeedDown |
+ * | late_sweep | streams | watch | a longer sweep interval | RollcallSweepsLate |
+ * | paused | streams | watch | resume them | |
+ * | quarantine | streams | watch | report the rows to the provider of the API | |
+ * | dead_letters | a handler | act | send them again, resolve or discard them | RollcallDeadLetters |
+ * | circuit | a handler | act | repair what it calls | RollcallHandlerCircuitOpen |
+ * | waiting | a handler | watch | none: they are tried again | RollcallDeliveriesLate |
+ * | not_running | a plugin in integrations | act if it is not configured or the API refuses it, otherwise watch | its reason says it | RollcallPluginUnconfigured |
+ * | plugin_off | a plugin | watch | switch it on | |
+ * | left_over | a plugin | watch | configure it again | |
  *
  * Invariants
  * 1. Everything that waits for an operator is in a matter: holds, dead letters, blocked streams, open circuits, plugins that do not run
+ * 2. All streams with the same reason why they are not read are one matter, across integrations
  */
+import type { PluginIntegration, PluginView } from "../../delivery/admin/PluginAdmin.ts"
 import { formatTime } from "../../domain/Watermark.ts"
 import type { FleetProcess } from "../../store/Processes.ts"
 import type { Outage } from "../../store/Store.ts"
 import type { HoldView } from "../contract/HoldApi.ts"
-import type { Matter, StreamRow } from "../contract/OverviewApi.ts"
 import type { PluginList } from "../contract/PluginApi.ts"
+import { formatTimeOrNull } from "../contract/Schemas.ts"
 import type { DiskSpace } from "../status/DiskSpace.ts"
-import { count, detailOf, noScope } from "./MatterFields.ts"
-import { type DeadLetterGroup, deadLetterMatters, pluginMatters } from "./PluginMatters.ts"
-import { holdMatters, unreadMatters, watchedStreamMatters } from "./StreamMatters.ts"
+import type { Condition } from "./StreamConditions.ts"
 
-export interface Input {
-  readonly now: number
+type Process = Pick<FleetProcess, "id" | "host" | "pid" | "version" | "state" | "problems" | "seenAt" | "silence">
+
+/** The oldest dead letter of a handler. */
+export interface OldestDeadLetter {
+  readonly plugin: string
+  readonly handler: string
+  readonly integrations: ReadonlyArray<string>
+  /** RFC 3339 */
+  readonly since: string
+  readonly message: string
+}
+
+/** The state from which the matters are computed. A part that is not known is left out. */
+export interface Installation {
   readonly outage: Outage | null
-  readonly rows: ReadonlyArray<StreamRow>
-  readonly holds: ReadonlyArray<HoldView>
-  readonly plugins: PluginList
-  readonly deadLetters: ReadonlyArray<DeadLetterGroup>
-  readonly processes: ReadonlyArray<FleetProcess>
-  /** Events that are not in Kafka yet, and since when the oldest of them waits (our clock, in ms); null without Kafka. */
-  readonly relay: { readonly waiting: number; readonly oldestAt: number | null } | null
   /** Null if it is not known. */
   readonly disk: DiskSpace | null
+  readonly processes: ReadonlyArray<Process>
+  /** Events that are not in Kafka yet, and since when the oldest of them waits, at the time `now` (our clock, in ms); null without Kafka. */
+  readonly relay: { readonly waiting: number; readonly oldestAt: number | null; readonly now: number } | null
+  readonly streams: ReadonlyArray<Condition>
+  readonly holds: ReadonlyArray<HoldView>
+  readonly plugins: PluginList
+  readonly deadLetters: ReadonlyArray<OldestDeadLetter>
 }
+
+type StreamCause = "blocked" | "failing" | "starting" | "late" | "late_sweep" | "paused" | "quarantine"
+
+type PluginCause =
+  | { readonly cause: "plugin_off" | "left_over" }
+  | {
+    readonly cause: "not_running"
+    readonly state: Exclude<PluginIntegration["state"], "on">
+    readonly integrations: ReadonlyArray<PluginIntegration>
+  }
+  | {
+    readonly cause: "dead_letters"
+    readonly handler: string
+    readonly count: number
+    /** Null if it was not read. */
+    readonly oldest: OldestDeadLetter | null
+  }
+  | { readonly cause: "circuit"; readonly handler: string; readonly failures: number; readonly until: string }
+  | { readonly cause: "waiting"; readonly handler: string; readonly count: number }
+
+/** `since`: RFC 3339; null if the state does not show it. */
+export type Matter =
+  & { readonly severity: "act" | "watch"; readonly since: string | null }
+  & (
+    | { readonly cause: "store"; readonly outage: Outage }
+    | { readonly cause: "disk"; readonly disk: DiskSpace }
+    | { readonly cause: "silent"; readonly process: Process }
+    | { readonly cause: "problem"; readonly process: Process; readonly name: string; readonly reason: string }
+    | { readonly cause: "versions"; readonly versions: ReadonlyArray<string> }
+    | { readonly cause: "relay"; readonly waiting: number }
+    | { readonly cause: "engine"; readonly state: PluginList["delivering"]["state"]; readonly reason: string }
+    | { readonly cause: "writes_stopped" }
+    | { readonly cause: "hold"; readonly hold: HoldView }
+    | {
+      readonly cause: StreamCause
+      /** At least one. */
+      readonly streams: ReadonlyArray<Condition>
+    }
+    | { readonly plugin: string } & PluginCause
+  )
 
 /** A relay whose oldest event waits longer is late, in ms. */
-export const relayPatience = 60_000
+const relayPatience = 60_000
+/** `oldestAt`: since when the oldest event waits that is not in Kafka; null if there is none. Our clock, in ms. */
+export const isRelayLate = (oldestAt: number | null, now: number): boolean =>
+  oldestAt !== null && now - oldestAt >= relayPatience
+
 /** Less free space than this share, and than this number of bytes, needs attention. */
 const [leastShare, leastBytes] = [0.1, 5 * 1024 ** 3]
+const isLow = ({ freeBytes, totalBytes }: DiskSpace): boolean =>
+  freeBytes <= leastBytes && freeBytes <= totalBytes * leastShare
 
-const allProcesses = { ...noScope, action: "Show processes", link: "/processes" } as const
+export const earliest = (times: ReadonlyArray<string | null>): string | null =>
+  times.flatMap((time) => time ?? []).toSorted()[0] ?? null
 
-const problemTitles: Readonly<Record<string, string>> = {
-  kafka: "Publishing to Kafka does not work",
-  plugins: "Plugins do not run in a process"
-}
+/** Versions of the processes that are alive. More than one is normal during an update. */
+export const versionsOf = (processes: ReadonlyArray<Pick<Process, "state" | "version">>): ReadonlyArray<string> => [
+  ...new Set(processes.flatMap(({ state, version }) => state === "alive" ? [version] : []))
+]
 
-/**
- * Problems of the processes. If plugins do not run in the process that returns the matters, `pluginMatters` has that problem, and the
- * problem `plugins` of all processes is left out here.
- */
-const processMatters = ({ plugins, processes }: Pick<Input, "plugins" | "processes">): ReadonlyArray<Matter> => {
-  const alive = processes.filter(({ state }) => state === "alive")
-  const versions = [...new Set(alive.map(({ version }) => version))]
+const processMatters = (processes: ReadonlyArray<Process>): ReadonlyArray<Matter> => {
+  const versions = versionsOf(processes)
   return [
-    ...processes.filter(({ state }) => state === "silent").map(({ host, id, pid, seenAt }): Matter => ({
-      id: `silent/${id}`,
-      kind: "process",
-      severity: "act",
-      title: `Process ${pid} on ${host} is silent`,
-      detail:
-        "It sends no heartbeats: it was killed, is frozen, or does not reach the database. Other processes take its work over.",
-      since: formatTime(seenAt),
-      ...allProcesses
-    })),
-    ...alive.flatMap(({ host, id, pid, problems }) =>
-      problems.filter(({ name }) => name !== "plugins" || plugins.delivering.reason === null).map((
-        { name, reason }
-      ): Matter => ({
-        id: `${name}/${id}`,
-        kind: name === "kafka" ? "kafka" : "process",
-        severity: "act",
-        title: problemTitles[name] ?? `${name} does not work`,
-        detail: `${detailOf(reason)} (process ${pid} on ${host})`,
-        since: null,
-        ...allProcesses
-      }))
+    ...processes.flatMap((process): ReadonlyArray<Matter> =>
+      process.state === "silent"
+        ? [{ cause: "silent", severity: "act", since: formatTime(process.seenAt), process }]
+        : process.problems.map((problem) => ({ cause: "problem", severity: "act", since: null, process, ...problem }))
     ),
-    ...versions.length < 2 ? [] : [
-      {
-        id: "versions",
-        kind: "process",
-        severity: "watch",
-        title: `The processes run different versions: ${versions.join(", ")}`,
-        detail: "This is normal during an update.",
-        since: null,
-        ...allProcesses
-      } satisfies Matter
+    ...versions.length < 2 ? [] : [{ cause: "versions", severity: "watch", since: null, versions } as const]
+  ]
+}
+
+const sinceOf = (streams: ReadonlyArray<Condition>): string | null => earliest(streams.map(({ since }) => since))
+
+const streamMatters = (all: ReadonlyArray<Condition>): ReadonlyArray<Matter> => {
+  const of = (
+    cause: StreamCause,
+    severity: Matter["severity"],
+    streams: ReadonlyArray<Condition>,
+    since: string | null = null
+  ): ReadonlyArray<Matter> => streams.length === 0 ? [] : [{ cause, severity, since, streams }]
+  const inState = (state: Condition["state"]) => all.filter((one) => one.state === state)
+  const unread = (state: "blocked" | "failing") =>
+    [...Map.groupBy(inState(state), ({ message }) => message).values()]
+      .flatMap((some) => of(state, "act", some, sinceOf(some)))
+  const late = inState("late")
+  return [
+    ...unread("blocked"),
+    ...unread("failing"),
+    ...of("starting", "watch", all.filter(({ hasStarted, state }) => !hasStarted && state !== "failing")),
+    ...of("late", "watch", late, sinceOf(late)),
+    ...of("late_sweep", "watch", all.filter(({ lateSweep }) => lateSweep !== null)),
+    ...of("paused", "watch", inState("paused")),
+    ...of("quarantine", "watch", all.filter(({ stream }) => stream.quarantined > 0))
+  ]
+}
+
+const notRunning = ["off", "unconfigured", "removed", "blocked"] as const
+
+const pluginMatters = (
+  { configured, handlers, integrations, on, plugin }: PluginView,
+  oldest: ReadonlyArray<OldestDeadLetter>
+): ReadonlyArray<Matter> => [
+  ...!configured || !on
+    ? [{ cause: configured ? "plugin_off" : "left_over", severity: "watch", since: null, plugin } as const]
+    : [],
+  ...notRunning.flatMap((state): ReadonlyArray<Matter> => {
+    const some = integrations.filter((one) => one.state === state)
+    const severity = state === "unconfigured" || state === "blocked" ? "act" : "watch"
+    return some.length === 0 ? [] : [{ cause: "not_running", severity, since: null, plugin, state, integrations: some }]
+  }),
+  ...handlers.flatMap(({ circuit_open: circuit, dead, handler, oldest_at, waiting }): ReadonlyArray<Matter> => {
+    const first = oldest.find((one) => one.plugin === plugin && one.handler === handler) ?? null
+    const of = { plugin, handler }
+    return [
+      ...circuit === null ? [] : [{ cause: "circuit", severity: "act", since: oldest_at, ...of, ...circuit } as const],
+      ...dead === 0 ? [] : [
+        {
+          cause: "dead_letters",
+          severity: "act",
+          since: first?.since ?? null,
+          ...of,
+          count: dead,
+          oldest: first
+        } as const
+      ],
+      ...waiting === 0 || dead > 0 || circuit !== null
+        ? []
+        : [{ cause: "waiting", severity: "watch", since: oldest_at, ...of, count: waiting } as const]
     ]
-  ]
+  })
+]
+
+const noPlugins: PluginList = {
+  items: [],
+  next: null,
+  writes: "on",
+  delivering: { state: "running", reason: null }
 }
 
-const relayMatter = ({ now, processes, relay }: Input): ReadonlyArray<Matter> => {
-  const isReported = processes.some(({ problems }) => problems.some(({ name }) => name === "kafka"))
-  if (relay === null || relay.oldestAt === null || now - relay.oldestAt < relayPatience || isReported) return []
-  return [{
-    id: "relay",
-    kind: "kafka",
-    severity: "act",
-    title: `${count(relay.waiting, "event")} not in Kafka yet`,
-    detail: "Publishing is slower than reading, or does not work. Reading continues until a million events wait.",
-    since: formatTime(relay.oldestAt),
-    ...allProcesses
-  }]
-}
-
-const diskMatter = (disk: DiskSpace | null): ReadonlyArray<Matter> => {
-  if (disk === null || disk.freeBytes > leastBytes || disk.freeBytes > disk.totalBytes * leastShare) return []
-  const free = disk.freeBytes < 1024 ** 3
-    ? `${Math.round(disk.freeBytes / 1024 ** 2)} MiB`
-    : `${(disk.freeBytes / 1024 ** 3).toFixed(1)} GiB`
-  return [{
-    id: "disk",
-    kind: "disk",
-    severity: "act",
-    title: `${free} left on the disk of the store`,
-    detail: "When the disk is full, nothing is read or published until there is space again. Nothing is lost.",
-    since: null,
-    ...allProcesses
-  }]
-}
-
-const outageMatter = (outage: Outage | null): ReadonlyArray<Matter> =>
-  outage === null ? [] : [{
-    id: "store",
-    kind: "store",
-    severity: "act",
-    title: "The store does not answer",
-    detail: `${outage.message}; ${outage.hint}`,
-    since: formatTime(outage.since),
-    ...allProcesses
-  }]
-
-/** The most urgent first: what stops everything, then what has lasted longest. */
-export const mattersOf = (input: Input): ReadonlyArray<Matter> => {
-  const { deadLetters, disk, holds, outage, plugins, rows } = input
-  const first = [...outageMatter(outage), ...diskMatter(disk), ...processMatters(input), ...relayMatter(input)]
-  const others = [
-    ...holdMatters(holds),
-    ...unreadMatters(rows),
-    ...deadLetterMatters(deadLetters),
-    ...pluginMatters(plugins),
-    ...watchedStreamMatters(rows)
-  ]
-  const duration = ({ since }: Matter): number => since === null ? 0 : input.now - Date.parse(since)
-  const rank = ({ severity }: Matter): number => severity === "act" ? 0 : 1
-  return [...first, ...others.toSorted((one, other) => duration(other) - duration(one))]
-    .toSorted((one, other) => rank(one) - rank(other))
-}
+/** In the order of the table above. */
+export const mattersOf = ({
+  deadLetters = [],
+  disk = null,
+  holds = [],
+  outage = null,
+  plugins: { delivering, items, writes } = noPlugins,
+  processes = [],
+  relay = null,
+  streams = []
+}: Partial<Installation>): ReadonlyArray<Matter> => [
+  ...outage === null ? [] : [{ cause: "store", severity: "act", since: formatTime(outage.since), outage } as const],
+  ...disk === null || !isLow(disk) ? [] : [{ cause: "disk", severity: "act", since: null, disk } as const],
+  ...processMatters(processes),
+  ...relay === null || !isRelayLate(relay.oldestAt, relay.now) ? [] : [
+    { cause: "relay", severity: "act", since: formatTimeOrNull(relay.oldestAt), waiting: relay.waiting } as const
+  ],
+  ...delivering.reason === null ? [] : [
+    { cause: "engine", severity: "act", since: null, state: delivering.state, reason: delivering.reason } as const
+  ],
+  ...writes === "on" ? [] : [{ cause: "writes_stopped", severity: "watch", since: null } as const],
+  ...holds.filter(({ state }) => state === "open").map((hold) =>
+    ({ cause: "hold", severity: "act", since: hold.opened_at, hold }) as const
+  ),
+  ...streamMatters(streams),
+  ...items.flatMap((plugin) => pluginMatters(plugin, deadLetters))
+]

@@ -12,8 +12,7 @@ import * as Effect from "effect/Effect"
 import type { Model } from "../../domain/Model.ts"
 import { blockReasonNames } from "../../store/State.ts"
 import { streamStates } from "../contract/OverviewApi.ts"
-import type { StreamView } from "../contract/StreamApi.ts"
-import { defaultIntervals, type Intervals, rowOf, sweepLatenessOf, targetOf } from "../matters/StreamRows.ts"
+import { type Condition, conditionBy } from "../matters/StreamConditions.ts"
 import { streamsAtATime } from "../status/InParts.ts"
 import type { StoreOverview } from "../status/StoreOverview.ts"
 import { type Exposition, gauge } from "./Exposition.ts"
@@ -74,14 +73,13 @@ const emptySums = (): Sums => ({
 
 const increase = (map: Map<string, number>, key: string, by = 1): void => void map.set(key, (map.get(key) ?? 0) + by)
 
-const add = (sums: Sums, view: StreamView, intervals: Intervals): void => {
-  const { state } = rowOf(view, intervals)
+const add = (sums: Sums, { state, stream: view, sweepLateness, target }: Condition): void => {
   increase(sums.states, state)
   if (view.freshness_seconds !== null && state !== "paused" && state !== "backfilling") {
     sums.freshness = Math.max(sums.freshness, view.freshness_seconds)
-    sums.lateness = Math.max(sums.lateness, view.freshness_seconds / targetOf(view, intervals.interval_seconds))
+    sums.lateness = Math.max(sums.lateness, view.freshness_seconds / target)
   }
-  sums.sweepLateness = Math.max(sums.sweepLateness, sweepLatenessOf(view, intervals) ?? 0)
+  sums.sweepLateness = Math.max(sums.sweepLateness, sweepLateness ?? 0)
   sums.live += view.records_live
   sums.quarantined += view.quarantined
   sums.stale += view.stale_records
@@ -95,7 +93,7 @@ export const writeStreamMetrics = Effect.fnUntraced(
     overview: Pick<StoreOverview, "streams" | "integrations" | "holds" | "redacting">,
     isOwn: (integration: string) => boolean
   ) {
-    const intervals = new Map(overview.integrations.map((one) => [one.id, one]))
+    const conditionOf = conditionBy(overview.integrations)
     const models = new Map<Model, Sums>()
     const read = new Set<string>()
     const blockedBy = new Map<string, Set<string>>(blockReasonNames.map((reason) => [reason, new Set()]))
@@ -106,7 +104,7 @@ export const writeStreamMetrics = Effect.fnUntraced(
       read.add(integration)
       const sums = models.get(model) ?? emptySums()
       models.set(model, sums)
-      add(sums, view, intervals.get(integration) ?? defaultIntervals)
+      add(sums, conditionOf(view))
       if (blocked !== null) blockedBy.get(blocked.reason)?.add(integration)
     }
     const held = Map.groupBy(overview.holds.filter(({ integration }) => isOwn(integration)), ({ model }) => model)

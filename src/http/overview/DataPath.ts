@@ -3,8 +3,7 @@ import type { Step, StreamRow } from "../contract/OverviewApi.ts"
 import type { PluginList } from "../contract/PluginApi.ts"
 import { formatTimeOrNull } from "../contract/Schemas.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
-import { earliest } from "../matters/MatterFields.ts"
-import { relayPatience } from "../matters/Matters.ts"
+import { earliest, isRelayLate } from "../matters/Matters.ts"
 
 /** Positions in the log at one moment; our clock, in ms. */
 export interface Positions {
@@ -83,7 +82,7 @@ export const dataPath = (input: Input): ReadonlyArray<Step> => {
       step: "kafka",
       state: !publishes
         ? "unused"
-        : unpublishedSince !== null && now.at - unpublishedSince > relayPatience
+        : isRelayLate(unpublishedSince, now.at)
         ? "late"
         : "ok",
       rate: publishes ? perSecond(input, ({ published }) => published) : null,

@@ -10,10 +10,10 @@ import { formatTime } from "../../domain/Watermark.ts"
 import { historyInterval, historySlots } from "../../store/Operators.ts"
 import { Store } from "../../store/Store.ts"
 import { Api } from "../contract/Api.ts"
-import { select } from "../matters/StreamRows.ts"
 import { toStoreUnavailable } from "../request/FailureResponses.ts"
 import { eventResponse, wantsEvents } from "../request/ServerSentEvents.ts"
 import { SharedOverview } from "./SharedOverview.ts"
+import { select } from "./StreamRows.ts"
 
 const isFresh = ({ headers }: HttpServerRequest): boolean => headers["cache-control"]?.includes("no-cache") === true
 

@@ -10,12 +10,13 @@ import type { FleetProcess } from "../../store/Processes.ts"
 import { Store } from "../../store/Store.ts"
 import type { OverviewView, StreamRow } from "../contract/OverviewApi.ts"
 import type { PluginList } from "../contract/PluginApi.ts"
-import { mattersOf } from "../matters/Matters.ts"
-import type { DeadLetterGroup } from "../matters/PluginMatters.ts"
-import { rowsOf } from "../matters/StreamRows.ts"
+import { mattersOf, type OldestDeadLetter } from "../matters/Matters.ts"
+import { conditionBy } from "../matters/StreamConditions.ts"
 import { diskSpaceOf } from "../status/DiskSpace.ts"
 import { outageText, type StoreOverview } from "../status/StoreOverview.ts"
 import { dataPath, type Positions } from "./DataPath.ts"
+import { viewsOf } from "./MatterViews.ts"
+import { rowOf } from "./StreamRows.ts"
 
 /** Least time between two snapshots, in ms. */
 export const shortestInterval = 2_000
@@ -50,29 +51,28 @@ export interface Read {
   readonly at: number
 }
 
-/** The handlers with dead letters. The oldest dead letter of each handler shows since when and why. */
-const deadLetterGroups = Effect.fnUntraced(function*({ items }: PluginList) {
+/** The oldest dead letter of each handler that has some: it shows since when and why. */
+const oldestDeadLetters = Effect.fnUntraced(function*({ items }: PluginList) {
   const { backlog, deadLetters } = yield* Deliveries
   const handlers = items.flatMap(({ handlers, plugin }) =>
-    handlers.filter(({ dead }) => dead > 0).map(({ dead, handler }) => ({ plugin, handler, dead }))
+    handlers.filter(({ dead }) => dead > 0).map(({ handler }) => ({ plugin, handler }))
   )
   if (handlers.length === 0) return []
   const open = yield* backlog
-  const groups: Array<DeadLetterGroup> = []
-  for (const { dead, handler, plugin } of handlers) {
+  const found: Array<OldestDeadLetter> = []
+  for (const { handler, plugin } of handlers) {
     const [oldest] = yield* deadLetters({ plugin, handler, limit: 1 })
     if (oldest === undefined) continue
-    groups.push({
+    found.push({
       plugin,
       handler,
-      count: dead,
       integrations: open.filter((one) => one.plugin === plugin && one.handler === handler && one.dead > 0)
         .map(({ integration }) => integration),
       since: formatTime(oldest.failure.at),
       message: `${oldest.failure.reason}: ${oldest.failure.message}`
     })
   }
-  return groups
+  return found
 })
 
 const dispatchedOf = ({ items }: PluginList, newest: number): number | null => {
@@ -156,10 +156,11 @@ export const make = ({ folder, publishes }: Options) => {
       const { holds, integrations, log, streams } = overview
       const now = yield* Clock.currentTimeMillis
       const outage = yield* (yield* Store).outage
-      const rows = rowsOf(streams, integrations)
+      const conditions = streams.map(conditionBy(integrations))
+      const rows = conditions.map(rowOf)
       const oldestAt = publishes ? log.unpublishedSince : null
-      const deadLetters = yield* Effect.orElseSucceed(deadLetterGroups(plugins), () => [])
-      const relay = publishes ? { waiting: log.newestPosition - log.published, oldestAt } : null
+      const deadLetters = yield* Effect.orElseSucceed(oldestDeadLetters(plugins), () => [])
+      const relay = publishes ? { waiting: log.newestPosition - log.published, oldestAt, now } : null
       const disk = yield* diskSpaceOf(folder)
       const current = {
         at,
@@ -167,7 +168,9 @@ export const make = ({ folder, publishes }: Options) => {
         published: log.published,
         dispatched: dispatchedOf(plugins, log.newestPosition)
       }
-      const matters = mattersOf({ now, outage, rows, holds, plugins, deadLetters, processes, relay, disk })
+      const matters = viewsOf(
+        mattersOf({ outage, streams: conditions, holds, plugins, deadLetters, processes, relay, disk })
+      )
       const view: OverviewView = {
         as_of: formatTime(at),
         outage: outageText(outage),

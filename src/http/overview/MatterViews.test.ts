@@ -1,38 +1,26 @@
 import { assert, describe, it } from "@effect/vitest"
+import { streamView } from "../../../test/support/http/StreamViews.ts"
 import type { HoldView } from "../contract/HoldApi.ts"
-import type { StreamRow } from "../contract/OverviewApi.ts"
-import { type Input, mattersOf } from "./Matters.ts"
+import type { StreamView } from "../contract/StreamApi.ts"
+import { type Installation, mattersOf } from "../matters/Matters.ts"
+import { type Condition, conditionOf, defaultIntervals } from "../matters/StreamConditions.ts"
+import { viewsOf } from "./MatterViews.ts"
 
 const now = Date.parse("2026-03-01T12:00:00Z")
 const at = (minutesAgo: number): string => new Date(now - minutesAgo * 60_000).toISOString()
 
-const calm: Input = {
-  now,
-  outage: null,
-  rows: [],
-  holds: [],
-  plugins: { items: [], next: null, writes: "on", delivering: { state: "running", reason: null } },
-  deadLetters: [],
-  processes: [],
-  relay: null,
-  disk: null
+const plugins: Installation["plugins"] = {
+  items: [],
+  next: null,
+  writes: "on",
+  delivering: { state: "running", reason: null }
 }
 
-const row = (integration: string, change: Partial<StreamRow> = {}): StreamRow => ({
-  stream: `${integration}/ats.tag`,
-  integration,
-  model: "ats.tag",
-  state: "ok",
-  cause: null,
-  since: null,
-  freshness_seconds: 1,
-  target_seconds: 180,
-  late_sweep: null,
-  records_live: 1,
-  pending: 0,
-  quarantined: 0,
-  ...change
-})
+const row = (integration: string, change: Partial<StreamView> = {}): Condition =>
+  conditionOf(streamView(integration, "ats.tag", change), defaultIntervals)
+
+const blocked = (integration: string, message: string, minutes: number): Condition =>
+  row(integration, { blocked: { reason: "key", message, since: at(minutes) } })
 
 const hold: HoldView = {
   id: 3,
@@ -50,19 +38,22 @@ const hold: HoldView = {
   waiting_reason: null
 }
 
-const titles = (input: Partial<Input>) => mattersOf({ ...calm, ...input }).map(({ title }) => title)
+const titles = (state: Partial<Installation>) => viewsOf(mattersOf(state)).map(({ title }) => title)
 
 describe("what needs attention", () => {
   it("is nothing while all is well", () => {
-    assert.deepStrictEqual(titles({ rows: [row("a:1"), row("b:1")], disk: { freeBytes: 9e12, totalBytes: 1e13 } }), [])
+    assert.deepStrictEqual(
+      titles({ streams: [row("a:1"), row("b:1")], disk: { freeBytes: 9e12, totalBytes: 1e13 } }),
+      []
+    )
   })
 
   it("is one matter for all streams with the same cause, across integrations, and names the first five of these", () => {
-    const rows = Array.from(
+    const streams = Array.from(
       { length: 40 },
-      (_, index) => row(`lever:${index % 20}`, { state: "blocked", cause: "unknown integration", since: at(index) })
+      (_, index) => blocked(`lever:${index % 20}`, "unknown integration", index)
     )
-    const [matter, ...others] = mattersOf({ ...calm, rows: [...rows, row("a:1", { state: "blocked", cause: "key" })] })
+    const [matter, ...others] = viewsOf(mattersOf({ streams: [...streams, blocked("a:1", "key", 0)] }))
     assert.lengthOf(others, 1)
     assert.deepInclude(matter, {
       title: "40 streams blocked",
@@ -77,14 +68,14 @@ describe("what needs attention", () => {
   })
 
   it("begins with what stops everything, then has what has lasted longest, and ends with what may wait", () => {
-    const rows = [
-      row("a:1", { state: "blocked", cause: "key", since: at(10) }),
-      row("b:1", { state: "paused" }),
-      row("c:1", { state: "late", since: at(99) }),
-      row("d:1", { late_sweep: "The last complete sweep of d:1/ats.tag ended 13h ago." })
+    const streams = [
+      blocked("a:1", "key", 10),
+      row("b:1", { paused: true }),
+      row("c:1", { freshness_seconds: 9_999, watermark: at(99) }),
+      row("d:1", { sweep_age_seconds: 47_000 })
     ]
     const disk = { freeBytes: 1024 ** 3, totalBytes: 100 * 1024 ** 3 }
-    assert.deepStrictEqual(titles({ rows, holds: [hold], disk }), [
+    assert.deepStrictEqual(titles({ streams, holds: [hold], disk }), [
       "1.0 GiB left on the disk of the store",
       "12 changes of ats.tag held back: deletes",
       "1 stream blocked",
@@ -95,7 +86,7 @@ describe("what needs attention", () => {
   })
 
   it("is a relay whose oldest event waits for a minute, but not one that is only a moment behind", () => {
-    const relay = (seconds: number) => ({ waiting: 7, oldestAt: now - seconds * 1_000 })
+    const relay = (seconds: number) => ({ waiting: 7, oldestAt: now - seconds * 1_000, now })
     assert.deepStrictEqual(titles({ relay: relay(59) }), [])
     assert.deepStrictEqual(titles({ relay: relay(60) }), ["7 events not in Kafka yet"])
   })
@@ -120,15 +111,15 @@ describe("what needs attention", () => {
       "Plugins do not run in a process"
     ])
     const delivering = { state: "stopped", reason: "a plugin has no handler" } as const
-    assert.deepStrictEqual(titles({ processes: [process], plugins: { ...calm.plugins, delivering } }), [
+    assert.deepStrictEqual(titles({ processes: [process], plugins: { ...plugins, delivering } }), [
       "Publishing to Kafka does not work",
       "Plugins are stopped"
     ])
   })
 
   it("is a plugin that does not run, a circuit that is open, and writes that an operator has stopped", () => {
-    const plugins: Input["plugins"] = {
-      ...calm.plugins,
+    const some: Installation["plugins"] = {
+      ...plugins,
       writes: "stopped",
       items: [{
         plugin: "webhook",
@@ -152,7 +143,7 @@ describe("what needs attention", () => {
         ]
       }]
     }
-    assert.sameMembers([...titles({ plugins })], [
+    assert.sameMembers([...titles({ plugins: some })], [
       "Circuit open: webhook (ats.tag.created)",
       "webhook does not run in 1 integration",
       "Deliveries of webhook wait for the API in 1 integration",

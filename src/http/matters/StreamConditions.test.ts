@@ -1,8 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { streamView } from "../../../test/support/http/StreamViews.ts"
-import type { StreamRow } from "../contract/OverviewApi.ts"
 import type { StreamView } from "../contract/StreamApi.ts"
-import { rowOf, select, sweepLatenessOf } from "./StreamRows.ts"
+import { type Condition, conditionOf } from "./StreamConditions.ts"
 
 const view = streamView("greenhouse:acme", "ats.tag", { watermark: "2026-03-01T12:00:00.000Z", records_live: 3 })
 const intervals = (interval_seconds: number, sweep_interval_seconds = 3_600) => ({
@@ -12,7 +11,7 @@ const intervals = (interval_seconds: number, sweep_interval_seconds = 3_600) => 
 const problem = { message: "refused", since: "2026-03-01T11:00:00.000Z" }
 
 describe("the state of a stream", () => {
-  it.each<readonly [string, Partial<StreamView>, StreamRow["state"]]>([
+  it.each<readonly [string, Partial<StreamView>, Condition["state"]]>([
     ["that is within three intervals", { freshness_seconds: 300 }, "ok"],
     ["that is further behind", { freshness_seconds: 301 }, "late"],
     ["that was never read", { freshness_seconds: null, phase: "starting" }, "backfilling"],
@@ -21,25 +20,25 @@ describe("the state of a stream", () => {
     ["that is blocked and paused", { blocked: { ...problem, reason: "key" }, paused: true }, "blocked"],
     ["that is paused and fails", { failing: { ...problem, count: 2 }, paused: true }, "paused"]
   ])("%s is %j: %s", (_, change, state) => {
-    assert.strictEqual(rowOf({ ...view, ...change }, intervals(100)).state, state)
+    assert.strictEqual(conditionOf({ ...view, ...change }, intervals(100)).state, state)
   })
 
   it("has a target of at least two minutes, and a longer one if polls return the whole list", () => {
-    assert.strictEqual(rowOf(view, intervals(1)).target_seconds, 120)
-    assert.strictEqual(rowOf({ ...view, polls_return: "everything" }, intervals(60)).target_seconds, 1_800)
+    assert.strictEqual(conditionOf(view, intervals(1)).target, 120)
+    assert.strictEqual(conditionOf({ ...view, polls_return: "everything" }, intervals(60)).target, 1_800)
   })
 })
 
 describe("the last complete sweep of a stream", () => {
   const lateness = (change: Partial<StreamView>, sweepInterval = 3_600) =>
-    sweepLatenessOf({ ...view, ...change }, intervals(60, sweepInterval))
+    conditionOf({ ...view, ...change }, intervals(60, sweepInterval)).sweepLateness
 
   it("is late if it is older than twice the sweep interval, and than two minutes (R5)", () => {
     assert.strictEqual(lateness({ sweep_age_seconds: 7_200 }), 1)
     assert.strictEqual(lateness({ sweep_age_seconds: 240 }, 2), 2)
-    assert.isNull(rowOf({ ...view, sweep_age_seconds: 7_200 }, intervals(60)).late_sweep)
+    assert.isNull(conditionOf({ ...view, sweep_age_seconds: 7_200 }, intervals(60)).lateSweep)
     assert.strictEqual(
-      rowOf({ ...view, sweep_age_seconds: 7_260 }, intervals(60)).late_sweep,
+      conditionOf({ ...view, sweep_age_seconds: 7_260 }, intervals(60)).lateSweep,
       "The last complete sweep of greenhouse:acme/ats.tag ended 2h 1m ago, and its sweep interval is 1h: deletes and nested " +
         "changes may be found late."
     )
@@ -47,7 +46,7 @@ describe("the last complete sweep of a stream", () => {
 
   it("is not late if the stream has no polls, because it is swept in the poll interval, which may be longer (R5)", () => {
     const packages = { ...view, model: "assessment.package", sweep_age_seconds: 50_000 } as const
-    assert.isNull(rowOf(packages, intervals(86_400, 21_600)).late_sweep)
+    assert.isNull(conditionOf(packages, intervals(86_400, 21_600)).lateSweep)
   })
 
   it("is not late if the stream is paused, blocked or backfilling, or was never swept", () => {
@@ -62,38 +61,5 @@ describe("the last complete sweep of a stream", () => {
       assert.isNull(lateness({ sweep_age_seconds: 9_999, ...change }))
     }
     assert.isAbove(lateness({ sweep_age_seconds: 9_999, failing: { ...problem, count: 2 } }) ?? 0, 1)
-  })
-})
-
-describe("a list of streams", () => {
-  const row = (stream: string, change: Partial<StreamRow> = {}): StreamRow => ({
-    ...rowOf(view, intervals(60)),
-    stream,
-    ...change
-  })
-  const names = (rows: ReadonlyArray<StreamRow>) => rows.map(({ stream }) => stream)
-
-  it("begins with what is blocked, and with the latest of the late; the others keep their order while their freshness changes", () => {
-    const rows = [
-      row("d", { freshness_seconds: 9 }),
-      row("c", { freshness_seconds: 5 }),
-      row("b", { state: "late", freshness_seconds: 300 }),
-      row("a", { state: "late", freshness_seconds: 400 }),
-      row("e", { state: "blocked" })
-    ]
-    assert.deepStrictEqual(names(select(rows, {}).items), ["e", "a", "b", "c", "d"])
-  })
-
-  it("has each matching row on exactly one page", () => {
-    const rows = Array.from({ length: 25 }, (_, index) => row(`s${index}`, { records_live: index % 3 }))
-    const found: Array<string> = []
-    for (let after: string | null = "0"; after !== null;) {
-      const page: ReturnType<typeof select> = select(rows, { order: "records", after: Number(after), limit: 10 })
-      assert.strictEqual(page.total, 25)
-      found.push(...names(page.items))
-      after = page.next
-    }
-    assert.sameMembers(found, names(rows))
-    assert.lengthOf(found, 25)
   })
 })

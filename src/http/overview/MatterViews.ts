@@ -1,0 +1,238 @@
+/**
+ * The matters as the console shows them, the most urgent first: with a title, the cause in words, and the page on which something can be done.
+ *
+ * Gotchas
+ * - Some reasons and messages come from plugins and from the API. They are masked before they are stored   (I11).
+ */
+import type { Matter as MatterView } from "../contract/OverviewApi.ts"
+import type { Matter } from "../matters/Matters.ts"
+import type { Condition } from "../matters/StreamConditions.ts"
+
+type Scope = Pick<MatterView, "integrations" | "integration_count" | "stream_count">
+/** The page on which something can be done, and the scope if the matter concerns integrations. */
+type Place = Pick<MatterView, "action" | "link"> & Partial<Scope>
+type StreamMatter = Extract<Matter, { readonly streams: unknown }>
+type PluginMatter = Extract<Matter, { readonly plugin: string }>
+
+const namedIntegrations = 5
+const longestDetail = 600
+
+const count = (number: number, noun: string): string => `${number} ${noun}${number === 1 ? "" : "s"}`
+
+/** A message of the API, of a plugin or of a process, as the detail of a matter. */
+const short = (message: string | null | undefined): string => (message ?? "").slice(0, longestDetail)
+
+/** Several streams and their integrations, as the scope of a matter. */
+const scopeOf = (rows: ReadonlyArray<{ readonly integration: string }>, streams = rows.length): Scope => {
+  const integrations = [...new Set(rows.map(({ integration }) => integration))]
+  return {
+    integrations: integrations.slice(0, namedIntegrations),
+    integration_count: integrations.length,
+    stream_count: streams
+  }
+}
+
+const shown = (kind: MatterView["kind"], id: string, title: string, detail: string, place: Place) => ({
+  kind,
+  id,
+  title,
+  detail,
+  ...scopeOf([]),
+  ...place
+})
+type Shown = ReturnType<typeof shown>
+
+const query = (parameters: Readonly<Record<string, string>>): string => `?${new URLSearchParams(parameters)}`
+
+/** The page of the stream or integration if there is only one, otherwise the list with this query. */
+const linkOf = (streams: ReadonlyArray<Condition["stream"]>, search: string): string => {
+  const [first] = streams
+  if (first === undefined) return "/streams"
+  if (streams.length === 1) return `/streams/${encodeURIComponent(first.integration)}/${first.model}`
+  const isOne = streams.every(({ integration }) => integration === first.integration)
+  return isOne ? `/integrations/${encodeURIComponent(first.integration)}` : `/streams${search}`
+}
+
+const lateDetail =
+  "The streams are read without errors, but more slowly than they should be: the request budget of the account may be " +
+  "used up, or the API has requested a pause. The stream's page shows which."
+const quarantineDetail =
+  "Rollcall could not store these rows: they have no usable id, are nested too deeply, or are not objects. " +
+  "Report them to the provider of the API."
+
+const ofStreams = ({ cause, streams: conditions }: StreamMatter): Shown | null => {
+  const streams = conditions.map(({ stream }) => stream)
+  const [{ lateSweep = null, message = null } = {}] = conditions
+  const several = count(streams.length, "stream")
+  const place = (search: string) => ({
+    ...scopeOf(streams),
+    action: streams.length === 1 ? "Open stream" : "Show streams",
+    link: linkOf(streams, search)
+  })
+  switch (cause) {
+    case "starting":
+      return null
+    case "blocked":
+    case "failing":
+      return shown(cause, `${cause}/${message}`, `${several} ${cause}`, short(message), place(query({ state: cause })))
+    case "late":
+      return shown(
+        "late",
+        "late",
+        `${several} behind the freshness target`,
+        lateDetail,
+        place(query({ state: "late" }))
+      )
+    case "late_sweep": {
+      const detail = `${lateSweep} The store or the API may be slow; the page of the stream shows its last runs.`
+      return shown("late_sweep", "late_sweep", `${several} not swept in time`, detail, place(""))
+    }
+    case "paused": {
+      const detail = "A paused stream is not read until an operator resumes it."
+      const there = place(query({ state: "paused" }))
+      return shown("switched_off", "paused", `${several} paused by an operator`, detail, there)
+    }
+    case "quarantine": {
+      const rows = streams.reduce((sum, { quarantined }) => sum + quarantined, 0)
+      const link = streams.length === 1 ? linkOf(streams, "") : `/streams${query({ order: "quarantined" })}`
+      const there = { ...place(""), action: "Show streams", link }
+      return shown("quarantine", "quarantine", `${count(rows, "row")} in quarantine`, quarantineDetail, there)
+    }
+  }
+}
+
+const ofPlugin = (matter: PluginMatter): Shown | null => {
+  const { plugin } = matter
+  const page = { action: "Open plugin", link: `/plugins/${encodeURIComponent(plugin)}` }
+  switch (matter.cause) {
+    case "left_over":
+    case "waiting":
+      return null
+    case "plugin_off": {
+      const detail = "Its deliveries wait, in order, until an operator switches it on."
+      return shown("switched_off", `off/${plugin}`, `${plugin} is switched off`, detail, page)
+    }
+    case "not_running": {
+      const { integrations, state } = matter
+      if (state === "off" || state === "removed") return null
+      const where = count(integrations.length, "integration")
+      const title = state === "blocked"
+        ? `Deliveries of ${plugin} wait for the API in ${where}`
+        : `${plugin} does not run in ${where}`
+      const there = { ...scopeOf(integrations, 0), ...page }
+      return shown("plugin", `${state}/${plugin}`, title, short(integrations[0]?.reason), there)
+    }
+    case "dead_letters": {
+      const { handler, oldest } = matter
+      const title = `${count(matter.count, "dead letter")} of ${plugin} (${handler})`
+      const scope = scopeOf((oldest?.integrations ?? []).map((integration) => ({ integration })), 0)
+      const there = { ...scope, action: "Review", link: `/dead-letters${query({ plugin, handler })}` }
+      return shown("dead_letters", `dead/${plugin}/${handler}`, title, short(oldest?.message), there)
+    }
+    case "circuit": {
+      const detail =
+        `${
+          count(matter.failures, "failure")
+        } in a row, of different records. One delivery is tried from time to time; ` +
+        "the others wait and are not lost."
+      const { handler } = matter
+      return shown("circuit", `circuit/${plugin}/${handler}`, `Circuit open: ${plugin} (${handler})`, detail, page)
+    }
+  }
+}
+
+const problemTitles: Readonly<Record<string, string>> = {
+  kafka: "Publishing to Kafka does not work",
+  plugins: "Plugins do not run in a process"
+}
+const silentDetail =
+  "It sends no heartbeats: it was killed, is frozen, or does not reach the database. Other processes take its work over."
+
+const sizeText = (bytes: number): string =>
+  bytes < 1024 ** 3 ? `${Math.round(bytes / 1024 ** 2)} MiB` : `${(bytes / 1024 ** 3).toFixed(1)} GiB`
+
+/** Null if the console does not show the matter. */
+const shownOf = (matter: Matter): Shown | null => {
+  const processes = { action: "Show processes", link: "/processes" }
+  const plugins = { action: "Show plugins", link: "/plugins" }
+  if ("plugin" in matter) return ofPlugin(matter)
+  if ("streams" in matter) return ofStreams(matter)
+  switch (matter.cause) {
+    case "store": {
+      const { hint, message } = matter.outage
+      return shown("store", "store", "The store does not answer", `${message}; ${hint}`, processes)
+    }
+    case "disk": {
+      const detail = "When the disk is full, nothing is read or published until there is space again. Nothing is lost."
+      return shown(
+        "disk",
+        "disk",
+        `${sizeText(matter.disk.freeBytes)} left on the disk of the store`,
+        detail,
+        processes
+      )
+    }
+    case "silent": {
+      const { host, id, pid } = matter.process
+      return shown("process", `silent/${id}`, `Process ${pid} on ${host} is silent`, silentDetail, processes)
+    }
+    case "problem": {
+      const { name, process: { host, id, pid }, reason } = matter
+      const title = problemTitles[name] ?? `${name} does not work`
+      const detail = `${short(reason)} (process ${pid} on ${host})`
+      return shown(name === "kafka" ? "kafka" : "process", `${name}/${id}`, title, detail, processes)
+    }
+    case "versions": {
+      const title = `The processes run different versions: ${matter.versions.join(", ")}`
+      return shown("process", "versions", title, "This is normal during an update.", processes)
+    }
+    case "relay": {
+      const detail =
+        "Publishing is slower than reading, or does not work. Reading continues until a million events wait."
+      return shown("kafka", "relay", `${count(matter.waiting, "event")} not in Kafka yet`, detail, processes)
+    }
+    case "engine": {
+      const title = matter.state === "stopped" ? "Plugins are stopped" : "Plugins wait"
+      return shown("plugin", "plugins", title, matter.reason, plugins)
+    }
+    case "writes_stopped": {
+      const title = "An operator has stopped the writes of all plugins"
+      const detail = "Deliveries that need to write wait until the writes are resumed."
+      return shown("switched_off", "writes", title, detail, plugins)
+    }
+    case "hold": {
+      const { hold } = matter
+      const title = `${count(hold.records, "change")} of ${hold.model} held back: ${hold.kind}`
+      const there = { ...scopeOf([hold]), action: "Review", link: `/holds/${hold.id}` }
+      return shown("hold", `hold/${hold.id}`, title, hold.reason, there)
+    }
+  }
+}
+
+/** These stop everything, so they come before the others, in the order in which they were computed. */
+const first: ReadonlySet<Matter["cause"]> = new Set(["store", "disk", "silent", "problem", "versions", "relay"])
+
+const rankOf = ({ cause, severity }: Matter): number => (severity === "act" ? 0 : 2) + (first.has(cause) ? 0 : 1)
+
+/** The matter that has lasted longest comes first; a matter without a time comes last. */
+const byTime = (one: Matter, other: Matter): number => {
+  if (first.has(one.cause) || one.since === other.since) return 0
+  return one.since === null || (other.since !== null && one.since > other.since) ? 1 : -1
+}
+
+/** The same trouble is shown once, with its reason. */
+const withoutRepeated = (matters: ReadonlyArray<Matter>): ReadonlyArray<Matter> => {
+  const hasEngine = matters.some(({ cause }) => cause === "engine")
+  const hasKafka = matters.some((matter) => matter.cause === "problem" && matter.name === "kafka")
+  return matters.filter((matter) =>
+    !(matter.cause === "problem" && matter.name === "plugins" && hasEngine) && !(matter.cause === "relay" && hasKafka)
+  )
+}
+
+export const viewsOf = (matters: ReadonlyArray<Matter>): ReadonlyArray<MatterView> =>
+  withoutRepeated(matters).toSorted((one, other) => rankOf(one) - rankOf(other) || byTime(one, other)).flatMap(
+    (matter) => {
+      const found = shownOf(matter)
+      return found === null ? [] : [{ ...found, severity: matter.severity, since: matter.since }]
+    }
+  )

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { entries, entry } from "../../test/integration/publish/Entries.ts"
 import { cloudEventTextOf, type LogEntry } from "../domain/ChangeEvent.ts"
-import { toRecord } from "../publish/kafka/HeaderTemplate.ts"
+import { toRecord } from "../publish/kafka/driver/Headers.ts"
 import { type KafkaMessage, makeEncoder, progressMessage } from "../publish/kafka/KafkaMessage.ts"
 import * as Events from "./Events.ts"
 

@@ -6,7 +6,7 @@ import { modelNames } from "../../domain/Model.ts"
 import type { JsonSchema } from "../RecordSchema.ts"
 import { progressDataSchema } from "../SchemaDocuments.ts"
 import { asyncApiOf } from "./AsyncApi.ts"
-import { toRecord } from "./HeaderTemplate.ts"
+import { toRecord } from "./driver/Headers.ts"
 import { makeEncoder, progressMessage, stateRemoval } from "./KafkaMessage.ts"
 
 const document = asyncApiOf({ version: "1", models: modelNames, topic: "hr.{integration}.{model}", state: true })

@@ -26,7 +26,7 @@ import { partitionOf } from "./driver/Partitions.ts"
 import { type KafkaConnection, make as makeConnector } from "./KafkaConnection.ts"
 import { isBrokerStarting, isConnectionClosed, toSinkError } from "./KafkaErrors.ts"
 import type { KafkaMessage, ReceivedMessage } from "./KafkaMessage.ts"
-import * as Probe from "./TlsProbe.ts"
+import { adviseProtocol } from "./KafkaTls.ts"
 
 /** Returns the number of partitions over which a topic's keys are spread. */
 export type KeyedPartitions = (topic: string) => number
@@ -91,7 +91,7 @@ const withTlsAdvice =
     Effect.catchReason(effect, "SinkError", "Unreachable", (reason, error) =>
       Effect.gen(function*() {
         if (!isConnectionClosed(reason)) return yield* error
-        const advice = yield* Probe.adviseProtocol(brokers[0] ?? "", ssl !== false)
+        const advice = yield* adviseProtocol(brokers[0] ?? "", ssl !== false)
         if (advice === null) return yield* error
         return yield* new SinkError({
           reason: new Unreachable({ message: reason.message, cause: reason.cause, advice })

@@ -25,9 +25,8 @@ import {
   type ProducerOptions,
   timeouts
 } from "./driver/Driver.ts"
+import { kafkaJsAddress, socketFactory } from "./driver/KafkaJsCorrections.ts"
 import * as KafkaJsProducer from "./driver/KafkaJsProducer.ts"
-import { kafkaJsAddress, socketFactory } from "./driver/KafkaJsSockets.ts"
-import "./driver/KafkaJsTimers.ts"
 import { toSinkError } from "./KafkaErrors.ts"
 import { readTls, type TlsOptions } from "./KafkaTls.ts"
 import * as OAuthToken from "./OAuthToken.ts"

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { entry } from "../../../test/integration/publish/Entries.ts"
 import { attributesOf, type LogEntry } from "../../domain/ChangeEvent.ts"
-import * as Headers from "./HeaderTemplate.ts"
+import * as Headers from "./driver/Headers.ts"
 import { type Format, makeEncoder } from "./KafkaMessage.ts"
 
 const Content = Schema.Struct({ id: Schema.String, text: Schema.String, numbers: Schema.Array(Schema.Int) })

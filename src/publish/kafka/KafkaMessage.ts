@@ -24,7 +24,7 @@ import { isModel, streamName } from "../../domain/Model.ts"
 import type { RecordKey, StreamProgress } from "../Sink.ts"
 import { envelopeTextOf } from "./Debezium.ts"
 import type { PlacedMessage } from "./driver/Driver.ts"
-import * as Headers from "./HeaderTemplate.ts"
+import * as Headers from "./driver/Headers.ts"
 import { fitsInBatch } from "./Sends.ts"
 import { progressTopicOf, stateTopicOf, topicOf } from "./TopicNames.ts"
 

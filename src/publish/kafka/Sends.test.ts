@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import * as Headers from "./HeaderTemplate.ts"
+import * as Headers from "./driver/Headers.ts"
 import { splitIntoSends } from "./Sends.ts"
 
 const Message = Schema.Struct({

@@ -9,13 +9,9 @@
  *   is therefore limited as if all of its messages of one topic went to one partition, in one batch.
  */
 import type { PlacedMessage } from "./driver/Driver.ts"
-import * as Headers from "./HeaderTemplate.ts"
+import { sizeOf } from "./driver/Records.ts"
 
 const batchOverheadBytes = 128
-
-/** Upper bound of a message's size in its record batch (bytes), assuming the longest form of every length prefix. */
-export const sizeOf = ({ headers, key, value }: Pick<PlacedMessage, "headers" | "key" | "value">): number =>
-  40 + Buffer.byteLength(key) + (value?.length ?? 0) + Headers.sizeOf(headers)
 
 /** Whether a record batch of at most `limit` bytes can contain the message. */
 export const fitsInBatch = (message: Parameters<typeof sizeOf>[0], limit: number): boolean =>

@@ -26,7 +26,7 @@ import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
-import "../../../src/publish/kafka/driver/KafkaJsTimers.ts"
+import "../../../src/publish/kafka/driver/KafkaJsCorrections.ts"
 import { cachedFolder } from "../../support/services/CachedFolder.ts"
 import { sharedService } from "../../support/services/SharedService.ts"
 

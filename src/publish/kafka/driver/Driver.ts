@@ -7,8 +7,8 @@
  * 3. After `close`, no call sends anything, even a call that has not returned yet
  */
 import type { ConnectionOptions } from "node:tls"
-import type * as Headers from "../HeaderTemplate.ts"
 import type { Codec } from "./Compression.ts"
+import type * as Headers from "./Headers.ts"
 
 export const drivers = ["kafkajs", "platformatic"] as const
 export type DriverName = typeof drivers[number]

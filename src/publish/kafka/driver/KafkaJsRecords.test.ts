@@ -1,9 +1,9 @@
 import { afterEach, assert, beforeEach, describe, it, vi } from "@effect/vitest"
 import kafkajs from "kafkajs"
 import { createRequire } from "node:module"
-import * as Headers from "../HeaderTemplate.ts"
 import { codecs } from "./Compression.ts"
 import type { PlacedMessage } from "./Driver.ts"
+import * as Headers from "./Headers.ts"
 import { sendBatches } from "./KafkaJsRecords.ts"
 
 /** kafkajs' own encoding of the request that sends messages. */

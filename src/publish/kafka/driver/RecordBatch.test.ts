@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Library from "@platformatic/kafka"
 import * as Schema from "effect/Schema"
-import * as Headers from "../HeaderTemplate.ts"
 import { codecs } from "./Compression.ts"
 import type { PlacedMessage } from "./Driver.ts"
+import * as Headers from "./Headers.ts"
 import { type BatchOptions, encodeBatch } from "./RecordBatch.ts"
 
 /** Lengths around the limits of one, two and three bytes of a length prefix. */

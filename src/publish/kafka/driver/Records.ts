@@ -5,9 +5,8 @@
  * - A greater number needs a longer length prefix. Space for the likely prefix is left first. In the rare case that the prefix is longer or
  *   shorter, the bytes after it are moved.
  */
-import type { HeaderTemplate } from "../HeaderTemplate.ts"
-import { sizeOf } from "../Sends.ts"
 import type { PlacedMessage } from "./Driver.ts"
+import * as Headers from "./Headers.ts"
 
 interface Target {
   readonly bytes: Buffer
@@ -55,10 +54,10 @@ const putText = (target: Target, text: string): void =>
     target.at += target.bytes.write(text, target.at)
   })
 
-const encodedParts = new WeakMap<HeaderTemplate, ReadonlyArray<Buffer>>()
+const encodedParts = new WeakMap<Headers.HeaderTemplate, ReadonlyArray<Buffer>>()
 
 /** The encoded headers of a template, divided where the messages' own values belong. */
-const partsOf = (template: HeaderTemplate): ReadonlyArray<Buffer> => {
+const partsOf = (template: Headers.HeaderTemplate): ReadonlyArray<Buffer> => {
   const known = encodedParts.get(template)
   if (known !== undefined) return known
   const target: Target = { bytes: Buffer.allocUnsafe(template.bytes + 10), at: 0 }
@@ -98,6 +97,10 @@ const putRecord = (target: Target, { headers, key, value }: PlacedMessage, index
       putBytes(target, parts[i]!)
     }
   })
+
+/** Upper bound of a message's size in its record batch (bytes), assuming the longest form of every length prefix. */
+export const sizeOf = ({ headers, key, value }: Pick<PlacedMessage, "headers" | "key" | "value">): number =>
+  40 + Buffer.byteLength(key) + (value?.length ?? 0) + Headers.sizeOf(headers)
 
 /** The records of a batch, in this order, behind as many bytes for its head. */
 export const encodeRecords = (messages: ReadonlyArray<PlacedMessage>, headBytes = 0): Buffer => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { createRequire } from "node:module"
 import { afterEach, beforeEach, vi } from "vitest"
-import "./KafkaJsTimers.ts"
+import "./KafkaJsCorrections.ts"
 
 interface Queue {
   readonly push: (request: {

@@ -9,8 +9,9 @@
  *
  * Gotchas
  * - A record is typed as the API returns it: any field except `id` may be null or absent, and an enumeration may have unknown values.
- * - A newer server may add properties, which are left out here, and values of `origin`, `reason` and the names of transitions, which have the type
- *   `Open`. It adds no `kind` without notice: an event of an unknown kind fails with `UnknownKind`.
+ * - A newer server may add properties. They are left out here.
+ * - A newer server may add values of `origin`, of `reason` and of the names of transitions. The type of these is `Open`.
+ * - No `kind` is added without notice: an event of an unknown kind fails with `UnknownKind`.
  * - An error describes the problem and its location, but never contains the value, because it may be personal data.
  */
 import * as Result from "effect/Result"

@@ -2,10 +2,10 @@
  * Reads the event log in batches that the sink may publish.
  *
  * Invariants
- * 1. Each read compares the chain at the position from which it reads, so a different copy of the store is noticed while the relay is
- *    running   (X14, X18)
- * 2. A batch contains nothing that was removed from the log before it was read or, for a batch that was read ahead, before it was
- *    verified   (I11)
+ * 1. Each read compares the chain at the position from which it reads. So the relay notices while it runs that another copy of the store
+ *    replaced this one   (X14, X18)
+ * 2. A batch contains nothing that was removed from the log before it was read. A batch that was read ahead contains nothing that was
+ *    removed before it was verified   (I11)
  */
 import * as Effect from "effect/Effect"
 import type { LogEntry } from "../domain/ChangeEvent.ts"

@@ -1,5 +1,6 @@
 /**
- * Decides when to report how far streams are complete: after all events that were in the log when the watermarks were read are published.
+ * Decides when to report how far streams are complete. It reads the watermarks, and releases the report when all events that the log had
+ * at that moment are published.
  *
  * Invariants
  * 1. The watermarks and the newest position are read at the same moment. A page's events and its watermark are committed

@@ -2,8 +2,8 @@
  * JSON Schemas of published records, derived from the contract's schemas (`api/Records.ts`).
  *
  * Invariants
- * 1. Every record that the contract allows matches its schema, whatever the configuration drops, hashes or carries: only `id` is
- *    required, unknown properties are allowed, and every value may be null or a hash
+ * 1. Every record that the contract allows matches its schema, even if the configuration drops or hashes values. So only `id` is required,
+ *    unknown properties are allowed, and every value may be null or a hash
  *
  * Gotchas
  * - Times have no `format`: the API may send an invalid time, and a hash is not a time.

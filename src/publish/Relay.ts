@@ -1,22 +1,22 @@
 /**
- * Publishes the event log to the sink, in order, and stops when the log does not match what the sink already holds.
+ * Publishes the event log to the sink, in order. Stops if the sink does not hold the events of this log.
  *
  * Invariants
- * 1. The checkpoint in the sink decides where publishing resumes: a crash between the sink's commit and the store's commit
- *    publishes nothing twice
- * 2. Up to the sink's position, the sink must contain exactly the events of this log; otherwise nothing is published. This is checked
- *    at the start (`ResumePoint.ts`) and with every read (`LogBatches.ts`)   (X14, X18)
- * 3. Of two relays of one store only one can publish: the store's ownership and the sink's fencing ensure it   (I10, X15)
- * 4. A batch is sent only if no content was removed from the log since it was read: forgotten and redacted content is not published
- *    later, except from a batch that is being sent at that moment   (I11)
+ * 1. Publishing resumes at the checkpoint that the sink has. So nothing is published twice if the process dies between the commit in the
+ *    sink and the commit in the store   (X4)
+ * 2. Nothing is published to a sink that holds other events than this log. `ResumePoint.ts` checks that at the start, for example after
+ *    the store was restored (X14). `LogBatches.ts` checks it with every read   (X18)
+ * 3. Of two relays of one store, only one can publish. The ownership in the store and the fencing of the sink ensure that   (I10, X15)
+ * 4. Content that is removed from the log is not published later. A batch that was read before the removal is read again. Only a batch that
+ *    is being sent at that moment still has the content   (I11)
  *
  * Gotchas
- * - The relay takes ownership once each time it is placed in this process. A relay that was replaced must not take ownership again in a
- *   retry. In a fleet, it takes ownership again after `delays.replaced`, unless the placement has moved it.
- * - The sink also fences a relay that was frozen longer than its transaction may stay open. The ownership in the store
- *   distinguishes this case from a replacement.
- * - Abandoning a batch on shutdown is safe: either the sink has committed it and reports it at the next `open`, or no
- *   reader has seen it.
+ * - The relay takes ownership once each time it is placed in this process. A relay that was replaced does not take ownership again in a
+ *   retry. In a fleet, it does so after `delays.replaced`, unless the placement has moved it.
+ * - The sink also fences a relay that was frozen for too long: its transaction timed out. The relay was replaced only if it no longer has
+ *   the ownership in the store.
+ * - A batch may be abandoned on shutdown. If the sink has committed it, the sink reports it at the next `open`. If not, no reader has
+ *   seen it.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"

@@ -1,18 +1,18 @@
 /**
- * Deletes old rows of the quarantine and of the audited reads, and old rows of the event log, but never a row that one of Rollcall's
- * readers has not read yet.
+ * Deletes old rows of the event log, of the quarantine and of the audited reads. A row of the log stays until all of Rollcall's readers
+ * have read it.
  *
  * Gotchas
- * - A process keeps the log for the readers of other processes too: each process notes its readers every ten minutes. So the log is kept for
- *   a reader until no process has had it for the retention.
+ * - The readers of other processes count too: each process notes its readers every ten minutes. A reader counts until no process has noted
+ *   it for the retention.
  * - A record's latest row is its current content and stays, however old it is.
  * - The last row that a reader has read stays too: with it the relay proves that the sink holds this log   (X14)
  * - The place of an event in the sink is deleted once it is older than the retention, even if the event's row stays.
  * - The age of a quarantined row counts from the last time that a run read it, so a row that runs still read stays.
  * - Rows whose record was erased are kept for one day, or for the retention if that is shorter. That day is for HTTP
  *   readers, whose positions Rollcall does not know   (D11)
- * - Deleted content is also removed from the bytes of the store's files, at the latest an hour after it was deleted by this or
- *   another module   (I11)
+ * - Deleted content is also removed from the bytes of the store's files, at the latest an hour later. That includes what other modules
+ *   deleted   (I11)
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

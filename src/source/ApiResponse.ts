@@ -13,8 +13,9 @@
  * - The rows of a list are not parsed here, but the whole response is checked for valid JSON. A broken response is requested again, so
  *   parsing a row later cannot fail.
  * - JSON is decoded as UTF-8, whatever the `charset` is. Invalid bytes are an error; replacement characters would be
- *   published as content. A body in an encoding that was not requested is recognized when it is not JSON: a client that decompressed it may
- *   leave the header in place.
+ *   published as content.
+ * - The header of an encoding that was not requested counts only if the body is not JSON, because a client that decompressed the body may
+ *   leave that header in place.
  */
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import * as ByteSize from "effect/ByteSize"

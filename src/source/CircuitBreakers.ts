@@ -1,6 +1,6 @@
 /**
- * One circuit breaker per integration: after several failures in a row the circuit opens and requests fail immediately;
- * after a pause, one probe request finds out whether the integration responds again.
+ * One circuit breaker per integration. After several failures in a row the circuit opens, and requests fail immediately. After a pause,
+ * one probe request finds out whether the integration responds again.
  *
  * Invariants
  * 1. A request that an open circuit rejects is not sent, and its error states the reason
@@ -8,8 +8,8 @@
  * 3. While the probe is in flight, all other requests of that integration are rejected
  *
  * Gotchas
- * - Time comes from the monotonic clock (W4). The breaker of `effect/persistence` uses the wall clock, so setting the
- *   clock back by a day would keep the circuit open for a day.
+ * - Time comes from the monotonic clock. The breaker of `effect/persistence` uses the wall clock: if that is set back by a day, the
+ *   circuit stays open for a day   (W4).
  * - An error response still proves that the integration responds, so it resets the failure count. A rate-limit response
  *   or an interruption leaves the count unchanged.
  */

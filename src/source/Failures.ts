@@ -2,8 +2,8 @@
  * Classifies requests that got no usable response.
  *
  * Gotchas
- * - Once a connection exists, its failure does not prove that the write had no effect, because the request may have arrived. A status
- *   does not prove it either: a gateway may respond with 409 after the API has performed the write.
+ * - The failure of an open connection does not prove that a write had no effect: the request may have arrived. A status does not prove
+ *   it either: a gateway may respond with 409 after the API has performed the write.
  */
 import * as Cause from "effect/Cause"
 import * as Duration from "effect/Duration"

@@ -5,7 +5,8 @@
  * Invariants
  * 1. The pages of a run only get smaller: if the cursor counts pages, a larger page would skip rows
  * 2. The request fails only if no size works
- * 3. An outage leaves the size as it is: a smaller page is used only if the known size then fails once more
+ * 3. An outage does not change the size: after a success with fewer rows, the known size is tried once more. Only if that fails, later
+ *    pages have fewer rows
  *
  * Gotchas
  * - Sweeps have sizes of their own, because a poll may run between two pages of a sweep, and the first page of a poll may be larger.

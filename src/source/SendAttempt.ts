@@ -3,8 +3,8 @@
  *
  * Invariants
  * 1. If `before` succeeded and the attempt then certainly had no effect, `onNoEffect` runs before the attempt ends
- * 2. No request is sent later than `maxSendDelay` after `before` started: a process that was frozen in between must not
- *    send a write that another process may have taken over   (X16)
+ * 2. No request is sent later than `maxSendDelay` after `before` started. The process may have been frozen in between, and another process
+ *    may have taken the write over   (X16)
  *
  * Gotchas
  * - The monotonic clock does not count time while the machine is suspended, and the wall clock may be set back. The

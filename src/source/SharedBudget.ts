@@ -6,8 +6,8 @@
  * 1. All processes together never have more requests in flight than the account's concurrency, even if some are killed, frozen or cut off
  *    from the database. A request starts only if its timeout ends before the lease expires
  * 2. While the database responds, a pause that one process reports reaches the others within a second. Pauses are never shortened   (R1)
- * 3. The number of statements does not depend on the numbers of requests and accounts: all accounts are claimed together every `interval`
- *    while there is demand, and there are no statements without demand
+ * 3. The number of statements does not depend on the numbers of requests and accounts: one statement every `interval` claims all accounts.
+ *    Without demand there are no statements
  *
  * Details
  * A lease expires by the clock of the database. This process measures the duration of a lease from the moment before it sent the
@@ -20,8 +20,8 @@
  * Gotchas
  * - A lease shrinks in two steps, because requests may start while a statement is on its way: first this process stops using the slots,
  *   then it returns those without a request.
- * - A process that is frozen between its last check of the lease, when the connection is open, and the network still sends the request when
- *   it resumes, as in `SendAttempt`.
+ * - The last check of the lease is made when the connection is open. A process that is frozen directly after it still sends the request
+ *   when it resumes, as in `SendAttempt`.
  * - If the database's clock is set forward by more than `margin`, or if a failover loses leases, too many requests may be in flight until
  *   some have ended.
  */

@@ -6,7 +6,7 @@
  *
  * Gotchas
  * - The hashes of only the last 1000 logged texts are kept, so an older text may be logged again.
- * - A new text that is not logged, because its response has too many, is logged if a later response has it.
+ * - If a response has too many new texts, some are not logged. Each of them is logged when a later response has it.
  */
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"

@@ -1,6 +1,6 @@
 /**
- * The port through which the server hands over metrics whose values are read for each export, in addition to the metrics that this
- * process counts. `Otlp.ts` implements it.
+ * The port for metrics whose values the server reads for each export. The metrics that this process counts are exported without it.
+ * `Otlp.ts` implements the port.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -31,5 +31,5 @@ export const MetricExport = Context.Reference<
   } | null
 >("rollcall/telemetry/MetricExport", { defaultValue: () => null })
 
-/** The metrics of the placement are left out: `rollcall_shards_owned` says what they say. */
+/** The metrics of the placement are left out: `rollcall_shards_owned` has the same information. */
 export const isExported = (name: string): boolean => !name.startsWith("effect_cluster_")

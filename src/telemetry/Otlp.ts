@@ -6,7 +6,7 @@
  *
  * Gotchas
  * - Effect's exporter knows only the metrics that this process counts. The others are read and added when it makes the request.
- * - It would read OTEL_RESOURCE_ATTRIBUTES a second time, unchecked; an empty `ConfigProvider` prevents it.
+ * - Effect's exporter would read OTEL_RESOURCE_ATTRIBUTES a second time, unchecked. An empty `ConfigProvider` prevents that.
  */
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Duration from "effect/Duration"

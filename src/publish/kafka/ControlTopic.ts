@@ -1,13 +1,13 @@
 /**
- * The relay's state at the broker, in a compacted control topic per template of topic names (`rollcall.relay` for the default
- * template): which store published last and up to which position, and a checkpoint for each topic.
+ * The relay's state at the broker: which store published last, up to which position, and a checkpoint for each topic. Each template of
+ * topic names has one compacted control topic for it; that of the default template is `rollcall.relay`.
  *
  * Invariants
  * 1. Every store that publishes under a template finds the checkpoint of the store that published there before   (X14)
- * 2. Within a generation, the keys of a topic are spread over as many partitions as the topic had at first: the events of a
- *    record stay in one partition, in order, when partitions are added   (I5, K2)
- * 3. A topic is recorded here before anything is published to it: if a topic holds messages but has no checkpoint here,
- *    another program published them
+ * 2. Within a generation, the keys of a topic are spread over as many partitions as the topic had at first. So the events of a record stay
+ *    in one partition, in order, when partitions are added   (I5, K2)
+ * 3. A topic is recorded here before anything is published to it. So if a topic holds messages and has no checkpoint here, another program
+ *    published them
  *
  * Gotchas
  * - If a relay dies during a send, readers of this topic wait until the broker ends the relay's transaction. The next `open`

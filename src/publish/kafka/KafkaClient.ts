@@ -1,5 +1,5 @@
 /**
- * A safe wrapper of kafkajs and of the driver that sends: exposes only the operations that Rollcall uses, works around pitfalls and
+ * A safe wrapper of kafkajs and of the driver that sends. It has only the operations that Rollcall uses, works around pitfalls and
  * translates errors.
  *
  * Invariants
@@ -8,8 +8,8 @@
  *    idempotence. Its scope ends and a new producer is created
  *
  * Gotchas
- * - Messages are read with kafkajs, whichever driver sends: if a response contains several aborted transactions of one producer,
- *   @platformatic/kafka skips only the last one, and all producers of the relay have the same id.
+ * - Messages are read with kafkajs, whichever driver sends. All producers of the relay have the same id, and a response may contain several
+ *   aborted transactions of one producer. @platformatic/kafka skips only the last of them.
  * - A reader may never receive the message at the end offset of a topic, because commit markers and aborted messages have
  *   offsets too. kafkajs reports the offsets that it skips.
  */

@@ -1,5 +1,5 @@
 /**
- * How to reach the brokers: addresses, encryption and login, and the clients made from them: kafkajs, and a producer of the driver.
+ * How to reach the brokers (addresses, encryption, login), and the clients for that: kafkajs, and a producer of the driver.
  *
  * Gotchas
  * - kafkajs keeps the certificates that it is made with. A client is therefore made for each producer, consumer and admin.
@@ -7,8 +7,8 @@
  *   fail with the next request without a reason. Tokens are therefore sent by our own provider.
  * - After such a challenge a broker accepts no other login on the connection. kafkajs tries another login and fails with that error, so
  *   `explain` restores the first error.
- * - kafkajs logs in for each connection, and before a session at a broker ends. A broker does not allow a second login within a
- *   second, so tokens that are valid for less than `loginMargin` cannot be used.
+ * - kafkajs logs in for each connection, and again `loginMargin` before the token expires. A broker does not allow a second login within
+ *   a second. So a token that is valid for less than `loginMargin` cannot be used.
  * - kafkajs repeats its log messages in the errors it throws, so its log goes to our debug level.
  */
 import * as Effect from "effect/Effect"

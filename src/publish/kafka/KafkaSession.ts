@@ -1,5 +1,6 @@
 /**
- * The producer and what it must know about each topic, from one `open` of the sink to the next, or to the first failure.
+ * A session: the producer, and what it must know about each topic. It lasts from one `open` of the sink to the next, or to the first
+ * failure.
  *
  * Invariants
  * 1. A topic's checkpoint is saved at the broker before anything is sent to the topic   (X14)

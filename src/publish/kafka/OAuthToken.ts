@@ -4,8 +4,8 @@
  *
  * Invariants
  * 1. A token from the endpoint is renewed long enough before it expires, and when the brokers refused it
- * 2. If the brokers refuse a token that they accepted for a while, as after a change of keys, that is an outage: the next login follows soon,
- *    with another token. After any other refusal, the relay waits for an operator
+ * 2. The brokers may refuse a token that they accepted for a while, for example after a change of keys. That is an outage: the next login
+ *    follows soon, with another token. After any other refusal, the relay waits for an operator
  * 3. Neither tokens nor the client's secret appear in errors   (I11)
  *
  * Gotchas

@@ -1,6 +1,6 @@
 /**
- * The driver @platformatic/kafka: its connections, transactions and retries, with our own encoding of record batches, which takes a
- * fraction of the time.
+ * The driver @platformatic/kafka. Connections, transactions and retries are those of the library. Record batches are encoded here, which
+ * takes a fraction of the library's time.
  *
  * Invariants
  * 1. A batch that is sent again because its response was lost has the same sequence numbers, so the broker appends it once

@@ -79,34 +79,86 @@ describe("where the relay resumes", () => {
       }).pipe(Effect.provide(store))
   )
 
-  it.effect("a sink that is ahead of the log stops the relay, and the hint names the remedy (X14)", () =>
+  it.effect.each([
+    { name: "is ahead of the log (X14)", sink: checkpointOf(entries(1, 30)), mark: "event", message: "ends at 20" },
+    {
+      name: "has another event at its position (X18)",
+      sink: checkpointOf(entries(1, 10)),
+      mark: "restored",
+      message: "another event"
+    },
+    {
+      name: "has other events before the same event (X18)",
+      sink: {
+        position: 20,
+        chain: entries(1, 20).reduce(
+          (chain, { eventId, position }) => chainOf(chain, position === 7 ? "lost" : eventId),
+          genesis
+        )
+      },
+      mark: "event",
+      message: "other events before it"
+    },
+    {
+      name: "has a later generation (X14)",
+      sink: { generation: 2, ...checkpointOf(entries(1, 10))! },
+      mark: "event",
+      message: "the sink holds generation 2"
+    }
+  ])("the relay stops for good if the sink $name", ({ mark, message, sink }) =>
     Effect.gen(function*() {
       const broker = new MemorySink.MemoryBroker()
       const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, ...checkpointOf(entries(1, 30))! })
-      yield* append(20)
+      broker.published.set(identity.store, { ...identity, ...sink! })
+      yield* append(20, mark)
       const relay = yield* start(broker)
       const stopped = yield* once(relay, "stopped")
-      yield* TestClock.adjust("60 minutes")
+      assert.include(stopped.reason?.message, message)
       assert.include(stopped.reason?.hint, "rollcall store adopt")
+      yield* TestClock.adjust("60 minutes")
+      assert.strictEqual((yield* relay.status).state, "stopped")
       assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
-  /** Makes the broker look as if another store had published to it. */
-  const publishOther = (broker: MemorySink.MemoryBroker, generation: number) => {
-    broker.published.set("another", { store: "another", generation, ...checkpointOf(entries(1, 3))! })
+  it.effect.each([
+    { name: "", pruned: false, message: "but the sink has no published position" },
+    { name: ", and the log was pruned since", pruned: true, message: "they hold no published position" }
+  ])(
+    "the relay stops for good if the sink lost its checkpoint$name (X14)",
+    ({ message, pruned }) =>
+      Effect.gen(function*() {
+        const { logRange, prune } = yield* Store
+        yield* append(10)
+        yield* publish(new MemorySink.MemoryBroker(), 10)
+        if (pruned) yield* prune({ before: Number.MAX_SAFE_INTEGER, upTo: 10 })
+        assert.strictEqual((yield* logRange).oldest, pruned ? 11 : 1)
+        const emptied = new MemorySink.MemoryBroker()
+        const relay = yield* start(emptied)
+        assert.include((yield* once(relay, "stopped")).reason?.message, message)
+        yield* TestClock.adjust("60 minutes")
+        assert.strictEqual((yield* relay.status).state, "stopped")
+        assert.deepStrictEqual(emptied.events, [])
+      }).pipe(Effect.provide(store))
+  )
+
+  /** A broker to which another store has published. */
+  const ofAnother = () => {
+    const broker = new MemorySink.MemoryBroker()
+    broker.published.set("another", { store: "another", generation: 1, ...checkpointOf(entries(1, 3))! })
+    return broker
   }
+  /** Runs the effect with the store in its second generation. */
+  const adopted = <A, E, R>(effect: Effect.Effect<A, E, R | Store>) =>
+    Effect.flatMap(
+      Store,
+      (made) =>
+        Effect.provideService(effect, Store, Store.of({ ...made, identity: { ...made.identity, generation: 2 } }))
+    )
 
   it.effect("a store that was adopted while empty may publish after another store (X14)", () =>
     Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      publishOther(broker, 1)
-      const made = yield* Store
-      const relay = yield* Effect.provideService(
-        start(broker),
-        Store,
-        Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
-      )
+      const broker = ofAnother()
+      const relay = yield* adopted(start(broker))
       yield* append(10)
       yield* relay.awaitPosition(10)
       assert.deepStrictEqual(ids(broker), expected(1, 10))
@@ -114,26 +166,20 @@ describe("where the relay resumes", () => {
 
   it.effect("records of streams that a store adopted while empty does not know yet are removed from the sink (X14, world 124)", () =>
     Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      publishOther(broker, 1)
+      const broker = ofAnother()
       const record = { integration: "workday:acme", model: "hris.skill", id: "gone" } as const
       broker.state.set(partitionKey(record), record)
-      const made = yield* Store
-      const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
-      assert.deepStrictEqual(yield* made.streams, [])
-      yield* once(yield* Effect.provideService(start(broker), Store, adopted), "running")
+      assert.deepStrictEqual(yield* (yield* Store).streams, [])
+      yield* once(yield* adopted(start(broker)), "running")
       assert.deepStrictEqual([...broker.state.keys()], [])
     }).pipe(Effect.provide(store)))
 
   it.effect("a store of a later generation that published elsewhere does not publish after another store (X14)", () =>
     Effect.gen(function*() {
-      const [mine, broker] = [new MemorySink.MemoryBroker(), new MemorySink.MemoryBroker()]
-      publishOther(broker, 1)
-      const made = yield* Store
-      const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
+      const broker = ofAnother()
       yield* append(10)
-      yield* Effect.provideService(publish(mine, 10), Store, adopted)
-      const stopped = yield* once(yield* Effect.provideService(start(broker), Store, adopted), "stopped")
+      yield* adopted(publish(new MemorySink.MemoryBroker(), 10))
+      const stopped = yield* once(yield* adopted(start(broker)), "stopped")
       assert.include(
         stopped.reason?.message,
         "this store published up to position 10, but not to these topics: store another published to them last"
@@ -149,57 +195,16 @@ describe("where the relay resumes", () => {
       yield* append(5)
       yield* publish(former, 5)
       yield* made.raiseGeneration([yield* made.takeOwnership("capture")], 2)
-      const adopted = Store.of({ ...made, identity: { ...made.identity, generation: 2 } })
       yield* append(5, "adopted")
-      yield* Effect.provideService(publish(latter, 10), Store, adopted)
+      yield* adopted(publish(latter, 10))
       assert.deepStrictEqual(ids(latter), expected(6, 10, "adopted"))
-      const stopped = yield* once(yield* Effect.provideService(start(former), Store, adopted), "stopped")
+      const stopped = yield* once(yield* adopted(start(former)), "stopped")
       assert.include(
         stopped.reason?.message,
         "this store published up to position 10, but not to these topics: it last published to them in generation 1"
       )
       assert.include(stopped.reason?.hint, "rollcall store adopt")
       assert.deepStrictEqual(ids(former), expected(1, 5))
-    }).pipe(Effect.provide(store)))
-
-  it.effect("a store that has published and whose log was pruned since does not resume on an empty sink (X14)", () =>
-    Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      const store = yield* Store
-      yield* append(10)
-      yield* publish(broker, 10)
-      yield* store.prune({ before: Number.MAX_SAFE_INTEGER, upTo: 10 })
-      assert.strictEqual((yield* store.logRange).oldest, 11)
-      const stopped = yield* once(yield* start(new MemorySink.MemoryBroker()), "stopped")
-      assert.include(stopped.reason?.message, "they hold no published position")
-    }).pipe(Effect.provide(store)))
-
-  it.effect("another event at the sink's position stops the relay (X18)", () =>
-    Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      const { identity } = yield* Store
-      broker.published.set(identity.store, { ...identity, ...checkpointOf(entries(1, 10))! })
-      yield* append(20, "restored")
-      const relay = yield* start(broker)
-      const stopped = yield* once(relay, "stopped")
-      yield* TestClock.adjust("60 minutes")
-      assert.include(stopped.reason?.message, "another event")
-      assert.deepStrictEqual(broker.events, [])
-    }).pipe(Effect.provide(store)))
-
-  it.effect("the same event at the sink's position stops the relay if the events before it differ (X18)", () =>
-    Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      const { identity } = yield* Store
-      const chain = entries(1, 20).reduce(
-        (chain, { eventId, position }) => chainOf(chain, position === 7 ? "lost" : eventId),
-        genesis
-      )
-      broker.published.set(identity.store, { ...identity, position: 20, chain })
-      yield* append(20)
-      const relay = yield* start(broker)
-      assert.include((yield* once(relay, "stopped")).reason?.message, "other events before it")
-      assert.deepStrictEqual(broker.events, [])
     }).pipe(Effect.provide(store)))
 
   it.effect("a log without a saved position resumes after the sink's position if the chain proves the same events (X18)", () =>
@@ -212,30 +217,6 @@ describe("where the relay resumes", () => {
       yield* relay.awaitPosition(25)
       assert.deepStrictEqual(ids(broker), expected(21, 25))
       assert.strictEqual(yield* readerPosition("relay"), 25)
-    }).pipe(Effect.provide(store)))
-
-  it.effect("a sink of a later generation stops the relay (X14)", () =>
-    Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      const { identity } = yield* Store
-      broker.published.set(identity.store, { store: identity.store, generation: 2, ...checkpointOf(entries(1, 10))! })
-      yield* append(20)
-      const relay = yield* start(broker)
-      yield* once(relay, "stopped")
-      yield* TestClock.adjust("60 minutes")
-      assert.deepStrictEqual(broker.events, [])
-    }).pipe(Effect.provide(store)))
-
-  it.effect("a sink that lost its checkpoint stops the relay (X14)", () =>
-    Effect.gen(function*() {
-      const broker = new MemorySink.MemoryBroker()
-      yield* append(20)
-      yield* publish(broker, 20)
-      const emptied = new MemorySink.MemoryBroker()
-      const relay = yield* start(emptied)
-      yield* once(relay, "stopped")
-      yield* TestClock.adjust("60 minutes")
-      assert.deepStrictEqual(emptied.events, [])
     }).pipe(Effect.provide(store)))
 
   it.effect("a log that retention has emptied is not treated as a restored one (X14)", () =>

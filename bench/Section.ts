@@ -53,3 +53,10 @@ export interface Section {
   /** Sections with the same function are measured together; `wanted` has the names of those that were selected. */
   readonly measure: (options: Options, wanted: ReadonlySet<string>) => Promise<Readonly<Record<string, Measured>>>
 }
+
+/** The values of so many runs, one after another. */
+export const repeat = async (runs: number, run: () => Promise<Run>): Promise<ReadonlyArray<Run>> => {
+  const measured: Array<Run> = []
+  for (let done = 0; done < runs; done++) measured.push(await run())
+  return measured
+}

@@ -12,7 +12,6 @@ import { changes, first, unchanged } from "./sections/Reading.ts"
 import { relay } from "./sections/Relay.ts"
 import { streams, streamsOnPostgres } from "./sections/Streams.ts"
 import { takeover } from "./sections/Takeover.ts"
-import { year } from "./sections/Year.ts"
 
 export const sections: ReadonlyArray<Section> = [
   first,
@@ -30,6 +29,5 @@ export const sections: ReadonlyArray<Section> = [
   takeover,
   deliveries,
   encryption,
-  commits,
-  year
+  commits
 ]

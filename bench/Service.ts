@@ -37,7 +37,10 @@ export class Folder {
  * Settings of a service that reads one stream of the origin, and polls or sweeps it only on command. `store`: the folder of the SQLite
  * file, or the URL of a PostgreSQL database.
  */
-export const settingsFor = (store: Folder | string, originUrl: string): Readonly<Record<string, string>> => ({
+export const settingsFor = (
+  store: Pick<Folder, "path"> | string,
+  originUrl: string
+): Readonly<Record<string, string>> => ({
   ...typeof store === "string"
     ? { DATABASE_URL: store }
     : { ROLLCALL_STORE: `sqlite:${join(store.path, "rollcall.db")}` },

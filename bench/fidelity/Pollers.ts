@@ -88,18 +88,6 @@ const newestTimestamp: Poller = {
   }
 }
 
-const lastRun: Poller = {
-  name: "start of the last run",
-  poll: (context) => {
-    let last: number | null = null
-    return Effect.gen(function*() {
-      const { ours, rows } = yield* context.read(last)
-      acceptAll(context, rows)
-      last = ours
-    })
-  }
-}
-
 /** Polls by the server's clock and with an overlap; reads the full list every `fullEvery` ms. */
 const overlapping = (name: string, fullEvery: (setting: WorldSettings) => number, complete: boolean): Poller => ({
   name,
@@ -120,30 +108,23 @@ const overlapping = (name: string, fullEvery: (setting: WorldSettings) => number
   }
 })
 
-const snapshots = (name: string, every: (setting: WorldSettings) => number): Poller => ({
-  name,
-  poll: (context) => {
-    let dueAt = -Infinity
-    return Effect.gen(function*() {
-      if ((yield* Clock.currentTimeMillis) < dueAt) return
-      const { ours, rows } = yield* context.read(null)
+const fullRead: Poller = {
+  name: "full read at each interval",
+  poll: (context) =>
+    Effect.gen(function*() {
+      const { rows } = yield* context.read(null)
       acceptAll(context, rows)
       context.deleteAbsent(rows)
-      dueAt = ours + every(context.setting)
     })
-  }
-})
+}
 
 /** A day of these worlds: by default a sweep comes every six hours. */
 export const day = ({ sweepInterval }: WorldSettings): number => 4 * sweepInterval
-const atEachSweep = ({ sweepInterval }: WorldSettings): number => sweepInterval
 
 export const pollers: ReadonlyArray<Poller> = [
   newestTimestamp,
-  lastRun,
   overlapping("server's `Date`, overlap", () => Infinity, false),
   overlapping("overlap, full read a day", day, false),
-  overlapping("overlap, full reads, delete what is absent", atEachSweep, true),
-  snapshots("full read at each interval", () => 0),
-  snapshots("full read at each sweep interval", atEachSweep)
+  overlapping("overlap, full reads, delete what is absent", ({ sweepInterval }) => sweepInterval, true),
+  fullRead
 ]

@@ -1,5 +1,5 @@
 /** Commits of the store on PostgreSQL. */
-import { runProgram } from "../programs/Programs.ts"
+import { runProgram } from "../Process.ts"
 import type { Options, Section } from "../Section.ts"
 import { column, formatted, medianOf, rowsTable, valueOf } from "../Table.ts"
 

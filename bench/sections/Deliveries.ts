@@ -1,6 +1,6 @@
 /** Deliveries to plugins. */
-import { runProgram } from "../programs/Programs.ts"
-import type { Options, Run, Section } from "../Section.ts"
+import { runProgram } from "../Process.ts"
+import { type Options, repeat, type Run, type Section } from "../Section.ts"
 import {
   cpuColumn,
   cpuRatioColumn,
@@ -12,11 +12,9 @@ import {
   valueOf
 } from "../Table.ts"
 
-const measure = async ({ records = 20_000, runs = 3 }: Options) => {
-  const measured: Array<Run> = []
-  for (let run = 0; run < runs; run++) measured.push(await runProgram("Deliveries", records))
-  return { deliveries: { runs: measured } }
-}
+const measure = async ({ records = 20_000, runs = 3 }: Options) => ({
+  deliveries: { runs: await repeat(runs, () => runProgram("Deliveries", records)) }
+})
 
 const delays = (runs: ReadonlyArray<Run>, prefix: string): string =>
   `p50 ${formatted(medianOf(runs, valueOf(`${prefix}.p50`)))} ms, p99 ${

@@ -2,7 +2,7 @@
 import { randomBytes } from "node:crypto"
 import { readWithoutKafka } from "../contenders/Contenders.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
-import type { Options, Run, Section } from "../Section.ts"
+import { type Options, repeat, type Run, type Section } from "../Section.ts"
 import { Folder } from "../Service.ts"
 import { column, cpuColumn, cpuRatioColumn, named, rateColumn, rateRatioColumn, rowsTable } from "../Table.ts"
 
@@ -13,13 +13,10 @@ const measure = async ({ records = 20_000, runs = 3 }: Options) => {
     const cost = await readWithoutKafka(origin, folder, settings)
     return { ...cost, bytesPerRecord: (await folder.storeBytes()) / records }
   }
-  const measured: Array<Run> = []
-  for (let run = 0; run < runs; run++) {
-    measured.push({
-      ...named("plain", await read({})),
-      ...named("encrypted", await read({ ROLLCALL_ENCRYPTION_KEY: randomBytes(32).toString("base64") }))
-    })
-  }
+  const measured = await repeat(runs, async () => ({
+    ...named("plain", await read({})),
+    ...named("encrypted", await read({ ROLLCALL_ENCRYPTION_KEY: randomBytes(32).toString("base64") }))
+  }))
   return { encryption: { runs: measured } }
 }
 

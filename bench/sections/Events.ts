@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { readWithoutKafka } from "../contenders/Contenders.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import { readProfiles } from "../Profile.ts"
-import type { Options, Run, Section } from "../Section.ts"
+import { type Options, repeat, type Run, type Section } from "../Section.ts"
 import { Folder, Service, settingsFor } from "../Service.ts"
 import { column, cpuColumn, medianOf, named, rateColumn, ratioOf, rowsTable, valueOf } from "../Table.ts"
 
@@ -40,12 +40,11 @@ const measure = async ({ profile, records = 50_000, runs = 3 }: Options) => {
   await using folder = await Folder.make()
   await readWithoutKafka(origin, folder)
   const settings = settingsFor(folder, origin.url)
-  const measured: Array<Run> = []
-  for (let run = 0; run < runs; run++) {
+  const measured = await repeat(runs, async () => {
     await using service = await Service.start(settings)
     const values = named("page", await readOnce(service))
-    measured.push({ ...values, "page.peakMegabytes": service.process.peakMegabytes })
-  }
+    return { ...values, "page.peakMegabytes": service.process.peakMegabytes }
+  })
   if (!profile) return { events: { runs: measured } }
   const profiles = join(folder.path, "profiles")
   {

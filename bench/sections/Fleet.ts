@@ -2,7 +2,7 @@
 import { setTimeout } from "node:timers/promises"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
 import type { Postgres } from "../Postgres.ts"
-import type { Options, Run, Section } from "../Section.ts"
+import { type Options, repeat, type Run, type Section } from "../Section.ts"
 import { Service, settingsFor } from "../Service.ts"
 import { column, cpuColumn, cpuRatioColumn, named, ratioOf, rowsTable, valueOf } from "../Table.ts"
 
@@ -37,16 +37,16 @@ const measure = async (options: Options) => {
   const postgres = await options.postgres()
   const perIntegration = Math.ceil(records / integrations)
   await using origin = await RunningOrigin.start(perIntegration)
-  const measured: Array<Run> = []
-  for (let run = 0; run < runs; run++) {
-    const values: Array<Run> = []
+  const measureOnce = async () => {
+    let values: Run = {}
     for (const [index, name] of ["one", "two", "three"].entries()) {
-      values.push(named(name, await readBy(index + 1, integrations * perIntegration, origin, postgres)))
+      const cost = await readBy(index + 1, integrations * perIntegration, origin, postgres)
+      values = { ...values, ...named(name, cost) }
       await postgres.dropDatabases()
     }
-    measured.push(Object.assign({}, ...values))
+    return values
   }
-  return { fleet: { runs: measured } }
+  return { fleet: { runs: await repeat(runs, measureOnce) } }
 }
 
 export const fleet: Section = {

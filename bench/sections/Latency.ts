@@ -1,6 +1,6 @@
 /** The time from a change to Kafka. */
-import { runProgram } from "../programs/Programs.ts"
-import type { Options, Run, Section } from "../Section.ts"
+import { runProgram } from "../Process.ts"
+import { type Options, repeat, type Section } from "../Section.ts"
 import { formatted, medianOf, table, valueOf } from "../Table.ts"
 
 const rate = 200
@@ -8,12 +8,12 @@ const rate = 200
 /** `records` is the number of changes. */
 const measure = async ({ kafka: start, records = 60 * rate, runs = 1 }: Options) => {
   const kafka = await start()
-  const measured: Array<Run> = []
-  for (let run = 0; run < runs; run++) {
-    measured.push(await runProgram("Latency", kafka.brokers, await kafka.topic(), rate, Math.ceil(records / rate)))
+  const measureOnce = async () => {
+    const values = await runProgram("Latency", kafka.brokers, await kafka.topic(), rate, Math.ceil(records / rate))
     await kafka.deleteTopics()
+    return values
   }
-  return { latency: { runs: measured } }
+  return { latency: { runs: await repeat(runs, measureOnce) } }
 }
 
 export const latency: Section = {

@@ -1,7 +1,7 @@
 /** The first read on PostgreSQL, compared with the script on PostgreSQL. */
 import { runScript } from "../contenders/Contenders.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
-import type { Options, Run, Section } from "../Section.ts"
+import { type Options, repeat, type Section } from "../Section.ts"
 import { kafkaSettings, Service, settingsFor } from "../Service.ts"
 import {
   column,
@@ -20,24 +20,19 @@ const measure = async (options: Options) => {
   const { records = 50_000, runs = 3 } = options
   const [kafka, postgres] = [await options.kafka(), await options.postgres()]
   await using origin = await RunningOrigin.start(records)
-  const measured: Array<Run> = []
-  for (let run = 0; run < runs; run++) {
+  const measureOnce = async () => {
     const places = { brokers: kafka.brokers, topic: await kafka.topic(), store: await postgres.database() }
     const script = await runScript(origin, places, "full")
     await origin.resetCounts()
     const topic = await kafka.topic()
-    {
-      await using service = await Service.start({
-        ...settingsFor(await postgres.database(), origin.url),
-        ...kafkaSettings(kafka, topic)
-      })
-      const read = await untilInKafka(origin, service, kafka, topic, records)
-      measured.push({ ...named("script", script), ...named("service", read) })
-    }
+    const settings = { ...settingsFor(await postgres.database(), origin.url), ...kafkaSettings(kafka, topic) }
+    const service = await Service.start(settings)
+    const read = await untilInKafka(origin, service, kafka, topic, records).finally(() => service.process.stop())
     await kafka.deleteTopics()
     await postgres.dropDatabases()
+    return { ...named("script", script), ...named("service", read) }
   }
-  return { postgres: { runs: measured } }
+  return { postgres: { runs: await repeat(runs, measureOnce) } }
 }
 
 export const postgres: Section = {

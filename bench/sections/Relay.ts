@@ -7,9 +7,9 @@ import { drivers } from "../../src/publish/kafka/driver/Driver.ts"
 import { readWithoutKafka } from "../contenders/Contenders.ts"
 import type { Kafka } from "../Kafka.ts"
 import { RunningOrigin } from "../origin/RunningOrigin.ts"
+import { runProgram } from "../Process.ts"
 import { readProfiles } from "../Profile.ts"
-import { runProgram } from "../programs/Programs.ts"
-import type { Options, Profile, Run, Section } from "../Section.ts"
+import { type Options, type Profile, repeat, type Run, type Section } from "../Section.ts"
 import { Folder, kafkaSettings, Service, settingsFor } from "../Service.ts"
 import {
   cpuColumn,
@@ -82,18 +82,16 @@ const measure = async ({ kafka: start, profile, records = 50_000, runs = 3 }: Op
   await using folder = await Folder.make()
   await readWithoutKafka(origin, folder)
   const file = join(folder.path, "rollcall.db")
-  const measured: Array<Run> = []
-  for (let run = 0; run < runs; run++) {
-    const results: Array<Run> = []
+  const measured = await repeat(runs, async () => {
+    let values: Run = {}
     for (const driver of drivers) {
-      results.push(
-        named(`bare_${driver}`, await runProgram("Produce", kafka.brokers, await kafka.topic(), file, driver)),
-        named(`relay_${driver}`, await drain(file, origin.url, driver, kafka, records))
-      )
+      const bare = await runProgram("Produce", kafka.brokers, await kafka.topic(), file, driver)
+      const relay = await drain(file, origin.url, driver, kafka, records)
+      values = { ...values, ...named(`bare_${driver}`, bare), ...named(`relay_${driver}`, relay) }
     }
-    measured.push(Object.assign({}, ...results) as Run)
     await kafka.deleteTopics()
-  }
+    return values
+  })
   const profiles: Array<Profile> = []
   for (const driver of profile ? drivers : []) {
     const path = join(folder.path, driver)

@@ -1,14 +1,67 @@
 /** The cost of many quiet streams: a start, and polls without changes once a minute. */
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import { setTimeout } from "node:timers/promises"
 import { incrementalModels } from "../../src/api/Lists.ts"
-import { say } from "../../test/integration/postgres/Server.ts"
-import { make, type ManyStreams } from "../ManyStreams.ts"
-import type { Goal, Measured, Options, Run, Section } from "../Section.ts"
+import { folder, say } from "../../test/integration/postgres/Server.ts"
+import { server } from "../Postgres.ts"
+import { Process } from "../Process.ts"
+import { type Goal, type Measured, type Options, repeat, type Run, type Section } from "../Section.ts"
+import { settingsFor } from "../Service.ts"
 import { formatted, median, medianOf, table, valueOf } from "../Table.ts"
 
 const recordsOfEach = 5
 const secondsSince = (at: number) => (Date.now() - at) / 1000
+
+/** A service with many streams of a server that has no changes. */
+interface ManyStreams {
+  readonly streams: number
+  /** PostgreSQL's URL; null for SQLite. */
+  readonly postgres: string | null
+  /** Starts the service; stop it before the next start. */
+  readonly start: () => { readonly process: Process; readonly startedAt: number }
+  /** How many streams were polled, and how often, since the counts were last reset. */
+  readonly polled: (reset: boolean) => Promise<Polled>
+}
+
+interface Polled {
+  readonly streams: number
+  readonly polls: number
+}
+
+const makeStreams = (
+  store: "sqlite" | "postgres",
+  integrations: number,
+  intervalSeconds: number
+): Effect.Effect<ManyStreams, unknown, Scope.Scope> =>
+  Effect.gen(function*() {
+    const running: Array<Process> = []
+    const launch = (...args: ConstructorParameters<typeof Process>) => {
+      const process = new Process(...args)
+      running.push(process)
+      return process
+    }
+    const postgres = store === "postgres" ? yield* server : null
+    const path = yield* folder
+    yield* Effect.addFinalizer(() => Effect.promise(() => Promise.all(running.map((process) => process.stop()))))
+    const lists = launch("bench/ListServer.ts", [String(recordsOfEach)], "stdout")
+    const { text: url } = yield* Effect.promise(() => lists.line("http"))
+    const polls = new URL("/polled", url)
+    return {
+      streams: integrations * incrementalModels.length,
+      postgres,
+      start: () => ({
+        startedAt: Date.now(),
+        process: launch("bin/rollcall.js", ["start"], "stderr", {
+          ...settingsFor(postgres ?? { path }, url),
+          ROLLCALL_INTEGRATIONS: Array.from({ length: integrations }, (_, index) => `bench:${index}`).join(),
+          ROLLCALL_MODELS: incrementalModels.join(),
+          ROLLCALL_INTERVAL: `${intervalSeconds} seconds`
+        })
+      }),
+      polled: async (reset) => await (await fetch(reset ? `${polls.href}?reset` : polls)).json() as Polled
+    }
+  })
 
 /**
  * The longest time in which the process does not answer `/health/live` while it answers the request, in ms, as the median of five requests.
@@ -85,19 +138,11 @@ const measureOn =
   async ({ records = 3300, runs = 1 }: Options): Promise<Readonly<Record<string, Measured>>> => {
     const integrations = Math.ceil(records / incrementalModels.length)
     const intervalSeconds = Math.max(1, Math.min(60, Math.round(records / 55)))
-    const settings = { ROLLCALL_INTERVAL: `${intervalSeconds} seconds` }
-    const measured: Array<Run> = []
-    for (let run = 0; run < runs; run++) {
-      measured.push(
-        await Effect.runPromise(Effect.scoped(
-          Effect.flatMap(
-            make(store, integrations, recordsOfEach, settings),
-            (streams) => Effect.promise(() => measureStart(streams, intervalSeconds))
-          )
-        ))
-      )
-    }
-    return { [name]: { runs: measured } }
+    const measureOnce = makeStreams(store, integrations, intervalSeconds).pipe(
+      Effect.flatMap((streams) => Effect.promise(() => measureStart(streams, intervalSeconds))),
+      Effect.scoped
+    )
+    return { [name]: { runs: await repeat(runs, () => Effect.runPromise(measureOnce)) } }
   }
 
 const rows: ReadonlyArray<readonly [title: string, name: string, digits: number]> = [

@@ -6,6 +6,7 @@
  * 2. Enumerations are open: an unknown value is kept and never fails a record   (S1)
  */
 import * as Schema from "effect/Schema"
+import * as SchemaAST from "effect/SchemaAST"
 
 /** A field that may be absent, null, or a value of the schema. */
 export const nullish = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
@@ -57,3 +58,12 @@ export const recordIds = { id: Schema.String, remote_id: text }
 export const changeMetadata = { changed_at: timestamp, remote_deleted_at: timestamp, remote_data: json }
 export const remoteTimes = { remote_created_at: timestamp, remote_updated_at: timestamp }
 export const customFields = { custom_fields: json, integration_fields: list(Schema.Json) }
+
+/** The fields of an object, or of the members of an array, by name; null for a value of free form or without fields. */
+export const fieldsOf = (ast: SchemaAST.AST | undefined): ReadonlyMap<string, SchemaAST.AST> | null => {
+  if (ast === undefined) return null
+  if (SchemaAST.isArrays(ast)) return fieldsOf(ast.rest[0])
+  if (SchemaAST.isUnion(ast)) return ast.types.map(fieldsOf).find((fields) => fields !== null) ?? null
+  if (!SchemaAST.isObjects(ast)) return null
+  return new Map(ast.propertySignatures.map(({ name, type }) => [String(name), type]))
+}

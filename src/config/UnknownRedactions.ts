@@ -7,7 +7,8 @@
  * - Below `custom_fields`, `integration_fields`, `remote_data` and every other value of free form, any name is possible. Below a value
  *   without fields, such as a text, a rule removes the value (see `domain/Redaction.ts`), so it is not reported.
  */
-import * as SchemaAST from "effect/SchemaAST"
+import type * as SchemaAST from "effect/SchemaAST"
+import { fieldsOf } from "../api/Fields.ts"
 import { modelSchemas } from "../api/ModelSchemas.ts"
 import { closestName, distanceOf } from "../domain/ClosestName.ts"
 import { segments } from "../domain/Diff.ts"
@@ -21,15 +22,6 @@ type Fields = ReadonlyMap<string, SchemaAST.AST>
 /** Maximum edit distance from a known name at which a name is treated as misspelled. */
 const maxDistance = 2
 const maxSuggested = 3
-
-/** The fields of an object, or of the members of an array, by name; null for a value of free form or without fields. */
-const fieldsOf = (ast: SchemaAST.AST | undefined): Fields | null => {
-  if (ast === undefined) return null
-  if (SchemaAST.isArrays(ast)) return fieldsOf(ast.rest[0])
-  if (SchemaAST.isUnion(ast)) return ast.types.map(fieldsOf).find((fields) => fields !== null) ?? null
-  if (!SchemaAST.isObjects(ast)) return null
-  return new Map(ast.propertySignatures.map(({ name, type }) => [String(name), type]))
-}
 
 /** All pointers of these fields, and of the fields below them. */
 const pointersOf = (fields: Fields, above = ""): ReadonlyArray<string> =>

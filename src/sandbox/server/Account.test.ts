@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { errorCodes } from "../../api/ErrorClassification.ts"
 import { toolOf } from "../../api/Tools.ts"
-import { apiError, statusOf } from "../ApiError.ts"
+import { apiError, statusOf } from "../world/ApiError.ts"
 import { Account } from "./Account.ts"
 import { allowedMethods, endpointOf, endpoints } from "./Endpoints.ts"
 

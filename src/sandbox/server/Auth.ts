@@ -5,7 +5,7 @@
  * Source: docs/contract.md, "Authentication".
  */
 import * as Result from "effect/Result"
-import { ApiError, apiError, invalidInput } from "../ApiError.ts"
+import { ApiError, apiError, invalidInput } from "../world/ApiError.ts"
 import type { World } from "../world/World.ts"
 import type { Account } from "./Account.ts"
 import type { Endpoint } from "./Endpoints.ts"

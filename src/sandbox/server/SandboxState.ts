@@ -8,7 +8,7 @@
 import * as Clock from "effect/Clock"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import { type ApiError, invalidInput } from "../ApiError.ts"
+import { type ApiError, invalidInput } from "../world/ApiError.ts"
 import type { MutationRequest } from "../world/Mutations.ts"
 import type { Json, WorldModel } from "../world/Records.ts"
 import type { World } from "../world/World.ts"

@@ -4,8 +4,8 @@
  * Gotchas
  * - An activity may find no suitable record (no offer is waiting for a reply); it then returns `null`.
  */
-import { momentOf } from "./factories/RecordDraft.ts"
-import { createRecord } from "./factories/RecordFactories.ts"
+import { momentOf } from "./RecordDraft.ts"
+import { createRecord } from "./RecordFactories.ts"
 import { type Fields, isListed, isLive, iso, models, type Records, type Row, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"

@@ -12,7 +12,7 @@
 import type { IncrementalModel } from "../../api/Lists.ts"
 import { lastMatchingChangeAt } from "./Propagation.ts"
 import { firstIndexFrom, type Json, type Records, type Row } from "./Records.ts"
-import { render } from "./rendering/Rendering.ts"
+import { render } from "./Rendering.ts"
 
 export interface ListQuery {
   /** Server time, in ms. */

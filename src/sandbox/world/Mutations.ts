@@ -3,10 +3,10 @@
  */
 import * as Schema from "effect/Schema"
 import { activityKinds, isActivityPossible, performActivity, withNewSuffix } from "./Activity.ts"
-import { momentOf } from "./factories/RecordDraft.ts"
-import { createRecord } from "./factories/RecordFactories.ts"
+import { momentOf } from "./RecordDraft.ts"
+import { createRecord } from "./RecordFactories.ts"
 import { isWorldModel, type Records, type Row, type WorldModel } from "./Records.ts"
-import { ownProperties } from "./rendering/Rendering.ts"
+import { ownProperties } from "./Rendering.ts"
 import type { SeededRandom } from "./SeededRandom.ts"
 
 const target = { integration: Schema.String, model: Schema.String, id: Schema.String }

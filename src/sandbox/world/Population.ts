@@ -1,6 +1,6 @@
 /** The records with which an integration starts: their number by model, and their age. */
-import type { Moment } from "./factories/RecordDraft.ts"
-import { createRecord } from "./factories/RecordFactories.ts"
+import type { Moment } from "./RecordDraft.ts"
+import { createRecord } from "./RecordFactories.ts"
 import { isListed, type Records, type WorldModel } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"

@@ -75,6 +75,11 @@ export const places = [
   { city: "Austin", country: "US", state: "Texas", street: "Congress Avenue", zip: "78701" },
   { city: "Porto", country: "PT", state: "Porto", street: "Rua das Flores", zip: "4050-262" }
 ] as const
+export const employmentTypes = [
+  { remote_label: "Vollzeit", unified_type: "FULL_TIME" },
+  { remote_label: "Teilzeit", unified_type: "PART_TIME" },
+  { remote_label: "Praktikum", unified_type: "INTERNSHIP" }
+] as const
 /** The words that a rename appends: names stay readable however often they change. */
 export const revisions = words("North, South, East, West, Nordics, Iberia, Europe, International")
 

@@ -8,7 +8,7 @@
 import * as Result from "effect/Result"
 import { isDayOrTime } from "../../api/Fields.ts"
 import type { CreateApplication } from "../../api/Recruiting.ts"
-import { type ApiError, invalidInput } from "../ApiError.ts"
+import { type ApiError, invalidInput } from "./ApiError.ts"
 import { iso, type Json } from "./Records.ts"
 import * as SampleData from "./SampleData.ts"
 import type { SeededRandom } from "./SeededRandom.ts"

@@ -2,10 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { errorCodes } from "../../../src/api/ErrorClassification.ts"
 import { type EndpointName, permissions } from "../../../src/api/Permissions.ts"
 import { writes } from "../../../src/api/Writes.ts"
-import { statusOf } from "../../../src/sandbox/ApiError.ts"
 import type { AccountSettings } from "../../../src/sandbox/server/Account.ts"
 import { endpoints, permissionNames } from "../../../src/sandbox/server/Endpoints.ts"
 import type { FaultSettings } from "../../../src/sandbox/server/FaultInjection.ts"
+import { statusOf } from "../../../src/sandbox/world/ApiError.ts"
 import { type Client, withSandbox } from "./Client.ts"
 
 const account = (settings: AccountSettings) => settings

@@ -22,7 +22,7 @@ import {
   timeFilters,
   updatedAfterPattern
 } from "../../../api/Lists.ts"
-import { type ApiError, invalidInput } from "../../ApiError.ts"
+import { type ApiError, invalidInput } from "../../world/ApiError.ts"
 import type { ListQuery } from "../../world/ListQuery.ts"
 
 interface ListRequest {

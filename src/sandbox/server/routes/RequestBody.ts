@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import * as HttpIncomingMessage from "effect/http/HttpIncomingMessage"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import { largestBodyBytes } from "../../../api/Attachments.ts"
-import { type ApiError, invalidInput } from "../../ApiError.ts"
+import { type ApiError, invalidInput } from "../../world/ApiError.ts"
 
 const maxDepth = 100
 

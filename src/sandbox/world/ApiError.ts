@@ -5,7 +5,7 @@
  * - All four keys of an error are always present; every key except `message` may be null.
  */
 import * as Data from "effect/Data"
-import { errorTitles } from "../api/ErrorClassification.ts"
+import { errorTitles } from "../../api/ErrorClassification.ts"
 
 const statuses: Readonly<Record<string, number>> = {
   "PLATFORM.AUTHENTICATION_INVALID": 401,

@@ -6,10 +6,10 @@
  * - A file that is given by its URL is not downloaded: the sandbox sends no requests.
  */
 import * as Result from "effect/Result"
-import type { AttachmentUpload, Upload } from "../../../api/Attachments.ts"
-import { toolOf } from "../../../api/Tools.ts"
-import { type ApiError, invalidInput } from "../../ApiError.ts"
-import { isLive, type Records, type Row } from "../Records.ts"
+import type { AttachmentUpload, Upload } from "../../api/Attachments.ts"
+import { toolOf } from "../../api/Tools.ts"
+import { type ApiError, invalidInput } from "./ApiError.ts"
+import { isLive, type Records, type Row } from "./Records.ts"
 
 /** These tools keep attachments on the application, all others on the candidate. */
 const toolsAttachingToApplications: ReadonlyArray<string> = ["lever", "ashby"]

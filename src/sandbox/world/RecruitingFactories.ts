@@ -1,7 +1,7 @@
 /** The factories of the records of recruiting. */
-import { iso, type WorldModel } from "../Records.ts"
-import * as SampleData from "../SampleData.ts"
 import { named, person, type RecordFactory } from "./RecordDraft.ts"
+import { iso, type WorldModel } from "./Records.ts"
+import * as SampleData from "./SampleData.ts"
 
 const day = 86_400_000
 

@@ -8,13 +8,13 @@
  * - The e-mail address identifies a person, but an application for another job always creates a new candidate.
  */
 import * as Result from "effect/Result"
-import type { CreateApplication } from "../../../api/Recruiting.ts"
-import { type ApiError, apiError, invalidInput } from "../../ApiError.ts"
-import { type Fields, isLive, type Json, type Row } from "../Records.ts"
-import { emailsOf } from "../rendering/RecruitingRendering.ts"
-import { render } from "../rendering/Rendering.ts"
-import { parseAnswers } from "../ScreeningQuestions.ts"
+import type { CreateApplication } from "../../api/Recruiting.ts"
+import { type ApiError, apiError, invalidInput } from "./ApiError.ts"
 import { isWebAddress, requireReadable, storeAttachment } from "./Attachments.ts"
+import { type Fields, isLive, type Json, type Row } from "./Records.ts"
+import { emailsOf } from "./Rendering.ts"
+import { render } from "./Rendering.ts"
+import { parseAnswers } from "./ScreeningQuestions.ts"
 import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContext.ts"
 
 const requireNonEmpty = (field: string, text: string): Result.Result<string, ApiError> =>

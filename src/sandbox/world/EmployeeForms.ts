@@ -4,9 +4,9 @@
  * Gotchas
  * - With a staffing entity the form asks for the employee's place in it, and omits the fields that the entity determines.
  */
-import type { EmployeeForm, FormField, UnifiedKey } from "../../../api/Forms.ts"
-import { isLive, type Records, type Row } from "../Records.ts"
-import { toLabel } from "../SampleData.ts"
+import type { EmployeeForm, FormField, UnifiedKey } from "../../api/Forms.ts"
+import { isLive, type Records, type Row } from "./Records.ts"
+import { toLabel } from "./SampleData.ts"
 
 type Entry = readonly [id: string, label: string, unified: string]
 

@@ -6,8 +6,8 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type WriteName, writeSchemas } from "../../../api/Writes.ts"
-import { type ApiError, invalidInput } from "../../ApiError.ts"
+import { type WriteName, writeSchemas } from "../../api/Writes.ts"
+import { type ApiError, invalidInput } from "./ApiError.ts"
 import { peopleWrites } from "./PeopleWrites.ts"
 import { recruitingWrites } from "./RecruitingWrites.ts"
 import type { WriteContext, WriteHandler, WriteResult } from "./WriteContext.ts"

@@ -1,7 +1,7 @@
 /** The factories of the records about employees: payslips, reviews, skills and staffing. */
-import { dateOf, iso, type Row, type WorldModel } from "../Records.ts"
-import * as SampleData from "../SampleData.ts"
 import { type Draft, named, person, type RecordFactory } from "./RecordDraft.ts"
+import { dateOf, iso, type Row, type WorldModel } from "./Records.ts"
+import * as SampleData from "./SampleData.ts"
 
 const day = 86_400_000
 

@@ -6,9 +6,9 @@
  */
 import * as Data from "effect/Data"
 import * as Result from "effect/Result"
-import type { WriteBody, WriteName, WriteParams } from "../../../api/Writes.ts"
-import { type ApiError, invalidInput, notFound } from "../../ApiError.ts"
-import { isLive, type Json, type Records, type Row, type WorldModel } from "../Records.ts"
+import type { WriteBody, WriteName, WriteParams } from "../../api/Writes.ts"
+import { type ApiError, invalidInput, notFound } from "./ApiError.ts"
+import { isLive, type Json, type Records, type Row, type WorldModel } from "./Records.ts"
 
 /** The result of a write. */
 export interface WriteResult {

@@ -1,12 +1,12 @@
 /**
  * Creates records when a world starts and while it is active. A factory per model makes a plausible record that is linked to others.
  */
-import type { Records, Row, WorldModel } from "../Records.ts"
-import * as SampleData from "../SampleData.ts"
-import type { SeededRandom } from "../SeededRandom.ts"
 import { peopleFactories } from "./PeopleFactories.ts"
 import { Draft, type Moment, type RecordFactory, type RecordValues } from "./RecordDraft.ts"
+import type { Records, Row, WorldModel } from "./Records.ts"
 import { recruitingFactories } from "./RecruitingFactories.ts"
+import * as SampleData from "./SampleData.ts"
+import type { SeededRandom } from "./SeededRandom.ts"
 
 const factories: Record<WorldModel, RecordFactory> = {
   ...recruitingFactories,

@@ -1,8 +1,8 @@
 /** The input of a record factory, and the factories that several models share. */
 import * as Data from "effect/Data"
-import type { Fields, NewRecord, Records, Row, WorldModel } from "../Records.ts"
-import * as SampleData from "../SampleData.ts"
-import type { SeededRandom } from "../SeededRandom.ts"
+import type { Fields, NewRecord, Records, Row, WorldModel } from "./Records.ts"
+import * as SampleData from "./SampleData.ts"
+import type { SeededRandom } from "./SeededRandom.ts"
 
 /** When a record was created, and when the API last noticed a change, in ms. */
 export interface Moment {

@@ -9,14 +9,14 @@
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { checkForm } from "../../../api/FormCheck.ts"
-import { checkProficiency, type Proficiency, ProficiencyScale } from "../../../api/Proficiency.ts"
-import { type ApiError, apiError, invalidInput } from "../../ApiError.ts"
-import { isLive, type Json, type Row } from "../Records.ts"
-import { renderExpectation, workEmailOf } from "../rendering/PeopleRendering.ts"
-import { render } from "../rendering/Rendering.ts"
+import { checkForm } from "../../api/FormCheck.ts"
+import { checkProficiency, type Proficiency, ProficiencyScale } from "../../api/Proficiency.ts"
+import { type ApiError, apiError, invalidInput } from "./ApiError.ts"
 import { requireReadable, unknownType } from "./Attachments.ts"
 import { employeeFormFor } from "./EmployeeForms.ts"
+import { isLive, type Json, type Row } from "./Records.ts"
+import { renderExpectation, workEmailOf } from "./Rendering.ts"
+import { render } from "./Rendering.ts"
 import { emptyResult, type WriteContext, type WriteHandler } from "./WriteContext.ts"
 
 // ---- employees ----------------------------------------------------------------------------------------------------

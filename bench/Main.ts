@@ -4,7 +4,7 @@
 import * as Flag from "effect/cli/Flag"
 import { mkdirSync } from "node:fs"
 import { join } from "node:path"
-import { switchFlag } from "../src/cli/Flags.ts"
+import { switchFlag } from "../src/cli/terminal/Flags.ts"
 import * as CommandLine from "../test/support/CommandLine.ts"
 import { Kafka } from "./Kafka.ts"
 import { writePage } from "./Page.ts"

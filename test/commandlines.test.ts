@@ -5,7 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import { switchFlag, withFallback } from "../src/cli/Flags.ts"
+import { switchFlag, withFallback } from "../src/cli/terminal/Flags.ts"
 import * as CommandLine from "./support/CommandLine.ts"
 
 const program = {

@@ -7,16 +7,15 @@ import * as Stream from "effect/Stream"
 import type { DeliveryProgress } from "../domain/DeliveryProgress.ts"
 import type { DiscardView, RedriveView } from "../http/contract/DeadLetterApi.ts"
 import { failureReasons } from "../store/Delivery.ts"
-import type { ApiClient } from "./ApiClient.ts"
-import { clientCommand } from "./ClientCommand.ts"
-import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
-import { sendAgain, verifySent } from "./DeliveryWait.ts"
-import { given, instantFlag, switchFlag, textFlag, yes } from "./Flags.ts"
-import { print } from "./Process.ts"
+import type { ApiClient } from "./client/ApiClient.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
+import { sendAgain, verifySent } from "./client/DeliveryWait.ts"
+import { checkWaitFlags, waitFlags } from "./client/Waiting.ts"
 import { deadLetter, resolve } from "./ResolveCommand.ts"
-import { deadLetterDetailText, deadLetterTable, planText } from "./terminal/PluginText.ts"
+import { given, instantFlag, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
+import { deadLetterDetailText, deadLetterTable, noneMatches, planText } from "./terminal/PluginText.ts"
+import { confirm, type ConfirmationOptions } from "./terminal/Process.ts"
 import { formatPlural } from "./terminal/Tables.ts"
-import { checkWaitFlags, waitFlags } from "./Waiting.ts"
 
 const query = {
   plugin: textFlag("plugin", "Only dead letters of this plugin", "name"),
@@ -47,28 +46,28 @@ const plan = textFlag(
   "plan"
 )
 
-/** Returns the given plan, or makes a plan and asks for confirmation; null if no dead letter matches. */
+/** Returns the given plan, or shows a plan and asks for confirmation; null if no dead letter matches. */
 const confirmPlan = Effect.fnUntraced(function*(
   client: ApiClient,
   filter: Filter,
   plan: Option.Option<string>,
-  confirmation: Omit<ConfirmationOptions, "hint">
+  confirmation: Omit<ConfirmationOptions, "shown" | "hint">
 ) {
   if (Option.isSome(plan)) return plan.value
   const planned = yield* client.deadletters.plan({ payload: given(filter) })
-  if (!confirmation.json) yield* print(planText(planned))
   if (planned.count === 0) return null
-  yield* confirm({ ...confirmation, hint: `Pass --plan ${planned.plan} to confirm exactly this plan, or --yes.` })
+  yield* confirm({
+    ...confirmation,
+    shown: planText(planned),
+    hint: `Pass --plan ${planned.plan} to confirm exactly this plan, or --yes.`
+  })
   return planned.plan
 })
 
-/**
- * The output of a command that executes a plan. The text is null if no dead letter matched, because `confirmPlan` has already printed
- * that.
- */
+/** The output of a command that executes a plan. */
 const orNoneMatched = <A>(text: (result: A) => string) => ({
   json: (result: A | null) => result ?? { count: 0 },
-  text: (result: A | null) => result === null ? null : text(result)
+  text: (result: A | null) => result === null ? noneMatches : text(result)
 })
 
 // ---- the commands -------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 /** `rollcall fleet`: the processes that share the store. */
 import type { FleetView, ProcessView } from "../http/contract/FleetApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
-import { clientCommand } from "./ClientCommand.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
 import { formatMinute, formatPlural, table } from "./terminal/Tables.ts"
 
 const workOf = ({ dispatches, publishes, shards }: ProcessView): string =>
@@ -50,6 +50,5 @@ export const fleet = clientCommand("fleet", {
   description: "List the processes that share the store: version, host, last heartbeat, and the work of each",
   flags: {},
   request: (client) => client.fleet.list(),
-  text: fleetText,
-  json: (fleet: FleetView) => fleet
+  text: fleetText
 })

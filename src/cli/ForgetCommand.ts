@@ -7,14 +7,13 @@ import * as Result from "effect/Result"
 import { forgettableModels, type ForgettableRecord } from "../domain/Forgotten.ts"
 import type { ForgetPlanView, ForgottenView } from "../http/contract/ForgetApi.ts"
 import { oneLine } from "../telemetry/TerminalText.ts"
-import { type ApiClient, ApiClientError } from "./ApiClient.ts"
-import { clientCommand } from "./ClientCommand.ts"
-import { confirm } from "./Confirmation.ts"
-import { switchFlag, textFlag, yes } from "./Flags.ts"
-import { awaitForgotten } from "./ForgetWait.ts"
-import { CommandError, print, progressPrinter } from "./Process.ts"
+import { type ApiClient, ApiClientError } from "./client/ApiClient.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
+import { awaitForgotten } from "./client/ForgetWait.ts"
+import { checkWaitFlags, startAndWait, waitFlags, type WaitInput, withElapsed } from "./client/Waiting.ts"
+import { switchFlag, textFlag, yes } from "./terminal/Flags.ts"
+import { CommandError, confirm, progressPrinter } from "./terminal/Process.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./terminal/Tables.ts"
-import { checkWaitFlags, startAndWait, waitFlags, type WaitInput, withElapsed } from "./Waiting.ts"
 
 const form = "<integration>/<model>/<id>, such as greenhouse:acme/ats.candidate/8Xi6iZrwusZqJmDGXs49GBmJ"
 
@@ -179,10 +178,10 @@ export const forget = clientCommand("forget", {
       const show = progressPrinter(json)
       const [search, planned] = yield* Effect.timed(withElapsed(client.forget.plan({ payload }), show))
       searchSeconds = Duration.toSeconds(search)
-      if (!json) yield* print(planText(planned))
       yield* confirm({
         yes,
         json,
+        shown: planText(planned),
         question: "Forget this record for good?",
         hint: `Pass --plan ${planned.plan} to confirm exactly this plan, or --yes.`
       })

@@ -5,11 +5,10 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { HoldView } from "../http/contract/HoldApi.ts"
 import { oneLine, paint } from "../telemetry/TerminalText.ts"
-import type { ApiClient } from "./ApiClient.ts"
-import { clientCommand } from "./ClientCommand.ts"
-import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
-import { numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
-import { print } from "./Process.ts"
+import type { ApiClient } from "./client/ApiClient.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
+import { numberArgument, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
+import { confirm, type ConfirmationOptions } from "./terminal/Process.ts"
 import { formatCount, formatPlural, holdTable, table } from "./terminal/Tables.ts"
 
 const id = numberArgument("hold", "hold", "Number of the hold, as `rollcall holds list` shows it")
@@ -35,9 +34,9 @@ const confirmPlan = Effect.fnUntraced(function*(
   if (Option.isSome(given)) return given.value
   const { hold, plan } = yield* client.holds.plan({ params: { id } })
   const changes = `${formatPlural(hold.records, "record")} (${hold.kind})`
-  if (!confirmation.json) yield* print(`${holdTable([hold])}\n\nplan ${paint("bold", plan)}: ${changes}`)
   yield* confirm({
     ...confirmation,
+    shown: `${holdTable([hold])}\n\nplan ${paint("bold", plan)}: ${changes}`,
     question: `${decision}: the changes of ${formatPlural(hold.records, "record")}? This cannot be undone.`,
     hint: `\`rollcall holds show ${id}\` names the records. Pass --plan ${plan} to confirm exactly this plan, or --yes.`
   })

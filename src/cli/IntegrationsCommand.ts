@@ -4,10 +4,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { IntegrationView } from "../http/contract/Api.ts"
-import { clientCommand } from "./ClientCommand.ts"
-import { confirm } from "./Confirmation.ts"
-import { given, nameArgument, textFlag, yes } from "./Flags.ts"
-import { print } from "./Process.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
+import { given, nameArgument, textFlag, yes } from "./terminal/Flags.ts"
+import { confirm } from "./terminal/Process.ts"
 import { formatPlural, integrationTable } from "./terminal/Tables.ts"
 
 const id = nameArgument("id", "<tool>:<identifier>, such as greenhouse:acme")
@@ -55,10 +54,10 @@ const remove = clientCommand("remove", {
     const { items } = yield* client.integrations.list()
     const integration = items.find((one) => one.id === id)
     if (data === "erase" && integration !== undefined) {
-      if (!json) yield* print(integrationTable([integration]))
       yield* confirm({
         yes,
         json,
+        shown: integrationTable([integration]),
         question: `Erase ${formatPlural(integration.records_live, "record")} of ${id}, with their history?`,
         hint: "Pass --yes to erase its data, or --data keep."
       })

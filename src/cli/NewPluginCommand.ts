@@ -4,9 +4,9 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-import { json, switchFlag } from "./Flags.ts"
-import { CommandError, print, withTerminalErrors } from "./Process.ts"
 import { addEffect, effectOf, effectRange, isClone, readProject, requireRightEffect } from "./Project.ts"
+import { json, switchFlag } from "./terminal/Flags.ts"
+import { CommandError, print, withTerminalErrors } from "./terminal/Process.ts"
 
 /** The folder `templates` is next to `src/` in a clone, and next to `dist/` in the package. */
 const template = (name: string): string =>

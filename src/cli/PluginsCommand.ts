@@ -3,16 +3,15 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { ApiClientError } from "./ApiClient.ts"
-import { clientCommand } from "./ClientCommand.ts"
-import { confirm } from "./Confirmation.ts"
-import { sendAgain, verifySent } from "./DeliveryWait.ts"
+import { ApiClientError } from "./client/ApiClient.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
+import { sendAgain, verifySent } from "./client/DeliveryWait.ts"
+import { checkWaitFlags, waitFlags, withElapsed } from "./client/Waiting.ts"
 import { dev } from "./dev/DevCommand.ts"
-import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./Flags.ts"
 import { newPlugin } from "./NewPluginCommand.ts"
-import { CommandError, progressPrinter } from "./Process.ts"
+import { given, nameArgument, switchFlag, textFlag, withFallback, yes } from "./terminal/Flags.ts"
 import { pluginListText, pluginText, replayText } from "./terminal/PluginText.ts"
-import { checkWaitFlags, waitFlags, withElapsed } from "./Waiting.ts"
+import { CommandError, confirm, progressPrinter } from "./terminal/Process.ts"
 
 const plugin = nameArgument("plugin", "Name of the plugin, as `rollcall plugins list` shows it")
 
@@ -119,6 +118,7 @@ const replay = clientCommand("replay", {
       yield* confirm({
         yes,
         json,
+        shown: "",
         question: `Deliver these events to ${plugin}/${handler} again, without their journal?`,
         hint: "Add --dry-run to see what would be written again. Pass --yes to replay."
       })

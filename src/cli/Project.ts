@@ -8,7 +8,7 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { CommandError } from "./Process.ts"
+import { CommandError } from "./terminal/Process.ts"
 
 type Dependencies = Readonly<Record<string, string>>
 

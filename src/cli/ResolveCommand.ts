@@ -3,12 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
-import type { ApiClient } from "./ApiClient.ts"
-import { clientCommand } from "./ClientCommand.ts"
-import { confirm, type ConfirmationOptions } from "./Confirmation.ts"
-import { given, numberArgument, switchFlag, textFlag, yes } from "./Flags.ts"
-import { CommandError, print } from "./Process.ts"
+import type { ApiClient } from "./client/ApiClient.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
+import { given, numberArgument, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
 import { outcomeText } from "./terminal/PluginText.ts"
+import { CommandError, confirm, type ConfirmationOptions } from "./terminal/Process.ts"
 
 export const deadLetter = numberArgument(
   "id",
@@ -21,7 +20,7 @@ const chooseOutcome = Effect.fnUntraced(function*(
   client: ApiClient,
   id: number,
   outcome: Option.Option<string>,
-  confirmation: Omit<ConfirmationOptions, "hint">
+  confirmation: Omit<ConfirmationOptions, "shown" | "hint">
 ) {
   if (Option.isSome(outcome)) return outcome.value
   const { outcomes } = yield* client.deadletters.show({ params: { id } })
@@ -41,8 +40,11 @@ const chooseOutcome = Effect.fnUntraced(function*(
       }.`
     })
   }
-  if (!confirmation.json) yield* print(outcomeText(one))
-  yield* confirm({ ...confirmation, hint: `Pass --outcome ${one.outcome} to confirm exactly this outcome, or --yes.` })
+  yield* confirm({
+    ...confirmation,
+    shown: outcomeText(one),
+    hint: `Pass --outcome ${one.outcome} to confirm exactly this outcome, or --yes.`
+  })
   return one.outcome
 })
 

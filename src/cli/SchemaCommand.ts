@@ -6,8 +6,8 @@ import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { modelNames } from "../domain/Model.ts"
 import { version } from "../http/contract/Version.ts"
-import { config, json as jsonFlag } from "./Flags.ts"
-import { print, withTerminalErrors } from "./Process.ts"
+import { config, json as jsonFlag } from "./terminal/Flags.ts"
+import { print, withTerminalErrors } from "./terminal/Process.ts"
 
 export const schema = Command.make("schema", {
   config,

@@ -4,9 +4,9 @@ import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { SessionView } from "../http/contract/SessionApi.ts"
-import { clientCommand } from "./ClientCommand.ts"
-import { nameArgument, switchFlag } from "./Flags.ts"
-import { CommandError } from "./Process.ts"
+import { clientCommand } from "./client/ClientCommand.ts"
+import { nameArgument, switchFlag } from "./terminal/Flags.ts"
+import { CommandError } from "./terminal/Process.ts"
 import { formatPlural, table } from "./terminal/Tables.ts"
 
 const sessionTable = (sessions: ReadonlyArray<SessionView>): string =>

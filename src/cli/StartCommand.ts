@@ -18,9 +18,7 @@ import { listed } from "../capture/schedule/ModelDiscovery.ts"
 import * as Config from "../config/Config.ts"
 import { logLevels } from "../config/DeploymentSettings.ts"
 import { defaultFile, type Fault, loadRawConfig } from "../config/RawConfig.ts"
-import { findUnknownIntegrations } from "../config/UnknownIntegrations.ts"
-import { findUnknownRedactions } from "../config/UnknownRedactions.ts"
-import { findUnknownVariables } from "../config/UnknownVariables.ts"
+import { findIneffective, findUnknownVariables } from "../config/UnknownNames.ts"
 import * as PluginAdmin from "../delivery/admin/PluginAdmin.ts"
 import { isStreamModel, type StreamKey, streamName } from "../domain/Model.ts"
 import { version } from "../http/contract/Version.ts"
@@ -28,8 +26,8 @@ import * as Server from "../http/Server.ts"
 import { CurrentProxies } from "../network/Proxies.ts"
 import { Relay } from "../publish/Relay.ts"
 import { Store } from "../store/Store.ts"
-import { config, given, switchFlag } from "./Flags.ts"
-import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./Process.ts"
+import { config, given, switchFlag } from "./terminal/Flags.ts"
+import { awaitShutdownSignal, CommandError, withLoggedErrors } from "./terminal/Process.ts"
 
 const warn = (faults: ReadonlyArray<Fault>) =>
   Effect.forEach(
@@ -151,11 +149,7 @@ export const start = Command.make("start", {
     Effect.gen(function*() {
       yield* warn(yield* findUnknownVariables(input, process.env))
       const settings = yield* Effect.fromResult(Config.check(input))
-      yield* warn([
-        ...settings.telemetryFaults,
-        ...findUnknownRedactions(input, settings.models),
-        ...findUnknownIntegrations(settings)
-      ])
+      yield* warn(findIneffective(input, settings))
       yield* Config.checkPlugins(settings)
       if (!flags.once) yield* Server.checkAddress(settings.http)
       yield* Effect.gen(function*() {

@@ -14,10 +14,9 @@ import * as Config from "../config/Config.ts"
 import { loadRawConfig } from "../config/RawConfig.ts"
 import { CurrentProxies } from "../network/Proxies.ts"
 import type { SinkCheckpoint } from "../publish/Sink.ts"
-import { connect } from "./ClientCommand.ts"
-import { confirm } from "./Confirmation.ts"
-import { config, json, yes } from "./Flags.ts"
-import { CommandError, print, progressPrinter, withTerminalErrors } from "./Process.ts"
+import { connect } from "./client/ClientCommand.ts"
+import { config, json, yes } from "./terminal/Flags.ts"
+import { CommandError, confirm, print, progressPrinter, withTerminalErrors } from "./terminal/Process.ts"
 import { formatPlural, progressLine } from "./terminal/Tables.ts"
 
 const planText = (store: string, plan: Plan, published: SinkCheckpoint | null): string =>
@@ -62,8 +61,13 @@ const adopt = Command.make("adopt", { config, yes, json }, ({ config, json, yes 
           Effect.provideService(CurrentProxies, settings.proxies)
         )).published
       const plan = yield* StoreAdoption.plan(published?.generation ?? 0)
-      if (!json) yield* print(planText(store.name, plan, published))
-      yield* confirm({ yes, json, question: "Adopt this store?", hint: "Pass --yes to adopt the store." })
+      yield* confirm({
+        yes,
+        json,
+        shown: planText(store.name, plan, published),
+        question: "Adopt this store?",
+        hint: "Pass --yes to adopt the store."
+      })
       const startedAt = yield* Clock.currentTimeMillis
       let republished = 0
       const show = progressPrinter(json)

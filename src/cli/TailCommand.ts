@@ -1,14 +1,20 @@
 /** `rollcall tail`: the events of the running process as they happen. */
 import * as Command from "effect/cli/Command"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { parseEvent } from "./ApiClient.ts"
-import { connect, runClientCommand } from "./ClientCommand.ts"
-import { config, given, json, switchFlag, textFlag } from "./Flags.ts"
-import { awaitShutdownSignal, print } from "./Process.ts"
-import { eventLine } from "./terminal/EventLines.ts"
-import { printEvents } from "./terminal/PrintEvents.ts"
+import { parseEvent } from "./client/ApiClient.ts"
+import { connect, runClientCommand } from "./client/ClientCommand.ts"
+import { eventLine, eventLines } from "./terminal/EventLines.ts"
+import { config, given, json, switchFlag, textFlag } from "./terminal/Flags.ts"
+import { awaitShutdownSignal, print } from "./terminal/Process.ts"
+
+/** Events that arrive within this time are shown together: equal changes of several records are one line. */
+const together = Duration.seconds(1)
+const most = 10_000
+
+const eventOf = (text: string) => parseEvent(text).data
 
 export const tail = Command.make("tail", {
   json,
@@ -40,8 +46,11 @@ export const tail = Command.make("tail", {
     const show = json
       ? Stream.runForEach(events, print)
       : unfolded
-      ? Stream.runForEach(events, (text) => print(eventLine(parseEvent(text).data)))
-      : printEvents(events)
+      ? Stream.runForEach(events, (text) => print(eventLine(eventOf(text))))
+      : Stream.runForEach(
+        Stream.groupedWithin(events, most, together),
+        (some) => Effect.forEach(eventLines(some.map(eventOf)), print, { discard: true })
+      )
     yield* Effect.raceFirst(show, awaitShutdownSignal)
   }).pipe(runClientCommand)).pipe(
     Command.withDescription("Print the events of the running process as they happen"),

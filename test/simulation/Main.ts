@@ -5,7 +5,7 @@
 import { spawnSync } from "node:child_process"
 import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
-import { switchFlag, withFallback } from "../../src/cli/Flags.ts"
+import { switchFlag, withFallback } from "../../src/cli/terminal/Flags.ts"
 import * as CommandLine from "../support/CommandLine.ts"
 import { mutants } from "./mutants/Mutants.ts"
 import { describe } from "./plan/Plan.ts"

@@ -3,7 +3,7 @@
  * never notices one of them.
  */
 import { availableParallelism } from "node:os"
-import { switchFlag, withFallback } from "../../src/cli/Flags.ts"
+import { switchFlag, withFallback } from "../../src/cli/terminal/Flags.ts"
 import * as CommandLine from "../support/CommandLine.ts"
 import { checkMutants, mutants } from "./mutants/Mutants.ts"
 import { runWorlds } from "./runner/WorkerPool.ts"

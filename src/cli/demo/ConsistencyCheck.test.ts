@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { FeedEvent } from "../ApiClient.ts"
+import type { FeedEvent } from "../client/ApiClient.ts"
 import { findDifferences, Fold } from "./ConsistencyCheck.ts"
 
 const event = (

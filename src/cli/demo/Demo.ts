@@ -16,27 +16,21 @@ import { isReadable } from "../../capture/StreamLifecycle.ts"
 import { PluginAdmin } from "../../delivery/admin/PluginAdmin.ts"
 import { streamName } from "../../domain/Model.ts"
 import type { StreamView } from "../../http/contract/StreamApi.ts"
+import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { Store } from "../../store/Store.ts"
 import { paint, toTerminal } from "../../telemetry/TerminalText.ts"
-import type { ApiClient } from "../ApiClient.ts"
-import type { PluginWrites } from "../PluginWrites.ts"
-import { CommandError, print } from "../Process.ts"
-import { lagOf } from "../terminal/EventLines.ts"
+import type { ApiClient } from "../client/ApiClient.ts"
+import { lagOf, type PluginWrite } from "../terminal/EventLines.ts"
+import { CommandError, print } from "../terminal/Process.ts"
 import { progressLine } from "../terminal/Tables.ts"
-import { findDifferences, Fold, type Records } from "./ConsistencyCheck.ts"
+import { findDifferences, findUndecided, Fold, type Records, sizeOf, truthOf } from "./ConsistencyCheck.ts"
 import * as Story from "./Story.ts"
 import { countsOf, type Summary, summaryText } from "./Summary.ts"
-import { type DemoWorld, findUndecided, sizeOf, truthOf } from "./WorldTruth.ts"
 
 export interface DemoOptions {
-  readonly world: DemoWorld
-  /** What to follow in the printed events, in a line. */
-  readonly introduction: string
-  /** Makes the story that the demo follows; adds the ids of the person's records. */
-  readonly act: (person: Story.Person) => Effect.Effect<void>
-  readonly writes: PluginWrites
-  /** Makes every kind of mutation happen that has not happened yet, and stops the world. */
-  readonly settle: Effect.Effect<void>
+  readonly sandbox: SandboxHandle
+  /** The writes of plugins so far. */
+  readonly writes: ReadonlyArray<PluginWrite>
   readonly client: ApiClient
   readonly seed: number
   /** Returns when the demo should end. */
@@ -64,8 +58,8 @@ const readOf = (streams: ReadonlyArray<StreamView>, truth: Records): number =>
   }, 0)
 
 /** Shows progress until every stream is live: a moving bar on a terminal, otherwise a line every two seconds. */
-const watchBackfill = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
-  const truth = truthOf(world)
+const watchBackfill = Effect.fnUntraced(function*({ client, sandbox }: DemoOptions) {
+  const truth = truthOf(sandbox.world)
   const total = sizeOf(truth)
   const startedAt = yield* Clock.currentTimeMillis
   const moving = process.stdout.isTTY
@@ -86,9 +80,21 @@ const watch = (options: DemoOptions) =>
     const { url } = options.client
     yield* print(`Console ${url}/   events ${url}/v1/events   documentation ${url}/docs\n`)
     yield* watchBackfill(options)
-    yield* print(`\n${options.introduction}`)
-    yield* Story.show(options.act, options.client, options.writes)
+    yield* print(`\n${Story.introduction}`)
+    yield* Story.show(options.sandbox, options.client, options.writes)
   })
+
+/**
+ * Stops the world, and then makes each kind of mutation that has not happened yet happen once. A hard delete always happens, because only
+ * the final sweep can find it: an earlier hard-deleted record may have returned before a sweep.
+ */
+const applyMissingMutations = Effect.fnUntraced(function*({ freeze, integrations, world }: SandboxHandle) {
+  yield* freeze
+  const { activityKinds } = yield* Effect.promise(() => import("../../sandbox/world/Activity.ts"))
+  for (const kind of activityKinds.filter((kind) => kind === "deleted_hard" || world.mutations[kind] === 0)) {
+    for (const integration of integrations) world.mutate({ op: "simulate", integration, kind })
+  }
+})
 
 /**
  * Runs after the world has stopped. Two polls close gaps that moving pages may have left, and the sweep finds the changes that polls
@@ -137,7 +143,7 @@ const recordsRead = Effect.map(Metric.snapshot, (metrics) =>
 const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
-const check = Effect.fnUntraced(function*({ client, world }: DemoOptions) {
+const check = Effect.fnUntraced(function*({ client, sandbox: { world } }: DemoOptions) {
   const store = yield* Store
   const fold = new Fold()
   const events = { created: 0, updated: 0, deleted: 0 }
@@ -185,7 +191,7 @@ export const run = Effect.fn("Demo.run")(function*(options: DemoOptions) {
     yield* print("\nFinal check: the world is stopped, and every stream is polled twice and swept …")
   }
   yield* Fiber.interrupt(capturing)
-  yield* options.settle
+  yield* applyMissingMutations(options.sandbox)
   yield* runUntilIdle
   const summary: Summary = {
     seed: options.seed,

@@ -1,5 +1,6 @@
 /**
- * Shows one person's way from applicant to employee. Everything else that happens is one line a second.
+ * Makes the mutations of the simulated world that take one person from applicant to employee, and shows them. Everything else that happens
+ * is one line a second.
  *
  * Gotchas
  * - A line of an event has the time at which the demo received the event, so that the times of the lines never decrease.
@@ -8,15 +9,55 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import * as Stream from "effect/Stream"
+import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
 import { oneLine, paint, timeOfDay } from "../../telemetry/TerminalText.ts"
-import { type ApiClient, type FeedEvent, parseEvent } from "../ApiClient.ts"
-import type { PluginWrites } from "../PluginWrites.ts"
-import { print } from "../Process.ts"
+import { type ApiClient, type FeedEvent, parseEvent } from "../client/ApiClient.ts"
 import { eventLine, type PluginWrite, writeLine } from "../terminal/EventLines.ts"
+import { print } from "../terminal/Process.ts"
 import { formatCount } from "../terminal/Tables.ts"
 
 /** Ids of the person's records: their events and the writes about them contain one. */
-export type Person = Set<string>
+type Person = Set<string>
+
+// ---- the person ---------------------------------------------------------------------------------------------------
+
+const name = { first_name: "Maya", last_name: "Lindholm" }
+export const introduction =
+  `Follow ${name.first_name} ${name.last_name}: an applicant, interviewed, hired, and an employee.`
+
+const between = "3 seconds"
+
+/** Makes the person apply, get an interview and an offer, and be hired. Ends early if the world deletes one of the records. */
+const act = Effect.fnUntraced(function*(
+  { integrations: [integration = ""], mutate, truth }: SandboxHandle,
+  person: Person
+) {
+  const stages = yield* truth("ats.stage", integration)
+  // a stage may have been renamed since the start: "Offer" to "Offer Europe"
+  const stageOf = (first: string) =>
+    stages.flatMap((stage) => {
+      const { id, name } = Object(stage)
+      return String(name).startsWith(first) && typeof id === "string" ? [id] : []
+    })[0] ?? null
+  const candidate = yield* mutate({ op: "create", integration, model: "ats.candidate", fields: name })
+  const links = { candidate: candidate.id }
+  const application = yield* mutate({ op: "create", integration, model: "ats.application", links })
+  person.add(candidate.id).add(application.id)
+  const target = { op: "update", integration, model: "ats.application", id: application.id } as const
+  const moveTo = (stage: string) => mutate({ ...target, links: { current_stage: stageOf(stage) } })
+  const add = (model: string, fields: Record<string, string>) =>
+    mutate({ op: "create", integration, model, fields, links: { application: application.id } })
+  const acts = [
+    moveTo("Interview"),
+    add("ats.interview", { title: "Technical interview" }),
+    moveTo("Offer"),
+    add("ats.offer", { status: "SENT" }),
+    mutate({ ...target, fields: { outcome: "HIRED" } })
+  ]
+  yield* Effect.forEach(acts, (next) => Effect.andThen(Effect.sleep(between), next), { discard: true })
+}, (acts) => Effect.ignore(acts))
+
+// ---- what is shown ------------------------------------------------------------------------------------------------
 
 const isAbout = (person: Person) => (value: unknown): boolean => {
   const text = JSON.stringify(value)
@@ -51,11 +92,11 @@ const othersLine = (
   return parts.length === 0 ? null : paint("gray", `${timeOfDay(second)}  ${"others".padEnd(29)}  ${parts.join("; ")}`)
 }
 
-/** Plays the acts and prints what happens, until interrupted. `act`: makes the story, and adds the ids of the person's records. */
+/** Plays the acts and prints what happens, until interrupted. `writes`: the writes of plugins so far. */
 export const show = Effect.fnUntraced(function*(
-  act: (person: Person) => Effect.Effect<void>,
+  sandbox: SandboxHandle,
   client: ApiClient,
-  writes: PluginWrites
+  writes: ReadonlyArray<PluginWrite>
 ) {
   const person: Person = new Set()
   /** The plugin's write that creates the employee has no id of a record, but this part of an address. */
@@ -104,7 +145,7 @@ export const show = Effect.fnUntraced(function*(
     const complete = secondOf(yield* Clock.currentTimeMillis)
     for (printed ||= complete; printed < complete; printed += 1_000) yield* printSecond(printed)
   })
-  yield* Effect.all([receive, Effect.repeat(printSeconds, Schedule.spaced("200 millis")), act(person)], {
+  yield* Effect.all([receive, Effect.repeat(printSeconds, Schedule.spaced("200 millis")), act(sandbox, person)], {
     concurrency: 3,
     discard: true
   })

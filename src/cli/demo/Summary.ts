@@ -1,6 +1,6 @@
 /** The summary at the end of the demo, as text or as JSON. Pure. */
 import { paint } from "../../telemetry/TerminalText.ts"
-import type { PluginWrites } from "../PluginWrites.ts"
+import type { PluginWrite } from "../terminal/EventLines.ts"
 import { formatCount, formatPlural } from "../terminal/Tables.ts"
 import type { Difference } from "./ConsistencyCheck.ts"
 
@@ -28,7 +28,7 @@ export interface Summary {
 }
 
 /** Number of writes by plugin and name of the write. */
-export const countsOf = (writes: PluginWrites): Summary["plugins"] =>
+export const countsOf = (writes: ReadonlyArray<PluginWrite>): Summary["plugins"] =>
   Object.fromEntries(
     [...Map.groupBy(writes, ({ plugin }) => plugin)].map(([plugin, own]) => [
       plugin,

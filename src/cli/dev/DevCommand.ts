@@ -4,26 +4,22 @@
  */
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
-import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
-import * as FileSystem from "effect/FileSystem"
-import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import { existsSync } from "node:fs"
 import { dirname, relative, resolve } from "node:path"
 import { fileURLToPath, pathToFileURL } from "node:url"
-import { pipelineLayer, resolveConfig, serverLayer, serviceLayer } from "../../app/Composition.ts"
 import { Capture } from "../../capture/schedule/Capture.ts"
 import * as Config from "../../config/Config.ts"
 import { loadEnvironment } from "../../config/RawConfig.ts"
 import { CurrentProxies } from "../../network/Proxies.ts"
-import { isPlugin, type Plugin } from "../../plugin/Plugin.ts"
+import { isPlugin } from "../../plugin/Plugin.ts"
+import { isEnabledIn } from "../../plugin/PluginConfiguration.ts"
 import type { SandboxHandle } from "../../sandbox/Sandbox.ts"
-import { json, seed, switchFlag } from "../Flags.ts"
-import { recordWrites } from "../PluginWrites.ts"
-import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../Process.ts"
-import { sandboxEnvironment } from "../SandboxEnvironment.ts"
-import { type PluginWrite, writeLine } from "../terminal/EventLines.ts"
+import { prepare } from "../sandbox/SandboxService.ts"
+import { writeLine } from "../terminal/EventLines.ts"
+import { json, seed, switchFlag } from "../terminal/Flags.ts"
+import { awaitShutdownSignal, CommandError, print, withTerminalErrors } from "../terminal/Process.ts"
 import { type Attempt, attemptText, withReport } from "./HandlerReport.ts"
 import { reportLoadedFiles, restartOnChange, startingProcessEnded } from "./Restarting.ts"
 
@@ -58,24 +54,6 @@ const loadPlugin = Effect.fnUntraced(function*(file: string) {
   })
 })
 
-const settingsFor = (
-  sandbox: SandboxHandle,
-  directory: string,
-  file: string,
-  plugin: Plugin<unknown>
-) =>
-  Effect.gen(function*() {
-    const environment = yield* loadEnvironment
-    const input = { ...environment, file: { name: relative(process.cwd(), file), value: { plugins: [plugin] } } }
-    const settings = yield* Effect.fromResult(Config.check(input))
-    return { input, settings }
-  }).pipe(
-    Effect.provideService(
-      ConfigProvider.ConfigProvider,
-      sandboxEnvironment({ sandbox, directory, interval: "1 second" })
-    )
-  )
-
 /** Lets every kind of activity happen again and again. */
 const keepWorldActive = Effect.fnUntraced(function*({ integrations: [integration = ""], world }: SandboxHandle) {
   const { activityKinds } = yield* Effect.promise(() => import("../../sandbox/world/Activity.ts"))
@@ -89,9 +67,6 @@ const keepWorldActive = Effect.fnUntraced(function*({ integrations: [integration
   )
 })
 
-const isOnIn = ({ settings: { integrations, others } }: Plugin<unknown>, id: string): boolean =>
-  Boolean(integrations?.[id] ?? others ?? true)
-
 /** Prints a sentence; with --json as a line of JSON. */
 const messagePrinter = (json: boolean) => (message: string) => print(json ? JSON.stringify({ message }) : message)
 
@@ -99,34 +74,29 @@ const messagePrinter = (json: boolean) => (message: string) => print(json ? JSON
 const runPlugin = Effect.fnUntraced(function*(file: string, seed: number, json: boolean) {
   const plugin = yield* loadPlugin(file)
   const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
-  const { makeTempDirectoryScoped } = yield* FileSystem.FileSystem
   const sandbox = yield* serve({ seed, records, speed: 0 })
-  const { integrations } = sandbox
   const say = messagePrinter(json)
   const showAttempt = (attempt: Attempt) => print(json ? JSON.stringify({ attempt }) : attemptText(attempt))
-  const directory = yield* makeTempDirectoryScoped({ prefix: "rollcall-dev-" })
-  const { input, settings } = yield* settingsFor(sandbox, directory, file, withReport(plugin, showAttempt))
-  yield* Config.checkPlugins(settings)
-  const show = (write: PluginWrite) => Effect.runSync(print(json ? JSON.stringify({ write }) : writeLine(write)))
+  const run = yield* prepare({
+    sandbox,
+    interval: "1 second",
+    plugins: [withReport(plugin, showAttempt)],
+    file: relative(process.cwd(), file),
+    record: (write) => Effect.runSync(print(json ? JSON.stringify({ write }) : writeLine(write)))
+  })
   const handlers = plugin.handlers.map(({ name }) => name).join(", ")
   yield* say(`${plugin.name} reacts to ${handlers}, in a simulated world at ${sandbox.url} (→ marks its writes)`)
-
-  const isOff = integrations.every((id) => !isOnIn(plugin, id))
-  if (isOff) {
-    yield* say(`It is off in ${integrations.join()}: its file switches it off with \`with({ others: false })\`.`)
+  if (!sandbox.integrations.some((id) => isEnabledIn(plugin, id))) {
+    const where = sandbox.integrations.join()
+    yield* say(`It is off in ${where}: its file switches it off with \`with({ others: false })\`.`)
   }
   const service = Effect.gen(function*() {
     const capture = yield* Capture
     yield* Effect.all([capture.run, keepWorldActive(sandbox)], { concurrency: 2, discard: true })
   })
-  yield* Effect.gen(function*() {
-    const plan = yield* resolveConfig(settings, input)
-    yield* Effect.provide(service, Layer.provideMerge(serverLayer(plan), pipelineLayer(plan)))
-  }).pipe(
-    Effect.provide(Layer.provideMerge(recordWrites(show, () => plugin.name), serviceLayer(settings))),
-    // the plugin may send requests to other servers
-    Effect.provideService(CurrentProxies, yield* Effect.fromResult(Config.checkProxies(yield* loadEnvironment)))
-  )
+  // the plugin may send requests to other servers
+  const proxies = yield* Effect.fromResult(Config.checkProxies(yield* loadEnvironment))
+  yield* Effect.provideService(run(service), CurrentProxies, proxies)
 })
 
 export const dev = Command.make("dev", {

@@ -10,24 +10,23 @@ import * as Result from "effect/Result"
 import { existsSync } from "node:fs"
 import { statfs } from "node:fs/promises"
 import { dirname, resolve } from "node:path"
-import { kafkaOptions, loadKafka, resolveConfig, storeInspector } from "../../app/Composition.ts"
+import { kafkaOptions, loadKafka, resolveConfig, sourceLayer, storeInspector } from "../../app/Composition.ts"
 import * as Config from "../../config/Config.ts"
 import type { KafkaSettings } from "../../config/KafkaSettings.ts"
 import type { Fault, RawConfig } from "../../config/RawConfig.ts"
+import { findIneffective, findUnknownVariables } from "../../config/UnknownNames.ts"
+import { CurrentProxies, describe, type Proxies, proxyFor } from "../../network/Proxies.ts"
 import { findDivergence } from "../../publish/ResumePoint.ts"
 import { findPublishedElsewhere } from "../../publish/Sink.ts"
 import type { Source } from "../../source/Source.ts"
 import type { Inspection } from "../../store/Inspection.ts"
 import { findExposed } from "../../store/sqlite/FilePermissions.ts"
 import { missingKeys, type StoreError } from "../../store/Store.ts"
-import type { CommandError } from "../Process.ts"
 import { checkAccountAndIntegrations } from "./AccountChecks.ts"
 import { checkAddress, type OwnProcess } from "./AddressCheck.ts"
-import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
+import { type CheckResult, ok, problem, report, warning } from "./CheckResult.ts"
 import { checkFleet } from "./FleetChecks.ts"
 import * as PluginChecks from "./PluginChecks.ts"
-import { checkProxies } from "./ProxyChecks.ts"
-import { report, type ReportOptions } from "./Report.ts"
 import { checkTelemetry } from "./TelemetryChecks.ts"
 
 /** The configuration to check, with the integrations in which each plugin is on. */
@@ -57,6 +56,39 @@ const checkConfiguration = ({ accounts, integrations }: DoctorInput): CheckResul
       "Set ROLLCALL_INTEGRATIONS to ids such as greenhouse:acme, or list them in the configuration file"
     )
     : ok("configuration", `accounts: ${Object.keys(accounts).length}, integrations: ${integrations.length}`)
+
+// ---- proxies ------------------------------------------------------------------------------------------------------
+
+interface Way {
+  readonly name: string
+  readonly url: string
+  readonly proxies: Proxies
+}
+
+/** Which way the requests to each configured server go. Nothing if no proxy is configured. */
+const checkProxies = ({ accounts, kafka, proxies, telemetry }: DoctorInput): ReadonlyArray<CheckResult> => {
+  const servers = {
+    "the schema registry": kafka?.schemaRegistry?.url,
+    "the token endpoint": kafka?.sasl?.mechanism === "oauthbearer" ? kafka.sasl.endpoint?.url : undefined,
+    traces: telemetry?.traces?.url,
+    metrics: telemetry?.metrics?.url
+  }
+  const ways: ReadonlyArray<Way> = [
+    ...Object.entries(accounts).map(([name, { proxies: own, url }]) => ({
+      name: `account ${name}`,
+      url,
+      proxies: own ?? proxies
+    })),
+    ...Object.entries(servers).flatMap(([name, url]) => url === undefined ? [] : [{ name, url, proxies }])
+  ]
+  const isConfigured = [proxies, ...ways.map((way) => way.proxies)].some(({ http, https }) => (http ?? https) !== null)
+  if (!isConfigured) return []
+  return ways.map(({ name, proxies, url }) => {
+    const proxy = proxyFor(url, proxies)
+    const way = proxy === null ? "directly" : `through the proxy ${describe(proxy)}`
+    return ok("proxy", `requests of ${name} go to ${new URL(url).origin} ${way}`)
+  })
+}
 
 // ---- store, disk, address, Kafka -------------------------------------------------------------------------------------
 
@@ -186,23 +218,22 @@ const checkGroups = (input: DoctorInput): ReadonlyArray<Effect.Effect<ReadonlyAr
   checkTelemetry(input.telemetry)
 ]
 
-/** Runs all checks. */
-export const runChecks = Effect.fnUntraced(
-  function*(
-    settings: Config.Settings,
-    rawConfig: RawConfig,
-    unknown: ReadonlyArray<Fault>,
-    options: ReportOptions
-  ) {
-    const uses = yield* Config.findPluginUses(settings)
-    yield* report(checkGroups({ ...settings, rawConfig, unknown, uses }), options)
-  }
-)
+/** Short, because an operator waits for the result. */
+const timeouts = { retryBase: "20 millis", timeout: "5 seconds" } as const
 
-/** Reports the faults of an invalid configuration, which make all other checks impossible. */
-export const reportInvalidConfig = (
-  faults: ReadonlyArray<Fault>,
-  unknown: ReadonlyArray<Fault>,
-  options: ReportOptions
-): Effect.Effect<void, CommandError> =>
-  report([Effect.succeed([...faults.map(faultResult), ...unknown.map(unknownResult)])], options)
+/** Runs all checks. The faults of an invalid configuration are reported alone, because they make all other checks impossible. */
+export const examine = Effect.fnUntraced(function*(rawConfig: RawConfig, json: boolean) {
+  const variables = yield* findUnknownVariables(rawConfig, process.env)
+  const checked = Config.check(rawConfig)
+  if (Result.isFailure(checked)) {
+    const faults = checked.failure.faults.map(faultResult)
+    return yield* report([Effect.succeed([...faults, ...variables.map(unknownResult)])], json)
+  }
+  const settings = checked.success
+  const unknown = [...variables, ...findIneffective(rawConfig, settings)]
+  const uses = yield* Config.findPluginUses(settings)
+  yield* report(checkGroups({ ...settings, rawConfig, unknown, uses }), json).pipe(
+    Effect.provide(sourceLayer({ ...settings, ...timeouts })),
+    Effect.provideService(CurrentProxies, settings.proxies)
+  )
+})

@@ -13,7 +13,7 @@ import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import type { TelemetrySettings } from "../../config/TelemetrySettings.ts"
 import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
 import { placeOf } from "../../telemetry/OtlpClient.ts"
-import { codeOf } from "../ApiClient.ts"
+import { codeOf } from "../client/ApiClient.ts"
 import { type CheckResult, ok, problem, warning } from "./CheckResult.ts"
 
 type SignalName = "traces" | "metrics"

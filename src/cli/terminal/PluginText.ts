@@ -178,9 +178,11 @@ export const deadLetterDetailText = (detail: DeadLetterDetailView): string =>
     `--id ${detail.id}`
   ].join("\n\n")
 
+export const noneMatches = "no dead letter matches"
+
 export const planText = ({ count, parked, plan, shares, unknown }: PlanView): string =>
   count === 0
-    ? "no dead letter matches"
+    ? noneMatches
     : [
       table(shares, {
         PLUGIN: ({ plugin }) => plugin,

@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import { availableParallelism, loadavg } from "node:os"
 import { table } from "../../../bench/Table.ts"
-import { switchFlag, withFallback } from "../../../src/cli/Flags.ts"
+import { switchFlag, withFallback } from "../../../src/cli/terminal/Flags.ts"
 import * as CommandLine from "../../support/CommandLine.ts"
 import * as Home from "./Home.ts"
 import * as Lives from "./Lives.ts"

@@ -4,8 +4,8 @@
  */
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
-import { exitCode } from "../../../src/cli/Process.ts"
 import { rollcall } from "../../../src/cli/Rollcall.ts"
+import { exitCode } from "../../../src/cli/terminal/Process.ts"
 import type { Ended } from "./Program.ts"
 
 export interface Request {

@@ -42,8 +42,8 @@ describe("the imports of the program", () => {
 
   it("of files of the program and of Effect that are beside each other need no search", async () => {
     const { find, searches } = await setUp()
-    assert.deepInclude(find("./cli/Process.ts", at("src/main.ts")), {
-      url: at("src/cli/Process.ts"),
+    assert.deepInclude(find("./cli/terminal/Process.ts", at("src/main.ts")), {
+      url: at("src/cli/terminal/Process.ts"),
       format: "module-typescript"
     })
     const effect = at("node_modules/effect/dist/Effect.js")

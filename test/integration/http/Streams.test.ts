@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { make } from "../../../src/cli/ApiClient.ts"
+import { make } from "../../../src/cli/client/ApiClient.ts"
 import * as Server from "../../../src/http/Server.ts"
 import * as UnifiedApi from "../../../src/source/UnifiedApi.ts"
 import { Store } from "../../../src/store/Store.ts"

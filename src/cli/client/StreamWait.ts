@@ -8,11 +8,11 @@
  * - A stream that is blocked or paused ends the wait. A failing stream does not, because Rollcall tries it again.
  */
 import * as Effect from "effect/Effect"
-import { isStreamModel, registry } from "../domain/Model.ts"
-import type { CommandView, StreamView } from "../http/contract/StreamApi.ts"
-import { oneLine } from "../telemetry/TerminalText.ts"
-import { CommandError } from "./Process.ts"
-import { progressText } from "./terminal/Tables.ts"
+import { isStreamModel, registry } from "../../domain/Model.ts"
+import type { CommandView, StreamView } from "../../http/contract/StreamApi.ts"
+import { oneLine } from "../../telemetry/TerminalText.ts"
+import { CommandError } from "../terminal/Process.ts"
+import { progressText } from "../terminal/Tables.ts"
 import { waitFor, type WaitOptions } from "./Waiting.ts"
 
 export const waitedCommands = ["poll", "sweep", "backfill"] as const

@@ -2,8 +2,8 @@
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
-import { defaultFile } from "../config/RawConfig.ts"
-import { parseInstant } from "../domain/Watermark.ts"
+import { defaultFile } from "../../config/RawConfig.ts"
+import { parseInstant } from "../../domain/Watermark.ts"
 
 /** A flag that is off unless it is given. */
 export const switchFlag = (name: string, description: string) =>

@@ -9,10 +9,10 @@ import {
   secondsLeft,
   sizeOf,
   sumOf
-} from "../domain/DeliveryProgress.ts"
+} from "../../domain/DeliveryProgress.ts"
+import { CommandError, progressPrinter } from "../terminal/Process.ts"
+import { formatPlural, progressLine } from "../terminal/Tables.ts"
 import type { ApiClient } from "./ApiClient.ts"
-import { CommandError, progressPrinter } from "./Process.ts"
-import { formatPlural, progressLine } from "./terminal/Tables.ts"
 import { startAndWait, type TimeLimit, waitFor, type WaitInput, type WaitOptions } from "./Waiting.ts"
 
 /** The sum over all of these deliveries; `count` returns it for the ranges of one request. */

@@ -10,11 +10,11 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
-import { parseShortDuration } from "../config/ConfigValue.ts"
+import { parseShortDuration } from "../../config/ConfigValue.ts"
+import { switchFlag } from "../terminal/Flags.ts"
+import { CommandError } from "../terminal/Process.ts"
+import { formatSeconds } from "../terminal/Tables.ts"
 import { ApiClientError } from "./ApiClient.ts"
-import { switchFlag } from "./Flags.ts"
-import { CommandError } from "./Process.ts"
-import { formatSeconds } from "./terminal/Tables.ts"
 
 /** The flags of a command that can wait. */
 export const waitFlags = {

@@ -2,9 +2,9 @@
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { cursorParameter, isCursorParameter } from "../api/Lists.ts"
-import { json, seed, withFallback } from "./Flags.ts"
-import { awaitShutdownSignal, print, withTerminalErrors } from "./Process.ts"
+import { cursorParameter, isCursorParameter } from "../../api/Lists.ts"
+import { json, seed, withFallback } from "../terminal/Flags.ts"
+import { awaitShutdownSignal, print, withTerminalErrors } from "../terminal/Process.ts"
 
 const integerFlag = (name: string, least: number, most = Infinity) =>
   Flag.Int(name).pipe(
@@ -57,7 +57,7 @@ const shellWord = (text: string): string =>
 
 export const sandbox = Command.make("sandbox", flags, ({ json, ...options }) =>
   Effect.gen(function*() {
-    const { serve } = yield* Effect.promise(() => import("../sandbox/Sandbox.ts"))
+    const { serve } = yield* Effect.promise(() => import("../../sandbox/Sandbox.ts"))
     const { ids, integrations, key, url } = yield* serve(options)
     const variables = {
       ROLLCALL_API_URL: url,

@@ -2,9 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import * as EffectConfig from "effect/Config"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
+import { modelNames } from "../domain/Model.ts"
 import * as Plugin from "../plugin/Plugin.ts"
+import type { Settings } from "./Config.ts"
 import { loadEnvironment } from "./RawConfig.ts"
-import { findUnknownVariables } from "./UnknownVariables.ts"
+import { findIneffective, findUnknownVariables } from "./UnknownNames.ts"
 
 /** `secrets`: the variables that the file names as secrets. */
 const unknown = (environment: Record<string, string>, file: unknown = {}, secrets: ReadonlyArray<string> = []) =>
@@ -23,19 +25,13 @@ const unknown = (environment: Record<string, string>, file: unknown = {}, secret
 
 const misspelled: ReadonlyArray<[name: string, meant: string]> = [
   ["ROLLCALL_INTERVALL", "ROLLCALL_INTERVAL"],
-  ["ROLLCALL_API_KY", "ROLLCALL_API_KEY"],
-  ["ROLLCALL_APIKEY", "ROLLCALL_API_KEY"],
   ["ROLLCALL_HTTP_TOKEN_FIEL", "ROLLCALL_HTTP_TOKEN_FILE"],
   ["ROLLCAL_STORE", "ROLLCALL_STORE"],
   ["rollcall_models", "ROLLCALL_MODELS"],
-  ["Rollcall_Topic", "ROLLCALL_TOPIC"],
   ["ROLLCALL_PORT", "ROLLCALL_HTTP_PORT"],
-  ["ROLLCALL_KEY", "ROLLCALL_API_KEY"],
   ["ROLLCALL_BROKERS", "KAFKA_BROKERS"],
   ["KAFKA_BROKER", "KAFKA_BROKERS"],
-  ["KAFKA_SLL", "KAFKA_SSL"],
   ["KAFKA_SASL_PASWORD_FILE", "KAFKA_SASL_PASSWORD_FILE"],
-  ["OTEL_SERVICENAME", "OTEL_SERVICE_NAME"],
   ["OTEL_TRACE_EXPORTER", "OTEL_TRACES_EXPORTER"]
 ]
 
@@ -61,12 +57,10 @@ const known: ReadonlyArray<Record<string, string>> = [
 ]
 
 describe("a variable that Rollcall does not know", () => {
-  for (const [name, meant] of misspelled) {
-    it.effect(`${name} is reported with the closest name, ${meant}`, () =>
-      Effect.gen(function*() {
-        assert.deepStrictEqual(yield* unknown({ [name]: "x" }), [[name, `Did you mean ${meant}`]])
-      }))
-  }
+  it.effect.each(misspelled)("%s is reported with the closest name, %s", ([name, meant]) =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* unknown({ [name]: "x" }), [[name, `Did you mean ${meant}`]])
+    }))
 
   it.effect("is reported with the closest name even if it is far from every name", () =>
     Effect.gen(function*() {
@@ -75,12 +69,10 @@ describe("a variable that Rollcall does not know", () => {
       assert.match(String(found?.[1]), /^Did you mean ROLLCALL_/)
     }))
 
-  for (const environment of known) {
-    it.effect(`is not among ${Object.keys(environment).join(", ")}`, () =>
-      Effect.gen(function*() {
-        assert.deepStrictEqual(yield* unknown(environment), [])
-      }))
-  }
+  it.effect.each(known)("is not among %o", (environment) =>
+    Effect.gen(function*() {
+      assert.deepStrictEqual(yield* unknown(environment), [])
+    }))
 
   it.effect("is not one that the configuration file names as a secret, or its _FILE", () =>
     Effect.gen(function*() {
@@ -120,4 +112,81 @@ describe("a variable that Rollcall does not know", () => {
       assert.strictEqual(found.length, 20)
       for (const [where] of found) assert.isAtMost(String(where).length, 101)
     }))
+})
+
+const none = { integrations: [], plugins: [], models: {}, telemetryFaults: [] }
+const file = { file: { name: "rollcall.config.ts", value: {} } }
+
+describe("a redaction rule", () => {
+  const found = (model: typeof modelNames[number], ...pointers: ReadonlyArray<string>) => {
+    const redact = Object.fromEntries(pointers.map((pointer) => [pointer, "drop" as const]))
+    return findIneffective(file, { ...none, models: { [model]: { remoteData: "drop", redact } } })
+  }
+
+  it.each(
+    [
+      ["ats.tag", "/nam", "/name"],
+      ["ats.application", "/candidate/frist_name", "/candidate/first_name"],
+      ["ats.application", "/first_name", "/candidate/first_name"],
+      ["ats.application", "/candidate/email_addresses/email", "/candidate/email_addresses/email_address"],
+      ["ats.application", "/candidat/first_name", "/candidate"],
+      ["ats.candidate", "/phone_number", "/phone_numbers"]
+    ] as const
+  )("of %s at %s that names no known field is reported with %s", (model, pointer, meant) => {
+    const [fault, ...others] = found(model, pointer)
+    assert.deepStrictEqual(others, [])
+    assert.strictEqual(fault?.where, `rollcall.config.ts, models["${model}"].redact["${pointer}"]`)
+    assert.match(fault?.message ?? "", /names no field/)
+    const [, first] = /Did you mean (\S+?)(\?| or)/.exec(fault?.hint ?? "") ?? []
+    assert.strictEqual(first, meant)
+  })
+
+  it("of a known field, or below a value of free form, is not reported", () => {
+    const known = [
+      "/candidate",
+      "/candidate/phone_numbers/phone_number",
+      "/candidate/custom_fields/birthday",
+      "/custom_fields/anything/below",
+      "/candidate/integration_fields/value",
+      "/remote_data/person/name",
+      "/screening_question_answers/answer/content"
+    ]
+    assert.deepStrictEqual(found("ats.application", ...known), [])
+    assert.deepStrictEqual(found("ats.candidate", "/location/city", "/first_name"), [])
+  })
+
+  it("is not quoted if it may be a secret (I11)", () => {
+    const secret = "sk_live_4eC39HqLyjWDarjtT1zdp7dc"
+    const [fault] = found("ats.tag", `/${secret}`)
+    const hidden = `redact["(${secret.length + 1} characters)"]`
+    assert.strictEqual(fault?.where, `rollcall.config.ts, models["ats.tag"].${hidden}`)
+    assert.notInclude(JSON.stringify(fault), secret)
+  })
+
+  it("is reported for each model", () => {
+    for (const model of modelNames) assert.strictEqual(found(model, "/no_such_field_at_all").length, 1, model)
+  })
+})
+
+describe("an integration in the settings of a plugin", () => {
+  const found = (...ids: ReadonlyArray<string>) => {
+    const uses = Object.fromEntries(ids.map((id) => [id, false] as const))
+    const plugin = Plugin.make("mail").with({ integrations: uses }).on("ats.tag.created", {}, () => Effect.void)
+    const integrations = ["greenhouse:acme", "workday:acme", "lever:tenant-1"].map((id) =>
+      ({ id }) as Settings["integrations"][number]
+    )
+    return findIneffective(file, { ...none, integrations, plugins: [plugin] })
+  }
+
+  it("is reported with the declared id that it resembles", () => {
+    const [fault, ...others] = found("greenhouse:acmee")
+    assert.deepStrictEqual(others, [])
+    assert.strictEqual(fault?.where, `plugin mail, integrations["greenhouse:acmee"]`)
+    assert.include(fault?.hint, "Did you mean greenhouse:acme?")
+  })
+
+  it("is not reported if it is declared, or resembles no declared one that the plugin does not name", () => {
+    assert.deepStrictEqual(found("greenhouse:acme", "greenhouse:acme-corp", "lever:tenant-2"), [])
+    assert.deepStrictEqual(found(), [])
+  })
 })

@@ -1,9 +1,9 @@
 /** Waits until a record is forgotten, and shows how far its removal is. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { ForgottenView } from "../http/contract/ForgetApi.ts"
-import type { CommandError } from "./Process.ts"
-import { formatPlural, formatSeconds, progressLine } from "./terminal/Tables.ts"
+import type { ForgottenView } from "../../http/contract/ForgetApi.ts"
+import type { CommandError } from "../terminal/Process.ts"
+import { formatPlural, formatSeconds, progressLine } from "../terminal/Tables.ts"
 import { waitFor, type WaitOptions } from "./Waiting.ts"
 
 /** `searchSeconds`: how long the search of the log took for the plan; null if that is unknown. */

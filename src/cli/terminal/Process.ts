@@ -7,12 +7,13 @@
  */
 import * as Cause from "effect/Cause"
 import type * as CliError from "effect/cli/CliError"
+import * as Prompt from "effect/cli/Prompt"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
-import { StoreInUse } from "../store/StoreError.ts"
-import * as Logging from "../telemetry/Logging.ts"
-import { oneLine, toTerminal } from "../telemetry/TerminalText.ts"
+import { StoreInUse } from "../../store/StoreError.ts"
+import * as Logging from "../../telemetry/Logging.ts"
+import { oneLine, toTerminal } from "../../telemetry/TerminalText.ts"
 
 /** Prints lines on standard output, whatever characters the text contains. */
 export const print = (text: string): Effect.Effect<void> =>
@@ -52,6 +53,26 @@ interface ReportedError {
 /** The hint of an error, unless its message already contains the hint. */
 const hintOf = (error: ReportedError): string | null =>
   "hint" in error && typeof error.hint === "string" && !error.message.includes(error.hint) ? error.hint : null
+
+export interface ConfirmationOptions {
+  readonly yes: boolean
+  /** With --json nothing is shown, and there is no prompt, because a program reads the output. */
+  readonly json: boolean
+  /** A text that is printed before the question, such as a plan. */
+  readonly shown: string
+  readonly question: string
+  /** How the command is confirmed without a prompt. */
+  readonly hint: string
+}
+
+/** Returns once the operator has confirmed a command with large effects, with --yes or at a prompt; fails otherwise. */
+export const confirm = Effect.fnUntraced(function*({ hint, json, question, shown, yes }: ConfirmationOptions) {
+  if (!json && shown !== "") yield* print(shown)
+  if (yes) return
+  const ask = Prompt.run(Prompt.Confirm({ message: question, initial: false }))
+  const confirmed = !json && process.stdin.isTTY && (yield* Effect.catch(ask, () => Effect.succeed(false)))
+  if (!confirmed) return yield* new CommandError({ message: "not confirmed, so nothing was changed", hint })
+})
 
 /** For commands that people run: writes the error as text to standard error, and logs only errors. */
 export const withTerminalErrors = <A, E extends ReportedError, R>(

@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { TestClock } from "effect/testing"
 import { stripVTControlCharacters } from "node:util"
-import type { ForgottenView } from "../http/contract/ForgetApi.ts"
+import type { ForgottenView } from "../../http/contract/ForgetApi.ts"
 import { ApiClientError } from "./ApiClient.ts"
 import { awaitForgotten } from "./ForgetWait.ts"
 

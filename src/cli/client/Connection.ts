@@ -12,7 +12,7 @@ import { X509Certificate } from "node:crypto"
 import { readFile } from "node:fs/promises"
 import type { AgentOptions } from "node:https"
 import { checkServerIdentity, createSecureContext } from "node:tls"
-import * as OutgoingHttp from "../network/OutgoingHttp.ts"
+import * as OutgoingHttp from "../../network/OutgoingHttp.ts"
 import * as ApiClient from "./ApiClient.ts"
 
 export interface Address {

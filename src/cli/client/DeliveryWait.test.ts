@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import { TestClock } from "effect/testing"
 import { stripVTControlCharacters } from "node:util"
-import { type DeliveryProgress, rangesOf } from "../domain/DeliveryProgress.ts"
+import { type DeliveryProgress, rangesOf } from "../../domain/DeliveryProgress.ts"
 import { awaitDeliveries, progressOf, type SentDeliveries } from "./DeliveryWait.ts"
 import { withElapsed } from "./Waiting.ts"
 

@@ -1,15 +1,16 @@
 /** Commands that call the running process: how they find the process, print its responses and report errors. */
 import * as Command from "effect/cli/Command"
 import * as Effect from "effect/Effect"
+import { identity } from "effect/Function"
 import type * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import * as Config from "../config/Config.ts"
-import { loadRawConfig } from "../config/RawConfig.ts"
-import { issuesOf } from "../http/contract/RequestValidation.ts"
+import * as Config from "../../config/Config.ts"
+import { loadRawConfig } from "../../config/RawConfig.ts"
+import { issuesOf } from "../../http/contract/RequestValidation.ts"
+import { config, json } from "../terminal/Flags.ts"
+import { print, withTerminalErrors } from "../terminal/Process.ts"
 import * as ApiClient from "./ApiClient.ts"
 import { connectTo } from "./Connection.ts"
-import { config, json } from "./Flags.ts"
-import { print, withTerminalErrors } from "./Process.ts"
 
 /** A client of the process that listens at the configured address. */
 export const connect = Effect.fnUntraced(function*(file: Option.Option<string>) {
@@ -45,8 +46,8 @@ export interface ClientCommand<Flags extends Command.Command.Config, A, E, R, E2
     input: Input<Flags>,
     options: { readonly json: boolean }
   ) => Effect.Effect<A, E, R>
-  /** The output without --json; null for no output. */
-  readonly text: (result: A, input: Input<Flags>) => string | null
+  /** The output without --json. */
+  readonly text: (result: A, input: Input<Flags>) => string
   /** The output with --json; by default the result. */
   readonly json?: (result: A) => unknown
   /** Whether the command succeeds, decided after the result is printed. */
@@ -62,23 +63,17 @@ export const clientCommand = <
   E2 extends Error = never
 >(
   name: string,
-  { description, examples = [], flags, request, verify = () => Effect.void, ...output }: ClientCommand<
-    Flags,
-    A,
-    E,
-    R,
-    E2
-  >
-) =>
-  Command.make(name, { input: flags, json, config }, ({ config, input, json }) =>
+  command: ClientCommand<Flags, A, E, R, E2>
+) => {
+  const { description, examples = [], flags, json: toJson = identity, request, text, verify = () => Effect.void } =
+    command
+  return Command.make(name, { input: flags, json, config }, ({ config, input, json }) =>
     Effect.gen(function*() {
       const result = yield* request(yield* connect(config), input, { json })
-      const shown = json
-        ? JSON.stringify(output.json === undefined ? result : output.json(result))
-        : output.text(result, input)
-      if (shown !== null) yield* print(shown)
+      yield* print(json ? JSON.stringify(toJson(result)) : text(result, input))
       yield* verify(result)
     }).pipe(runClientCommand)).pipe(
       Command.withDescription(description),
       Command.withExamples(examples)
     )
+}

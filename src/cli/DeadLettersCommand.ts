@@ -3,13 +3,12 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import * as Stream from "effect/Stream"
 import type { DeliveryProgress } from "../domain/DeliveryProgress.ts"
 import type { DiscardView, RedriveView } from "../http/contract/DeadLetterApi.ts"
 import { failureReasons } from "../store/Delivery.ts"
-import type { ApiClient } from "./client/ApiClient.ts"
+import { allItems, type ApiClient } from "./client/ApiClient.ts"
 import { clientCommand } from "./client/ClientCommand.ts"
-import { sendAgain, verifySent } from "./client/DeliveryWait.ts"
+import { sendAgain, verifySent } from "./client/WaitedWork.ts"
 import { checkWaitFlags, waitFlags } from "./client/Waiting.ts"
 import { deadLetter, resolve } from "./ResolveCommand.ts"
 import { given, instantFlag, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
@@ -80,11 +79,11 @@ const list = clientCommand("list", {
   }],
   flags: query,
   request: (client, query) =>
-    Stream.runCollect(Stream.paginate({}, (after: { readonly after?: number }) =>
-      Effect.map(
-        client.deadletters.list({ query: { ...given(query), ...after, limit: 1000 } }),
-        ({ items, next }) => [items, next === null ? Option.none() : Option.some({ after: Number(next) })] as const
-      ))),
+    allItems(({ after }) =>
+      client.deadletters.list({
+        query: { ...given(query), ...(after !== undefined && { after: Number(after) }), limit: 1000 }
+      })
+    ),
   text: (letters) => letters.length === 0 ? "no dead letters" : deadLetterTable(letters)
 })
 

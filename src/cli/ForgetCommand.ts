@@ -1,5 +1,6 @@
 /** `rollcall forget`: removes a record for good, lists the forgotten records, and allows a record to be stored again. */
 import * as Argument from "effect/cli/Argument"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -9,8 +10,8 @@ import type { ForgetPlanView, ForgottenView } from "../http/contract/ForgetApi.t
 import { oneLine } from "../telemetry/TerminalText.ts"
 import { type ApiClient, ApiClientError } from "./client/ApiClient.ts"
 import { clientCommand } from "./client/ClientCommand.ts"
-import { awaitForgotten } from "./client/ForgetWait.ts"
-import { checkWaitFlags, startAndWait, waitFlags, type WaitInput, withElapsed } from "./client/Waiting.ts"
+import { removalWork } from "./client/WaitedWork.ts"
+import { checkWaitFlags, startAndWait, waitFlags, waitFor, type WaitInput, withElapsed } from "./client/Waiting.ts"
 import { switchFlag, textFlag, yes } from "./terminal/Flags.ts"
 import { CommandError, confirm, progressPrinter } from "./terminal/Process.ts"
 import { formatCount, formatMinute, formatPlural, table } from "./terminal/Tables.ts"
@@ -103,7 +104,7 @@ const notSaved = new CommandError({
     "Another process of a fleet may still save it: `rollcall forget --list` shows that. Otherwise run the command again."
 })
 
-/** Sends the request, and with `--wait` waits until the removal is complete. `searchSeconds`: see `awaitForgotten`. */
+/** Sends the request, and with `--wait` waits until the removal is complete. `searchSeconds`: see `removalWork`. */
 const forgetRecord = Effect.fnUntraced(function*(
   client: ApiClient,
   { plan, record }: { readonly record: ForgettableRecord; readonly plan: string },
@@ -125,7 +126,10 @@ const forgetRecord = Effect.fnUntraced(function*(
       const read = client.forget.progress({ payload: record }).pipe(
         Effect.mapError((error) => sent === null && isMissing(error) ? notSaved : error)
       )
-      return Effect.ensuring(awaitForgotten(searchSeconds, { limit, read, show }), show(""))
+      return Effect.flatMap(
+        Clock.currentTimeMillis,
+        (now) => waitFor(removalWork(now, searchSeconds), { limit, read, show })
+      )
     }
   )
 })

@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import type { HoldView } from "../http/contract/HoldApi.ts"
 import { oneLine, paint } from "../telemetry/TerminalText.ts"
-import type { ApiClient } from "./client/ApiClient.ts"
+import { type ApiClient, pagesOf } from "./client/ApiClient.ts"
 import { clientCommand } from "./client/ClientCommand.ts"
 import { numberArgument, switchFlag, textFlag, yes } from "./terminal/Flags.ts"
 import { confirm, type ConfirmationOptions } from "./terminal/Process.ts"
@@ -54,12 +54,7 @@ const show = clientCommand("show", {
   description: "Show one hold and its records",
   flags: { id },
   request: (client, { id }, { json }) => {
-    const page = (after: { readonly after?: string }) =>
-      Effect.map(
-        client.holds.show({ params: { id }, query: { ...after, limit: 1000 } }),
-        (page) => [[page], Option.map(Option.fromNullOr(page.next), (after) => ({ after }))] as const
-      )
-    const pages = Stream.paginate({}, page)
+    const pages = pagesOf((after) => client.holds.show({ params: { id }, query: { ...after, limit: 1000 } }))
     return Effect.map(
       Stream.runCollect(json ? pages : Stream.take(pages, 1)),
       ([...pages]) => ({ ...pages[0]!.hold, held: pages.flatMap(({ records }) => records) })

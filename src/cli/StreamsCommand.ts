@@ -7,8 +7,8 @@ import type { Model } from "../domain/Model.ts"
 import type { AuditView, StreamView } from "../http/contract/StreamApi.ts"
 import { oneLine, paint } from "../telemetry/TerminalText.ts"
 import { clientCommand } from "./client/ClientCommand.ts"
-import { awaitCommand, type WaitedCommand } from "./client/StreamWait.ts"
-import { checkWaitFlags, startAndWait, waitFlags, withElapsed } from "./client/Waiting.ts"
+import { streamWork, type WaitedCommand } from "./client/WaitedWork.ts"
+import { checkWaitFlags, startAndWait, waitFlags, waitFor, withElapsed } from "./client/Waiting.ts"
 import { instantFlag } from "./terminal/Flags.ts"
 import { CommandError, progressPrinter } from "./terminal/Process.ts"
 import { formatCount, streamTable, table } from "./terminal/Tables.ts"
@@ -90,9 +90,7 @@ const waitedCommand = (command: WaitedCommand, description: string) =>
         { hint, timeout },
         client.streamCommands.command({ params: { ...stream, command } }),
         (accepted, limit) =>
-          wait
-            ? Effect.ensuring(awaitCommand(command, accepted, { limit, read, show }), show(""))
-            : Effect.succeed(accepted)
+          wait ? waitFor(streamWork(command, accepted), { limit, read, show }) : Effect.succeed(accepted)
       )
     }),
     text: (view: StreamView) => streamTable([view])

@@ -119,6 +119,26 @@ export interface ServerAddress {
   readonly token: Redacted.Redacted | null
 }
 
+interface After {
+  readonly after?: string
+}
+
+/** The pages of a list. */
+export const pagesOf = <Page extends { readonly next: string | null }, E, R>(
+  read: (after: After) => Effect.Effect<Page, E, R>
+): Stream.Stream<Page, E, R> =>
+  Stream.paginate({}, (after: After) =>
+    Effect.map(
+      read(after),
+      (page) => [[page], Option.map(Option.fromNullOr(page.next), (after) => ({ after }))] as const
+    ))
+
+/** All items of a list. */
+export const allItems = <A, E, R>(
+  read: (after: After) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly next: string | null }, E, R>
+): Effect.Effect<ReadonlyArray<A>, E, R> =>
+  Effect.map(Stream.runCollect(pagesOf(read)), (pages) => pages.flatMap(({ items }) => items))
+
 const uncheckedApi = Api.annotate(HttpApi.ParseOptions, { disableChecks: true })
 
 export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
@@ -185,16 +205,10 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
     const page: EventPage = yield* Effect.try({ try: () => JSON.parse(text), catch: () => notRollcall })
     return page
   })
-  const page = Effect.fnUntraced(function*(after: { readonly after?: string }) {
+  const page = Effect.fnUntraced(function*(after: After) {
     const { events, next } = yield* readPage({ ...after, limit: 1000 })
     return [events, events.length === 0 ? Option.none() : Option.some({ after: next })] as const
   })
-
-  const streamsAfter = (after: { readonly after?: string }) =>
-    Effect.map(
-      api.streams.streams({ query: { ...after, limit: 1000 } }),
-      ({ items, next }) => [items, next === null ? Option.none() : Option.some({ after: next })] as const
-    )
 
   const decodeIntegration = HttpApiClient.decodeResponse(Api, { group: "integrations", endpoint: "add" })
 
@@ -211,7 +225,7 @@ export const make = Effect.fnUntraced(function*({ token, url }: ServerAddress) {
         Effect.flatMap((response) => Effect.mapError(decodeIntegration(response), () => notRollcall))
       ),
     /** Every stream, in the order of integration and model. */
-    allStreams: Stream.runCollect(Stream.paginate({}, streamsAfter)),
+    allStreams: allItems((after) => api.streams.streams({ query: { ...after, limit: 1000 } })),
     /** Position of the newest event. */
     newestPosition: Effect.map(readPage({ after: "latest", limit: 1 }), ({ next }) => next),
     /** Every event from the oldest retained one to the newest one at the time of the call. */

@@ -46,14 +46,15 @@ export interface TimeLimit {
   readonly left: Duration.Duration
 }
 
-export interface WaitOptions<V, E> {
+interface WaitOptions<V, E> {
   /** Reads the current state. */
   readonly read: Effect.Effect<V, E>
-  /** Shows the progress. */
+  /** Shows the progress; an empty text removes it. */
   readonly show: (text: string) => Effect.Effect<void>
   readonly limit: Option.Option<TimeLimit>
 }
 
+/** Work of the running process for which a command can wait. `V`: the state that shows how far it is. */
 export interface Work<V> {
   /** The work in a message, such as `the poll of greenhouse:acme/ats.tag`. */
   readonly subject: string
@@ -99,7 +100,7 @@ export const waitFor = <V, E extends Error>(
       yield* Effect.sleep(interval)
     }
   })
-  return Option.match(limit, {
+  const limited = Option.match(limit, {
     onNone: () => loop,
     onSome: ({ left, whole }) =>
       Effect.timeoutOrElse(loop, {
@@ -108,6 +109,7 @@ export const waitFor = <V, E extends Error>(
           Effect.fail(new CommandError({ message: `${subject} was not done within ${Duration.format(whole)}`, hint }))
       })
   })
+  return Effect.ensuring(limited, show(""))
 }
 
 /**
